@@ -1,0 +1,54 @@
+# A thin front for Meson: each target sets up what it needs, so that on a fresh Debian one command
+# is enough. `make help` lists them.
+
+MESON      ?= meson
+PREFIX     ?= /usr/local
+BUILD      := build/meson
+PROGRAM    := src/cli/plimsoll src/guard/libplimsoll-guard.so
+DEPENDENCY := tools/install-deps
+
+.PHONY: help build test fast-test demo bench install format clean
+
+help:
+	@echo 'make build      build/plimsoll, ready to run in place'
+	@echo 'make test       every test and check, in every build; about ten minutes'
+	@echo 'make fast-test  the same without the sanitizer builds'
+	@echo 'make demo       see it work'
+	@echo 'make bench      measure its cost, and rewrite docs/benchmarks.md'
+	@echo 'make install    into PREFIX (/usr/local), below DESTDIR if that is set'
+	@echo 'make format     clang-format on the whole tree'
+	@echo 'make clean      remove build/'
+
+build:
+	@$(DEPENDENCY) build
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD)
+	@ninja -C $(BUILD) $(PROGRAM)
+	@ln -sfn meson/src/cli/plimsoll build/plimsoll
+	@ln -sfn meson/src/guard/libplimsoll-guard.so build/libplimsoll-guard.so
+
+test: build
+	@$(DEPENDENCY) build test
+	@tests/run_all
+
+fast-test: build
+	@$(DEPENDENCY) build test
+	@tests/run_all --fast
+
+demo: build
+	@$(DEPENDENCY) build demo
+	@tools/demo
+
+bench: build
+	@$(DEPENDENCY) build test bench
+	@bench/run
+
+install: build
+	@$(MESON) configure $(BUILD) -Dprefix='$(PREFIX)'
+	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)
+
+format:
+	@$(DEPENDENCY) build test
+	@tools/check-format --fix
+
+clean:
+	@rm -rf build

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns results into tables, and the tables and the machine into docs/benchmarks.md."""
+
+import datetime
+import os
+import platform
+import re
+import subprocess
+
+from subjects import HERE, PYTHON
+
+MIB_IN_KIB = 1024
+
+
+def show_ratio(ratio, digits=3):
+    """The median and, where the rounds differ, the quartiles. No more digits than are meant."""
+    if ratio.median >= 2:
+        digits = 1 if ratio.median < 10 else 0
+    median, low, high = (f"{value:.{digits}f}" for value in (ratio.median, ratio.low, ratio.high))
+    return median if low == high else f"{median} ({low}-{high})"
+
+
+def cell(result, name):
+    """What the table says of one contender on one workload."""
+    if name in result["failures"]:
+        return "failed"
+    ratio = result["cpu"].get(name)
+    return show_ratio(ratio) if ratio else "not run"
+
+
+def table(header, rows):
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+
+    def line(row):
+        return "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths)) + " |"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([line(header), rule, *map(line, rows)])
+
+
+def guard_table(results):
+    """Measured beside wanted, for the guard alone."""
+    rows = []
+    for result in results:
+        workload = result["workload"]
+        instructions = result["instructions"]
+        rows.append([
+            workload.title,
+            show_ratio(instructions, 4) if instructions else "not run",
+            f"{workload.target_instructions:g}",
+            cell(result, "plimsoll run"),
+            f"{workload.target_cpu:g}",
+            cell(result, "plain again"),
+            f"{result['plain_cpu_s']:.2f} s",
+        ])
+    return table(["workload", "instructions", "target", "CPU time", "target", "plain again",
+                  "plain CPU"], rows)
+
+
+def peer_table(results, names):
+    rows = [[name, *(cell(result, name) for result in results)] for name in names]
+    return table(["CPU time, to plain", *(result["workload"].name for result in results)], rows)
+
+
+def failure_lines(results):
+    return [f"- {name}, {result['workload'].name}: {reason}"
+            for result in results for name, reason in result["failures"].items()]
+
+
+def own_cost_table(costs):
+    rows = [[cost["what"], cost["measured"], cost["target"]] for cost in costs]
+    return table(["the supervisor's own cost", "measured", "target"], rows)
+
+
+def where_table(result):
+    """Where the guard's share of the instructions goes: its largest functions."""
+    total = sum(share for share, _ in result["guard_shares"])
+    rows = [[f"`{function}`", f"{share:.2%}"] for share, function in result["guard_shares"][:8]]
+    return table([f"in the guard, `{result['workload'].name}`", f"of all: {total:.2%}"], rows)
+
+
+def first_line(argv):
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "absent"
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else "unknown"
+
+
+def python_says(code):
+    return first_line([PYTHON, "-c", code])
+
+
+def package_version(path):
+    """The Debian package that owns a file, and its version."""
+    owner = first_line(["dpkg-query", "-S", path]).partition(":")[0]
+    return first_line(["dpkg-query", "-W", "-f=${Package} ${Version}", owner])
+
+
+def blas_version():
+    """The BLAS that NumPy really loads, with its folder: Debian lets the machine choose."""
+    return python_says(
+        "import numpy.linalg, re;"
+        "maps = open('/proc/self/maps').read();"
+        "print(re.findall(r'([^/\\n]*/lib[^/\\n]*blas[^/\\n]*)\\n', maps)[0])")
+
+
+def versions():
+    return [
+        "glibc " + platform.libc_ver()[1],
+        first_line([PYTHON, "--version"]),
+        "NumPy " + python_says("import numpy; print(numpy.__version__)") + f" on {blas_version()}",
+        "torch " + python_says("import torch; print(torch.__version__)"),
+        first_line(["valgrind", "--version"]),
+        first_line(["heaptrack", "--version"]),
+        "gperftools " + package_version("/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4").split()[-1],
+        first_line(["cc", "--version"]),
+    ]
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as cpuinfo:
+        model = re.search(r"model name\s*:\s*(.*)", cpuinfo.read())
+    with open("/proc/meminfo", encoding="ascii") as meminfo:
+        memory_kib = int(re.search(r"MemTotal:\s*(\d+)", meminfo.read())[1])
+    return [
+        model[1] if model else platform.machine(),
+        f"{len(os.sched_getaffinity(0))} cores",
+        f"{memory_kib / MIB_IN_KIB / 1024:.0f} GiB",
+        f"Linux {platform.release()}",
+    ]
+
+
+def tables(results, costs, names):
+    """Everything that was measured, as text that reads well in a terminal and as Markdown."""
+    parts = []
+    if results:
+        parts += ["## The guard", guard_table(results), "## Beside others",
+                  peer_table(results, names)]
+        failures = failure_lines(results)
+        if failures:
+            parts.append("Left out:\n" + "\n".join(failures))
+    if costs:
+        parts += ["## The supervisor", own_cost_table(costs)]
+    annotated = [result for result in results if result["guard_shares"]]
+    if annotated:
+        parts += ["## Where the guard's instructions go", *map(where_table, annotated)]
+    return "\n\n".join(parts)
+
+
+def write(path, text, load_average):
+    with open(os.path.join(HERE, "benchmarks.head.md"), encoding="utf-8") as head:
+        hand_written = head.read().rstrip()
+    today = datetime.date.today().isoformat()
+    facts = [
+        "## The machine",
+        f"Measured on {today}: {', '.join(machine())}; load average {load_average:.2f} before.",
+        f"With {'; '.join(versions())}.",
+    ]
+    with open(path, "w", encoding="utf-8") as page:
+        page.write("\n\n".join([hand_written, text, *facts]) + "\n")

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), and
+ * how large it can truly be (budget.h). Each header may be included alone. */
+#ifndef PLIMSOLL_PLIMSOLL_H
+#define PLIMSOLL_PLIMSOLL_H
+
+#include "plimsoll/budget.h"
+#include "plimsoll/error.h"
+#include "plimsoll/ledger.h"
+
+/* Of these headers. Compare as PLIMSOLL_VERSION >= PLIMSOLL_VERSION_OF(0, 2, 0). */
+#define PLIMSOLL_VERSION_MAJOR 0
+#define PLIMSOLL_VERSION_MINOR 1
+#define PLIMSOLL_VERSION_PATCH 0
+
+#define PLIMSOLL_VERSION_OF(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
+#define PLIMSOLL_VERSION                                                                           \
+    PLIMSOLL_VERSION_OF(PLIMSOLL_VERSION_MAJOR, PLIMSOLL_VERSION_MINOR, PLIMSOLL_VERSION_PATCH)
+
+#endif

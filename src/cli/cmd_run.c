@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plimsoll run [OPTION...] -- COMMAND [ARG...]: a command under the line, and why it ended. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "cli/commands.h"
+#include "plimsoll/budget.h"
+#include "report/report.h"
+#include "supervise/record.h"
+#include "supervise/supervise.h"
+#include "sys/proc.h"
+
+typedef struct run_options {
+    const char *budget;
+    uint64_t reserve_bytes;
+    const char *record;
+    const char *report;
+    bool quiet;
+    uint32_t flags; /* pl_run_flags */
+    const char *sparse_programs[PL_SPARSE_PROGRAMS];
+    int n_sparse_programs;
+    uint64_t hang_after_ns;
+    bool hang_stop;
+    char *const *command;
+} run_options;
+
+typedef struct this_run {
+    const run_options *options;
+    pl_record record;
+    pl_ledger *ledger;
+    char ledger_path[PATH_MAX];
+    char guard_path[PATH_MAX];
+} this_run;
+
+static int fail(const pl_error *error)
+{
+    fprintf(stderr, "plimsoll: %s\n", error->message);
+    return PL_EXIT_FAILURE;
+}
+
+/* "90", "90s", "1.5m", "2h". */
+static int parse_duration(const char *text, uint64_t *ret_ns, pl_error *reterr)
+{
+    char *end = NULL;
+    double value = strtod(text, &end);
+    double unit = strcmp(end, "h") == 0                   ? 3600
+                  : strcmp(end, "m") == 0                 ? 60
+                  : strcmp(end, "s") == 0 || *end == '\0' ? 1
+                                                          : 0;
+    if (end == text || unit == 0 || !(value > 0) || value * unit > 1e9)
+        return pl_error_set(reterr, PL_EUSAGE,
+                            "'%s' is not a duration: give seconds, or a number with s, m or h",
+                            text);
+    *ret_ns = (uint64_t)(value * unit * 1e9);
+    return 0;
+}
+
+static int take_sparse(run_options *options, const char *program, pl_error *reterr)
+{
+    if (!program) {
+        options->flags |= PL_RUN_SPARSE;
+        return 0;
+    }
+    if (options->n_sparse_programs == PL_SPARSE_PROGRAMS)
+        return pl_error_set(reterr, PL_EUSAGE, "--sparse can name %d programs at most",
+                            PL_SPARSE_PROGRAMS);
+    options->sparse_programs[options->n_sparse_programs++] = program;
+    return 0;
+}
+
+static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
+{
+    enum { BUDGET = 1, RESERVE, RECORD, REPORT, QUIET, OBSERVE, SPARSE, HANG_AFTER, HANG_STOP };
+    static const struct option longs[] = {
+        {"budget", required_argument, NULL, BUDGET},
+        {"reserve", required_argument, NULL, RESERVE},
+        {"record", required_argument, NULL, RECORD},
+        {"report", required_argument, NULL, REPORT},
+        {"quiet", no_argument, NULL, QUIET},
+        {"observe", no_argument, NULL, OBSERVE},
+        {"sparse", optional_argument, NULL, SPARSE},
+        {"hang-after", required_argument, NULL, HANG_AFTER},
+        {"hang-stop", no_argument, NULL, HANG_STOP},
+        {0},
+    };
+    int c, r = 0;
+    opterr = 0;
+    optind = 1;
+    while (r == 0 && (c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
+        switch (c) {
+        case BUDGET:
+            options->budget = optarg;
+            break;
+        case RESERVE:
+            r = pl_size_parse(optarg, 0, &options->reserve_bytes, reterr);
+            break;
+        case RECORD:
+            options->record = optarg;
+            break;
+        case REPORT:
+            options->report = optarg;
+            break;
+        case QUIET:
+            options->quiet = true;
+            break;
+        case OBSERVE:
+            options->flags |= PL_RUN_OBSERVE;
+            break;
+        case SPARSE:
+            r = take_sparse(options, optarg, reterr);
+            break;
+        case HANG_AFTER:
+            r = parse_duration(optarg, &options->hang_after_ns, reterr);
+            break;
+        case HANG_STOP:
+            options->hang_stop = true;
+            break;
+        case ':':
+            r = pl_error_set(reterr, PL_EUSAGE, "run: '%s' needs a value", argv[optind - 1]);
+            break;
+        default:
+            r = pl_error_set(reterr, PL_EUSAGE,
+                             "run: unknown option '%s' (see 'plimsoll run --help')",
+                             argv[optind - 1]);
+        }
+    }
+    if (r == 0 && optind == argc)
+        r = pl_error_set(reterr, PL_EUSAGE,
+                         "run: no command given: plimsoll run [OPTION...] -- COMMAND [ARG...]");
+    options->command = argv + optind;
+    return r;
+}
+
+/* Beside the program, in the build tree, or where it was installed. */
+static int find_guard(char path[PATH_MAX], pl_error *reterr)
+{
+    static const char *const places[] = {"", "../guard/", "../" PL_LIBDIR "/plimsoll/"};
+    char folder[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    if (n > 0) {
+        folder[n] = '\0';
+        *(strrchr(folder, '/') + 1) = '\0';
+        for (size_t i = 0; i < PL_COUNT_OF(places); i++)
+            if (snprintf(path, PATH_MAX, "%s%slibplimsoll-guard.so", folder, places[i]) <
+                    PATH_MAX &&
+                access(path, R_OK) == 0)
+                return 0;
+    }
+    return pl_error_set(reterr, -ENOENT,
+                        "cannot find libplimsoll-guard.so beside '%s' or in '" PL_LIBDIR
+                        "/plimsoll' next to it",
+                        n > 0 ? folder : "plimsoll");
+}
+
+static void describe_command(pl_ledger_header *header, char *const *command)
+{
+    size_t used = 0;
+    for (; *command; command++) {
+        size_t n = strlen(*command) + 1;
+        if (used + n + 1 > sizeof header->command)
+            break; /* what does not fit is not shown; it was run all the same */
+        memcpy(header->command + used, *command, n);
+        used += n;
+    }
+    if (!getcwd(header->directory, sizeof header->directory))
+        header->directory[0] = '\0';
+}
+
+static void describe_run(const this_run *run, const pl_budget *budget)
+{
+    pl_ledger_header *header = &run->ledger->header;
+    pl_proc_stat stat;
+    header->flags = run->options->flags;
+    header->true_limit_bytes = budget->true_limit_bytes;
+    if (budget->tightest >= 0) {
+        const pl_budget_source *source = &budget->sources[budget->tightest];
+        snprintf(header->limit_source, sizeof header->limit_source, "%.20s %.42s", source->name,
+                 source->detail);
+    }
+    header->supervisor_pid = getpid();
+    if (pl_proc_stat_read(getpid(), &stat) == 0)
+        header->supervisor_start_ticks = stat.start_ticks;
+    if (pl_proc_read_file("/proc/sys/kernel/random/boot_id", header->boot_id,
+                          sizeof header->boot_id) < 0)
+        header->boot_id[0] = '\0';
+    header->boot_id[strcspn(header->boot_id, "\n")] = '\0';
+    for (int i = 0; i < run->options->n_sparse_programs; i++)
+        snprintf(header->sparse_programs[i], sizeof header->sparse_programs[i], "%s",
+                 run->options->sparse_programs[i]);
+    describe_command(header, run->options->command);
+}
+
+static int prepare(this_run *run, pl_error *reterr)
+{
+    pl_budget budget;
+    pl_budget_options wanted = {.request_text = run->options->budget,
+                                .reserve_bytes = run->options->reserve_bytes};
+    int r = find_guard(run->guard_path, reterr);
+    if (r == 0)
+        r = pl_budget_discover(&wanted, &budget, reterr);
+    if (r == 0)
+        r = pl_record_create(run->options->record, &run->record, reterr);
+    if (r < 0)
+        return r;
+    if (budget.cut && !run->options->quiet)
+        fprintf(stderr, "plimsoll: the budget is %s: more than that is not there\n",
+                PL_SIZE(budget.line_bytes));
+
+    r = pl_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
+    if (r < 0)
+        return pl_error_set(reterr, r, "the record's path is too long: '%s'",
+                            run->record.directory);
+    pl_ledger_params params = {.limit_bytes = budget.line_bytes,
+                               .reserve_bytes = budget.reserve_bytes};
+    r = pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
+    if (r == 0)
+        describe_run(run, &budget);
+    return r;
+}
+
+static void keep_hang(void *context, const pl_inspect_process *processes, int n, double idle_s)
+{
+    const this_run *run = context;
+    pl_error error;
+    json_t *report = NULL;
+    if (pl_report_write_hang(run->record.directory, processes, (size_t)n, idle_s, &error) < 0 ||
+        pl_report_build(run->ledger, run->record.directory, &report, &error) < 0) {
+        fprintf(stderr, "plimsoll: %s\n", error.message);
+        return;
+    }
+    if (!run->options->quiet)
+        pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
+    json_decref(report);
+}
+
+static int exit_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+static int save_report(const this_run *run, const json_t *report, pl_error *reterr)
+{
+    char path[PATH_MAX];
+    int r = pl_record_path(run->record.directory, PL_RECORD_REPORT, path);
+    if (r == 0)
+        r = pl_report_save(report, path, reterr);
+    if (r == 0 && run->options->report)
+        r = pl_report_save(report, run->options->report, reterr);
+    return r;
+}
+
+/* The command has ended; whatever goes wrong from here on must not change its exit status. */
+static void explain(const this_run *run)
+{
+    pl_error error = {0};
+    json_t *report = NULL;
+    int r = pl_report_build(run->ledger, run->record.directory, &report, &error);
+    if (r == 0)
+        r = save_report(run, report, &error);
+    if (r < 0)
+        fail(&error);
+    if (report && !run->options->quiet)
+        pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
+    json_decref(report);
+    if (!run->options->record && pl_record_prune(PL_RECORD_KEEP, &error) < 0)
+        fail(&error);
+}
+
+/* A command that never began leaves no record. */
+static void discard(const this_run *run)
+{
+    if (run->ledger)
+        unlink(run->ledger_path);
+    if (run->record.directory[0])
+        rmdir(run->record.directory);
+}
+
+int pl_cmd_run(int argc, char **argv)
+{
+    run_options options = {0};
+    static this_run run;
+    run.options = &options;
+    pl_error error = {0};
+    int r = parse(argc, argv, &options, &error);
+    if (r == 0)
+        r = prepare(&run, &error);
+    if (r < 0) {
+        discard(&run);
+        return fail(&error);
+    }
+
+    pl_supervise_options supervise = {
+        .command = options.command,
+        .guard_path = run.guard_path,
+        .ledger_path = run.ledger_path,
+        .hang_after_ns = options.hang_after_ns,
+        .hang_stop = options.hang_stop,
+        .on_hang = keep_hang,
+        .context = &run,
+    };
+    int wait_status = 0;
+    r = pl_supervise(run.ledger, &supervise, &wait_status, &error);
+    if (r < 0) {
+        discard(&run);
+        fail(&error);
+        return r == -ENOENT                     ? PL_EXIT_NOT_FOUND
+               : run.ledger->header.command_pid ? PL_EXIT_FAILURE
+                                                : PL_EXIT_CANNOT_RUN;
+    }
+    explain(&run);
+    pl_ledger_close(run.ledger);
+    return exit_status(wait_status);
+}

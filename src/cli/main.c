@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command table of `plimsoll`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static const struct command {
+    const char *name;
+    int (*call)(int argc, char **argv);
+    const char *summary;
+    const char *usage;
+} commands[] = {
+    {"run", pl_cmd_run, "run a command under the line, and explain how it ended",
+     "usage: plimsoll run [OPTION...] -- COMMAND [ARG...]\n"
+     "\n"
+     "  --budget SIZE|N%     the line: 512M, 2G, or 80% of what there is (default: all, less the\n"
+     "                       reserve)\n"
+     "  --reserve SIZE       kept above the line for what cannot be refused (default: 80M, or an\n"
+     "                       eighth of a small budget)\n"
+     "  --sparse[=PROGRAM]   large arrays count when touched, not when made (of PROGRAM only)\n"
+     "  --observe            record and explain, refuse nothing\n"
+     "  --hang-after TIME    report threads and locks after so long without progress (90s, 5m)\n"
+     "  --hang-stop          then stop the command\n"
+     "  --record DIR         keep the record in DIR (default: the state folder)\n"
+     "  --report FILE        also write the report, as JSON, to FILE\n"
+     "  --quiet              print no explanation at the end\n"
+     "\n"
+     "The exit status is the command's own; 128+N if signal N ended it; 125 if plimsoll itself\n"
+     "failed; 126 if the command cannot be run, 127 if it cannot be found.\n"},
+    {"explain", pl_cmd_explain, "say what happened to a run",
+     "usage: plimsoll explain [RUN] [--json]\n"
+     "\n"
+     "RUN is an id from 'plimsoll runs' or the start of one, the pid of its command, the path of "
+     "a\n"
+     "record, or 'last' (the default).\n"},
+    {"runs", pl_cmd_runs, "list the runs on record", "usage: plimsoll runs [--json]\n"},
+    {"budget", pl_cmd_budget, "show what memory there is to have, and who says so",
+     "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n"},
+};
+
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_help(void)
+{
+    printf("plimsoll keeps programs below a line of memory, and says why they died\n\n"
+           "usage: plimsoll COMMAND [ARG...]\n\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+    printf("\n'plimsoll COMMAND --help' shows a command's options.\n");
+}
+
+/* --help among the command's own options, not among those of what it runs. */
+static int asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return 1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--version") == 0) {
+        printf("plimsoll %s\n", PL_VERSION);
+        return 0;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help();
+        return 0;
+    }
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        if (asks_for_help(argc - 1, argv + 1)) {
+            fputs(commands[i].usage, stdout);
+            return 0;
+        }
+        return commands[i].call(argc - 1, argv + 1);
+    }
+    if (*name)
+        fprintf(stderr, "plimsoll: unknown command '%s' (see 'plimsoll help')\n", name);
+    else
+        fprintf(stderr, "plimsoll: no command given (see 'plimsoll help')\n");
+    return PL_EXIT_FAILURE;
+}

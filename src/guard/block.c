@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tracked blocks: large ones, whose claim must come back when they are freed, and sampled ones,
+ * whose site must be told.
+ *
+ *   filter   a byte per page of the address space, modulo its size: how many tracked blocks start
+ *            there. free() of an untracked block reads one byte, of a table that takes 8 KiB of
+ *            cache for 32 MiB of heap.
+ *   table    address -> block, in windows of WINDOW places: an entry may be in any place of its
+ *            window, so nothing moves and nothing is left behind when one goes. Two threads never
+ *            work on one address: the allocator gives it to one at a time.
+ *   large    the claimed blocks once more, in a list that can be walked for how much of each is
+ *            touched
+ * All of it is static, zero until used, and never grows: what does not fit is not tracked. */
+#include <sys/mman.h>
+
+#include "guard/guard.h"
+
+enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 8192 };
+
+_Atomic uint8_t pl_block_filter[PL_FILTER_PAGES];
+
+static pl_atomic_u64 addresses[PLACES + WINDOW];
+static pl_block blocks[PLACES + WINDOW];
+
+typedef struct large_block {
+    pl_atomic_u64 address; /* 0: free */
+    uint64_t bytes;
+    pl_atomic_u64
+        touched_bytes; /* as of the last look; a block once whole is not looked at again */
+    uint32_t generation;
+} large_block;
+
+static large_block large[LARGE_BLOCKS];
+static pl_atomic_u32 n_large; /* places used at most, from the start */
+
+/* A counter that has reached its end stays there: a page that is always looked up is only slow. */
+void pl_filter_add(const void *block)
+{
+    _Atomic uint8_t *count = &pl_block_filter[pl_filter_index(block)];
+    uint8_t seen = atomic_load(count);
+    while (seen != UINT8_MAX && !atomic_compare_exchange_weak(count, &seen, (uint8_t)(seen + 1)))
+        ;
+}
+
+static void filter_remove(const void *block)
+{
+    _Atomic uint8_t *count = &pl_block_filter[pl_filter_index(block)];
+    uint8_t seen = atomic_load(count);
+    while (seen != UINT8_MAX && seen != 0 &&
+           !atomic_compare_exchange_weak(count, &seen, (uint8_t)(seen - 1)))
+        ;
+}
+
+static size_t window_of(uint64_t address)
+{
+    return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48) & (PLACES - 1);
+}
+
+static bool large_add(uint64_t address, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < LARGE_BLOCKS; i++) {
+        uint64_t nobody = 0;
+        if (atomic_load_explicit(&large[i].address, memory_order_relaxed) != 0 ||
+            !atomic_compare_exchange_strong(&large[i].address, &nobody, 1))
+            continue;
+        large[i].bytes = bytes;
+        large[i].generation = pl_guard_state.generation;
+        atomic_store(&large[i].touched_bytes, 0);
+        atomic_store(&large[i].address, address);
+        uint32_t used = atomic_load(&n_large);
+        while (used <= i && !atomic_compare_exchange_weak(&n_large, &used, i + 1))
+            ;
+        return true;
+    }
+    return false;
+}
+
+static void large_remove(uint64_t address)
+{
+    uint32_t used = atomic_load(&n_large);
+    for (uint32_t i = 0; i < used; i++) {
+        if (atomic_load_explicit(&large[i].address, memory_order_relaxed) == address) {
+            atomic_store(&large[i].address, 0);
+            return;
+        }
+    }
+}
+
+bool pl_block_track(void *address, const pl_block *block)
+{
+    uint64_t key = (uint64_t)(uintptr_t)address;
+    if (block->claimed_bytes && !large_add(key, block->claimed_bytes))
+        return false;
+    size_t window = window_of(key);
+    for (size_t i = window; i < window + WINDOW; i++) {
+        uint64_t nobody = 0;
+        if (atomic_load_explicit(&addresses[i], memory_order_relaxed) != 0 ||
+            !atomic_compare_exchange_strong(&addresses[i], &nobody, key))
+            continue;
+        blocks[i] = *block;
+        pl_filter_add(address);
+        return true;
+    }
+    if (block->claimed_bytes)
+        large_remove(key);
+    return false;
+}
+
+bool pl_block_take(const void *address, pl_block *ret_block)
+{
+    uint64_t key = (uint64_t)(uintptr_t)address;
+    size_t window = window_of(key);
+    for (size_t i = window; i < window + WINDOW; i++) {
+        if (atomic_load_explicit(&addresses[i], memory_order_relaxed) != key)
+            continue;
+        *ret_block = blocks[i];
+        atomic_store(&addresses[i], 0);
+        filter_remove(address);
+        if (ret_block->claimed_bytes)
+            large_remove(key);
+        return true;
+    }
+    return false;
+}
+
+/* Counts the resident pages of [address, address + bytes), a window of 16 MiB at a time: the kernel
+ * writes a byte per page, and this runs on the caller's stack. */
+static uint64_t resident_bytes(uint64_t address, uint64_t bytes)
+{
+    enum { PAGE = 4096, PAGES = 4096 };
+    unsigned char here[PAGES];
+    uint64_t n_resident = 0;
+    uint64_t at = address & ~(uint64_t)(PAGE - 1);
+    uint64_t end = address + bytes;
+    while (at < end) {
+        uint64_t span = pl_min_u64((end - at + PAGE - 1) & ~(uint64_t)(PAGE - 1), PAGE * PAGES);
+        if (mincore((void *)(uintptr_t)at, span, here) != 0)
+            break; /* freed under our eyes by another thread */
+        for (uint64_t i = 0; i < span / PAGE; i++)
+            n_resident += here[i] & 1;
+        at += span;
+    }
+    return pl_min_u64(n_resident * PAGE, bytes);
+}
+
+uint64_t pl_block_touched_bytes(void)
+{
+    uint64_t sum = 0;
+    uint32_t used = atomic_load(&n_large);
+    for (uint32_t i = 0; i < used; i++) {
+        uint64_t address = atomic_load(&large[i].address);
+        if (address <= 1 || large[i].generation != pl_guard_state.generation)
+            continue;
+        uint64_t bytes = large[i].bytes;
+        uint64_t touched = atomic_load(&large[i].touched_bytes);
+        if (touched < bytes) {
+            touched = resident_bytes(address, bytes);
+            atomic_store(&large[i].touched_bytes, touched);
+        }
+        if (atomic_load(&large[i].address) == address)
+            sum += touched;
+    }
+    return sum;
+}

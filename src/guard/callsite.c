@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks for memory: the line of the user's Python code, or the native frames where there is
+ * none. Runs on the slow path only, once per sample. Python frames are read from the thread's own
+ * memory (about 0.2 us); a native stack is walked by the compiler's unwinder (a few us) and
+ * therefore rationed. */
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "base/clock.h"
+#include "guard/guard.h"
+#include "probe/python.h"
+
+enum { SPOTS = 12, CACHE = 1024 };
+
+/* Stack hash -> site, for stacks that were seen before. A torn entry costs a look-up: `key` is
+ * checked against the site's owner and the generation on use. */
+typedef struct cached_site {
+    pl_atomic_u64 key;
+    _Atomic(pl_site *) site;
+} cached_site;
+
+static cached_site cache[CACHE];
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = mix(hash, (uint8_t)*text);
+    return hash;
+}
+
+static uint64_t start_hash(void)
+{
+    return mix(UINT64_C(0x706c696d736f6c6c), (uint64_t)pl_guard_state.pid);
+}
+
+static pl_python python_here(const pl_reader *reader)
+{
+    return (pl_python){
+        .reader = reader,
+        .version = pl_interpreter_version(),
+        .runtime = pl_interpreter_runtime(),
+    };
+}
+
+static int own_spots(pl_python_spot spots[SPOTS])
+{
+    void *state = pl_interpreter_thread();
+    if (!state)
+        return 0;
+    pl_python python = python_here(&pl_reader_own);
+    return pl_python_spots(&python, (uint64_t)(uintptr_t)state, spots, SPOTS);
+}
+
+/* The innermost frame of the user's own code, else the innermost of all. */
+static bool users_frame(const pl_python_spot *spots, int n, pl_python_frame *ret_frame)
+{
+    pl_python python = python_here(&pl_reader_own);
+    bool found = false;
+    for (int i = 0; i < n; i++) {
+        pl_python_frame frame;
+        if (pl_python_describe(&python, &spots[i], &frame) < 0)
+            continue;
+        if (pl_python_is_users(frame.file)) {
+            *ret_frame = frame;
+            return true;
+        }
+        if (!found)
+            *ret_frame = frame;
+        found = true;
+    }
+    return found;
+}
+
+void pl_callsite_python(pl_python_frame *ret_frame)
+{
+    pl_python_spot spots[SPOTS];
+    int n = own_spots(spots);
+    if (n <= 0 || !users_frame(spots, n, ret_frame))
+        memset(ret_frame, 0, sizeof *ret_frame);
+}
+
+int pl_callsite_python_stack(pl_python_frame *frames, int max)
+{
+    void *state = pl_interpreter_thread();
+    if (!state)
+        return 0;
+    pl_reader reader = pl_reader_process(getpid());
+    pl_python python = python_here(&reader);
+    int n = pl_python_stack(&python, (uint64_t)(uintptr_t)state, frames, max);
+    return n < 0 ? 0 : n;
+}
+
+static pl_site *python_site(const pl_python_spot *spots, int n)
+{
+    pl_python_frame frame;
+    if (!users_frame(spots, n, &frame))
+        return NULL;
+    uint64_t key = mix(mix_text(mix_text(start_hash(), frame.file), frame.function), frame.line);
+    bool is_new;
+    pl_site *site = pl_ledger_site(pl_guard_state.ledger, key, pl_guard_state.pid, &is_new);
+    if (site && is_new)
+        site->python = frame;
+    return site;
+}
+
+typedef struct native_walk {
+    uintptr_t frames[PL_SITE_FRAMES];
+    uint32_t n;
+    uintptr_t own_low, own_high;
+} native_walk;
+
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *argument)
+{
+    native_walk *walk = argument;
+    uintptr_t at = _Unwind_GetIP(context);
+    if (at == 0)
+        return _URC_END_OF_STACK;
+    if (at >= walk->own_low && at < walk->own_high)
+        return _URC_NO_REASON;
+    walk->frames[walk->n++] = at;
+    return walk->n == PL_SITE_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+/* At most 256 walks at once and 256 a second after that: under 0.5 % of a core. */
+static bool may_walk(void)
+{
+    enum { BURST = 256 };
+    static pl_atomic_u64 allowed_ns; /* the time up to which walks are used up */
+    uint64_t cost = PL_NS_PER_SEC / BURST;
+    uint64_t now = pl_clock_monotonic_ns();
+    uint64_t used = atomic_load(&allowed_ns);
+    uint64_t floor = now - PL_NS_PER_SEC;
+    uint64_t next = pl_max_u64(used, floor) + cost;
+    return next <= now && atomic_compare_exchange_strong(&allowed_ns, &used, next);
+}
+
+static void describe_native(pl_site *site, const native_walk *walk)
+{
+    for (uint32_t i = 0; i < walk->n; i++) {
+        pl_site_frame *frame = &site->frames[i];
+        struct dl_find_object found;
+        frame->module = PL_MODULES;
+        frame->offset = walk->frames[i];
+        if (_dl_find_object((void *)walk->frames[i], &found) != 0)
+            continue;
+        const char *path = found.dlfo_link_map->l_name;
+        frame->module = pl_ledger_module(pl_guard_state.ledger, *path ? path : "/proc/self/exe");
+        frame->offset = walk->frames[i] - found.dlfo_link_map->l_addr;
+    }
+    site->n_frames = walk->n;
+}
+
+static pl_site *native_site(const void *return_address)
+{
+    native_walk walk = {.n = 0};
+    struct dl_find_object own;
+    if (_dl_find_object((void *)(uintptr_t)pl_callsite_find, &own) == 0) {
+        walk.own_low = (uintptr_t)own.dlfo_map_start;
+        walk.own_high = (uintptr_t)own.dlfo_map_end;
+    }
+    if (may_walk())
+        _Unwind_Backtrace(take_frame, &walk);
+    if (walk.n == 0)
+        walk.frames[walk.n++] = (uintptr_t)return_address;
+
+    uint64_t key = start_hash();
+    for (uint32_t i = 0; i < walk.n; i++)
+        key = mix(key, walk.frames[i]);
+    bool is_new;
+    pl_site *site = pl_ledger_site(pl_guard_state.ledger, key, pl_guard_state.pid, &is_new);
+    if (site && is_new)
+        describe_native(site, &walk);
+    return site;
+}
+
+pl_site *pl_callsite_find(const void *return_address)
+{
+    pl_python_spot spots[SPOTS];
+    int n = own_spots(spots);
+    uint64_t key = start_hash();
+    for (int i = 0; i < n; i++)
+        key = mix(mix(key, spots[i].code), spots[i].instruction);
+    if (n <= 0)
+        key = mix(key, (uintptr_t)return_address);
+
+    cached_site *cached = &cache[key % CACHE];
+    pl_site *site = atomic_load(&cached->site);
+    if (site && atomic_load(&cached->key) == key)
+        return site;
+    site = n > 0 ? python_site(spots, n) : native_site(return_address);
+    if (n > 0 && site) { /* a native site differs beyond its return address: not cached */
+        atomic_store(&cached->key, 0);
+        atomic_store(&cached->site, site);
+        atomic_store(&cached->key, key);
+    }
+    return site;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interposed symbols. The fast paths are a few instructions each: malloc() lowers the thread's
+ * countdown, free() looks at one byte. Everything else is out of line below. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "guard/guard.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define CALLER __builtin_return_address(0)
+
+PL_TLS pl_guard_thread pl_thread;
+
+/* Takes `size` off the countdown; true when that is more than was left (it is then wrapped: the
+ * slow path puts it back). One instruction where the compiler can hand us the borrow. */
+static inline bool countdown_exhausted(size_t size)
+{
+#if defined(__x86_64__)
+    bool borrow;
+    __asm__("subq %[size], %[countdown]"
+            : [countdown] "+m"(pl_thread.countdown), "=@ccb"(borrow)
+            : [size] "r"(size));
+    return borrow;
+#else
+    return __builtin_sub_overflow(pl_thread.countdown, size, &pl_thread.countdown);
+#endif
+}
+
+/* What a request is being made with, so that one path serves the whole family. */
+typedef struct pl_request {
+    size_t size;
+    size_t alignment;                        /* 0: malloc's own */
+    int (*into)(struct pl_request *request); /* calls the real function; 0 or an errno */
+    void *block;
+    const void *caller;
+} pl_request;
+
+static void track(pl_request *request, uint64_t claimed, uint64_t weight)
+{
+    pl_block block = {
+        .claimed_bytes = claimed,
+        .weight_bytes = weight,
+        .site = pl_callsite_find(request->caller),
+        .generation = pl_guard_state.generation,
+    };
+    if (pl_block_track(request->block, &block)) {
+        if (block.site)
+            pl_site_add(block.site, (int64_t)weight, 1);
+    } else if (claimed) {
+        /* No room to remember the claim: from here on it counts by what it touches. */
+        pl_line_release(claimed);
+    }
+}
+
+static int large_request(pl_request *request)
+{
+    uint64_t claim = pl_guard_state.sparse ? 0 : request->size;
+    if (claim ? !pl_line_claim(claim) : !pl_line_room(request->size))
+        return ENOMEM;
+    int error = request->into(request);
+    if (error || !request->block) {
+        if (claim)
+            pl_line_release(claim);
+        return error;
+    }
+    track(request, claim, request->size);
+    return 0;
+}
+
+static int into_calloc(pl_request *request);
+
+static int small_request(pl_request *request)
+{
+    uint64_t weight;
+    enum pl_small_kind kind = request->into == into_calloc ? PL_SMALL_ZEROED : PL_SMALL_PLAIN;
+    if (!pl_line_small(request->size, kind, &weight))
+        return ENOMEM;
+    int error = request->into(request);
+    if (!error && request->block && weight)
+        track(request, 0, weight);
+    return error;
+}
+
+/* The countdown ran out: the thread is new, it is time to look, or the request is large. */
+static PL_COLD int slow_request(pl_request *request)
+{
+    pl_thread.countdown += request->size; /* undo the wrap */
+    if (pl_thread.inside || !pl_guard_state.ledger) {
+        pl_guard_start();
+        if (pl_thread.inside || !pl_guard_state.ledger)
+            return request->into(request);
+    }
+    pl_thread.inside = true;
+    int saved = errno;
+    int error = request->size >= PL_LARGE_BYTES ? large_request(request) : small_request(request);
+    pl_thread.inside = false;
+    errno = error ? error : saved;
+    return error;
+}
+
+static int into_malloc(pl_request *request)
+{
+    request->block = pl_real.malloc(request->size);
+    return request->block ? 0 : errno;
+}
+
+static int into_calloc(pl_request *request)
+{
+    request->block = pl_real.calloc(1, request->size);
+    return request->block ? 0 : errno;
+}
+
+static int into_posix_memalign(pl_request *request)
+{
+    return pl_real.posix_memalign(&request->block, request->alignment, request->size);
+}
+
+static int into_aligned_alloc(pl_request *request)
+{
+    request->block = pl_real.aligned_alloc(request->alignment, request->size);
+    return request->block ? 0 : errno;
+}
+
+static int into_memalign(pl_request *request)
+{
+    request->block = pl_real.memalign(request->alignment, request->size);
+    return request->block ? 0 : errno;
+}
+
+static int into_valloc(pl_request *request)
+{
+    request->block = pl_real.valloc(request->size);
+    return request->block ? 0 : errno;
+}
+
+static int into_pvalloc(pl_request *request)
+{
+    request->block = pl_real.pvalloc(request->size);
+    return request->block ? 0 : errno;
+}
+
+static PL_COLD void *slow_block(size_t size, size_t alignment, int (*into)(pl_request *),
+                                const void *caller)
+{
+    pl_request request = {.size = size, .alignment = alignment, .into = into, .caller = caller};
+    return slow_request(&request) == 0 ? request.block : NULL;
+}
+
+EXPORT void *malloc(size_t size)
+{
+    if (PL_UNLIKELY(countdown_exhausted(size)))
+        return slow_block(size, 0, into_malloc, CALLER);
+    return pl_real.malloc(size);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (PL_UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
+        return pl_real.calloc(count, size); /* which knows what to say to that */
+    if (PL_UNLIKELY(countdown_exhausted(bytes)))
+        return slow_block(bytes, 0, into_calloc, CALLER);
+    return pl_real.calloc(count, size);
+}
+
+EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t size)
+{
+    if (PL_UNLIKELY(countdown_exhausted(size))) {
+        pl_request request = {
+            .size = size, .alignment = alignment, .into = into_posix_memalign, .caller = CALLER};
+        int saved = errno;
+        int error = slow_request(&request);
+        errno = saved; /* posix_memalign() returns its error and leaves errno alone */
+        if (error == 0)
+            *ret_block = request.block;
+        return error;
+    }
+    return pl_real.posix_memalign(ret_block, alignment, size);
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (PL_UNLIKELY(countdown_exhausted(size)))
+        return slow_block(size, alignment, into_aligned_alloc, CALLER);
+    return pl_real.aligned_alloc(alignment, size);
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+    if (PL_UNLIKELY(countdown_exhausted(size)))
+        return slow_block(size, alignment, into_memalign, CALLER);
+    return pl_real.memalign(alignment, size);
+}
+
+EXPORT void *valloc(size_t size)
+{
+    if (PL_UNLIKELY(countdown_exhausted(size)))
+        return slow_block(size, 0, into_valloc, CALLER);
+    return pl_real.valloc(size);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+    if (PL_UNLIKELY(countdown_exhausted(size)))
+        return slow_block(size, 0, into_pvalloc, CALLER);
+    return pl_real.pvalloc(size);
+}
+
+/* Gives back what a tracked block was charged. A block from before a fork is the parent's affair.
+ */
+static void forget(const pl_block *block)
+{
+    if (block->generation != pl_guard_state.generation)
+        return;
+    if (block->claimed_bytes)
+        pl_line_release(block->claimed_bytes);
+    if (block->site)
+        pl_site_add(block->site, -(int64_t)block->weight_bytes, -1);
+}
+
+static PL_COLD void slow_free(void *address)
+{
+    if (pl_bootstrap_owns(address))
+        return;
+    pl_block block;
+    if (pl_block_take(address, &block))
+        forget(&block);
+    pl_real.free(address);
+}
+
+EXPORT void free(void *block)
+{
+    if (PL_UNLIKELY(pl_block_maybe_tracked(block))) {
+        slow_free(block);
+        return;
+    }
+    pl_real.free(block);
+}
+
+static void *realloc_bootstrap(void *old, size_t size)
+{
+    void *block = malloc(size);
+    size_t n = pl_bootstrap_bytes(old);
+    if (block)
+        memcpy(block, old, n < size ? n : size);
+    return block;
+}
+
+/* Growing a tracked block, or into one. The old entry leaves the table before the real call: as
+ * soon as that frees the address, another thread may be given it. */
+static PL_COLD void *slow_realloc(void *old, size_t size, bool exhausted, const void *caller)
+{
+    if (pl_bootstrap_owns(old))
+        return realloc_bootstrap(old, size);
+    pl_block before = {0};
+    bool was_tracked = old && pl_block_take(old, &before);
+    bool ours = was_tracked && before.generation == pl_guard_state.generation;
+    uint64_t had = ours ? before.claimed_bytes : 0;
+    uint64_t wants = size >= PL_LARGE_BYTES && !pl_guard_state.sparse ? size : 0;
+
+    void *block = NULL;
+    uint64_t weight = size >= PL_LARGE_BYTES ? size : before.weight_bytes;
+    bool granted = true;
+    if (wants > had)
+        granted = pl_line_claim(wants - had);
+    else if (size >= PL_LARGE_BYTES)
+        granted = wants || pl_line_room(size);
+    else if (exhausted)
+        granted = pl_line_small(size, PL_SMALL_PLAIN, &weight);
+    if (granted)
+        block = pl_real.realloc(old, size);
+    bool freed = granted && (block || size == 0); /* realloc(p, 0) frees */
+    if (!freed) {
+        int error = granted ? errno : ENOMEM;
+        if (granted && wants > had)
+            pl_line_release(wants - had);
+        if (was_tracked && !pl_block_track(old, &before) && had)
+            pl_line_release(had);
+        errno = error;
+        return NULL;
+    }
+    if (had > wants)
+        pl_line_release(had - wants);
+    if (ours && before.site)
+        pl_site_add(before.site, -(int64_t)before.weight_bytes, -1);
+    if (block && weight) {
+        pl_request request = {.size = size, .block = block, .caller = caller};
+        track(&request, wants, weight);
+    }
+    return block;
+}
+
+EXPORT void *realloc(void *old, size_t size)
+{
+    bool exhausted = countdown_exhausted(size);
+    if (PL_LIKELY(!exhausted && !pl_block_maybe_tracked(old)))
+        return pl_real.realloc(old, size);
+    if (exhausted)
+        pl_thread.countdown += size;
+    pl_guard_start();
+    if (pl_thread.inside || !pl_guard_state.ledger)
+        return pl_bootstrap_owns(old) ? realloc_bootstrap(old, size) : pl_real.realloc(old, size);
+    pl_thread.inside = true;
+    int saved = errno;
+    void *block = slow_realloc(old, size, exhausted, CALLER);
+    pl_thread.inside = false;
+    if (block)
+        errno = saved;
+    return block;
+}
+
+/* Does a mapping stand for memory that will be used? Reservations do not (PROT_NONE,
+ * MAP_NORESERVE), nor do commits inside of them (MAP_FIXED), nor what the allocator maps for
+ * blocks that were counted when they were asked for. */
+static bool mapping_counts(int protection, int flags, const void *caller)
+{
+    if (!(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
+        return false;
+    if (flags & (MAP_NORESERVE | MAP_FIXED | MAP_FIXED_NOREPLACE))
+        return false;
+    uintptr_t address = (uintptr_t)caller;
+    return address < pl_real.allocator_low || address >= pl_real.allocator_high;
+}
+
+/* A mapping is never refused for being one too many, only for being more than the whole line:
+ * OpenBLAS, for one, asks again for ever. It counts as it is touched. */
+static void *counted_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset,
+                          const void *caller)
+{
+    if (!pl_line_fits(n))
+        return MAP_FAILED;
+    void *mapping = pl_real.mmap(address, n, protection, flags, fd, offset);
+    if (mapping == MAP_FAILED)
+        return mapping;
+    int saved = errno;
+    uint64_t weight = n;
+    bool exhausted = countdown_exhausted(n);
+    if (exhausted) {
+        pl_thread.countdown += n;
+        (void)pl_line_small(n, PL_SMALL_MAPPING, &weight);
+    }
+    if (exhausted || n >= PL_LARGE_BYTES) {
+        pl_request request = {.size = n, .block = mapping, .caller = caller};
+        track(&request, 0, weight);
+    }
+    errno = saved;
+    return mapping;
+}
+
+EXPORT void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+{
+    if (!mapping_counts(protection, flags, CALLER) || pl_thread.inside || !pl_guard_state.ledger)
+        return pl_real.mmap(address, n, protection, flags, fd, offset);
+    pl_thread.inside = true;
+    void *mapping = counted_mmap(address, n, protection, flags, fd, offset, CALLER);
+    pl_thread.inside = false;
+    return mapping;
+}
+
+EXPORT void *mmap64(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+    __attribute__((alias("mmap")));
+
+EXPORT int munmap(void *address, size_t n)
+{
+    if (pl_block_maybe_tracked(address)) {
+        pl_block block;
+        if (pl_block_take(address, &block))
+            forget(&block);
+    }
+    return pl_real.munmap(address, n);
+}
+
+EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
+{
+    void *to = NULL;
+    if (flags & MREMAP_FIXED) {
+        __builtin_va_list arguments;
+        __builtin_va_start(arguments, flags);
+        to = __builtin_va_arg(arguments, void *);
+        __builtin_va_end(arguments);
+    }
+    pl_block block;
+    bool tracked = pl_block_maybe_tracked(old) && pl_block_take(old, &block);
+    if (tracked && new_n > old_n && !pl_thread.inside && !pl_line_fits(new_n)) {
+        pl_block_track(old, &block);
+        return MAP_FAILED;
+    }
+    void *mapping = pl_real.mremap(old, old_n, new_n, flags, to);
+    if (tracked)
+        pl_block_track(mapping == MAP_FAILED ? old : mapping, &block);
+    return mapping;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard: a preloaded library that keeps the line inside programs that know nothing of it.
+ *
+ *   small     a request under PL_LARGE_BYTES. Never claimed one by one: the thread's countdown is
+ *             lowered by its size, and only when that runs out does anyone look at what the process
+ *             really uses. How often that is follows from how near the line is.
+ *   large     a request of PL_LARGE_BYTES or more from the malloc family. Claimed in full before it
+ *             is made, refused with ENOMEM when the line would be passed.
+ *   look      reads what the process has resident and charges what no claim covers as measured
+ *   tracked   a block that the guard must recognise when it is freed: large, or sampled
+ *   sampled   a block whose allocation ran a countdown out. It stands for all bytes since the last.
+ *   inside    this thread is in the guard's own slow path: whatever it allocates passes through
+ *
+ * Rules: no allocation, no lock, no stdio on any path that malloc() can reach. errno is the real
+ * allocator's. Nothing of the allocator's state is changed while there is no pressure.
+ *
+ * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
+ * line.c (look, refuse, relieve), callsite.c (who asks), interpreter.c (exceptions in Python),
+ * crash.c (the last words of a dying process), start.c (joining, fork). */
+#ifndef PL_GUARD_GUARD_H
+#define PL_GUARD_GUARD_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "ledger/ledger.h"
+
+#define PL_HIDDEN __attribute__((visibility("hidden")))
+#define PL_TLS    _Thread_local PL_HIDDEN __attribute__((tls_model("initial-exec")))
+
+/* Where refusing begins: NumPy, pandas and PyTorch turn NULL for an array into an exception; for
+ * smaller requests too much code does not look. */
+#define PL_LARGE_BYTES PL_MIB
+
+/* The most that a thread may ask for in small requests before the guard looks up: half of the
+ * large size, so that no large request can hide inside a countdown. It is the mean distance of the
+ * samples as well; tcmalloc and jemalloc sample at the same. */
+#define PL_COUNTDOWN_BYTES (512 * PL_KIB)
+
+typedef struct pl_guard_thread {
+    uint64_t countdown;   /* small bytes until the slow path; 0 in a new thread */
+    uint64_t granted;     /* what countdown was set to last */
+    uint64_t over_bytes;  /* small bytes asked for while over the line */
+    uint64_t over_number; /* which excursion over the line over_bytes belongs to */
+    uint32_t random;
+    bool inside;
+    bool ready;
+} pl_guard_thread;
+
+extern PL_TLS pl_guard_thread pl_thread;
+
+/* One per process; constant once `ledger` is set, except where said. */
+typedef struct pl_guard {
+    pl_ledger *ledger; /* NULL: not in a run, or not joined: everything passes through */
+    pl_owner owner;
+    pid_t pid;
+    uint32_t generation;       /* raised in each forked child: older blocks are the parent's */
+    uint64_t fork_bytes;       /* anonymous memory inherited by fork, shared with the parent */
+    bool refuses;              /* not --observe */
+    bool sparse;               /* large requests count when touched */
+    char directory[512];       /* of the run's record */
+    char crash_path[544];      /* where crash.c writes */
+    pl_atomic_u64 spent_bytes; /* by small requests and mappings, of all threads */
+    pl_atomic_u64 look_at;     /* spent_bytes at which to look next */
+    pl_atomic_u64 over_number; /* counts excursions over the line; odd while over it */
+    pl_atomic_u64 raised_at;   /* charged when an exception was last raised; 0: not this time */
+    pl_atomic_u64 trimmed_ns;  /* when memory was last given back */
+    pl_atomic_u64 trim_epoch;  /* the ledger's, when we last followed it */
+} pl_guard;
+
+extern PL_HIDDEN pl_guard pl_guard_state;
+
+/* ---- real.c: the functions beneath, found with RTLD_NEXT ---- */
+
+/* One line per symbol that we stand in front of. tests/symbols checks the exports against it. */
+#define PL_REAL_FUNCTIONS(X)                                                                       \
+    X(malloc, void *, (size_t size))                                                               \
+    X(free, void, (void *block))                                                                   \
+    X(calloc, void *, (size_t count, size_t size))                                                 \
+    X(realloc, void *, (void *block, size_t size))                                                 \
+    X(posix_memalign, int, (void **ret_block, size_t alignment, size_t size))                      \
+    X(aligned_alloc, void *, (size_t alignment, size_t size))                                      \
+    X(memalign, void *, (size_t alignment, size_t size))                                           \
+    X(valloc, void *, (size_t size))                                                               \
+    X(pvalloc, void *, (size_t size))                                                              \
+    X(mmap, void *, (void *address, size_t n, int protection, int flags, int fd, off_t offset))    \
+    X(mremap, void *, (void *old, size_t old_n, size_t new_n, int flags, void *to))                \
+    X(munmap, int, (void *address, size_t n))
+
+typedef struct pl_real_functions {
+#define PL_REAL_FIELD(name, result, parameters) result(*name) parameters;
+    PL_REAL_FUNCTIONS(PL_REAL_FIELD)
+#undef PL_REAL_FIELD
+    int (*malloc_trim)(size_t pad);                                 /* glibc; NULL beneath others */
+    int (*mallctl)(const char *, void *, size_t *, void *, size_t); /* jemalloc */
+    void (*release_free_memory)(void);                              /* tcmalloc */
+    uintptr_t allocator_low;  /* where the allocator's code lies: its own mappings are */
+    uintptr_t allocator_high; /* its affair */
+} pl_real_functions;
+
+/* Before pl_real_resolve() every pointer leads to a function that resolves first. */
+extern PL_HIDDEN pl_real_functions pl_real;
+
+PL_HIDDEN void pl_real_resolve(void);
+
+/* Blocks handed out while dlsym() itself asked for memory: they are never given back. */
+PL_HIDDEN bool pl_bootstrap_owns(const void *block);
+PL_HIDDEN size_t pl_bootstrap_bytes(const void *block);
+
+/* Lets the allocator give unused memory back to the system. */
+PL_HIDDEN void pl_real_trim(void);
+
+/* ---- block.c: tracked blocks ---- */
+
+typedef struct pl_block {
+    uint64_t claimed_bytes; /* charged to us for this block; 0: only sampled */
+    uint64_t weight_bytes;  /* what it stands for in its site */
+    pl_site *site;          /* NULL: unattributed */
+    uint32_t generation;
+} pl_block;
+
+/* One counter per page (modulo the table): is any tracked block there? free() asks this and, nearly
+ * always, nothing else. */
+enum { PL_FILTER_PAGES = 1 << 20 };
+extern PL_HIDDEN _Atomic uint8_t pl_block_filter[PL_FILTER_PAGES];
+
+static inline size_t pl_filter_index(const void *block)
+{
+    return ((uintptr_t)block >> 12) & (PL_FILTER_PAGES - 1);
+}
+
+static inline bool pl_block_maybe_tracked(const void *block)
+{
+    return atomic_load_explicit(&pl_block_filter[pl_filter_index(block)], memory_order_relaxed);
+}
+
+/* Marks pages that free() must always look at (the bootstrap pool's). */
+PL_HIDDEN void pl_filter_add(const void *block);
+
+/* False when there is no room: the block then stays untracked. */
+PL_HIDDEN bool pl_block_track(void *address, const pl_block *block);
+
+/* Takes a block out of the table. False: it is not tracked. */
+PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
+
+/* Bytes of large, claimed blocks that have been touched. */
+PL_HIDDEN uint64_t pl_block_touched_bytes(void);
+
+/* ---- line.c ---- */
+
+enum pl_small_kind {
+    PL_SMALL_PLAIN,
+    PL_SMALL_ZEROED,  /* calloc(): CPython calls it with its list of threads locked */
+    PL_SMALL_MAPPING, /* mmap(): never refused */
+};
+
+/* A small request of `bytes` ran the countdown out. Looks if it is time to, raises if it must;
+ * false: this one request is to be refused. Sets the countdown anew. *ret_weight is what the
+ * request stands for as a sample, 0 when it is none. */
+PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight);
+
+/* Claims a large request. False: refused; errno is ENOMEM and the event is in the ledger. */
+PL_HIDDEN bool pl_line_claim(uint64_t bytes);
+PL_HIDDEN void pl_line_release(uint64_t bytes);
+
+/* For requests that are not claimed: false, and refused, when the line has been passed already. */
+PL_HIDDEN bool pl_line_room(uint64_t bytes);
+
+/* Is this mapping more than the whole line? Then it is refused, as pl_line_claim does. */
+PL_HIDDEN bool pl_line_fits(uint64_t bytes);
+
+/* Reads what the process uses and charges it. */
+PL_HIDDEN void pl_line_look(void);
+
+/* ---- callsite.c ---- */
+
+/* The site of the caller, for `weight` bytes. */
+PL_HIDDEN pl_site *pl_callsite_find(const void *return_address);
+
+/* Where the user's Python code is, for an event. Leaves it empty where there is none. */
+PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
+
+/* The whole Python stack of this thread, read so that nothing can fault: for crash.c. */
+PL_HIDDEN int pl_callsite_python_stack(pl_python_frame *frames, int max);
+
+/* ---- interpreter.c ---- */
+
+PL_HIDDEN void pl_interpreter_find(void); /* in start.c's constructor: it calls dlsym() */
+PL_HIDDEN bool pl_interpreter_present(void);
+PL_HIDDEN uint32_t pl_interpreter_version(void);
+PL_HIDDEN uint64_t pl_interpreter_runtime(void);
+
+/* This thread's PyThreadState; NULL outside of Python. */
+PL_HIDDEN void *pl_interpreter_thread(void);
+
+/* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here:
+ * `may_lock` is false where the interpreter may hold its own list of threads. */
+PL_HIDDEN bool pl_interpreter_raise(bool may_lock);
+
+/* Has our exception class made while there is still room. */
+PL_HIDDEN void pl_interpreter_prepare(void);
+
+/* ---- crash.c, start.c ---- */
+
+PL_HIDDEN void pl_crash_install(void);        /* handlers, for the process */
+PL_HIDDEN void pl_crash_install_thread(void); /* a stack for them, for this thread */
+PL_HIDDEN void pl_guard_start(void);          /* joins the ledger; safe to call again */
+
+#endif

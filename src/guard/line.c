@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping the line: look, relieve, refuse.
+ *
+ * Small requests are too many to count. What they amount to is resident memory, and that can be
+ * read; the question is only how often. A thread cannot grow by more than it asks for, so it may
+ * ask for a fixed share of the headroom before somebody looks again: far from the line a look is
+ * rare, near it there is one for every few pages.
+ *
+ * Over the line, in this order:
+ *   1. large requests are refused (pl_line_claim);
+ *   2. Python code that grows by small objects gets a MemoryError (pl_interpreter_raise), and again
+ *      after another half of the reserve;
+ *   3. past the reserve, the small requests of the Python thread that took it are refused.
+ * A program without Python never meets 2 and 3. */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "guard/guard.h"
+#include "sys/proc.h"
+
+/* Look again after a sixteenth of the headroom was asked for: the error of one look is then at most
+ * that, and of P processes with T threads P*T times the smallest step, which the reserve covers. */
+enum { LOOK_SHARE = 16 };
+#define LOOK_LEAST_BYTES (256 * PL_KIB)
+#define LOOK_MOST_BYTES  (64 * PL_MIB)
+#define COUNTDOWN_LEAST  (32 * PL_KIB)
+
+/* malloc_trim() walks all arenas: at most ten times a second. */
+#define TRIM_INTERVAL_NS (100 * PL_NS_PER_MS)
+
+static pl_guard *const guard = &pl_guard_state;
+
+static uint64_t charged(void)
+{
+    return pl_ledger_charged_bytes(guard->ledger);
+}
+
+static uint64_t line(void)
+{
+    return pl_ledger_limit_bytes(guard->ledger);
+}
+
+static void send_event(uint32_t kind, uint64_t bytes)
+{
+    pl_event event = {
+        .kind = kind,
+        .pid = guard->pid,
+        .tid = (int32_t)syscall(SYS_gettid),
+        .bytes = bytes,
+    };
+    pl_callsite_python(&event.where);
+    pl_ledger_event(guard->ledger, &event);
+    atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
+    if (charged() > atomic_load(&guard->ledger->sum.sites_peak_bytes))
+        pl_ledger_mark_peak(guard->ledger);
+}
+
+/* Opens the count of a new excursion when the line is passed, and closes it below. */
+static bool update_over(void)
+{
+    bool over = charged() > line();
+    uint64_t number = atomic_load(&guard->over_number);
+    if (over != (bool)(number & 1) &&
+        atomic_compare_exchange_strong(&guard->over_number, &number, number + 1) && !over)
+        atomic_store(&guard->raised_at, 0);
+    return over;
+}
+
+void pl_line_look(void)
+{
+    pl_proc_memory memory;
+    if (pl_proc_memory_read(0, &memory) < 0)
+        return; /* no /proc here: claims alone keep the line */
+    uint64_t own = pl_sub_sat_u64(memory.private_bytes, guard->fork_bytes);
+    uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes());
+    atomic_store(&guard->ledger->slots[guard->owner].resident_bytes, memory.resident_bytes);
+    pl_ledger_measure(guard->ledger, guard->owner, unclaimed);
+
+    uint64_t step = pl_clamp_u64(pl_ledger_headroom_bytes(guard->ledger) / LOOK_SHARE,
+                                 LOOK_LEAST_BYTES, LOOK_MOST_BYTES);
+    atomic_store(&guard->look_at, atomic_load(&guard->spent_bytes) + step);
+    update_over();
+}
+
+/* Gives back what the allocator keeps for later. Others in the tree follow when they next look. */
+static void relieve(void)
+{
+    uint64_t now = pl_clock_monotonic_ns();
+    uint64_t last = atomic_load(&guard->trimmed_ns);
+    if (now - last < TRIM_INTERVAL_NS ||
+        !atomic_compare_exchange_strong(&guard->trimmed_ns, &last, now))
+        return;
+    pl_real_trim();
+    atomic_fetch_add(&guard->ledger->sum.n_trims, 1);
+    pl_line_look();
+}
+
+static void follow_trim_epoch(void)
+{
+    uint64_t epoch = atomic_load(&guard->ledger->sum.trim_epoch);
+    uint64_t seen = atomic_load(&guard->trim_epoch);
+    if (epoch != seen && atomic_compare_exchange_strong(&guard->trim_epoch, &seen, epoch))
+        relieve();
+}
+
+static bool claim(uint64_t bytes)
+{
+    return pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_REFUSABLE) == 0;
+}
+
+static bool claim_after_relief(uint64_t bytes)
+{
+    if (bytes > line())
+        return false; /* nothing that could be given back would make room */
+    pl_line_look();
+    if (claim(bytes))
+        return true;
+    uint64_t epoch = atomic_fetch_add(&guard->ledger->sum.trim_epoch, 1) + 1;
+    atomic_store(&guard->trim_epoch, epoch);
+    relieve();
+    if (claim(bytes))
+        return true;
+    return pl_ledger_reclaim(guard->ledger) > 0 && claim(bytes);
+}
+
+static bool refuse(uint64_t bytes)
+{
+    atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
+    send_event(PL_EVENT_REFUSED, bytes);
+    errno = ENOMEM;
+    return false;
+}
+
+bool pl_line_claim(uint64_t bytes)
+{
+    if (claim(bytes) || claim_after_relief(bytes))
+        return true;
+    return refuse(bytes);
+}
+
+bool pl_line_room(uint64_t bytes)
+{
+    if (!guard->refuses || charged() <= line())
+        return true;
+    pl_line_look();
+    if (charged() <= line())
+        return true;
+    relieve();
+    return charged() <= line() || refuse(bytes);
+}
+
+void pl_line_release(uint64_t bytes)
+{
+    pl_ledger_release(guard->ledger, guard->owner, bytes);
+}
+
+bool pl_line_fits(uint64_t bytes)
+{
+    if (!guard->refuses || guard->sparse || bytes <= line())
+        return true;
+    return refuse(bytes);
+}
+
+static void start_thread(void)
+{
+    pl_thread.ready = true;
+    pl_thread.random = (uint32_t)syscall(SYS_gettid) * 2654435761u | 1;
+    pl_crash_install_thread();
+}
+
+/* Half to one and a half times the mean, so that no program's rhythm falls in with ours. */
+static uint64_t next_countdown(void)
+{
+    uint64_t mean = pl_clamp_u64(pl_ledger_headroom_bytes(guard->ledger) / 32, COUNTDOWN_LEAST,
+                                 PL_COUNTDOWN_BYTES);
+    pl_thread.random ^= pl_thread.random << 13;
+    pl_thread.random ^= pl_thread.random >> 17;
+    pl_thread.random ^= pl_thread.random << 5;
+    return mean / 2 + (pl_thread.random % (uint32_t)mean);
+}
+
+/* Over the line by small requests. False: this one is to be refused. */
+static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
+{
+    uint64_t number = atomic_load(&guard->over_number);
+    if (pl_thread.over_number != number) {
+        pl_thread.over_number = number;
+        pl_thread.over_bytes = 0;
+    }
+    pl_thread.over_bytes += spent;
+    if (!guard->refuses || !pl_interpreter_present())
+        return true;
+
+    uint64_t now = charged();
+    uint64_t reserve = pl_ledger_reserve_bytes(guard->ledger);
+    uint64_t raised_at = atomic_load(&guard->raised_at);
+    if ((raised_at == 0 || now > raised_at + reserve / 2) &&
+        atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
+        pl_interpreter_raise(kind != PL_SMALL_ZEROED)) {
+        atomic_fetch_add(&guard->ledger->sum.n_raised, 1);
+        send_event(PL_EVENT_RAISED, spent);
+        return true;
+    }
+    /* Whoever took the reserve: more than a quarter of it in this thread. The others go on. */
+    if (kind != PL_SMALL_MAPPING && now > line() + reserve && pl_thread.over_bytes > reserve / 4 &&
+        pl_interpreter_thread()) {
+        atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
+        send_event(PL_EVENT_REFUSED_SMALL, spent);
+        return false;
+    }
+    return true;
+}
+
+bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight)
+{
+    if (!pl_thread.ready)
+        start_thread();
+    uint64_t spent = pl_thread.granted - pl_thread.countdown + bytes;
+    *ret_weight = pl_thread.granted ? spent : 0;
+
+    uint64_t total = atomic_fetch_add(&guard->spent_bytes, spent) + spent;
+    follow_trim_epoch();
+    if (total >= atomic_load(&guard->look_at))
+        pl_line_look();
+    bool granted = true;
+    if (update_over()) {
+        relieve();
+        if (update_over())
+            granted = over_the_line(spent, kind);
+    } else if (charged() > line() / 2) {
+        pl_interpreter_prepare();
+    }
+    pl_thread.granted = pl_thread.countdown = next_countdown();
+    return granted;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joining the run: at the program's start, and again in every forked child. Whatever fails here,
+ * the program runs as without us: there is nobody to tell. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guard/guard.h"
+#include "sys/proc.h"
+
+pl_guard pl_guard_state;
+
+static bool named_sparse(const pl_ledger *ledger, const char *name)
+{
+    for (int i = 0; i < PL_SPARSE_PROGRAMS; i++)
+        if (strncmp(ledger->header.sparse_programs[i], name, 15) == 0 && *name)
+            return true;
+    const char *setting = getenv("PLIMSOLL_SPARSE");
+    return setting && strcmp(setting, "1") == 0;
+}
+
+static void set_crash_path(void)
+{
+    snprintf(pl_guard_state.crash_path, sizeof pl_guard_state.crash_path, "%s/crash.%d",
+             pl_guard_state.directory, (int)getpid());
+}
+
+/* The record's folder is where the ledger lies. The variable may change later; this does not. */
+static void set_directory(const char *ledger_path)
+{
+    const char *slash = strrchr(ledger_path, '/');
+    size_t n = slash ? (size_t)(slash - ledger_path) : 0;
+    if (n < sizeof pl_guard_state.directory)
+        memcpy(pl_guard_state.directory, ledger_path, n);
+}
+
+/* A short name for reports: what /proc calls the process. */
+static void describe_slot(pl_slot *slot)
+{
+    pl_proc_stat stat;
+    if (pl_proc_stat_read(getpid(), &stat) == 0)
+        memcpy(slot->name, stat.name, sizeof slot->name);
+    uint32_t flags = PL_SLOT_GUARDED;
+    if (pl_interpreter_runtime()) {
+        flags |= PL_SLOT_PYTHON;
+        slot->python_version = pl_interpreter_version();
+        slot->python_runtime = pl_interpreter_runtime();
+    }
+    atomic_fetch_or(&slot->flags, flags);
+}
+
+static bool join(pl_ledger *ledger)
+{
+    pl_owner owner;
+    if (pl_ledger_join(ledger, 1, &owner) < 0)
+        return false;
+    pl_slot *slot = &ledger->slots[owner];
+    pl_guard_state.owner = owner;
+    pl_guard_state.pid = getpid();
+    set_crash_path();
+    describe_slot(slot);
+    bool observes = ledger->header.flags & PL_RUN_OBSERVE;
+    pl_guard_state.refuses = !observes;
+    pl_guard_state.sparse =
+        observes || ledger->header.flags & PL_RUN_SPARSE || named_sparse(ledger, slot->name);
+    atomic_store(&pl_guard_state.trim_epoch, atomic_load(&ledger->sum.trim_epoch));
+    return true;
+}
+
+/* The first thread to come here joins; a second one passes through meanwhile. */
+void pl_guard_start(void)
+{
+    static _Atomic int started;
+    int not_yet = 0;
+    if (pl_guard_state.ledger || pl_thread.inside ||
+        !atomic_compare_exchange_strong(&started, &not_yet, 1))
+        return;
+    pl_thread.inside = true;
+    int saved = errno;
+    const char *path = getenv(PL_LEDGER_VARIABLE);
+    pl_ledger *ledger = NULL;
+    if (path && pl_ledger_open(path, 1, &ledger, NULL) == 0) {
+        set_directory(path);
+        if (join(ledger))
+            pl_guard_state.ledger = ledger;
+        else
+            pl_ledger_close(ledger);
+    }
+    errno = saved;
+    pl_thread.inside = false;
+}
+
+/* The child shares its parent's pages until one of them writes: they stay the parent's. */
+static void after_fork_in_child(void)
+{
+    pl_ledger *ledger = pl_guard_state.ledger;
+    if (!ledger)
+        return;
+    int saved = errno;
+    pl_thread.inside = true;
+    pl_guard_state.ledger = NULL;
+    pl_guard_state.generation++;
+    pl_proc_memory memory = {0};
+    if (pl_proc_memory_read(0, &memory) == 0)
+        pl_guard_state.fork_bytes = memory.private_bytes;
+    if (join(ledger)) {
+        atomic_fetch_or(&ledger->slots[pl_guard_state.owner].flags, PL_SLOT_FORKED);
+        pl_guard_state.ledger = ledger;
+    }
+    pl_thread.inside = false;
+    errno = saved;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    pl_interpreter_find();
+    pl_guard_start();
+    if (!pl_guard_state.ledger)
+        return;
+    describe_slot(&pl_guard_state.ledger->slots[pl_guard_state.owner]);
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+    pl_crash_install();
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+    if (pl_guard_state.ledger && pl_guard_state.pid == getpid())
+        atomic_fetch_or(&pl_guard_state.ledger->slots[pl_guard_state.owner].flags, PL_SLOT_EXITED);
+}

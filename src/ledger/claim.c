@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims: the arithmetic of the line, kept through any death at any instruction.
+ *
+ * A claim is two words, charged (everyone's) and claimed (its owner's), and a process can be killed
+ * between the two. So:
+ *   - up: charged first, then the slot; down: the slot first, then charged. Whoever dies in between
+ *     leaves charged too high, never too low: the line holds.
+ *   - each operation is bracketed by n_begun and n_done, the emptying of a slot too. A slot found
+ *     with the two unequal and whoever was in it dead asks for settling: when every slot is seen at
+ *     rest, charged must equal the sum of the slots, and what is over is taken off.
+ *   - a dead process's slot is emptied under a duty, held by pid: one at a time, and another takes
+ *     over when the holder dies. Its owner is looked at again under the duty; from then on the slot
+ *     cannot change hands, because a newcomer only takes a slot whose pid is 0.
+ * A process that is stopped, not dead, inside an operation delays the settling, or the return of
+ * the slot that it was emptying; the line holds. All atomics here are sequentially consistent: the
+ * bracket argument needs one order over several words, and a claim stands for at least a megabyte,
+ * so a fence costs nothing that can be seen. */
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "ledger/ledger.h"
+#include "sys/proc.h"
+
+static void begin(pl_slot *slot)
+{
+    atomic_fetch_add(&slot->n_begun, 1);
+}
+
+static void end(pl_slot *slot)
+{
+    atomic_fetch_add(&slot->n_done, 1);
+}
+
+static uint64_t slot_bytes(const pl_slot *slot)
+{
+    return atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
+}
+
+static void raise_peaks(pl_ledger *ledger, pl_slot *slot, uint64_t charged)
+{
+    pl_peak_raise(&ledger->sum.peak_bytes, charged);
+    pl_peak_raise(&slot->peak_bytes, slot_bytes(slot));
+}
+
+static bool fits(uint64_t charged, uint64_t bytes, uint64_t mark)
+{
+    return bytes <= mark && charged <= mark - bytes;
+}
+
+/* Adds to charged unless that would pass `mark`. Returns the new value, or 0 when refused. */
+static uint64_t charge_up_to(pl_ledger *ledger, uint64_t bytes, uint64_t mark)
+{
+    uint64_t charged = atomic_load(&ledger->sum.charged_bytes);
+    do {
+        if (!fits(charged, bytes, mark))
+            return 0;
+    } while (!atomic_compare_exchange_weak(&ledger->sum.charged_bytes, &charged, charged + bytes));
+    return charged + bytes;
+}
+
+int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes, enum pl_claim_kind kind)
+{
+    if (bytes == 0)
+        return 0;
+    pl_slot *slot = &ledger->slots[owner];
+    uint64_t mark = atomic_load(&ledger->sum.limit_bytes);
+    if (kind == PL_CLAIM_RESERVE)
+        mark = pl_add_sat_u64(mark, ledger->header.reserve_bytes);
+    /* Refused outside of the bracket where possible: whoever asks again and again must not keep the
+     * slots from being seen at rest, when a settling may be what makes room. */
+    if (!fits(atomic_load(&ledger->sum.charged_bytes), bytes, mark))
+        return PL_EBUDGET;
+
+    begin(slot);
+    uint64_t charged = charge_up_to(ledger, bytes, mark);
+    if (charged)
+        atomic_fetch_add(&slot->claimed_bytes, bytes);
+    end(slot);
+
+    if (!charged)
+        return PL_EBUDGET;
+    raise_peaks(ledger, slot, charged);
+    return 0;
+}
+
+void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
+{
+    pl_slot *slot = &ledger->slots[owner];
+    begin(slot);
+    atomic_fetch_sub(&slot->claimed_bytes, bytes);
+    atomic_fetch_sub(&ledger->sum.charged_bytes, bytes);
+    end(slot);
+}
+
+void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
+{
+    pl_slot *slot = &ledger->slots[owner];
+    begin(slot);
+    uint64_t before = atomic_load(&slot->measured_bytes);
+    for (;;) {
+        if (bytes > before)
+            atomic_fetch_add(&ledger->sum.charged_bytes, bytes - before);
+        uint64_t seen = before;
+        if (atomic_compare_exchange_strong(&slot->measured_bytes, &seen, bytes))
+            break;
+        if (bytes > before)
+            atomic_fetch_sub(&ledger->sum.charged_bytes, bytes - before);
+        before = seen;
+    }
+    if (bytes < before)
+        atomic_fetch_sub(&ledger->sum.charged_bytes, before - bytes);
+    end(slot);
+    raise_peaks(ledger, slot, atomic_load(&ledger->sum.charged_bytes));
+}
+
+/* Gives back what a slot holds, within a bracket that the caller has begun. */
+static void empty_slot(pl_ledger *ledger, pl_slot *slot)
+{
+    uint64_t bytes =
+        atomic_exchange(&slot->claimed_bytes, 0) + atomic_exchange(&slot->measured_bytes, 0);
+    atomic_fetch_sub(&ledger->sum.charged_bytes, bytes);
+    atomic_store(&slot->flags, 0);
+    atomic_store(&slot->peak_bytes, 0);
+    atomic_store(&slot->resident_bytes, 0);
+    atomic_store(&slot->n_refusals, 0);
+    slot->python_version = 0;
+    slot->python_runtime = 0;
+    slot->name[0] = '\0';
+}
+
+/* needs_settling is odd while a settling is asked for, and never has a value twice: whoever saw it
+ * even and unchanged knows that nothing was unsettled in between. */
+static void ask_for_settling(pl_ledger *ledger)
+{
+    uint32_t seen = atomic_load(&ledger->sum.needs_settling);
+    while (!atomic_compare_exchange_weak(&ledger->sum.needs_settling, &seen, (seen + 2) | 1))
+        ;
+}
+
+/* Empties the slot of somebody who can do nothing any more: dead, or become another by exec. The
+ * operations that it died in end here, once what they may have left is asked to be settled. */
+static void empty_dead_slot(pl_ledger *ledger, pl_slot *slot)
+{
+    if (atomic_load(&slot->n_begun) != atomic_load(&slot->n_done))
+        ask_for_settling(ledger);
+    begin(slot);
+    empty_slot(ledger, slot);
+    atomic_store(&slot->n_done, atomic_load(&slot->n_begun)); /* both only ever rise */
+}
+
+/* pid last: the slot is then anyone's. */
+static void free_slot(pl_slot *slot)
+{
+    atomic_store(&slot->start_ticks, 0);
+    atomic_store(&slot->pid, 0);
+}
+
+/* Makes the caller the one who holds `word`: it was free, or its holder died. */
+static bool take_duty(pl_atomic_u32 *word)
+{
+    uint32_t holder = atomic_load(word);
+    if (holder && pl_proc_alive((pid_t)holder, 0))
+        return false;
+    return atomic_compare_exchange_strong(word, &holder, (uint32_t)getpid());
+}
+
+static void drop_duty(pl_atomic_u32 *word)
+{
+    uint32_t self = (uint32_t)getpid();
+    if (atomic_load(word) == self)
+        atomic_compare_exchange_strong(word, &self, 0);
+}
+
+/* A thread that held a duty when another thread called exec is gone, yet its pid is alive; and a
+ * newborn may have the pid of a dead holder. */
+static void drop_inherited_duties(pl_ledger *ledger)
+{
+    drop_duty(&ledger->sum.settler_pid);
+    for (int i = 0; i < PL_SLOTS; i++)
+        drop_duty(&ledger->slots[i].reclaimer_pid);
+}
+
+int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
+{
+    uint32_t pid = (uint32_t)getpid();
+    pl_proc_stat stat;
+    int r = pl_proc_stat_read((pid_t)pid, &stat);
+    if (r < 0)
+        return r;
+    if (fresh)
+        drop_inherited_duties(ledger);
+
+    for (int i = 0; i < PL_SLOTS; i++) {
+        pl_slot *slot = &ledger->slots[i];
+        if (atomic_load(&slot->pid) != pid || atomic_load(&slot->start_ticks) != stat.start_ticks)
+            continue;
+        if (fresh)
+            empty_dead_slot(ledger, slot);
+        *ret_owner = i;
+        return 0;
+    }
+    for (int i = 0; i < PL_SLOTS; i++) {
+        pl_slot *slot = &ledger->slots[i];
+        uint32_t nobody = 0;
+        if (!atomic_compare_exchange_strong(&slot->pid, &nobody, pid))
+            continue;
+        atomic_store(&slot->start_ticks, stat.start_ticks);
+        atomic_store(&slot->parent_pid, (uint32_t)stat.parent_pid);
+        *ret_owner = i;
+        return 0;
+    }
+    return PL_EFULL;
+}
+
+void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
+{
+    pl_slot *slot = &ledger->slots[owner];
+    begin(slot);
+    empty_slot(ledger, slot);
+    end(slot);
+    free_slot(slot);
+}
+
+/* Every slot at rest, from before the reads to after them: done is read first, begun last. Neither
+ * ever falls, and no slot has done more than it has begun; so if the totals are equal, they are
+ * equal in each slot, and nothing was under way in between. */
+static bool sum_at_rest(const pl_ledger *ledger, uint64_t *ret_charged, uint64_t *ret_sum)
+{
+    uint64_t n_done = 0, n_begun = 0, sum = 0;
+    for (int i = 0; i < PL_SLOTS; i++)
+        n_done += atomic_load(&ledger->slots[i].n_done);
+    uint64_t charged = atomic_load(&ledger->sum.charged_bytes);
+    for (int i = 0; i < PL_SLOTS; i++)
+        sum += slot_bytes(&ledger->slots[i]);
+    for (int i = 0; i < PL_SLOTS; i++)
+        n_begun += atomic_load(&ledger->slots[i].n_begun);
+    *ret_charged = charged;
+    *ret_sum = sum;
+    return n_begun == n_done;
+}
+
+/* What the dead left over does not change with what the living do: charged may have moved on since
+ * it was seen at rest, and the swap then fails, but where it succeeds exactly the excess is taken
+ * off. A request that came during the settling stays. */
+static bool settle_once(pl_ledger *ledger, uint32_t request)
+{
+    uint64_t charged, sum;
+    if (!sum_at_rest(ledger, &charged, &sum) || charged < sum)
+        return false;
+    if (!atomic_compare_exchange_strong(&ledger->sum.charged_bytes, &charged, sum))
+        return false;
+    atomic_compare_exchange_strong(&ledger->sum.needs_settling, &request, request + 1);
+    return true;
+}
+
+/* Sixteen looks of some 10 us each; if all fell into somebody's operation, the next reclaim looks
+ * again. */
+static void settle(pl_ledger *ledger)
+{
+    if (!(atomic_load(&ledger->sum.needs_settling) & 1) || !take_duty(&ledger->sum.settler_pid))
+        return;
+    uint32_t request = atomic_load(&ledger->sum.needs_settling);
+    for (int tries = 0; tries < 16 && (request & 1); tries++)
+        if (settle_once(ledger, request))
+            break;
+    drop_duty(&ledger->sum.settler_pid);
+}
+
+/* Pid and start time are two words: read twice, so that they are one process's. */
+static bool owner_is_dead(const pl_slot *slot)
+{
+    uint32_t pid = atomic_load(&slot->pid);
+    uint64_t start_ticks = atomic_load(&slot->start_ticks);
+    if (!pid || pl_proc_alive((pid_t)pid, start_ticks))
+        return false;
+    return atomic_load(&slot->pid) == pid && atomic_load(&slot->start_ticks) == start_ticks;
+}
+
+static bool reclaim_slot(pl_ledger *ledger, pl_slot *slot)
+{
+    if (!owner_is_dead(slot) || !take_duty(&slot->reclaimer_pid))
+        return false;
+    /* Before the duty was taken, another may have reclaimed the slot and a newcomer joined. */
+    bool dead = owner_is_dead(slot);
+    if (dead) {
+        pl_ledger_forget_sites(ledger, (pid_t)atomic_load(&slot->pid));
+        empty_dead_slot(ledger, slot);
+        free_slot(slot);
+    }
+    drop_duty(&slot->reclaimer_pid);
+    return dead;
+}
+
+int pl_ledger_reclaim(pl_ledger *ledger)
+{
+    int n_freed = 0;
+    for (int i = 0; i < PL_SLOTS; i++)
+        n_freed += reclaim_slot(ledger, &ledger->slots[i]);
+    settle(ledger);
+    return n_freed;
+}
+
+/* Too low is never right; too high is, until what the dead left is settled. */
+static int check_sum(const pl_ledger *ledger, pl_error *reterr)
+{
+    uint64_t charged, sum;
+    uint32_t request = atomic_load(&ledger->sum.needs_settling);
+    if (!sum_at_rest(ledger, &charged, &sum) || charged == sum)
+        return 0;
+    bool settled = !(request & 1) && request == atomic_load(&ledger->sum.needs_settling);
+    if (charged > sum && !settled)
+        return 0;
+    return pl_error_set(reterr, PL_ECORRUPT,
+                        "charged is %" PRIu64 " bytes, the slots hold %" PRIu64, charged, sum);
+}
+
+int pl_ledger_check(const pl_ledger *ledger, pl_error *reterr)
+{
+    const pl_ledger_header *header = &ledger->header;
+    if (header->magic != PL_LEDGER_MAGIC || header->version != PL_LEDGER_VERSION ||
+        header->file_bytes != sizeof *ledger)
+        return pl_error_set(reterr, PL_ECORRUPT, "the header is damaged");
+
+    for (int i = 0; i < PL_SLOTS; i++) {
+        const pl_slot *slot = &ledger->slots[i];
+        uint64_t n_begun = atomic_load(&slot->n_begun);
+        bool free = atomic_load(&slot->pid) == 0;
+        uint64_t bytes = slot_bytes(slot);
+        if (free && bytes != 0 && n_begun == atomic_load(&slot->n_begun)) /* no newcomer's */
+            return pl_error_set(reterr, PL_ECORRUPT, "free slot %d holds %" PRIu64 " bytes", i,
+                                bytes);
+        if (atomic_load(&slot->claimed_bytes) > INT64_MAX)
+            return pl_error_set(reterr, PL_ECORRUPT, "slot %d released more than it claimed", i);
+    }
+    if (atomic_load(&ledger->sum.charged_bytes) > INT64_MAX)
+        return pl_error_set(reterr, PL_ECORRUPT, "more was released than charged");
+    if (atomic_load(&ledger->sum.n_samples) > PL_SAMPLES)
+        return pl_error_set(reterr, PL_ECORRUPT, "the timeline claims %" PRIu64 " samples",
+                            atomic_load(&ledger->sum.n_samples));
+
+    return check_sum(ledger, reterr);
+}

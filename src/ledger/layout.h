@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of a ledger file: what everyone under one line shares, and what outlives them all.
+ *
+ *   header    who runs what, under which line; constant once created, except `limit_bytes`
+ *   sum       charged and peak, each on a cache line of its own
+ *   slots     one per process of the tree, named by pid and start time
+ *   events    a ring: refusals, marks, deaths; the newest PL_EVENTS are kept
+ *   samples   the run's timeline; when full, every second one is dropped and the step doubles
+ *   sites     sampled call sites and the bytes that they hold, per process
+ *   modules   paths of the ELF files that site frames point into
+ *   crashes   what a dying process wrote: fixed bytes only
+ *
+ * Every field is fixed-width, there are no pointers, and the offsets are pinned below: a ledger is
+ * read by other processes, by other builds of this version, and after a crash. Text fields end in
+ * a NUL unless the writer died inside them: readers bound every read by the field's size. */
+#ifndef PL_LEDGER_LAYOUT_H
+#define PL_LEDGER_LAYOUT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define PL_LEDGER_MAGIC   UINT64_C(0x6c6c6f736d696c70) /* "plimsoll", little-endian */
+#define PL_LEDGER_VERSION 1u
+
+enum {
+    PL_SLOTS = 1024,
+    PL_EVENTS = 1024,
+    PL_SAMPLES = 4096,
+    PL_SITES = 2048,
+    PL_MODULES = 256,
+    PL_CRASHES = 8,
+    PL_SITE_FRAMES = 8,
+    PL_PYTHON_FRAMES = 24,
+    PL_SPARSE_PROGRAMS = 8,
+};
+
+typedef _Atomic uint64_t pl_atomic_u64;
+typedef _Atomic int64_t pl_atomic_i64;
+typedef _Atomic uint32_t pl_atomic_u32;
+
+/* A place in Python source. `file` keeps the path's tail when it is too long. line 0: unknown. */
+typedef struct pl_python_frame {
+    char file[120];
+    char function[68];
+    uint32_t line;
+} pl_python_frame;
+
+enum pl_run_flags {
+    PL_RUN_OBSERVE = 1u << 0, /* record and explain, refuse nothing */
+    PL_RUN_SPARSE = 1u << 1,  /* large requests count when touched, not when asked for */
+};
+
+typedef struct pl_ledger_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t flags; /* pl_run_flags */
+    uint64_t file_bytes;
+    uint64_t reserve_bytes;       /* above the line: for requests that cannot safely be refused */
+    uint64_t true_limit_bytes;    /* what the system would really give, found at the start */
+    uint64_t started_realtime_ns; /* CLOCK_REALTIME */
+    uint64_t started_monotonic_ns;
+    int32_t supervisor_pid;
+    pl_atomic_u32 command_pid; /* 0 until started */
+    uint64_t supervisor_start_ticks;
+    uint64_t command_start_ticks;
+    uint64_t baseline_oom_kills;    /* of the cgroup and its ancestors, see supervise/ */
+    uint64_t baseline_vm_oom_kills; /* of the machine (/proc/vmstat) */
+    uint64_t cgroup_limit_bytes;    /* smallest cgroup limit above us; 0 = none */
+    char boot_id[40];
+    char limit_source[64]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */
+    char cgroup_path[512]; /* folder of the memory cgroup, for later readers */
+    char directory[512];   /* working directory of the command */
+    char command[2048];    /* argv, each argument followed by one NUL; ends with an empty one */
+    char sparse_programs[PL_SPARSE_PROGRAMS][32]; /* names for which PL_RUN_SPARSE holds */
+
+    /* Written by the supervisor when the command ended; ended_realtime_ns last (release). */
+    int32_t wait_status;  /* as waitpid gave it */
+    uint32_t n_oom_kills; /* of the cgroup since the baseline */
+    uint32_t n_vm_oom_kills;
+    uint32_t stop_signal; /* the signal that the supervisor was told to pass on last, or 0 */
+    pl_atomic_u64 ended_realtime_ns;
+} pl_ledger_header;
+
+/* The two words that every claim touches. */
+typedef struct pl_ledger_sum {
+    _Alignas(64) pl_atomic_u64 limit_bytes;   /* the line; seldom written */
+    _Alignas(64) pl_atomic_u64 charged_bytes; /* sum over slots of claimed + measured */
+    _Alignas(64) pl_atomic_u64 peak_bytes;    /* of charged */
+    pl_atomic_u64 peak_resident_bytes;        /* of the tree, as sampled */
+    pl_atomic_u64 n_refusals;
+    pl_atomic_u64 n_raised; /* exceptions put into Python code */
+    pl_atomic_u64 n_trims;
+    pl_atomic_u64 trim_epoch; /* raised when somebody is about to be refused: trim, all of you */
+    pl_atomic_u64 next_event;
+    pl_atomic_u32 settler_pid;            /* who is comparing the sum with the slots; 0: nobody */
+    pl_atomic_u32 needs_settling;         /* odd: somebody died inside an operation; only rises */
+    pl_atomic_u64 sites_peak_bytes;       /* charged when the sites' at_peak_bytes were taken */
+    _Alignas(64) pl_atomic_u64 n_samples; /* live entries of samples[] */
+    pl_atomic_u64 sample_step_ns;
+} pl_ledger_sum;
+
+enum pl_slot_flags {
+    PL_SLOT_PYTHON = 1u << 0,   /* the process has a Python interpreter */
+    PL_SLOT_GUARDED = 1u << 1,  /* our library is in it */
+    PL_SLOT_EXITED = 1u << 2,   /* it ran its exit handlers: not a sudden death */
+    PL_SLOT_STOPPED = 1u << 3,  /* the supervisor stopped it for memory */
+    PL_SLOT_OBSERVER = 1u << 4, /* the supervisor's own: holds what nobody claimed */
+    PL_SLOT_FORKED = 1u << 5,   /* forked without exec: its pages are shared with its parent */
+};
+
+typedef struct pl_slot {
+    _Alignas(64) pl_atomic_u32 pid; /* 0: free. Taken by compare-and-swap from 0 */
+    pl_atomic_u32 flags;            /* pl_slot_flags */
+    pl_atomic_u64 start_ticks;      /* field 22 of /proc/PID/stat; 0 while joining */
+    pl_atomic_u64 claimed_bytes;    /* exact: asked for and not yet given back */
+    pl_atomic_u64 measured_bytes;   /* resident, and covered by no claim */
+    pl_atomic_u64 resident_bytes;   /* last seen; for reports */
+    pl_atomic_u64 peak_bytes;       /* of claimed + measured */
+    pl_atomic_u64 n_begun;          /* operations begun and done: equal when the slot is at rest */
+    _Alignas(64) pl_atomic_u64 n_done;
+    pl_atomic_u32 n_refusals;
+    pl_atomic_u32 reclaimer_pid; /* who is giving this slot back; 0: nobody */
+    pl_atomic_u32 parent_pid;
+    uint32_t python_version; /* PY_VERSION_HEX */
+    uint64_t python_runtime; /* address of _PyRuntime in that process; 0: none */
+    char name[32];           /* the program, or the Python script */
+} pl_slot;
+
+enum pl_event_kind {
+    PL_EVENT_NONE,
+    PL_EVENT_REFUSED,       /* a request of `bytes` got ENOMEM */
+    PL_EVENT_RAISED,        /* MemoryError put into a Python thread */
+    PL_EVENT_REFUSED_SMALL, /* past the reserve: NULL for a small request */
+    PL_EVENT_STOPPED,       /* the supervisor stopped process `pid`, which held `bytes` */
+    PL_EVENT_MARK,          /* a mark of the program's own, text in where.function */
+    PL_EVENT_DIED,          /* a process of the tree ended by signal `detail` */
+    PL_EVENT_HANG,          /* no progress for `bytes` nanoseconds */
+    PL_EVENT_OVER,          /* the line was passed by something that did not ask */
+};
+
+typedef struct pl_event {
+    pl_atomic_u64 sequence; /* 1 + its number; 0: never written; all ones: being written */
+    uint64_t time_ns;       /* CLOCK_MONOTONIC */
+    uint32_t kind;
+    int32_t pid;
+    int32_t tid;
+    uint32_t detail;
+    uint64_t bytes;
+    uint64_t charged_bytes;
+    uint64_t limit_bytes;
+    pl_python_frame where;
+    uint8_t spare[8];
+} pl_event;
+
+typedef struct pl_sample {
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint64_t charged_bytes;
+    uint64_t resident_bytes; /* of the tree: PSS where cheap, else RSS */
+    uint64_t cgroup_bytes;   /* usage less file cache, less the baseline */
+    uint64_t cpu_ns;         /* of the tree */
+    uint32_t n_processes;
+    uint32_t psi_some_ppm;    /* share of the time that some task stalled for memory, 1e-6 */
+    uint64_t available_bytes; /* MemAvailable */
+    uint64_t n_oom_kills;     /* as counted, not less the baseline */
+} pl_sample;
+
+typedef struct pl_site_frame {
+    uint64_t offset; /* from the module's load address */
+    uint32_t module; /* index into modules; PL_MODULES: unknown, and offset is an address */
+    uint32_t spare;
+} pl_site_frame;
+
+/* Bytes held by blocks whose allocation was sampled here, scaled up to all blocks. */
+typedef struct pl_site {
+    pl_atomic_u64 key;       /* hash of owner and place; written last */
+    pl_atomic_u32 owner_pid; /* 0: free. Taken by compare-and-swap from 0 */
+    uint32_t n_frames;
+    pl_atomic_i64 held_bytes;
+    pl_atomic_i64 n_held;
+    pl_atomic_u64 peak_bytes;             /* the most that this site ever held */
+    pl_atomic_u64 at_peak_bytes;          /* what it held when the whole run was at its peak */
+    pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
+    pl_python_frame python;
+} pl_site;
+
+typedef struct pl_module {
+    pl_atomic_u64 key; /* hash of the path; 0: free; 1: being written */
+    char path[248];
+} pl_module;
+
+enum pl_crash_state {
+    PL_CRASH_FREE,
+    PL_CRASH_WRITING,
+    PL_CRASH_COMPLETE,
+};
+
+/* General registers in DWARF order (x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8..r15 rip). */
+enum { PL_CRASH_REGISTERS = 17 };
+
+typedef struct pl_crash {
+    pl_atomic_u32 state; /* pl_crash_state */
+    int32_t pid;
+    int32_t tid;
+    int32_t signal;
+    int32_t signal_code;
+    int32_t sender_pid; /* for signals that a process sent */
+    uint64_t address;   /* of the fault */
+    uint64_t time_ns;
+    uint64_t start_ticks;
+    uint64_t registers[PL_CRASH_REGISTERS];
+    uint8_t instruction[16];
+    uint32_t n_instruction_bytes;
+    uint32_t n_python_frames;
+    uint64_t stack_bytes; /* copied into crash.PID, from register rsp on, after the maps */
+    uint64_t maps_bytes;  /* text of /proc/self/maps at the head of crash.PID */
+    uint64_t stack_low;   /* limits of the thread's stack mapping; 0: unknown */
+    uint64_t stack_high;
+    char abort_message[256];  /* glibc's, for heap corruption and assert */
+    char exception_type[128]; /* mangled C++ type of the exception in flight */
+    char thread_name[16];
+    pl_python_frame python[PL_PYTHON_FRAMES]; /* innermost first */
+} pl_crash;
+
+struct pl_ledger {
+    _Alignas(4096) pl_ledger_header header;
+    _Alignas(4096) pl_ledger_sum sum;
+    _Alignas(4096) pl_slot slots[PL_SLOTS];
+    _Alignas(4096) pl_event events[PL_EVENTS];
+    _Alignas(4096) pl_sample samples[PL_SAMPLES];
+    _Alignas(4096) pl_site sites[PL_SITES];
+    _Alignas(4096) pl_module modules[PL_MODULES];
+    _Alignas(4096) pl_crash crashes[PL_CRASHES];
+};
+
+static_assert(sizeof(pl_python_frame) == 192, "shared layout");
+static_assert(sizeof(pl_slot) == 128, "shared layout");
+static_assert(sizeof(pl_event) == 256, "shared layout");
+static_assert(sizeof(pl_sample) == 64, "shared layout");
+static_assert(sizeof(pl_site) == 368, "shared layout");
+static_assert(sizeof(pl_module) == 256, "shared layout");
+static_assert(sizeof(pl_ledger_header) <= 4096, "the header is one page");
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics work between processes only when lock-free");
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger as a file: create, map, check. Claims are in claim.c, the rest of it in trace.c. */
+#include "ledger/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static int map_file(int fd, int writable, pl_ledger **ret_ledger)
+{
+    int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    void *address = mmap(NULL, sizeof(pl_ledger), protection, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED)
+        return -errno;
+    *ret_ledger = address;
+    return 0;
+}
+
+/* All of the space is taken now: a sparse file on a full disk would be SIGBUS in somebody's
+ * malloc() later. The limit on file sizes is looked at first: passing it is a deadly signal. */
+static int fill_new_file(int fd, const char *path, pl_error *reterr)
+{
+    struct rlimit limit;
+    int error = EFBIG;
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur >= sizeof(pl_ledger))
+        do
+            error = posix_fallocate(fd, 0, sizeof(pl_ledger));
+        while (error == EINTR);
+    if (error)
+        return pl_error_set(reterr, -error, "cannot write %zu bytes to '%s': %s", sizeof(pl_ledger),
+                            path, strerror(error));
+    return 0;
+}
+
+int pl_ledger_create(const char *path, const pl_ledger_params *params, pl_ledger **ret_ledger,
+                     pl_error *reterr)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return pl_error_set(reterr, -errno, "cannot create '%s': %s", path, strerror(errno));
+
+    pl_ledger *ledger = NULL;
+    int r = fill_new_file(fd, path, reterr);
+    if (r == 0) {
+        r = map_file(fd, 1, &ledger);
+        if (r < 0)
+            pl_error_set(reterr, r, "cannot map '%s': %s", path, pl_error_text(r));
+    }
+    close(fd);
+    if (r < 0) {
+        unlink(path);
+        return r;
+    }
+
+    ledger->header.version = PL_LEDGER_VERSION;
+    ledger->header.file_bytes = sizeof(pl_ledger);
+    ledger->header.reserve_bytes = params->reserve_bytes;
+    ledger->header.started_realtime_ns = pl_clock_realtime_ns();
+    ledger->header.started_monotonic_ns = pl_clock_monotonic_ns();
+    atomic_store(&ledger->sum.limit_bytes, params->limit_bytes);
+    /* Last: a file without it is not yet a ledger. */
+    __atomic_store_n(&ledger->header.magic, PL_LEDGER_MAGIC, __ATOMIC_RELEASE);
+    *ret_ledger = ledger;
+    return 0;
+}
+
+/* The head of the file is read, not mapped: a short file must be an error, not SIGBUS. */
+static int check_head(int fd, const char *path, pl_error *reterr)
+{
+    struct {
+        uint64_t magic;
+        uint32_t version;
+        uint32_t flags;
+        uint64_t file_bytes;
+    } head = {0};
+    ssize_t n = pread(fd, &head, sizeof head, 0);
+    if (n < 0)
+        return pl_error_set(reterr, -errno, "cannot read '%s': %s", path, strerror(errno));
+    if ((size_t)n < sizeof head || head.magic != PL_LEDGER_MAGIC)
+        return pl_error_set(reterr, PL_ECORRUPT, "'%s' is not a ledger", path);
+    if (head.version != PL_LEDGER_VERSION)
+        return pl_error_set(reterr, PL_EVERSION,
+                            "'%s' is of version %u of the record; this plimsoll reads version %u",
+                            path, head.version, PL_LEDGER_VERSION);
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return pl_error_set(reterr, -errno, "cannot look at '%s': %s", path, strerror(errno));
+    if (head.file_bytes != sizeof(pl_ledger) || (uint64_t)info.st_size < sizeof(pl_ledger))
+        return pl_error_set(reterr, PL_ECORRUPT, "'%s' is truncated: %jd of %zu bytes", path,
+                            (intmax_t)info.st_size, sizeof(pl_ledger));
+    return 0;
+}
+
+int pl_ledger_open(const char *path, int writable, pl_ledger **ret_ledger, pl_error *reterr)
+{
+    /* O_NONBLOCK: a FIFO of that name is an error, not a wait for its writer. */
+    int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return pl_error_set(reterr, -errno, "cannot open '%s': %s", path, strerror(errno));
+
+    int r = check_head(fd, path, reterr);
+    if (r == 0) {
+        r = map_file(fd, writable, ret_ledger);
+        if (r < 0)
+            pl_error_set(reterr, r, "cannot map '%s': %s", path, pl_error_text(r));
+    }
+    close(fd);
+    return r;
+}
+
+int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *reterr)
+{
+    const char *path = getenv(PL_LEDGER_VARIABLE);
+    if (!path || !*path)
+        return pl_error_set(reterr, -ENOENT, "not inside of 'plimsoll run': $%s is not set",
+                            PL_LEDGER_VARIABLE);
+    return pl_ledger_open(path, 1, ret_ledger, reterr);
+}
+
+void pl_ledger_close(pl_ledger *ledger)
+{
+    if (ledger)
+        munmap(ledger, sizeof *ledger);
+}
+
+uint64_t pl_ledger_charged_bytes(const pl_ledger *ledger)
+{
+    return atomic_load(&ledger->sum.charged_bytes);
+}
+
+uint64_t pl_ledger_limit_bytes(const pl_ledger *ledger)
+{
+    return atomic_load(&ledger->sum.limit_bytes);
+}
+
+uint64_t pl_ledger_reserve_bytes(const pl_ledger *ledger)
+{
+    return ledger->header.reserve_bytes;
+}
+
+uint64_t pl_ledger_peak_bytes(const pl_ledger *ledger)
+{
+    return atomic_load(&ledger->sum.peak_bytes);
+}
+
+void pl_ledger_set_limit_bytes(pl_ledger *ledger, uint64_t limit_bytes)
+{
+    atomic_store(&ledger->sum.limit_bytes, limit_bytes);
+}

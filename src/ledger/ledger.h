@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger beyond its public face: events, samples, sites and modules, for the guard, the
+ * supervisor and the report. The public calls are in plimsoll/ledger.h, the bytes in layout.h.
+ * Same rule: any thread, any process, no allocation, no lock, no wait. */
+#ifndef PL_LEDGER_LEDGER_H
+#define PL_LEDGER_LEDGER_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "ledger/layout.h"
+#include "plimsoll/ledger.h"
+
+/* The environment variable that names the ledger of the run a process is in. */
+#define PL_LEDGER_VARIABLE "PLIMSOLL_LEDGER"
+
+/* Headroom: what a refusable claim could still have. 0 at and over the line. */
+static inline uint64_t pl_ledger_headroom_bytes(const pl_ledger *ledger)
+{
+    return pl_sub_sat_u64(atomic_load_explicit(&ledger->sum.limit_bytes, memory_order_relaxed),
+                          atomic_load_explicit(&ledger->sum.charged_bytes, memory_order_relaxed));
+}
+
+/* Raises *peak to `value` if that is more. */
+static inline void pl_peak_raise(pl_atomic_u64 *peak, uint64_t value)
+{
+    uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
+    while (value > seen && !atomic_compare_exchange_weak_explicit(
+                               peak, &seen, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* Puts an event into the ring. The ledger fills in sequence, time, charged and limit. */
+void pl_ledger_event(pl_ledger *ledger, const pl_event *event);
+
+/* Copies event number `number` (counted from 0); false when it was overwritten or is unfinished. */
+bool pl_ledger_event_read(const pl_ledger *ledger, uint64_t number, pl_event *ret_event);
+
+/* Adds a sample to the timeline. One writer: the supervisor. */
+void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample);
+
+/* The site with this key in this process, or a new one, then to be described by the caller
+ * (`*ret_is_new`). NULL when the table is full around the key: the bytes then stay unattributed. */
+pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new);
+
+/* `bytes` more (or fewer, when negative) are held by `n_blocks` more blocks of a site. */
+void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks);
+
+/* Remembers what each site holds, as of the run's peak. */
+void pl_ledger_mark_peak(pl_ledger *ledger);
+
+/* Forgets the sites of a process. */
+void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid);
+
+/* The index of a module's path, put into the table if it is new; PL_MODULES when that is full. */
+uint32_t pl_ledger_module(pl_ledger *ledger, const char *path);
+
+#endif

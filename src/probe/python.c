@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks from _PyRuntime to interpreter, threads and frames. */
+#include "probe/python.h"
+
+#include <errno.h>
+
+#include "probe/code.h"
+#include "probe/offsets.h"
+#include "probe/reader.h"
+
+/* _PyInterpreterFrame.owner */
+enum {
+    OWNED_BY_GENERATOR = 1,
+    OWNED_BY_C_STACK = 3, /* 3.12 on: an entry from C, with no Python line of its own */
+};
+
+int pl_python_threads(const pl_python *python, pl_python_thread *threads, int max)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    if (!offsets)
+        return -ENOTSUP;
+    const pl_reader *reader = python->reader;
+    uint64_t interp = pl_view_pointer(reader, python->runtime + offsets->runtime_main);
+    if (interp == 0)
+        return -EAGAIN;
+
+    uint64_t state = pl_view_pointer(reader, interp + offsets->interp_threads);
+    int n = 0;
+    while (state != 0 && n < max) {
+        uint8_t scratch[PL_PYTHON_STATE_BYTES];
+        const uint8_t *view = pl_view(reader, state, scratch, sizeof(scratch));
+        /* A state that does not point back is none: the layout differs, or it was just freed. */
+        if (!view || pl_load_u64(view, offsets->state_interp) != interp)
+            return n > 0 ? n : PL_EFORMAT;
+        threads[n++] = (pl_python_thread){
+            .state = state,
+            .thread_ident = pl_load_u64(view, offsets->state_ident),
+            .tid = offsets->state_tid ? (pid_t)pl_load_u32(view, offsets->state_tid) : 0,
+        };
+        state = pl_load_u64(view, offsets->state_next);
+    }
+    return n;
+}
+
+static uint64_t holder(const pl_python *python, const pl_python_offsets *offsets)
+{
+    const pl_reader *reader = python->reader;
+    if (offsets->runtime_current)
+        return pl_view_pointer(reader, python->runtime + offsets->runtime_current);
+
+    uint64_t interp = pl_view_pointer(reader, python->runtime + offsets->runtime_main);
+    if (interp == 0)
+        return 0;
+    uint64_t gil = pl_view_pointer(reader, interp + offsets->interp_gil);
+    uint32_t scratch;
+    const uint8_t *locked =
+        gil ? pl_view(reader, gil + offsets->gil_locked, &scratch, sizeof(scratch)) : NULL;
+    /* The holder's name stays behind when it lets go; -1 is a GIL not yet made. */
+    if (!locked || pl_load_u32(locked, 0) != 1)
+        return 0;
+    return pl_view_pointer(reader, gil + offsets->gil_holder);
+}
+
+uint64_t pl_python_holder(const pl_python *python)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    return offsets ? holder(python, offsets) : 0;
+}
+
+uint64_t pl_python_holder_if(const pl_python *python, uint64_t thread_ident)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    uint64_t state = offsets ? holder(python, offsets) : 0;
+    if (state == 0)
+        return 0;
+    uint64_t scratch;
+    const uint8_t *ident =
+        pl_view(python->reader, state + offsets->state_ident, &scratch, sizeof(scratch));
+    return ident && pl_load_u64(ident, 0) == thread_ident ? state : 0;
+}
+
+/* From frame to frame, outwards. */
+struct walk {
+    const pl_reader *reader;
+    const pl_python_offsets *offsets;
+    uint64_t frame;     /* the next to look at */
+    uint64_t code_type; /* address of the type "code", once seen */
+    int n_left;         /* looks that are left: a torn chain may be a ring */
+};
+
+/* Each frame that has a line comes with at most one that has none. */
+static int walk_limit(int max)
+{
+    return max < INT32_MAX / 2 - 8 ? 2 * max + 8 : INT32_MAX;
+}
+
+static int walk_init(struct walk *walk, const pl_python *python, uint64_t state, int max,
+                     pl_python_offsets *scratch)
+{
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, scratch);
+    if (!offsets)
+        return -ENOTSUP;
+    uint64_t frame = pl_view_pointer(python->reader, state + offsets->state_frame);
+    if (offsets->has_cframe && frame != 0)
+        frame = pl_view_pointer(python->reader, frame + offsets->cframe_frame);
+    walk->reader = python->reader;
+    walk->offsets = offsets;
+    walk->frame = frame;
+    walk->code_type = 0;
+    walk->n_left = walk_limit(max);
+    return 0;
+}
+
+/* Views a code object, if it is one: every spot's code has been seen to be of the type "code". */
+static const uint8_t *view_code(struct walk *walk, uint64_t code, void *scratch)
+{
+    const uint8_t *view = pl_view(walk->reader, code, scratch, walk->offsets->code_bytes);
+    if (!view)
+        return NULL;
+    uint64_t type = pl_load_u64(view, PL_PYTHON_OBJECT_TYPE);
+    if (type == walk->code_type)
+        return view;
+    if (!pl_python_type_is(walk->reader, type, "code"))
+        return NULL;
+    walk->code_type = type;
+    return view;
+}
+
+/* f_lasti is -1 until the first instruction runs. */
+static int spot_of_frame_object(struct walk *walk, const uint8_t *frame, pl_python_spot *ret_spot)
+{
+    const pl_python_offsets *offsets = walk->offsets;
+    uint8_t scratch[PL_PYTHON_CODE_BYTES_MAX];
+    uint64_t code = pl_load_u64(frame, offsets->frame_code);
+    if (!view_code(walk, code, scratch))
+        return PL_EFORMAT;
+    int32_t lasti = (int32_t)pl_load_u32(frame, offsets->frame_instruction);
+    uint64_t index = lasti < 0 ? 0 : (uint64_t)lasti;
+    *ret_spot =
+        (pl_python_spot){.code = code, .instruction = index * offsets->lasti_unit_bytes / 2};
+    return 1;
+}
+
+/* 0: a frame that Python does not show either, being an entry from C or not yet set up (before
+ * _co_firsttraceable; a generator's is set up when it is made). */
+static int spot_of_interpreter_frame(struct walk *walk, const uint8_t *frame,
+                                     pl_python_spot *ret_spot)
+{
+    const pl_python_offsets *offsets = walk->offsets;
+    uint8_t owner = frame[offsets->frame_owner];
+    if (owner == OWNED_BY_C_STACK)
+        return 0;
+    uint8_t scratch[PL_PYTHON_CODE_BYTES_MAX];
+    uint64_t code = pl_load_u64(frame, offsets->frame_code);
+    const uint8_t *code_view = view_code(walk, code, scratch);
+    if (!code_view)
+        return PL_EFORMAT;
+
+    uint64_t first = code + offsets->code_instructions;
+    int64_t offset = (int64_t)(pl_load_u64(frame, offsets->frame_instruction) - first);
+    int64_t first_traceable = (int32_t)pl_load_u32(code_view, offsets->code_first_traceable);
+    if (owner != OWNED_BY_GENERATOR && offset < 2 * first_traceable && offset >= -2)
+        return 0;
+    if (offset < -2 || offset > INT32_MAX)
+        return PL_EFORMAT;
+    *ret_spot =
+        (pl_python_spot){.code = code, .instruction = offset < 0 ? 0 : (uint64_t)offset / 2};
+    return 1;
+}
+
+/* 1 with a spot; 0 at the end of the stack; < 0 when what follows is no frame. */
+static int walk_next(struct walk *walk, pl_python_spot *ret_spot)
+{
+    const pl_python_offsets *offsets = walk->offsets;
+    while (walk->frame != 0 && walk->n_left-- > 0) {
+        uint8_t scratch[PL_PYTHON_FRAME_BYTES_MAX];
+        const uint8_t *frame = pl_view(walk->reader, walk->frame, scratch, offsets->frame_bytes);
+        if (!frame)
+            return -EFAULT;
+        walk->frame = pl_load_u64(frame, offsets->frame_previous);
+        int r = offsets->has_frame_objects ? spot_of_frame_object(walk, frame, ret_spot)
+                                           : spot_of_interpreter_frame(walk, frame, ret_spot);
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}
+
+int pl_python_spots(const pl_python *python, uint64_t state, pl_python_spot *spots, int max)
+{
+    struct walk walk;
+    pl_python_offsets own_offsets;
+    int r = walk_init(&walk, python, state, max, &own_offsets);
+    int n = 0;
+    while (r >= 0 && n < max && (r = walk_next(&walk, &spots[n])) > 0)
+        n++;
+    return n > 0 ? n : r;
+}
+
+int pl_python_describe(const pl_python *python, const pl_python_spot *spot,
+                       pl_python_frame *ret_frame)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    if (!offsets)
+        return -ENOTSUP;
+    return pl_python_code_describe(python->reader, offsets, spot->code, spot->instruction,
+                                   ret_frame);
+}
+
+/* Ends at the first frame that makes no sense: what lies beyond it makes none either. */
+int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *frames, int max)
+{
+    struct walk walk;
+    pl_python_offsets own_offsets;
+    int r = walk_init(&walk, python, state, max, &own_offsets);
+    if (r < 0)
+        return r;
+    int n = 0;
+    while (n < max) {
+        pl_python_spot spot;
+        r = walk_next(&walk, &spot);
+        if (r <= 0)
+            break;
+        r = pl_python_code_describe(walk.reader, walk.offsets, spot.code, spot.instruction,
+                                    &frames[n]);
+        if (r < 0)
+            break;
+        n++;
+    }
+    return n > 0 ? n : r;
+}
+
+/* A holder, if any, must be a thread state: it is what pl_reader_own would follow next. */
+static int check_holder(const pl_python *python)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    uint64_t state = offsets ? holder(python, offsets) : 0;
+    if (state != 0 && pl_view_pointer(python->reader, state + offsets->state_interp) == 0)
+        return PL_EFORMAT;
+    return 0;
+}
+
+int pl_python_check(const pl_python *python)
+{
+    pl_python_thread thread;
+    int r = pl_python_threads(python, &thread, 1);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    r = check_holder(python);
+    if (r < 0)
+        return r;
+    pl_python_spot spot;
+    r = pl_python_spots(python, thread.state, &spot, 1);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    pl_python_frame frame;
+    return pl_python_describe(python, &spot, &frame);
+}
+
+bool pl_python_is_users(const char *file)
+{
+    static const char *const folders[] = {"/lib/python3", "/site-packages/", "/dist-packages/"};
+    /* Code that Python carries inside itself, or that NumPy makes as it is imported. */
+    static const char *const made[] = {"<frozen", "<__array_function__"};
+    for (size_t i = 0; i < PL_COUNT_OF(folders); i++)
+        if (strstr(file, folders[i]))
+            return false;
+    for (size_t i = 0; i < PL_COUNT_OF(made); i++)
+        if (strncmp(file, made[i], strlen(made[i])) == 0)
+            return false;
+    return true;
+}

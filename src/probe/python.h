@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the Python stack of a thread out of raw memory: the caller's own, or another process's.
+ * It calls nothing of Python's, takes no lock and allocates nothing, so it works inside malloc(),
+ * in a signal handler, and from outside on a process that hangs. What it reads may be torn or
+ * corrupt: every read goes through the reader, every length and chain is bounded.
+ *
+ *   reader   copies bytes from an address of the inspected process; fails instead of faulting
+ *   runtime  the address of _PyRuntime there
+ *   state    the address of a PyThreadState there
+ *   spot     code object + instruction: names a line without decoding it, for caches
+ *
+ * Knows the layouts of the versions that pl_python_supported() names; of others it reads nothing.
+ */
+#ifndef PL_PROBE_PYTHON_H
+#define PL_PROBE_PYTHON_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "ledger/layout.h"
+
+typedef struct pl_reader {
+    /* 0 when all n bytes were copied, else -errno. */
+    int (*peek)(const struct pl_reader *reader, uint64_t address, void *buffer, size_t n);
+    pid_t pid; /* of the inspected process */
+} pl_reader;
+
+/* Plain memcpy of the caller's own memory: the fastest, for a thread that holds the GIL. */
+extern const pl_reader pl_reader_own;
+
+/* process_vm_readv: fails with -EFAULT where memcpy would crash. For signal handlers, pid is the
+ * caller's own; for a supervisor, the child's. */
+pl_reader pl_reader_process(pid_t pid);
+
+typedef struct pl_python {
+    const pl_reader *reader;
+    uint32_t version; /* PY_VERSION_HEX: 0x030b02f0 is 3.11.2 */
+    uint64_t runtime;
+} pl_python;
+
+typedef struct pl_python_spot {
+    uint64_t code;        /* address of the code object */
+    uint64_t instruction; /* offset in it, in code units */
+} pl_python_spot;
+
+typedef struct pl_python_thread {
+    uint64_t state;
+    uint64_t thread_ident; /* pthread_t */
+    pid_t tid;             /* as the kernel counts; 0 where the version does not keep it */
+} pl_python_thread;
+
+bool pl_python_supported(uint32_t version);
+
+/* 0 when the memory looks as the version's layout says: a thread, its way back to the interpreter,
+ * and its innermost frame's file and function can be read. Ask it through pl_reader_process once
+ * before pl_reader_own is trusted with the same memory: a build with another layout is then not
+ * read, instead of faulting. -EAGAIN: Python is not up yet; PL_EFORMAT: another layout. */
+PL_MUST_CHECK int pl_python_check(const pl_python *python);
+
+/* The threads of the main interpreter. Returns how many were written, at most `max`, or < 0:
+ * -ENOTSUP for an unknown version, -EAGAIN before Python is up. */
+PL_MUST_CHECK int pl_python_threads(const pl_python *python, pl_python_thread *threads, int max);
+
+/* The state of the thread that holds the GIL; 0: nobody, or not readable. */
+uint64_t pl_python_holder(const pl_python *python);
+
+/* The same if that thread's pthread_t is `thread_ident`, else 0. With the caller's own pthread_t,
+ * the way to ask inside malloc() "is this allocation Python's?": whoever holds the GIL may read
+ * its own stack through pl_reader_own. */
+uint64_t pl_python_holder_if(const pl_python *python, uint64_t thread_ident);
+
+/* The spots of a thread, innermost first. Returns how many were written, or < 0. */
+PL_MUST_CHECK int pl_python_spots(const pl_python *python, uint64_t state, pl_python_spot *spots,
+                                  int max);
+
+/* File, function and line of a spot. The function is the qualified name from 3.11 on. Of a text
+ * that is too long the tail is kept, in whole characters. */
+PL_MUST_CHECK int pl_python_describe(const pl_python *python, const pl_python_spot *spot,
+                                     pl_python_frame *ret_frame);
+
+/* Both together: the stack of a thread as frames, innermost first. */
+PL_MUST_CHECK int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *frames,
+                                  int max);
+
+/* Does this file belong to the user, not to Python's library or an installed package? */
+bool pl_python_is_users(const char *file);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to do after each verdict: concrete, in the order in which it is likely to help. Pure. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "report/verdict.h"
+
+typedef struct advice {
+    char (*lines)[PL_ADVICE_BYTES];
+    int n;
+    int max;
+} advice;
+
+__attribute__((format(printf, 2, 3))) static void say(advice *advice_, const char *format, ...)
+{
+    if (advice_->n == advice_->max)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(advice_->lines[advice_->n++], PL_ADVICE_BYTES, format, args);
+    va_end(args);
+}
+
+static void advise_less_memory(const pl_facts *facts, const char *holder, advice *to)
+{
+    if (holder[0] != '\0')
+        say(to, "free or batch what %s keeps", holder);
+    else
+        say(to, "load less at a time: smaller batches, slices, narrower types");
+    if (facts->true_limit_bytes > pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB))
+        say(to, "allow more with --budget: the system would give %s",
+            PL_SIZE(facts->true_limit_bytes));
+}
+
+static void advise_refused(const pl_facts *facts, const char *holder, advice *to)
+{
+    const pl_fact_refusal *refusal = &facts->refusal;
+    if (refusal->process.bytes > refusal->limit_bytes && refusal->limit_bytes > 0)
+        say(to, "%s can never fit in %s: ask for less at %s", PL_SIZE(refusal->process.bytes),
+            PL_SIZE(refusal->limit_bytes),
+            refusal->place[0] != '\0' ? refusal->place : "once, or in slices");
+    advise_less_memory(facts, holder, to);
+    if (refusal->process.bytes > refusal->limit_bytes / 2 && refusal->process.bytes > 0)
+        say(to, "if most of it is never written, run with --sparse");
+}
+
+static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
+{
+    if (facts->true_limit_bytes > 0)
+        say(to, "set --budget below %s, so that requests are refused before the system kills",
+            PL_SIZE(facts->true_limit_bytes));
+    if (holder[0] != '\0')
+        say(to, "free or batch what %s keeps", holder);
+    else
+        say(to, "nothing of it was seen by the guard: a static program, or one started without "
+                "the environment, has to be told its own limit");
+    say(to, "or give the container or machine more memory");
+}
+
+static void advise_bus_error(const pl_facts *facts, advice *to)
+{
+    if (strncmp(facts->crash.mapping, "/dev/shm", strlen("/dev/shm")) == 0) {
+        say(to, "'df -h /dev/shm' shows whether it is full: run the container with a larger "
+                "--shm-size (Docker gives 64 MiB), or use DataLoader(num_workers=0)");
+        say(to, "or remove what dead programs left there");
+    } else if (facts->crash.mapping[0] == '/') {
+        say(to, "do not truncate '%s' while a program has it mapped; check that it is complete",
+            facts->crash.mapping);
+    } else {
+        say(to, "check the files that the program maps, and 'df -h /dev/shm'");
+    }
+}
+
+static void advise_crash(const pl_facts *facts, advice *to)
+{
+    const pl_fact_crash *crash = &facts->crash;
+    int signal = crash->process.pid != 0 ? crash->signal : pl_verdict_signal(facts->wait_status);
+    if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
+        say(to, "memory was short just before: use less, or allow more with --budget");
+    if (strstr(crash->reason, "stack of") != NULL)
+        say(to,
+            "end the recursion, or allow more stack with 'ulimit -s' or threading.stack_size()");
+    else if (signal == SIGBUS)
+        advise_bus_error(facts, to);
+    else if (signal == SIGFPE)
+        say(to, "check the divisor where the stack begins");
+    else if (signal == SIGABRT &&
+             (strstr(crash->reason, "corrupted") != NULL ||
+              strstr(crash->reason, "free()") != NULL || strstr(crash->reason, "malloc") != NULL))
+        say(to, "something wrote past a block earlier: run it under 'valgrind' or with "
+                "-fsanitize=address to find where");
+    if (crash->module[0] != '\0')
+        say(to,
+            "the fault is in %s: try another version of it, or report the native stack to its "
+            "authors",
+            crash->module);
+    else
+        say(to, "'plimsoll explain' shows the stacks that were recorded");
+}
+
+static void advise_hang(const pl_facts *facts, advice *to)
+{
+    if (facts->lock_cycle)
+        say(to, "take the locks of the ring in one order everywhere");
+    else
+        say(to, "look at what each thread waits for: 'plimsoll explain' shows every stack");
+    say(to, "if it hangs in DataLoader workers, try num_workers=0, or the 'spawn' start method");
+}
+
+int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *holder,
+              char (*lines)[PL_ADVICE_BYTES], int max)
+{
+    advice to = {.lines = lines, .max = max};
+    switch (kind) {
+    case PL_VERDICT_REFUSED:
+    case PL_VERDICT_FINISHED_AFTER_REFUSALS:
+        advise_refused(facts, holder, &to);
+        break;
+    case PL_VERDICT_LEAK:
+        if (holder[0] != '\0')
+            say(&to, "let go of what %s collects: lists that only grow, graphs kept by losses",
+                holder);
+        else
+            say(&to, "look for what only grows: lists, caches, losses that keep their graph");
+        say(&to, "more memory only delays it");
+        break;
+    case PL_VERDICT_KILLED_FOR_MEMORY:
+        advise_oom(facts, holder, &to);
+        break;
+    case PL_VERDICT_STOPPED_FOR_MEMORY:
+        advise_less_memory(facts, holder, &to);
+        break;
+    case PL_VERDICT_KILLED:
+        if (facts->stop_signal == 0)
+            say(&to, "ask who sent it: a user, a batch system's time limit, a container being "
+                     "stopped");
+        break;
+    case PL_VERDICT_CRASHED:
+        advise_crash(facts, &to);
+        break;
+    case PL_VERDICT_ILLEGAL_INSTRUCTION:
+        say(&to, "install a build of %s for this CPU, without %s",
+            facts->crash.module[0] != '\0' ? facts->crash.module : "the program",
+            facts->crash.missing_set);
+        say(&to, "or run it on a machine that has %s", facts->crash.missing_set);
+        break;
+    case PL_VERDICT_HANG:
+        advise_hang(facts, &to);
+        break;
+    case PL_VERDICT_LOST:
+        say(&to, "look at the system's log (journalctl -k, kubectl describe pod) for that time");
+        break;
+    case PL_VERDICT_FINISHED:
+    case PL_VERDICT_FAILED:
+    case PL_VERDICT_RUNNING:
+        break;
+    }
+    return to.n;
+}

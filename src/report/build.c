@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The document, section by section, in the order of docs/report-format.md. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "report/facts.h"
+#include "report/hang.h"
+#include "report/json.h"
+#include "report/place.h"
+#include "report/report.h"
+#include "report/sites.h"
+
+/* What docs/report-format.md promises as the most of each. */
+enum { MAX_LISTED = 64, MAX_TIMELINE = 120, MAX_ADVICE = 4, MAX_LEAK_SITES = 3 };
+
+typedef struct builder {
+    pl_json json;
+    json_t *report;
+    const char *record_directory;
+    pl_snapshot snapshot;
+    pl_story *story; /* NULL: nothing crashed */
+    json_t *hang;    /* NULL: none was seen */
+    pl_facts facts;
+    pl_verdict verdict;
+} builder;
+
+static void put(builder *b, const char *key, json_t *value)
+{
+    pl_json_put(&b->json, b->report, key, value);
+}
+
+static double time_s(const builder *b, uint64_t time_ns)
+{
+    return pl_snapshot_since_start_s(&b->snapshot, time_ns);
+}
+
+/* Local time, ISO 8601 with offset: "2026-11-16T03:15:22+01:00". */
+static json_t *timestamp(uint64_t realtime_ns)
+{
+    time_t seconds = (time_t)(realtime_ns / PL_NS_PER_SEC);
+    struct tm local;
+    char text[64], zone[8] = "";
+    if (localtime_r(&seconds, &local) == NULL ||
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &local) == 0 ||
+        strftime(zone, sizeof(zone), "%z", &local) != 5)
+        return json_string("");
+    return json_sprintf("%s%.3s:%.2s", text, zone, zone + 3);
+}
+
+static void put_identity(builder *b)
+{
+    const pl_snapshot *snapshot = &b->snapshot;
+    const char *id = pl_place_file_name(b->record_directory);
+    json_t *command = json_array();
+    for (int i = 0; i < snapshot->n_arguments; i++)
+        pl_json_add(&b->json, command, pl_json_text(snapshot->arguments[i]));
+    put(b, "schema", json_integer(PL_REPORT_SCHEMA));
+    put(b, "run", pl_json_text(id));
+    put(b, "record",
+        pl_json_text(pl_record_is_listed(b->record_directory) ? id : b->record_directory));
+    put(b, "command", command);
+    put(b, "directory", pl_json_text(snapshot->header.directory));
+    put(b, "started", timestamp(snapshot->header.started_realtime_ns));
+    if (snapshot->ended)
+        put(b, "ended",
+            timestamp(
+                atomic_load_explicit(&snapshot->header.ended_realtime_ns, memory_order_relaxed)));
+    put(b, "duration_s", pl_json_seconds(time_s(b, snapshot->end_ns)));
+    put(b, "pid", json_integer(snapshot->command_pid));
+}
+
+static void put_exit(builder *b)
+{
+    int status = b->snapshot.header.wait_status;
+    if (!b->snapshot.ended || !(WIFEXITED(status) || WIFSIGNALED(status)))
+        return;
+    json_t *object = json_object();
+    if (WIFSIGNALED(status)) {
+        pl_json_put(&b->json, object, "status", json_integer(128 + WTERMSIG(status)));
+        pl_json_put(&b->json, object, "signal", json_string(pl_signal_name(WTERMSIG(status))));
+    } else {
+        pl_json_put(&b->json, object, "status", json_integer(WEXITSTATUS(status)));
+    }
+    put(b, "exit", object);
+}
+
+static void put_verdict(builder *b, const char *holder)
+{
+    char advice[MAX_ADVICE][PL_ADVICE_BYTES];
+    int n_advice = pl_advice(&b->facts, b->verdict.kind, holder, advice, MAX_ADVICE);
+    json_t *evidence = json_array(), *next = json_array();
+    for (int i = 0; i < b->verdict.n_evidence; i++)
+        pl_json_add(&b->json, evidence, pl_json_text(b->verdict.evidence[i]));
+    for (int i = 0; i < n_advice; i++)
+        pl_json_add(&b->json, next, pl_json_text(advice[i]));
+    put(b, "verdict", json_string(pl_verdict_name(b->verdict.kind)));
+    put(b, "summary", pl_json_text(b->verdict.summary));
+    put_exit(b);
+    put(b, "evidence", evidence);
+    put(b, "next", next);
+}
+
+static void put_memory(builder *b)
+{
+    const pl_snapshot *snapshot = &b->snapshot;
+    json_t *memory = json_object();
+    pl_json_put(&b->json, memory, "limit_bytes", pl_json_u64(snapshot->limit_bytes));
+    pl_json_put(&b->json, memory, "reserve_bytes", pl_json_u64(snapshot->header.reserve_bytes));
+    pl_json_put(&b->json, memory, "true_limit_bytes",
+                pl_json_u64(snapshot->header.true_limit_bytes));
+    pl_json_put(&b->json, memory, "true_limit_source", pl_json_text(snapshot->header.limit_source));
+    pl_json_put(&b->json, memory, "peak_charged_bytes", pl_json_u64(snapshot->peak_bytes));
+    pl_json_put(&b->json, memory, "peak_resident_bytes",
+                pl_json_u64(snapshot->peak_resident_bytes));
+    pl_json_put(&b->json, memory, "n_refusals", pl_json_u64(snapshot->n_refusals));
+    put(b, "memory", memory);
+}
+
+static json_t *build_refusal(builder *b, const pl_event *event)
+{
+    json_t *object = json_object();
+    const char *kind = event->kind == PL_EVENT_REFUSED  ? "large"
+                       : event->kind == PL_EVENT_RAISED ? "raised"
+                                                        : "small";
+    pl_json_put(&b->json, object, "time_s", pl_json_seconds(time_s(b, event->time_ns)));
+    pl_json_put(&b->json, object, "kind", json_string(kind));
+    pl_json_put(&b->json, object, "pid", json_integer(event->pid));
+    pl_json_put(&b->json, object, "bytes", pl_json_u64(event->bytes));
+    pl_json_put(&b->json, object, "charged_bytes", pl_json_u64(event->charged_bytes));
+    pl_json_put(&b->json, object, "limit_bytes", pl_json_u64(event->limit_bytes));
+    if (pl_json_has_frame(&event->where))
+        pl_json_put(&b->json, object, "python", pl_json_python_frame(&b->json, &event->where));
+    return object;
+}
+
+static json_t *build_mark(builder *b, const pl_event *event)
+{
+    json_t *object = json_object();
+    pl_json_put(&b->json, object, "time_s", pl_json_seconds(time_s(b, event->time_ns)));
+    pl_json_put(&b->json, object, "text", pl_json_text(event->where.function));
+    return object;
+}
+
+/* A process that was stopped, or that died by a signal. */
+static json_t *build_end_of_process(builder *b, const pl_event *event)
+{
+    char name[PL_FACT_NAME_BYTES];
+    pl_snapshot_name(&b->snapshot, event->pid, event, name);
+    json_t *object = json_object();
+    pl_json_put(&b->json, object, "pid", json_integer(event->pid));
+    pl_json_put(&b->json, object, "name", json_string(name));
+    if (event->kind == PL_EVENT_STOPPED)
+        pl_json_put(&b->json, object, "bytes", pl_json_u64(event->bytes));
+    else
+        pl_json_put(&b->json, object, "signal",
+                    json_string(pl_signal_name((int)(event->detail & 0x7f))));
+    pl_json_put(&b->json, object, "time_s", pl_json_seconds(time_s(b, event->time_ns)));
+    return object;
+}
+
+static bool is_stop(const pl_event *event)
+{
+    return event->kind == PL_EVENT_STOPPED;
+}
+
+static bool is_death(const pl_event *event)
+{
+    return event->kind == PL_EVENT_DIED;
+}
+
+static bool is_mark(const pl_event *event)
+{
+    return event->kind == PL_EVENT_MARK;
+}
+
+/* The newest MAX_LISTED events of one sort, newest last; no field at all when there are none. */
+static void put_events(builder *b, const char *key, bool (*is_one)(const pl_event *),
+                       json_t *(*build_one)(builder *, const pl_event *))
+{
+    const pl_event *listed[MAX_LISTED];
+    size_t n = 0;
+    for (size_t i = b->snapshot.n_events; i > 0 && n < MAX_LISTED; i--)
+        if (is_one(&b->snapshot.events[i - 1]))
+            listed[n++] = &b->snapshot.events[i - 1];
+    if (n == 0)
+        return;
+    json_t *array = json_array();
+    while (n > 0)
+        pl_json_add(&b->json, array, build_one(b, listed[--n]));
+    put(b, key, array);
+}
+
+static void put_crash(builder *b)
+{
+    const pl_crash *crash = &b->snapshot.crash;
+    if (b->story == NULL)
+        return;
+    json_t *object = json_object();
+    const char *fault = pl_signal_fault(crash->signal);
+    pl_json_put(&b->json, object, "signal", json_string(pl_signal_name(crash->signal)));
+    pl_json_put_text(&b->json, object, "kind", fault != NULL ? fault : "");
+    pl_json_put(&b->json, object, "pid", json_integer(crash->pid));
+    pl_json_put(&b->json, object, "tid", json_integer(crash->tid));
+    pl_json_put_text(&b->json, object, "thread", crash->thread_name);
+    pl_json_put(&b->json, object, "address",
+                json_sprintf("0x%llx", (unsigned long long)crash->address));
+    pl_json_put_text(&b->json, object, "reason", b->story->reason);
+    pl_json_put_text(&b->json, object, "mapping", b->story->mapping);
+    pl_json_put_text(&b->json, object, "exception", b->story->exception);
+    put(b, "crash", object);
+}
+
+static void put_instruction(builder *b)
+{
+    if (b->story == NULL || !b->story->has_instruction)
+        return;
+    const pl_instruction *instruction = &b->story->instruction;
+    json_t *object = json_object();
+    pl_json_put_text(&b->json, object, "text", instruction->text);
+    pl_json_put_text(&b->json, object, "set", instruction->set);
+    if (b->story->native.n_frames > 0)
+        pl_json_put_text(&b->json, object, "module", b->story->native.frames[0].module);
+    if (instruction->set[0] != '\0')
+        pl_json_put(&b->json, object, "cpu_has_set", json_boolean(instruction->cpu_has_set));
+    pl_json_put(&b->json, object, "deliberate", json_boolean(instruction->deliberate));
+    put(b, "instruction", object);
+}
+
+static bool verdict_is_of_crash(const builder *b)
+{
+    enum pl_verdict_kind kind = b->verdict.kind;
+    return b->story != NULL &&
+           (kind == PL_VERDICT_CRASHED || kind == PL_VERDICT_ILLEGAL_INSTRUCTION ||
+            kind == PL_VERDICT_KILLED || b->facts.crash.bad_alloc);
+}
+
+/* The stacks that the verdict points at: of the crash, or the line of the last refusal. */
+static void put_stacks(builder *b)
+{
+    if (verdict_is_of_crash(b)) {
+        const pl_crash *crash = &b->snapshot.crash;
+        if (crash->n_python_frames > 0)
+            put(b, "python", pl_json_python_stack(&b->json, crash->python, crash->n_python_frames));
+        if (b->story->native.n_frames > 0)
+            put(b, "native",
+                pl_json_native_stack(&b->json, b->story->native.frames,
+                                     (size_t)b->story->native.n_frames));
+        return;
+    }
+    for (size_t i = b->snapshot.n_events; i > 0; i--) {
+        const pl_event *event = &b->snapshot.events[i - 1];
+        if (!pl_event_is_refusal(event))
+            continue;
+        if (pl_json_has_frame(&event->where))
+            put(b, "python", pl_json_python_stack(&b->json, &event->where, 1));
+        return;
+    }
+}
+
+static void put_leak(builder *b, const json_t *sites)
+{
+    const pl_leak *leak = &b->facts.leak;
+    if (b->verdict.kind != PL_VERDICT_LEAK)
+        return;
+    json_t *object = json_object(), *grown = json_array();
+    for (size_t i = 0; i < json_array_size(sites) && i < MAX_LEAK_SITES; i++)
+        pl_json_add(&b->json, grown, json_incref(json_array_get(sites, i)));
+    pl_json_put(&b->json, object, "bytes_per_s", pl_json_u64((uint64_t)leak->bytes_per_s));
+    pl_json_put(&b->json, object, "from_bytes", pl_json_u64(leak->from_bytes));
+    pl_json_put(&b->json, object, "to_bytes", pl_json_u64(leak->to_bytes));
+    pl_json_put(&b->json, object, "over_s", pl_json_seconds(leak->over_s));
+    pl_json_put(&b->json, object, "sites", grown);
+    put(b, "leak", object);
+}
+
+/* As many points as a reader can use; each is the highest of its share of the samples, so that no
+ * peak is lost. */
+static void put_timeline(builder *b)
+{
+    const pl_sample *samples = b->snapshot.samples;
+    size_t n = b->snapshot.n_samples, n_points = n < MAX_TIMELINE ? n : MAX_TIMELINE;
+    json_t *timeline = json_array();
+    for (size_t i = 0; i < n_points; i++) {
+        size_t highest = i * n / n_points;
+        for (size_t j = highest; j < (i + 1) * n / n_points; j++)
+            if (samples[j].resident_bytes > samples[highest].resident_bytes)
+                highest = j;
+        json_t *point = json_array();
+        pl_json_add(&b->json, point, pl_json_seconds(time_s(b, samples[highest].time_ns)));
+        pl_json_add(&b->json, point, pl_json_u64(samples[highest].charged_bytes));
+        pl_json_add(&b->json, point, pl_json_u64(samples[highest].resident_bytes));
+        pl_json_add(&b->json, timeline, point);
+    }
+    put(b, "timeline", timeline);
+}
+
+static void build_document(builder *b)
+{
+    char holder[PL_FACT_PLACE_BYTES];
+    json_t *sites = pl_sites_build(&b->json, &b->snapshot, holder);
+    put_identity(b);
+    put_verdict(b, holder);
+    put_memory(b);
+    put_events(b, "refusals", pl_event_is_refusal, build_refusal);
+    put_stacks(b);
+    put(b, "sites", sites);
+    put_crash(b);
+    put_instruction(b);
+    put_leak(b, sites);
+    if (b->hang != NULL)
+        put(b, "hang", json_incref(b->hang));
+    put_events(b, "stopped", is_stop, build_end_of_process);
+    put_events(b, "deaths", is_death, build_end_of_process);
+    put_events(b, "marks", is_mark, build_mark);
+    put_timeline(b);
+}
+
+static int gather(builder *b)
+{
+    int r = pl_snapshot_take(b->snapshot.ledger, &b->snapshot);
+    if (r < 0)
+        return r;
+    if (b->snapshot.has_crash) {
+        b->story = malloc(sizeof(*b->story));
+        if (b->story == NULL)
+            return -ENOMEM;
+        pl_story_tell(&b->snapshot.crash, b->record_directory, b->story);
+    }
+    b->hang = pl_hang_load(b->record_directory);
+    pl_facts_gather(&b->snapshot, b->story, pl_hang_has_cycle(b->hang), &b->facts);
+    pl_verdict_judge(&b->facts, &b->verdict);
+    return 0;
+}
+
+int pl_report_build(const pl_ledger *ledger, const char *record_directory, json_t **ret_report,
+                    pl_error *reterr)
+{
+    builder *b = calloc(1, sizeof(*b));
+    if (b == NULL)
+        return pl_error_set(reterr, -ENOMEM, "no memory for the report");
+    b->record_directory = record_directory;
+    b->snapshot.ledger = ledger;
+    int r = gather(b);
+    if (r == 0) {
+        b->report = json_object();
+        build_document(b);
+        if (b->json.failed)
+            r = -ENOMEM;
+    }
+    if (r == 0)
+        *ret_report = PL_TAKE(b->report);
+    else
+        pl_error_set(reterr, r, "cannot make the report: %s", pl_error_text(r));
+    json_decref(b->report);
+    json_decref(b->hang);
+    free(b->story);
+    pl_snapshot_done(&b->snapshot);
+    free(b);
+    return r;
+}

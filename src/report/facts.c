@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See facts.h. */
+#include "report/facts.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/json.h"
+#include "report/place.h"
+
+/* What a hanging tree may use of the processor since it was seen to hang: timers and polls. More
+ * means that it went on. */
+static const double idle_share = 0.02;
+
+static void fill_process(const pl_snapshot *snapshot, const pl_event *event, bool has_name,
+                         pl_fact_process *process)
+{
+    process->pid = event->pid;
+    process->bytes = event->bytes;
+    process->before_end_s = pl_snapshot_before_end_s(snapshot, event->time_ns);
+    pl_snapshot_name(snapshot, event->pid, has_name ? event : NULL, process->name);
+}
+
+static void fill_refusal(const pl_snapshot *snapshot, const pl_event *event,
+                         pl_fact_refusal *refusal)
+{
+    *refusal = (pl_fact_refusal){
+        .charged_bytes = event->charged_bytes,
+        .limit_bytes = event->limit_bytes,
+        .in_python = event->kind != PL_EVENT_REFUSED || event->where.line != 0,
+    };
+    fill_process(snapshot, event, false, &refusal->process);
+    if (event->kind != PL_EVENT_REFUSED)
+        refusal->process.bytes = 0;
+    if (pl_json_has_frame(&event->where))
+        pl_place_python(&event->where, snapshot->header.directory, refusal->place);
+}
+
+static void gather_events(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    for (size_t i = 0; i < snapshot->n_events; i++) {
+        const pl_event *event = &snapshot->events[i];
+        if (pl_event_is_refusal(event)) {
+            fill_refusal(snapshot, event, &facts->refusal);
+        } else if (event->kind == PL_EVENT_STOPPED) {
+            facts->n_stopped++;
+            if (facts->stopped.pid == 0 || facts->stopped.pid != facts->command.pid)
+                fill_process(snapshot, event, true, &facts->stopped);
+        }
+    }
+}
+
+static bool was_stopped(const pl_snapshot *snapshot, pid_t pid)
+{
+    for (size_t i = 0; i < snapshot->n_events; i++)
+        if (snapshot->events[i].kind == PL_EVENT_STOPPED && snapshot->events[i].pid == pid)
+            return true;
+    return false;
+}
+
+static void gather_killed_worker(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    for (size_t i = 0; i < snapshot->n_events; i++) {
+        const pl_event *event = &snapshot->events[i];
+        if (event->kind == PL_EVENT_DIED && event->detail == SIGKILL &&
+            event->pid != snapshot->command_pid && !was_stopped(snapshot, event->pid))
+            fill_process(snapshot, event, true, &facts->killed_worker);
+    }
+}
+
+static void gather_hang(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    const pl_event *hang = NULL;
+    for (size_t i = 0; i < snapshot->n_events; i++)
+        if (snapshot->events[i].kind == PL_EVENT_HANG)
+            hang = &snapshot->events[i];
+    if (hang == NULL)
+        return;
+
+    uint64_t cpu_then_ns = 0, cpu_now_ns = 0;
+    for (size_t i = 0; i < snapshot->n_samples; i++) {
+        cpu_now_ns = snapshot->samples[i].cpu_ns;
+        if (snapshot->samples[i].time_ns <= hang->time_ns)
+            cpu_then_ns = cpu_now_ns;
+    }
+    double since_s = pl_snapshot_before_end_s(snapshot, hang->time_ns);
+    double used_s = (double)pl_sub_sat_u64(cpu_now_ns, cpu_then_ns) / (double)PL_NS_PER_SEC;
+    facts->hangs = used_s <= idle_share * since_s + 0.5; /* half a second to be ended in */
+    facts->idle_s = (double)hang->bytes / (double)PL_NS_PER_SEC + since_s;
+}
+
+static double refused_before(const pl_snapshot *snapshot, const pl_crash *crash)
+{
+    double before_s = -1;
+    for (size_t i = 0; i < snapshot->n_events; i++) {
+        const pl_event *event = &snapshot->events[i];
+        if (pl_event_is_refusal(event) && event->pid == crash->pid &&
+            event->time_ns <= crash->time_ns)
+            before_s = (double)(crash->time_ns - event->time_ns) / (double)PL_NS_PER_SEC;
+    }
+    return before_s;
+}
+
+static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
+{
+    const pl_crash *crash = &snapshot->crash;
+    int python = pl_place_pick_python(crash->python, (int)crash->n_python_frames);
+    int native = pl_place_pick_native(story->native.frames, story->native.n_frames);
+    if (python >= 0)
+        pl_place_python(&crash->python[python], snapshot->header.directory, fact->place);
+    else if (native >= 0)
+        pl_place_native(&story->native.frames[native], fact->place);
+    if (story->native.n_frames > 0)
+        snprintf(fact->module, sizeof(fact->module), "%.60s",
+                 pl_place_file_name(story->native.frames[0].module));
+}
+
+static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
+{
+    const pl_crash *crash = &snapshot->crash;
+    fact->process.pid = crash->pid;
+    fact->process.before_end_s = pl_snapshot_before_end_s(snapshot, crash->time_ns);
+    pl_snapshot_name(snapshot, crash->pid, NULL, fact->process.name);
+    fact->signal = crash->signal;
+    fact->sender_pid = pl_story_sender(crash);
+    fact->refused_before_s = refused_before(snapshot, crash);
+    fact->bad_alloc = strstr(story->exception, "bad_alloc") != NULL;
+    snprintf(fact->reason, sizeof(fact->reason), "%s", story->reason);
+    snprintf(fact->mapping, sizeof(fact->mapping), "%s", story->mapping);
+    if (story->has_instruction && !story->instruction.deliberate && !story->instruction.cpu_has_set)
+        snprintf(fact->missing_set, sizeof(fact->missing_set), "%s", story->instruction.set);
+    gather_place(snapshot, story, fact);
+}
+
+/* What the line is about: claims and resident memory, whichever is more at that moment. */
+static void gather_leak(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    uint64_t limit = snapshot->limit_bytes;
+    if (facts->true_limit_bytes > 0)
+        limit = pl_min_u64(limit, facts->true_limit_bytes);
+    pl_leak_point points[PL_SAMPLES];
+    for (size_t i = 0; i < snapshot->n_samples; i++)
+        points[i] = (pl_leak_point){
+            .time_s = pl_snapshot_since_start_s(snapshot, snapshot->samples[i].time_ns),
+            .bytes = pl_max_u64(snapshot->samples[i].charged_bytes,
+                                snapshot->samples[i].resident_bytes)};
+    facts->leak = pl_leak_find(points, snapshot->n_samples, limit);
+}
+
+static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    facts->limit_bytes = snapshot->limit_bytes;
+    facts->true_limit_bytes = snapshot->header.true_limit_bytes;
+    facts->peak_bytes = snapshot->peak_resident_bytes;
+    facts->n_refusals = snapshot->n_refusals;
+    facts->sampled = snapshot->n_samples > 0;
+    if (facts->sampled) {
+        const pl_sample *last = &snapshot->samples[snapshot->n_samples - 1];
+        facts->last_resident_bytes = pl_max_u64(last->resident_bytes, last->cgroup_bytes);
+        facts->last_available_bytes = last->available_bytes;
+    }
+    gather_leak(snapshot, facts);
+}
+
+static void gather_end(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    const pl_ledger_header *header = &snapshot->header;
+    facts->ended = snapshot->ended;
+    facts->supervisor_alive = snapshot->state.supervisor_alive;
+    facts->command_alive = snapshot->state.command_alive;
+    facts->rebooted = snapshot->state.rebooted;
+    if (snapshot->ended) {
+        facts->wait_status = header->wait_status;
+        facts->stop_signal = (int)(header->stop_signal & 0x7f);
+        facts->n_oom_kills = header->n_oom_kills;
+        facts->n_vm_oom_kills = header->n_vm_oom_kills;
+        facts->has_memory_cgroup = header->cgroup_path[0] != '\0';
+    } else {
+        facts->n_oom_kills = snapshot->state.n_oom_kills;
+        facts->has_memory_cgroup = snapshot->state.oom_counted;
+    }
+}
+
+void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lock_cycle,
+                     pl_facts *ret_facts)
+{
+    *ret_facts = (pl_facts){.command.pid = snapshot->command_pid, .lock_cycle = lock_cycle};
+    pl_snapshot_name(snapshot, snapshot->command_pid, NULL, ret_facts->command.name);
+    gather_end(snapshot, ret_facts);
+    gather_memory(snapshot, ret_facts);
+    gather_events(snapshot, ret_facts);
+    gather_killed_worker(snapshot, ret_facts);
+    gather_hang(snapshot, ret_facts);
+    if (story != NULL)
+        gather_crash(snapshot, story, &ret_facts->crash);
+    else
+        ret_facts->crash.refused_before_s = -1;
+}

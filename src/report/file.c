@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file.h and report.h. */
+#include "report/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/report.h"
+
+/* A hang of 256 threads with 48 named frames each is 7 MiB; nothing of ours is larger. */
+static const off_t max_file_bytes = 64 << 20;
+
+int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int r = -errno;
+        if (fd >= 0)
+            close(fd);
+        return pl_error_set(reterr, r, "cannot read '%s': %s", path, pl_error_text(r));
+    }
+    json_error_t why = {.text = "it is not a file of ours"};
+    json_t *object = NULL;
+    if (S_ISREG(st.st_mode) && st.st_size <= max_file_bytes)
+        object = json_loadfd(fd, JSON_REJECT_DUPLICATES, &why);
+    close(fd);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return pl_error_set(reterr, PL_ECORRUPT, "'%s' is corrupt: %s", path, why.text);
+    }
+    *ret_object = object;
+    return 0;
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = write(fd, text, n);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return -errno;
+        text += written;
+        n -= (size_t)written;
+    }
+    return 0;
+}
+
+/* The file is complete under its final name, or the old one is still there. */
+static int write_and_rename(const char *text, const char *path)
+{
+    char temporary[PATH_MAX];
+    if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
+        return -ENAMETOOLONG;
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = write_all(fd, text, strlen(text));
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (close(fd) < 0 && r == 0)
+        r = -errno;
+    if (r == 0 && rename(temporary, path) < 0)
+        r = -errno;
+    if (r < 0)
+        unlink(temporary);
+    return r;
+}
+
+/* What a user names with --report may be a pipe or a terminal: those are written, not replaced. */
+static int write_in_place(const char *text, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    int r = write_all(fd, text, strlen(text));
+    close(fd);
+    return r;
+}
+
+int pl_report_save(const json_t *report, const char *path, pl_error *reterr)
+{
+    char *text = json_dumps(report, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    if (text == NULL)
+        return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
+    struct stat st;
+    bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    int r = special ? write_in_place(text, path) : write_and_rename(text, path);
+    free(text);
+    if (r < 0)
+        return pl_error_set(reterr, r, "cannot write '%s': %s", path, pl_error_text(r));
+    return 0;
+}
+
+static int load_saved(const pl_record *record, json_t **ret_report)
+{
+    char path[PATH_MAX];
+    json_t *report = NULL;
+    int r = pl_record_path(record->directory, PL_RECORD_REPORT, path);
+    if (r == 0)
+        r = pl_file_load_json(path, &report, NULL);
+    if (r < 0)
+        return r;
+    bool ours = json_integer_value(json_object_get(report, "schema")) == PL_REPORT_SCHEMA &&
+                json_is_string(json_object_get(report, "verdict"));
+    if (!ours) {
+        json_decref(report);
+        return PL_EVERSION;
+    }
+    *ret_report = report;
+    return 0;
+}
+
+int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr)
+{
+    if (load_saved(record, ret_report) == 0)
+        return 0;
+    char path[PATH_MAX];
+    pl_ledger *ledger = NULL;
+    int r = pl_record_path(record->directory, PL_RECORD_LEDGER, path);
+    if (r < 0)
+        return pl_error_set(reterr, r, "the record's path is too long");
+    r = pl_ledger_open(path, 0, &ledger, reterr);
+    if (r < 0)
+        return r;
+    r = pl_report_build(ledger, record->directory, ret_report, reterr);
+    pl_ledger_close(ledger);
+    return r;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON documents as files of a record. */
+#ifndef PL_REPORT_FILE_H
+#define PL_REPORT_FILE_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+/* Reads an object. -ENOENT when there is no file, PL_ECORRUPT when it is not a JSON object or
+ * larger than any of ours. */
+PL_MUST_CHECK int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See hang.h. */
+#include "report/hang.h"
+
+#include <errno.h>
+
+#include "report/file.h"
+#include "report/report.h"
+
+static json_t *build_thread(pl_json *json, pid_t pid, const pl_inspect_thread *thread)
+{
+    size_t n_python = (size_t)pl_clamp_u64(
+        (uint64_t)(thread->n_python_frames < 0 ? 0 : thread->n_python_frames), 0, PL_PYTHON_FRAMES);
+    int n_native = thread->native.n_frames;
+    json_t *object = json_object();
+    pl_json_put(json, object, "pid", json_integer(pid));
+    pl_json_put(json, object, "tid", json_integer(thread->tid));
+    pl_json_put(json, object, "name", pl_json_field(thread->name, sizeof(thread->name)));
+    pl_json_put(json, object, "waits_for",
+                pl_json_field(thread->waits_for, sizeof(thread->waits_for)));
+    pl_json_put(json, object, "python", pl_json_python_stack(json, thread->python, n_python));
+    pl_json_put(
+        json, object, "native",
+        pl_json_native_stack(json, thread->native.frames, n_native > 0 ? (size_t)n_native : 0));
+    return object;
+}
+
+static json_t *build(pl_json *json, const pl_inspect_process *processes, size_t n, double idle_s)
+{
+    json_t *hang = json_object(), *threads = json_array(), *cycle = json_array();
+    pl_json_put(json, hang, "idle_s", pl_json_seconds(idle_s));
+    for (size_t i = 0; i < n; i++) {
+        for (int t = 0; t < processes[i].n_threads; t++)
+            pl_json_add(json, threads,
+                        build_thread(json, processes[i].pid, &processes[i].threads[t]));
+        if (json_array_size(cycle) == 0)
+            for (int t = 0; t < processes[i].n_cycle; t++)
+                pl_json_add(json, cycle, json_integer(processes[i].cycle[t]));
+    }
+    pl_json_put(json, hang, "threads", threads);
+    if (json_array_size(cycle) > 0)
+        pl_json_put(json, hang, "cycle", cycle);
+    else
+        json_decref(cycle);
+    return hang;
+}
+
+int pl_report_write_hang(const char *record_directory, const pl_inspect_process *processes,
+                         size_t n, double idle_s, pl_error *reterr)
+{
+    char path[PATH_MAX];
+    int r = pl_record_path(record_directory, PL_RECORD_HANG, path);
+    if (r < 0)
+        return pl_error_set(reterr, r, "the record's path is too long");
+    pl_json json = {0};
+    json_t *hang = build(&json, processes, n, idle_s);
+    r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory to describe the hang")
+                    : pl_report_save(hang, path, reterr);
+    json_decref(hang);
+    return r;
+}
+
+json_t *pl_hang_load(const char *record_directory)
+{
+    char path[PATH_MAX];
+    json_t *hang = NULL;
+    if (pl_record_path(record_directory, PL_RECORD_HANG, path) < 0 ||
+        pl_file_load_json(path, &hang, NULL) < 0)
+        return NULL;
+    return hang;
+}
+
+bool pl_hang_has_cycle(const json_t *hang)
+{
+    return json_array_size(json_object_get(hang, "cycle")) > 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From fixed fields of a record to JSON values. A record may be torn or corrupt: text is bounded by
+ * its field and made valid UTF-8, counts stop at what JSON's integers hold. */
+#ifndef PL_REPORT_JSON_H
+#define PL_REPORT_JSON_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+#include "ledger/layout.h"
+#include "supervise/inspect.h"
+
+/* Copies at most `size` bytes of `field`, up to a NUL, as valid UTF-8: U+FFFD for what is not.
+ * Always ends `text` with a NUL; cuts between characters. */
+void pl_json_clean(const char *field, size_t size, char *text, size_t n);
+
+/* A string from a field, or from a whole string. NULL when memory is short. */
+json_t *pl_json_field(const char *field, size_t size);
+json_t *pl_json_text(const char *text);
+
+json_t *pl_json_u64(uint64_t number);
+
+/* Seconds, to a millisecond. */
+json_t *pl_json_seconds(double seconds);
+
+/* A document under construction: one flag remembers that memory ran out anywhere. */
+typedef struct pl_json {
+    bool failed;
+} pl_json;
+
+/* Both take over `value`; a NULL value, or a NULL container, sets the flag. */
+void pl_json_put(pl_json *json, json_t *object, const char *key, json_t *value);
+void pl_json_add(pl_json *json, json_t *array, json_t *value);
+
+/* Puts the text unless it is empty. */
+void pl_json_put_text(pl_json *json, json_t *object, const char *key, const char *text);
+
+json_t *pl_json_python_frame(pl_json *json, const pl_python_frame *frame);
+json_t *pl_json_python_stack(pl_json *json, const pl_python_frame *frames, size_t n);
+json_t *pl_json_native_stack(pl_json *json, const pl_native_frame *frames, size_t n);
+
+/* Is there anything in this frame? */
+bool pl_json_has_frame(const pl_python_frame *frame);
+
+#endif

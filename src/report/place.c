@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See place.h. */
+#include "report/place.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/json.h"
+
+const char *pl_place_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static const char *short_path(const char *path, const char *directory)
+{
+    size_t n = strlen(directory);
+    if (n > 1 && strncmp(path, directory, n) == 0 && path[n] == '/')
+        return path + n + 1;
+    static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
+    for (size_t i = 0; i < PL_COUNT_OF(roots); i++) {
+        const char *root = strstr(path, roots[i]);
+        if (root != NULL)
+            return root + strlen(roots[i]);
+    }
+    return path;
+}
+
+void pl_place_python(const pl_python_frame *frame, const char *directory,
+                     char place[PL_FACT_PLACE_BYTES])
+{
+    char file[sizeof(frame->file) + 1], function[sizeof(frame->function) + 1];
+    pl_json_clean(frame->file, sizeof(frame->file), file, sizeof(file));
+    pl_json_clean(frame->function, sizeof(frame->function), function, sizeof(function));
+    bool named = function[0] != '\0' && strcmp(function, "<module>") != 0;
+    bool call = named && function[0] != '<'; /* "<lambda>" and "<listcomp>" take no brackets */
+    snprintf(place, PL_FACT_PLACE_BYTES, "%s:%" PRIu32 "%s%s%s", short_path(file, directory),
+             frame->line, named ? " in " : "", named ? function : "", call ? "()" : "");
+}
+
+void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES])
+{
+    const char *module = frame->module[0] != '\0' ? pl_place_file_name(frame->module) : "?";
+    if (frame->symbol[0] != '\0')
+        snprintf(place, PL_FACT_PLACE_BYTES, "%.80s %.130s", module, frame->symbol);
+    else
+        snprintf(place, PL_FACT_PLACE_BYTES, "%.160s+0x%" PRIx64, module,
+                 frame->module[0] != '\0' ? frame->offset : frame->address);
+}
+
+static bool contains_any(const char *text, const char *const *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strstr(text, parts[i]) != NULL)
+            return true;
+    return false;
+}
+
+int pl_place_pick_python(const pl_python_frame *frames, int n)
+{
+    static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python", "<"};
+    for (int i = 0; i < n; i++) {
+        char file[sizeof(frames[i].file) + 1];
+        pl_json_clean(frames[i].file, sizeof(frames[i].file), file, sizeof(file));
+        if (file[0] != '\0' && !contains_any(file, others, PL_COUNT_OF(others)))
+            return i;
+    }
+    return n > 0 ? 0 : -1;
+}
+
+int pl_place_pick_native(const pl_native_frame *frames, int n)
+{
+    static const char *const plumbing[] = {"/libc.so",   "/libc-",    "/ld-linux",    "/libpthread",
+                                           "/libstdc++", "/libgcc_s", "/libplimsoll", "linux-vdso"};
+    for (int i = 0; i < n; i++)
+        if (frames[i].module[0] != '\0' &&
+            !contains_any(frames[i].module, plumbing, PL_COUNT_OF(plumbing)))
+            return i;
+    return n > 0 ? 0 : -1;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a run as a document, and the document as words. docs/report-format.md describes the
+ * fields; nothing else turns a record into text. Allocates; not for signal handlers or the guard.
+ * Records are not trusted: a torn or corrupt one gives an error or an incomplete report. */
+#ifndef PL_REPORT_REPORT_H
+#define PL_REPORT_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "plimsoll/ledger.h"
+#include "supervise/inspect.h"
+#include "supervise/record.h"
+
+enum { PL_REPORT_SCHEMA = 1 };
+
+/* Builds the document from a ledger, live or dead, and the files beside it in the record. The
+ * caller owns *ret_report (json_decref). */
+PL_MUST_CHECK int pl_report_build(const pl_ledger *ledger, const char *record_directory,
+                                  json_t **ret_report, pl_error *reterr);
+
+/* The document of a record: report.json where it is whole, else built from the ledger. Changes
+ * nothing. PL_ECORRUPT, PL_EVERSION or -errno, with a message, when neither can be read. */
+PL_MUST_CHECK int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr);
+
+/* Writes the document to `path`, whole or not at all. */
+PL_MUST_CHECK int pl_report_save(const json_t *report, const char *path, pl_error *reterr);
+
+/* Keeps what was seen of a hang in the record, for the report. */
+PL_MUST_CHECK int pl_report_write_hang(const char *record_directory,
+                                       const pl_inspect_process *processes, size_t n, double idle_s,
+                                       pl_error *reterr);
+
+enum pl_report_flags {
+    PL_REPORT_COLOR = 1u << 0,
+    PL_REPORT_FULL = 1u << 1, /* everything, for `explain`; else a few lines for a run's end */
+};
+
+/* Writes the document as text; nothing at all for the short form of a run that just finished. */
+void pl_report_text(const json_t *report, FILE *out, unsigned flags);
+
+/* The listed runs, newest first, as an array; and as a table. A record that cannot be read is there
+ * with the verdict "unreadable": one bad file does not hide the others. */
+PL_MUST_CHECK int pl_report_runs(json_t **ret_runs, pl_error *reterr);
+void pl_report_runs_text(const json_t *runs, FILE *out);
+
+/* May what goes to this stream be coloured? A terminal, and NO_COLOR unset or empty. */
+bool pl_report_wants_color(FILE *out);
+
+#endif

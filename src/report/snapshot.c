@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See snapshot.h. */
+#include "report/snapshot.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+#include "report/json.h"
+#include "report/place.h"
+
+/* How far the end may lie behind the last sample: the supervisor samples until the end, but its
+ * step grows with the run. Keeps a clock that was set during the run from making it days long. */
+static const uint64_t end_slack_ns = 5 * PL_NS_PER_SEC;
+
+#define END_TEXT(field) ((field)[sizeof(field) - 1] = '\0')
+
+static uint64_t load(const pl_atomic_u64 *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static void split_command(pl_snapshot *snapshot)
+{
+    char *command = snapshot->header.command;
+    size_t n = sizeof(snapshot->header.command);
+    for (size_t i = 0; i < n && command[i] != '\0';) {
+        if (snapshot->n_arguments == PL_SNAPSHOT_ARGUMENTS)
+            break;
+        snapshot->arguments[snapshot->n_arguments++] = command + i;
+        i += strlen(command + i) + 1;
+    }
+}
+
+static void copy_header(pl_snapshot *snapshot)
+{
+    pl_ledger_header *header = &snapshot->header;
+    memcpy(header, &snapshot->ledger->header, sizeof(*header));
+    END_TEXT(header->boot_id);
+    END_TEXT(header->limit_source);
+    END_TEXT(header->cgroup_path);
+    END_TEXT(header->directory);
+    END_TEXT(header->command);
+    uint32_t pid = atomic_load_explicit(&header->command_pid, memory_order_relaxed);
+    snapshot->command_pid = pid <= INT_MAX ? (pid_t)pid : 0;
+    snapshot->ended = load(&header->ended_realtime_ns) != 0;
+    split_command(snapshot);
+}
+
+static void copy_sums(pl_snapshot *snapshot)
+{
+    const pl_ledger_sum *sum = &snapshot->ledger->sum;
+    snapshot->limit_bytes = load(&sum->limit_bytes);
+    snapshot->peak_bytes = load(&sum->peak_bytes);
+    snapshot->peak_resident_bytes = load(&sum->peak_resident_bytes);
+    snapshot->n_refusals = pl_add_sat_u64(load(&sum->n_refusals), load(&sum->n_raised));
+}
+
+static int copy_events(pl_snapshot *snapshot)
+{
+    snapshot->events = calloc(PL_EVENTS, sizeof(*snapshot->events));
+    if (snapshot->events == NULL)
+        return -ENOMEM;
+    uint64_t next = load(&snapshot->ledger->sum.next_event);
+    for (uint64_t number = pl_sub_sat_u64(next, PL_EVENTS); number < next; number++) {
+        pl_event *event = &snapshot->events[snapshot->n_events];
+        if (!pl_ledger_event_read(snapshot->ledger, number, event) || event->pid < 0)
+            continue;
+        END_TEXT(event->where.file);
+        END_TEXT(event->where.function);
+        snapshot->n_events++;
+    }
+    return 0;
+}
+
+/* While we copy, the supervisor may drop every second sample: a time that steps back shows it. */
+static int copy_samples(pl_snapshot *snapshot)
+{
+    snapshot->samples = calloc(PL_SAMPLES, sizeof(*snapshot->samples));
+    if (snapshot->samples == NULL)
+        return -ENOMEM;
+    uint64_t n = pl_min_u64(load(&snapshot->ledger->sum.n_samples), PL_SAMPLES), last_ns = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        pl_sample sample = snapshot->ledger->samples[i];
+        if (sample.time_ns < last_ns || sample.time_ns < snapshot->header.started_monotonic_ns)
+            continue;
+        last_ns = sample.time_ns;
+        snapshot->samples[snapshot->n_samples++] = sample;
+    }
+    return 0;
+}
+
+static void clean_crash(pl_crash *crash)
+{
+    crash->n_python_frames = (uint32_t)pl_min_u64(crash->n_python_frames, PL_PYTHON_FRAMES);
+    crash->n_instruction_bytes =
+        (uint32_t)pl_min_u64(crash->n_instruction_bytes, sizeof(crash->instruction));
+    END_TEXT(crash->abort_message);
+    END_TEXT(crash->exception_type);
+    END_TEXT(crash->thread_name);
+    for (uint32_t i = 0; i < crash->n_python_frames; i++) {
+        END_TEXT(crash->python[i].file);
+        END_TEXT(crash->python[i].function);
+    }
+}
+
+static void copy_crash(pl_snapshot *snapshot)
+{
+    for (int i = 0; i < PL_CRASHES; i++) {
+        const pl_crash *crash = &snapshot->ledger->crashes[i];
+        if (atomic_load_explicit(&crash->state, memory_order_acquire) != PL_CRASH_COMPLETE ||
+            crash->pid <= 0 || crash->signal <= 0 || crash->signal > 64)
+            continue;
+        bool own = crash->pid == snapshot->command_pid;
+        bool kept_own = snapshot->has_crash && snapshot->crash.pid == snapshot->command_pid;
+        if (snapshot->has_crash &&
+            (own != kept_own ? kept_own : crash->time_ns < snapshot->crash.time_ns))
+            continue;
+        memcpy(&snapshot->crash, crash, sizeof(*crash));
+        snapshot->has_crash = true;
+    }
+    clean_crash(&snapshot->crash);
+}
+
+static uint64_t last_sign_of_life(const pl_snapshot *snapshot)
+{
+    uint64_t last_ns = snapshot->header.started_monotonic_ns;
+    if (snapshot->n_samples > 0)
+        last_ns = pl_max_u64(last_ns, snapshot->samples[snapshot->n_samples - 1].time_ns);
+    if (snapshot->n_events > 0)
+        last_ns = pl_max_u64(last_ns, snapshot->events[snapshot->n_events - 1].time_ns);
+    if (snapshot->has_crash)
+        last_ns = pl_max_u64(last_ns, snapshot->crash.time_ns);
+    return last_ns;
+}
+
+static uint64_t find_end(const pl_snapshot *snapshot)
+{
+    const pl_ledger_header *header = &snapshot->header;
+    uint64_t last_ns = last_sign_of_life(snapshot);
+    if (snapshot->ended) {
+        uint64_t ran_ns =
+            pl_sub_sat_u64(load(&header->ended_realtime_ns), header->started_realtime_ns);
+        uint64_t end_ns = pl_add_sat_u64(header->started_monotonic_ns, ran_ns);
+        uint64_t step_ns = load(&snapshot->ledger->sum.sample_step_ns);
+        if (snapshot->n_samples > 0)
+            end_ns =
+                pl_min_u64(end_ns, pl_add_sat_u64(pl_add_sat_u64(last_ns, step_ns), end_slack_ns));
+        return pl_max_u64(end_ns, last_ns);
+    }
+    bool runs = snapshot->state.supervisor_alive || snapshot->state.command_alive;
+    return runs ? pl_max_u64(pl_clock_monotonic_ns(), last_ns) : last_ns;
+}
+
+int pl_snapshot_take(const struct pl_ledger *ledger, pl_snapshot *ret_snapshot)
+{
+    *ret_snapshot = (pl_snapshot){.ledger = ledger};
+    copy_header(ret_snapshot);
+    pl_record_state_read(ledger, &ret_snapshot->state);
+    copy_sums(ret_snapshot);
+    int r = copy_events(ret_snapshot);
+    if (r == 0)
+        r = copy_samples(ret_snapshot);
+    if (r < 0) {
+        pl_snapshot_done(ret_snapshot);
+        return r;
+    }
+    copy_crash(ret_snapshot);
+    ret_snapshot->end_ns = find_end(ret_snapshot);
+    return 0;
+}
+
+void pl_snapshot_done(pl_snapshot *snapshot)
+{
+    free(PL_TAKE(snapshot->events));
+    free(PL_TAKE(snapshot->samples));
+}
+
+static double seconds_between(uint64_t from_ns, uint64_t to_ns)
+{
+    return (double)pl_sub_sat_u64(to_ns, from_ns) / (double)PL_NS_PER_SEC;
+}
+
+double pl_snapshot_since_start_s(const pl_snapshot *snapshot, uint64_t time_ns)
+{
+    return seconds_between(snapshot->header.started_monotonic_ns, time_ns);
+}
+
+double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns)
+{
+    return seconds_between(time_ns, snapshot->end_ns);
+}
+
+bool pl_event_is_refusal(const pl_event *event)
+{
+    return event->kind == PL_EVENT_REFUSED || event->kind == PL_EVENT_RAISED ||
+           event->kind == PL_EVENT_REFUSED_SMALL;
+}
+
+/* The script for "python3 -u train.py", the module for "python -m train", else the program. */
+static const char *command_name(const pl_snapshot *snapshot)
+{
+    if (snapshot->n_arguments == 0)
+        return "?";
+    const char *program = pl_place_file_name(snapshot->arguments[0]);
+    if (strncmp(program, "python", 6) != 0)
+        return program;
+    for (int i = 1; i < snapshot->n_arguments; i++) {
+        const char *argument = snapshot->arguments[i];
+        bool has_value = strcmp(argument, "-W") == 0 || strcmp(argument, "-X") == 0;
+        if (strcmp(argument, "-c") == 0)
+            return program;
+        if (strcmp(argument, "-m") == 0)
+            return i + 1 < snapshot->n_arguments ? snapshot->arguments[i + 1] : program;
+        if (argument[0] != '-')
+            return pl_place_file_name(argument);
+        i += has_value;
+    }
+    return program;
+}
+
+static const pl_slot *find_slot(const pl_snapshot *snapshot, pid_t pid)
+{
+    for (int i = 0; i < PL_SLOTS; i++) {
+        const pl_slot *slot = &snapshot->ledger->slots[i];
+        if (atomic_load_explicit(&slot->pid, memory_order_relaxed) == (uint32_t)pid)
+            return slot;
+    }
+    return NULL;
+}
+
+void pl_snapshot_name(const pl_snapshot *snapshot, pid_t pid, const pl_event *event,
+                      char name[PL_FACT_NAME_BYTES])
+{
+    const pl_slot *slot = pid > 0 ? find_slot(snapshot, pid) : NULL;
+    name[0] = '\0';
+    if (pid == snapshot->command_pid)
+        pl_json_clean(command_name(snapshot), PL_FACT_NAME_BYTES, name, PL_FACT_NAME_BYTES);
+    else if (event != NULL)
+        pl_json_clean(event->where.function, sizeof(event->where.function), name,
+                      PL_FACT_NAME_BYTES);
+    if (name[0] == '\0' && slot != NULL)
+        pl_json_clean(slot->name, sizeof(slot->name), name, PL_FACT_NAME_BYTES);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the short and the full text. A report may come from a file that anyone wrote: missing
+ * fields and wrong types print nothing, and control characters never reach the terminal. */
+#ifndef PL_REPORT_TEXT_H
+#define PL_REPORT_TEXT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/base.h"
+
+typedef struct pl_printer {
+    FILE *out;
+    bool color;
+    const json_t *report;
+} pl_printer;
+
+/* A string of the object, "" when it is not there. */
+const char *pl_get_text(const json_t *object, const char *key);
+
+/* A number of the object, 0 when it is not there or negative. */
+uint64_t pl_get_u64(const json_t *object, const char *key);
+double pl_get_real(const json_t *object, const char *key);
+
+/* The text less its control characters. */
+void pl_print_clean(const pl_printer *printer, const char *text);
+
+/* "  next:  ", in a column of its own. */
+void pl_print_label(const pl_printer *printer, const char *label);
+
+/* "plimsoll: refused: ...", coloured by verdict. */
+void pl_print_summary(const pl_printer *printer);
+
+/* "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)". */
+void pl_print_peak(const pl_printer *printer);
+
+/* The place of a site, a refusal or a frame: "train.py:12 in load()", "libfoo.so parse_file". */
+void pl_print_python_frame(const pl_printer *printer, const json_t *frame);
+void pl_print_native_frame(const pl_printer *printer, const json_t *frame);
+void pl_print_site(const pl_printer *printer, const json_t *site);
+
+void pl_print_full(const pl_printer *printer);
+
+#endif

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules, each a function that either gives the verdict or leaves it to the next. They stand in
+ * the order of how directly their evidence speaks: what we did ourselves, what the dying process
+ * wrote, what the system counted, what the exit status says. */
+#include "report/verdict.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/size.h"
+
+/* A refusal, or a worker's death, explains an end with an error when it came at most this long
+ * before: time for a traceback, exit handlers and the joining of workers. */
+static const double recent_s = 10.0;
+
+/* An abort follows the refusal that caused it at once. */
+static const double at_once_s = 2.0;
+
+/* "At the limit", for a run whose end nobody saw: the sampler may be one step behind. */
+static const double near_limit = 0.95;
+
+const char *pl_verdict_name(enum pl_verdict_kind kind)
+{
+    static const char *const names[] = {
+#define PL_VERDICT_NAME(kind_, name) [kind_] = name,
+        PL_VERDICT_TABLE(PL_VERDICT_NAME)
+#undef PL_VERDICT_NAME
+    };
+    return (size_t)kind < PL_COUNT_OF(names) ? names[kind] : "?";
+}
+
+const char *pl_signal_name(int signal)
+{
+    static _Thread_local char text[32];
+    const char *short_name = sigabbrev_np(signal);
+    if (short_name != NULL)
+        snprintf(text, sizeof(text), "SIG%s", short_name);
+    else
+        snprintf(text, sizeof(text), "signal %d", signal);
+    return text;
+}
+
+const char *pl_signal_fault(int signal)
+{
+    switch (signal) {
+    case SIGSEGV:
+        return "segmentation fault";
+    case SIGBUS:
+        return "bus error";
+    case SIGFPE:
+        return "floating point error";
+    case SIGABRT:
+        return "abort";
+    case SIGILL:
+        return "illegal instruction";
+    default:
+        return NULL;
+    }
+}
+
+/* Only signals that a shell's child is likely to die of: 128 + 40 is a number like any other. */
+static bool shells_tell(int signal)
+{
+    static const int told[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
+                               SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU};
+    for (size_t i = 0; i < PL_COUNT_OF(told); i++)
+        if (told[i] == signal)
+            return true;
+    return false;
+}
+
+int pl_verdict_signal(int wait_status)
+{
+    if (WIFSIGNALED(wait_status))
+        return WTERMSIG(wait_status);
+    if (WIFEXITED(wait_status) && shells_tell(WEXITSTATUS(wait_status) - 128))
+        return WEXITSTATUS(wait_status) - 128;
+    return 0;
+}
+
+static bool ended_well(const pl_facts *facts)
+{
+    return facts->ended && WIFEXITED(facts->wait_status) && WEXITSTATUS(facts->wait_status) == 0;
+}
+
+static bool is_command(const pl_facts *facts, const pl_fact_process *process)
+{
+    return process->pid == facts->command.pid;
+}
+
+static bool is_recent(const pl_fact_process *process)
+{
+    return process->before_end_s <= recent_s;
+}
+
+/* Nobody lives that could tell more: the supervisor is dead, and so is the command. */
+static bool all_dead(const pl_facts *facts)
+{
+    return !facts->ended && !facts->supervisor_alive && !facts->command_alive;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+conclude(pl_verdict *verdict, enum pl_verdict_kind kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(verdict->summary, sizeof(verdict->summary), format, args);
+    va_end(args);
+    verdict->kind = kind;
+}
+
+__attribute__((format(printf, 2, 3))) static void add_evidence(pl_verdict *verdict,
+                                                               const char *format, ...)
+{
+    if (verdict->n_evidence == PL_VERDICT_EVIDENCE)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(verdict->evidence[verdict->n_evidence++], sizeof(verdict->evidence[0]), format, args);
+    va_end(args);
+}
+
+#define WHO_BYTES (PL_FACT_NAME_BYTES + 24)
+
+/* "'train.py' (pid 4121)"; "process 4121" when its name is not known. */
+static const char *who(const pl_fact_process *process, char text[WHO_BYTES])
+{
+    if (process->name[0] != '\0')
+        snprintf(text, WHO_BYTES, "'%s' (pid %d)", process->name, (int)process->pid);
+    else
+        snprintf(text, WHO_BYTES, "process %d", (int)process->pid);
+    return text;
+}
+
+#define WHO(process) who((process), (char[WHO_BYTES]){0})
+
+#define PAIR_BYTES (2 * PL_SIZE_TEXT_BYTES + 8)
+
+/* "7.8 of 8.0 GiB": the first unit only where it differs. */
+static const char *pair(uint64_t part, uint64_t whole, const char *word, char text[PAIR_BYTES])
+{
+    char first[PL_SIZE_TEXT_BYTES], second[PL_SIZE_TEXT_BYTES];
+    pl_size_format(part, first);
+    pl_size_format(whole, second);
+    char *unit = strchr(first, ' '), *other = strchr(second, ' ');
+    if (unit != NULL && other != NULL && strcmp(unit, other) == 0)
+        *unit = '\0';
+    snprintf(text, PAIR_BYTES, "%s %s %s", first, word, second);
+    return text;
+}
+
+#define PAIR(part, whole, word) pair((part), (whole), (word), (char[PAIR_BYTES]){0})
+
+#define END_BYTES 64
+
+/* How the command ended: "ended with status 1", "was ended by SIGKILL". */
+static const char *end_of(const pl_facts *facts, char text[END_BYTES])
+{
+    if (!facts->ended)
+        snprintf(text, END_BYTES, "ended unseen");
+    else if (WIFSIGNALED(facts->wait_status))
+        snprintf(text, END_BYTES, "was ended by %s", pl_signal_name(WTERMSIG(facts->wait_status)));
+    else
+        snprintf(text, END_BYTES, "ended with status %d", WEXITSTATUS(facts->wait_status));
+    return text;
+}
+
+#define END(facts) end_of((facts), (char[END_BYTES]){0})
+
+static void add_shell_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    int signal = pl_verdict_signal(facts->wait_status);
+    if (facts->ended && WIFEXITED(facts->wait_status) && signal != 0)
+        add_evidence(verdict, "status %d is how a shell says that %s ended its child",
+                     WEXITSTATUS(facts->wait_status), pl_signal_name(signal));
+}
+
+static void add_oom_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (facts->n_oom_kills > 0)
+        add_evidence(verdict, "the memory cgroup counted %" PRIu64 " OOM kill%s during the run",
+                     facts->n_oom_kills, facts->n_oom_kills == 1 ? "" : "s");
+    else if (facts->n_vm_oom_kills > 0)
+        add_evidence(verdict, "the machine counted %" PRIu64 " OOM kill%s during the run%s",
+                     facts->n_vm_oom_kills, facts->n_vm_oom_kills == 1 ? "" : "s",
+                     facts->has_memory_cgroup ? ", but none in this run's memory cgroup" : "");
+}
+
+static void add_refusal_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_refusal *refusal = &facts->refusal;
+    if (facts->n_refusals == 0)
+        return;
+    if (refusal->process.pid == 0)
+        add_evidence(verdict, "%" PRIu64 " requests were refused", facts->n_refusals);
+    else
+        add_evidence(verdict, "%" PRIu64 " request%s refused, the last %.1f s before the end%s%s",
+                     facts->n_refusals, facts->n_refusals == 1 ? " was" : "s were",
+                     refusal->process.before_end_s, refusal->place[0] != '\0' ? ", at " : "",
+                     refusal->place);
+}
+
+/* "'train.py' (pid 4121) asked for 512.0 MiB at train.py:12: 7.8 of 8.0 GiB were in use". */
+static void conclude_refused(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_refusal *refusal = &facts->refusal;
+    const char *at = refusal->place[0] != '\0' ? " at " : "";
+    const char *use = PAIR(refusal->charged_bytes, refusal->limit_bytes, "of");
+    if (refusal->process.bytes > 0)
+        conclude(verdict, PL_VERDICT_REFUSED, "refused: %s asked for %s%s%s: %s were in use",
+                 WHO(&refusal->process), PL_SIZE(refusal->process.bytes), at, refusal->place, use);
+    else
+        conclude(verdict, PL_VERDICT_REFUSED, "refused: %s got a MemoryError%s%s: %s were in use",
+                 WHO(&refusal->process), at, refusal->place, use);
+    if (!is_command(facts, &refusal->process))
+        add_evidence(verdict, "%s %s after a refusal in %s", WHO(&facts->command), END(facts),
+                     WHO(&refusal->process));
+    else
+        add_evidence(verdict, "it %s %.1f s after a refusal", END(facts),
+                     refusal->process.before_end_s);
+}
+
+static bool judge_running(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (facts->ended || (!facts->supervisor_alive && !facts->command_alive) || facts->hangs)
+        return false;
+    conclude(verdict, PL_VERDICT_RUNNING, "running: %s%s", WHO(&facts->command),
+             facts->supervisor_alive ? "" : ", but its supervisor is gone: nothing watches it");
+    if (!facts->supervisor_alive)
+        add_evidence(verdict, "the process of the command lives, the supervisor's does not");
+    add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+/* A hang ends only by a signal, ours or someone else's, or by a program that gave up. */
+static bool judge_hang(const pl_facts *facts, pl_verdict *verdict)
+{
+    bool gave_up = facts->ended && !ended_well(facts) &&
+                   pl_signal_fault(pl_verdict_signal(facts->wait_status)) == NULL;
+    bool alive = !facts->ended && (facts->supervisor_alive || facts->command_alive);
+    if (!facts->hangs || (!gave_up && !alive))
+        return false;
+    conclude(verdict, PL_VERDICT_HANG, "hang: %s made no progress for %.0f s%s",
+             WHO(&facts->command), facts->idle_s,
+             facts->lock_cycle ? ": its threads wait for each other's locks in a ring" : "");
+    if (facts->lock_cycle)
+        add_evidence(verdict, "each lock of the ring is held by the next thread of it");
+    add_evidence(verdict, "no process of the tree used the processor for %.0f s", facts->idle_s);
+    if (facts->ended)
+        add_evidence(verdict, "then it %s", END(facts));
+    else
+        add_evidence(verdict, "it still runs");
+    return true;
+}
+
+static bool judge_stopped(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_process *stopped = &facts->stopped;
+    bool own = stopped->pid != 0 && is_command(facts, stopped);
+    if (stopped->pid == 0 || ended_well(facts) || (!own && (!facts->ended || !is_recent(stopped))))
+        return false;
+    conclude(verdict, PL_VERDICT_STOPPED_FOR_MEMORY,
+             "stopped for memory: plimsoll stopped %s, which held %s of a line of %s", WHO(stopped),
+             PL_SIZE(stopped->bytes), PL_SIZE(facts->limit_bytes));
+    add_evidence(verdict, "the supervisor recorded the stop, %.1f s before the end",
+                 stopped->before_end_s);
+    if (!own)
+        add_evidence(verdict, "%s then %s", WHO(&facts->command), END(facts));
+    add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+/* Does the crash record explain this end? It does when the signals agree; a crash shortly before an
+ * end with an error does, too: handlers exit, and parents notice. */
+static bool crash_explains_end(const pl_facts *facts)
+{
+    const pl_fact_crash *crash = &facts->crash;
+    if (crash->process.pid == 0 || ended_well(facts))
+        return false;
+    if (!facts->ended)
+        return all_dead(facts) && is_command(facts, &crash->process);
+    if (pl_verdict_signal(facts->wait_status) == crash->signal)
+        return true;
+    return WIFEXITED(facts->wait_status) && is_recent(&crash->process);
+}
+
+static void add_crash_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_crash *crash = &facts->crash;
+    add_evidence(verdict, "%s recorded %s before it died", WHO(&crash->process),
+                 pl_signal_name(crash->signal));
+    if (facts->ended && WIFEXITED(facts->wait_status))
+        add_evidence(verdict, "%s %s", WHO(&facts->command), END(facts));
+    if (crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s)
+        add_evidence(verdict,
+                     "a request of the same process was refused %.1f s before: code that does not "
+                     "check for an empty result faults so",
+                     crash->refused_before_s);
+}
+
+static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_crash *crash = &facts->crash;
+    if (!crash_explains_end(facts))
+        return false;
+    if (crash->bad_alloc && crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s) {
+        conclude_refused(facts, verdict);
+        add_evidence(verdict, "it aborted by std::bad_alloc, which nothing caught");
+        return true;
+    }
+    if (crash->sender_pid != 0) {
+        conclude(verdict, PL_VERDICT_KILLED, "killed: process %d sent %s to %s",
+                 (int)crash->sender_pid, pl_signal_name(crash->signal), WHO(&crash->process));
+        add_evidence(verdict, "the signal names its sender: it was not a fault of the program's");
+        return true;
+    }
+    const char *at = crash->place[0] != '\0' ? " at " : "";
+    if (crash->missing_set[0] != '\0') {
+        conclude(verdict, PL_VERDICT_ILLEGAL_INSTRUCTION,
+                 "illegal instruction: %s%s%s: %s needs %s, which this CPU lacks",
+                 WHO(&crash->process), at, crash->place,
+                 crash->module[0] != '\0' ? crash->module : "its code", crash->missing_set);
+        add_evidence(verdict, "the bytes that it stopped at are an instruction of %s",
+                     crash->missing_set);
+    } else {
+        const char *fault = pl_signal_fault(crash->signal);
+        conclude(verdict, PL_VERDICT_CRASHED, "crashed: %s in %s%s%s%s%s",
+                 fault != NULL ? fault : pl_signal_name(crash->signal), WHO(&crash->process), at,
+                 crash->place, crash->reason[0] != '\0' ? ": " : "", crash->reason);
+    }
+    add_crash_evidence(facts, verdict);
+    return true;
+}
+
+static bool is_near_limit(const pl_facts *facts)
+{
+    double limit = (double)facts->true_limit_bytes;
+    return facts->sampled && facts->true_limit_bytes > 0 &&
+           ((double)facts->last_resident_bytes >= near_limit * limit ||
+            (double)facts->last_available_bytes <= (1 - near_limit) * limit);
+}
+
+/* The kernel counts a kill in the victim's cgroup and on the machine. Where there is a cgroup, the
+ * machine's count alone may be anybody's death: it then needs a run that was at its limit. */
+static bool oom_counted(const pl_facts *facts)
+{
+    return facts->n_oom_kills > 0 ||
+           (facts->n_vm_oom_kills > 0 && (!facts->has_memory_cgroup || is_near_limit(facts)));
+}
+
+static void add_peak_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (facts->peak_bytes > 0 && facts->true_limit_bytes > 0)
+        add_evidence(verdict, "the tree's memory peaked at %s that the system would give",
+                     PAIR(facts->peak_bytes, facts->true_limit_bytes, "of"));
+}
+
+static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
+{
+    bool refused = facts->refusal.process.pid != 0 && is_recent(&facts->refusal.process);
+    bool worker = facts->killed_worker.pid != 0 && is_recent(&facts->killed_worker);
+    if (!facts->ended || ended_well(facts) || !WIFEXITED(facts->wait_status) ||
+        facts->n_oom_kills == 0 || (refused && !worker))
+        return false;
+    conclude(verdict, PL_VERDICT_KILLED_FOR_MEMORY,
+             "killed for memory: the system's OOM killer ended %s, and %s %s",
+             worker ? WHO(&facts->killed_worker) : "a process of its cgroup", WHO(&facts->command),
+             END(facts));
+    add_oom_evidence(facts, verdict);
+    if (worker)
+        add_evidence(verdict, "SIGKILL ended %s, and plimsoll did not send it",
+                     WHO(&facts->killed_worker));
+    add_peak_evidence(facts, verdict);
+    return true;
+}
+
+static bool judge_oom_kill(const pl_facts *facts, pl_verdict *verdict)
+{
+    bool sigkill = facts->ended && pl_verdict_signal(facts->wait_status) == SIGKILL;
+    if (!(sigkill || all_dead(facts)) || facts->rebooted || !oom_counted(facts))
+        return judge_worker_oom(facts, verdict);
+    conclude(verdict, PL_VERDICT_KILLED_FOR_MEMORY,
+             "killed for memory: the system's OOM killer ended %s", WHO(&facts->command));
+    add_oom_evidence(facts, verdict);
+    add_peak_evidence(facts, verdict);
+    add_shell_evidence(facts, verdict);
+    if (!facts->ended)
+        add_evidence(verdict, "the supervisor died with it, and wrote no end");
+    return true;
+}
+
+static bool judge_lost(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (facts->ended)
+        return false;
+    if (is_near_limit(facts)) {
+        conclude(verdict, PL_VERDICT_KILLED_FOR_MEMORY,
+                 "killed for memory, most likely: %s was at the limit when its record stops",
+                 WHO(&facts->command));
+        add_evidence(verdict, "the last sample shows %s that the system would give",
+                     PAIR(facts->last_resident_bytes, facts->true_limit_bytes, "of"));
+    } else {
+        conclude(verdict, PL_VERDICT_LOST,
+                 "lost: the supervisor of %s was killed too, and the record does not say how it "
+                 "ended",
+                 WHO(&facts->command));
+        if (facts->has_memory_cgroup && !facts->rebooted)
+            add_evidence(verdict, "the memory cgroup counted no OOM kill since the start");
+        if (facts->sampled)
+            add_evidence(verdict, "the last sample shows %s that the system would give",
+                         PAIR(facts->last_resident_bytes, facts->true_limit_bytes, "of"));
+    }
+    add_evidence(verdict, facts->rebooted
+                              ? "the machine was restarted since"
+                              : "neither the supervisor nor the command lives, and no end is "
+                                "recorded");
+    add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdict)
+{
+    const char *name = pl_signal_name(signal);
+    if (facts->stop_signal == signal)
+        conclude(verdict, PL_VERDICT_KILLED, "killed: %s was asked to stop, by %s",
+                 WHO(&facts->command), name);
+    else if (signal == SIGPIPE)
+        conclude(verdict, PL_VERDICT_KILLED,
+                 "killed: %s wrote to a pipe that nobody reads any more (SIGPIPE)",
+                 WHO(&facts->command));
+    else
+        conclude(verdict, PL_VERDICT_KILLED,
+                 "killed: %s from outside ended %s; memory had no part in it", name,
+                 WHO(&facts->command));
+    if (facts->stop_signal == signal)
+        add_evidence(verdict, "the supervisor was sent %s, and passed it on", name);
+    else if (signal == SIGKILL && facts->n_vm_oom_kills == 0)
+        add_evidence(
+            verdict,
+            "%s came from outside: no OOM kill was counted in the cgroup or on the machine", name);
+    else if (signal != SIGPIPE)
+        add_evidence(verdict, "%s came from outside: plimsoll did not send it", name);
+}
+
+static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
+{
+    int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
+    if (signal == 0)
+        return false;
+    const char *fault = pl_signal_fault(signal);
+    if (fault != NULL) {
+        conclude(verdict, PL_VERDICT_CRASHED, "crashed: %s in %s", fault, WHO(&facts->command));
+        add_evidence(verdict, "%s ended it; no process left a crash record",
+                     pl_signal_name(signal));
+    } else {
+        conclude_killed(facts, signal, verdict);
+        add_oom_evidence(facts, verdict);
+        add_peak_evidence(facts, verdict);
+    }
+    add_shell_evidence(facts, verdict);
+    add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+/* Python ends with status 1 when nobody catches an exception; another status is the program's own
+ * choice, made after it caught the error. */
+static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_refusal *refusal = &facts->refusal;
+    if (ended_well(facts) || refusal->process.pid == 0 || !is_recent(&refusal->process) ||
+        (refusal->in_python && WEXITSTATUS(facts->wait_status) != 1))
+        return false;
+    conclude_refused(facts, verdict);
+    if (facts->n_refusals > 1)
+        add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
+{
+    const char *ended = WHO(&facts->command);
+    if (!ended_well(facts)) {
+        bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
+        conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts),
+                 memory ? "" : "; memory had no part in it");
+        if (!memory)
+            add_evidence(verdict, "no request was refused, and no process was stopped or killed");
+    } else if (facts->n_refusals > 0) {
+        conclude(verdict, PL_VERDICT_FINISHED_AFTER_REFUSALS,
+                 "finished after %" PRIu64 " refusal%s: %s went on, and %s", facts->n_refusals,
+                 facts->n_refusals == 1 ? "" : "s", ended, END(facts));
+    } else if (facts->n_stopped > 0) {
+        conclude(verdict, PL_VERDICT_FINISHED_AFTER_REFUSALS,
+                 "finished: %s went on after %s was stopped for memory", ended,
+                 WHO(&facts->stopped));
+    } else {
+        conclude(verdict, PL_VERDICT_FINISHED, "finished: %s %s", ended, END(facts));
+    }
+    add_refusal_evidence(facts, verdict);
+    if (facts->n_stopped > 0)
+        add_evidence(verdict, "plimsoll stopped %" PRIu64 " process%s for memory", facts->n_stopped,
+                     facts->n_stopped == 1 ? "" : "es");
+    add_oom_evidence(facts, verdict);
+}
+
+/* A death or refusal at the end of a steady rise is the rise's: the request that happened to be
+ * the last one is not what has to change. */
+static void consider_leak(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (!facts->leak.found ||
+        (verdict->kind != PL_VERDICT_REFUSED && verdict->kind != PL_VERDICT_KILLED_FOR_MEMORY &&
+         verdict->kind != PL_VERDICT_STOPPED_FOR_MEMORY))
+        return;
+    const pl_leak *leak = &facts->leak;
+    char how[sizeof(verdict->evidence[0])];
+    snprintf(how, sizeof(how), "%.*s", (int)sizeof(how) - 1, verdict->summary);
+    conclude(verdict, PL_VERDICT_LEAK, "leak: memory of %s rose by %s/s for %.1f s, from %s",
+             WHO(&facts->command), PL_SIZE((uint64_t)leak->bytes_per_s), leak->over_s,
+             PAIR(leak->from_bytes, leak->to_bytes, "to"));
+    if (verdict->n_evidence == PL_VERDICT_EVIDENCE)
+        verdict->n_evidence--;
+    memmove(verdict->evidence[1], verdict->evidence[0],
+            (size_t)verdict->n_evidence * sizeof(verdict->evidence[0]));
+    verdict->n_evidence++;
+    memcpy(verdict->evidence[0], how, sizeof(how));
+}
+
+void pl_verdict_judge(const pl_facts *facts, pl_verdict *ret_verdict)
+{
+    pl_verdict verdict = {0};
+    if (!(judge_running(facts, &verdict) || judge_hang(facts, &verdict) ||
+          judge_stopped(facts, &verdict) || judge_crash(facts, &verdict) ||
+          judge_oom_kill(facts, &verdict) || judge_lost(facts, &verdict) ||
+          judge_signal(facts, &verdict) || judge_refused(facts, &verdict)))
+        judge_exit(facts, &verdict);
+    consider_leak(facts, &verdict);
+    *ret_verdict = verdict;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks one thread's frames, whether it lives or is a copy. Only unwind tables are believed: libdw
+ * goes on by frame pointers where there is no table (hand-written kernels, generated code), and
+ * what it finds there may be anything, so the walk ends at such a frame. */
+#include <dwarf.h>
+#include <stdlib.h>
+
+#include "supervise/inspect_private.h"
+
+typedef struct walk {
+    Dwfl *dwfl;
+    bool first_is_return;
+    pl_native_stack *stack;
+} walk;
+
+static bool table_covers(Dwarf_CFI *table, Dwarf_Addr bias, Dwarf_Addr code)
+{
+    Dwarf_Frame *frame = NULL;
+    if (!table || dwarf_cfi_addrframe(table, code - bias, &frame) != 0)
+        return false;
+    free(frame);
+    return true;
+}
+
+static bool has_table(Dwfl *dwfl, Dwarf_Addr code)
+{
+    Dwfl_Module *module = dwfl_addrmodule(dwfl, code);
+    if (!module)
+        return false;
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI *table = dwfl_module_eh_cfi(module, &bias);
+    if (table_covers(table, bias, code))
+        return true;
+    table = dwfl_module_dwarf_cfi(module, &bias);
+    return table_covers(table, bias, code);
+}
+
+static int take_frame(Dwfl_Frame *state, void *argument)
+{
+    walk *self = argument;
+    Dwarf_Addr pc;
+    bool is_activation;
+    if (self->stack->n_frames >= PL_NATIVE_FRAMES || !dwfl_frame_pc(state, &pc, &is_activation) ||
+        pc == 0)
+        return DWARF_CB_ABORT;
+    if (self->first_is_return) {
+        self->first_is_return = false;
+        is_activation = false;
+        pc++;
+    }
+    pl_symbols_name(self->dwfl, pc, !is_activation, &self->stack->frames[self->stack->n_frames++]);
+    return has_table(self->dwfl, pc - (is_activation ? 0 : 1)) ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
+/* How the walk ended does not matter: what it proved is in the stack. */
+void pl_unwind_thread(Dwfl *dwfl, pid_t tid, bool first_is_return, pl_native_stack *stack)
+{
+    walk self = {.dwfl = dwfl, .first_is_return = first_is_return, .stack = stack};
+    (void)dwfl_getthread_frames(dwfl, tid, take_frame, &self);
+}

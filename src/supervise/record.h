@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the records of runs live: one folder per run, that outlives the run.
+ *   state    $PLIMSOLL_STATE, else $XDG_STATE_HOME/plimsoll, else ~/.local/state/plimsoll
+ *   listed   a run under <state>/runs, in a folder named for its id
+ *   id       local time and the supervisor's pid: 20261116-031522-4121
+ * A record chosen with --record DIR is not listed: it is named by its path.
+ * Folders are made for their owner alone (0700): a record holds command lines and stacks. */
+#ifndef PL_SUPERVISE_RECORD_H
+#define PL_SUPERVISE_RECORD_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "plimsoll/ledger.h"
+
+/* The files of a record; beside them, crash.PID for each process that crashed. */
+#define PL_RECORD_LEDGER "ledger"
+#define PL_RECORD_REPORT "report.json"
+#define PL_RECORD_HANG   "hang.json"
+
+enum { PL_RECORD_KEEP = 100, PL_RECORD_ID_BYTES = 64 };
+
+typedef struct pl_record {
+    char id[PL_RECORD_ID_BYTES]; /* the folder's own name, cut to fit */
+    char directory[PATH_MAX];    /* absolute */
+    uint64_t started_ns;         /* CLOCK_REALTIME; set by pl_record_list() only */
+} pl_record;
+
+/* Makes the folder of a new run: a listed one, or exactly `directory`, which may exist if it holds
+ * no ledger yet. The message says which folder could not be written, and what to do. */
+PL_MUST_CHECK int pl_record_create(const char *directory, pl_record *ret_record, pl_error *reterr);
+
+/* Finds a record by id, the pid of its command, a prefix of one id only, "last", or a path.
+ * -ENOENT with a message when there is none. */
+PL_MUST_CHECK int pl_record_open(const char *name, pl_record *ret_record, pl_error *reterr);
+
+/* The listed runs, newest first. *ret_records is the caller's, to free(). No state folder at all
+ * is an empty list. */
+PL_MUST_CHECK int pl_record_list(pl_record **ret_records, size_t *ret_n, pl_error *reterr);
+
+/* Removes all but the newest `n_keep` listed runs, never one that still runs. Returns how many it
+ * removed; a folder that cannot be removed is left for the next time. */
+PL_MUST_CHECK int pl_record_prune(size_t n_keep, pl_error *reterr);
+
+/* The path of a file of the record; -ENAMETOOLONG when it does not fit. */
+PL_MUST_CHECK int pl_record_path(const char *directory, const char *file, char path[PATH_MAX]);
+
+/* Is this folder one that pl_record_open() finds by its id? */
+bool pl_record_is_listed(const char *directory);
+
+/* What the system can still say of a run, when its record does not tell the end. */
+typedef struct pl_record_state {
+    bool rebooted; /* the machine restarted since: nothing below is alive, no counter compares */
+    bool supervisor_alive;
+    bool command_alive;
+    bool oom_counted;     /* the cgroup's counter could be read */
+    uint64_t n_oom_kills; /* of the cgroup, since the run's baseline */
+} pl_record_state;
+
+void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state);
+
+#endif

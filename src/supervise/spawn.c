@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork and exec, with the reason when exec fails, and the guard in the environment. */
+#include "supervise/spawn.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ledger/ledger.h"
+
+extern char **environ;
+
+/* The file that execvp() would take. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+    if (strchr(name, '/'))
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
+    const char *folders = getenv("PATH");
+    for (const char *from = folders ? folders : "/usr/bin:/bin"; *from;) {
+        size_t n = strcspn(from, ":");
+        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)n, n ? from : ".", name) < PATH_MAX &&
+            access(path, X_OK) == 0)
+            return true;
+        from += n + (from[n] == ':');
+    }
+    return false;
+}
+
+/* A static program has no interpreter to load the guard with. Scripts and whatever cannot be read
+ * are left to the guard. */
+static bool is_static(const char *name)
+{
+    char path[PATH_MAX];
+    Elf64_Ehdr head;
+    if (!find_program(name, path))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool is_elf = pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head &&
+                  memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+                  head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr);
+    bool found_interpreter = !is_elf;
+    for (int i = 0; is_elf && i < head.e_phnum; i++) {
+        Elf64_Phdr segment;
+        off_t at = (off_t)(head.e_phoff + (uint64_t)i * sizeof segment);
+        if (pread(fd, &segment, sizeof segment, at) == (ssize_t)sizeof segment &&
+            segment.p_type == PT_INTERP)
+            found_interpreter = true;
+    }
+    close(fd);
+    return !found_interpreter;
+}
+
+/* What is preloaded already stays, behind us: we wrap whatever allocator the user chose. */
+static int set_environment(const pl_spawn_options *options)
+{
+    const char *present = getenv("LD_PRELOAD");
+    char preload[2 * PATH_MAX];
+    int n = snprintf(preload, sizeof preload, "%s%s%s", options->guard_path,
+                     present && *present ? ":" : "", present ? present : "");
+    if (n < 0 || (size_t)n >= sizeof preload)
+        return -ENAMETOOLONG;
+    if (setenv("LD_PRELOAD", preload, 1) < 0 ||
+        setenv(PL_LEDGER_VARIABLE, options->ledger_path, 1) < 0)
+        return -errno;
+    return 0;
+}
+
+static void limit_data(uint64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_DATA, &limit) == 0 && bytes < limit.rlim_cur) {
+        limit.rlim_cur = bytes;
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+}
+
+static _Noreturn void become_command(const pl_spawn_options *options, bool limited, int failure_fd)
+{
+    int error = -set_environment(options);
+    if (error == 0) {
+        if (limited)
+            limit_data(options->data_limit_bytes);
+        sigprocmask(SIG_SETMASK, &options->mask, NULL);
+        execvp(options->command[0], options->command);
+        error = errno;
+    }
+    ssize_t n = write(failure_fd, &error, sizeof error);
+    (void)n; /* the parent sees a closed pipe and an exit status then */
+    _exit(127);
+}
+
+/* The pipe closes by exec, or carries the reason why there was none. */
+static int read_failure(int fd, pid_t pid)
+{
+    int error = 0;
+    ssize_t n;
+    do
+        n = read(fd, &error, sizeof error);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof error)
+        return 0;
+    waitpid(pid, NULL, 0);
+    return -error;
+}
+
+int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr)
+{
+    const char *name = options->command[0];
+    if (strpbrk(options->guard_path, " :"))
+        return pl_error_set(reterr, -EINVAL,
+                            "cannot preload '%s': its path has a space or a colon in it",
+                            options->guard_path);
+    bool limited = options->data_limit_bytes && is_static(name);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return pl_error_set(reterr, -errno, "cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0)
+        become_command(options, limited, ends[1]);
+    int error = errno;
+    close(ends[1]);
+    int r = pid < 0 ? -error : read_failure(ends[0], pid);
+    close(ends[0]);
+    if (r < 0)
+        return pl_error_set(reterr, r, "cannot run '%s': %s", name, pl_error_text(r));
+    *ret_pid = pid;
+    return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor's loop: signals in, samples out. */
+#include "supervise/supervise.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "supervise/spawn.h"
+#include "supervise/watch.h"
+#include "sys/proc.h"
+
+/* How a signal that reaches us gets to the command. We stay in its process group, so that the
+ * terminal's job control works as without us; what the terminal sends, it sends to both. */
+typedef enum pass_on {
+    PASS_ALWAYS,      /* a container runtime tells us alone */
+    PASS_IF_FOLLOWER, /* whoever signals a group leader means the group: the command has it too */
+} pass_on;
+
+static const struct {
+    int signal;
+    pass_on rule;
+} passed_signals[] = {
+    {SIGTERM, PASS_ALWAYS},      {SIGHUP, PASS_ALWAYS},       {SIGINT, PASS_IF_FOLLOWER},
+    {SIGQUIT, PASS_IF_FOLLOWER}, {SIGUSR1, PASS_IF_FOLLOWER}, {SIGUSR2, PASS_IF_FOLLOWER},
+};
+
+static int open_signals(sigset_t *ret_before)
+{
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGCHLD);
+    for (size_t i = 0; i < PL_COUNT_OF(passed_signals); i++)
+        sigaddset(&ours, passed_signals[i].signal);
+    if (sigprocmask(SIG_BLOCK, &ours, ret_before) < 0)
+        return -errno;
+    int fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
+{
+    int signal = (int)info->ssi_signo;
+    for (size_t i = 0; i < PL_COUNT_OF(passed_signals); i++) {
+        if (passed_signals[i].signal != signal)
+            continue;
+        watch->ledger->header.stop_signal = (uint32_t)signal;
+        bool from_process =
+            info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE || info->ssi_code == SI_TKILL;
+        bool leads = getpgrp() == getpid();
+        if (from_process && (passed_signals[i].rule == PASS_ALWAYS || !leads))
+            kill(watch->command, signal);
+    }
+}
+
+/* Somebody of the tree that became our child when its parent ended. */
+static void note_orphan(pl_watch *watch, pid_t pid, int status)
+{
+    if (!WIFSIGNALED(status))
+        return;
+    pl_event event = {.kind = PL_EVENT_DIED, .pid = pid, .detail = (uint32_t)WTERMSIG(status)};
+    for (int i = 0; i < watch->tree.n; i++)
+        if (watch->tree.processes[i].pid == pid)
+            snprintf(event.where.function, sizeof event.where.function, "%s",
+                     watch->tree.processes[i].name);
+    pl_ledger_event(watch->ledger, &event);
+}
+
+/* True when the command itself has ended. */
+static bool reap(pl_watch *watch, int *ret_wait_status)
+{
+    bool ended = false;
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == watch->command) {
+            *ret_wait_status = status;
+            ended = true;
+        } else {
+            note_orphan(watch, pid, status);
+        }
+    }
+    return ended;
+}
+
+static void read_signals(pl_watch *watch, int fd)
+{
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            pass_signal(watch, &info);
+}
+
+static int wait_for_end(pl_watch *watch, int signals)
+{
+    int status = 0;
+    struct pollfd wake = {.fd = signals, .events = POLLIN};
+    while (!reap(watch, &status)) {
+        uint64_t now = pl_clock_monotonic_ns();
+        uint64_t next = watch->sampled_ns + watch->period_ns;
+        if (now >= next) {
+            pl_watch_step(watch);
+            continue;
+        }
+        uint64_t left_ms = (next - now + PL_NS_PER_MS - 1) / PL_NS_PER_MS;
+        if (poll(&wake, 1, (int)left_ms) > 0)
+            read_signals(watch, signals);
+    }
+    return status;
+}
+
+/* The dead cannot be asked for their start time: it is read while the command surely is ours. */
+static void note_command(pl_watch *watch, pid_t pid)
+{
+    pl_proc_stat stat;
+    pl_ledger_header *header = &watch->ledger->header;
+    watch->command = pid;
+    if (pl_proc_stat_read(pid, &stat) == 0)
+        header->command_start_ticks = stat.start_ticks;
+    atomic_store(&header->command_pid, (uint32_t)pid);
+}
+
+static int supervise(pl_ledger *ledger, const pl_supervise_options *options, int signals,
+                     const sigset_t *mask, int *ret_wait_status, pl_error *reterr)
+{
+    static pl_watch watch; /* large, and there is one supervisor */
+    int r = pl_watch_init(&watch, ledger, options);
+    if (r < 0)
+        return pl_error_set(reterr, r, "cannot join the ledger: %s", pl_error_text(r));
+    pl_spawn_options spawn = {
+        .command = options->command,
+        .guard_path = options->guard_path,
+        .ledger_path = options->ledger_path,
+        .mask = *mask,
+        .data_limit_bytes = ledger->header.flags & PL_RUN_OBSERVE
+                                ? 0
+                                : pl_ledger_limit_bytes(ledger) + ledger->header.reserve_bytes,
+    };
+    pid_t pid;
+    r = pl_spawn(&spawn, &pid, reterr);
+    if (r == 0) {
+        note_command(&watch, pid);
+        *ret_wait_status = wait_for_end(&watch, signals);
+        pl_watch_end(&watch, *ret_wait_status);
+    }
+    pl_watch_done(&watch);
+    return r;
+}
+
+int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options, int *ret_wait_status,
+                 pl_error *reterr)
+{
+    sigset_t before;
+    int signals = open_signals(&before);
+    if (signals < 0)
+        return pl_error_set(reterr, signals, "cannot receive signals: %s", pl_error_text(signals));
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int r = supervise(ledger, options, signals, &before, ret_wait_status, reterr);
+    close(signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor: starts the command, watches its tree, passes everything through.
+ *   command   the process that was asked for; its end is the run's end
+ *   tree      the command and all that descends from it, orphans included: we are their subreaper
+ *   unseen    bytes that the tree uses and no guard has charged (static programs, first touches,
+ *             copied pages, shared memory); charged to the supervisor's own slot
+ *
+ * One thread, no allocation after the start, one poll(). It never writes to the terminal: what it
+ * finds goes into the ledger, and the report is made from that. */
+#ifndef PL_SUPERVISE_SUPERVISE_H
+#define PL_SUPERVISE_SUPERVISE_H
+
+#include "base/base.h"
+#include "ledger/ledger.h"
+#include "supervise/inspect.h"
+#include "sys/cgroup.h"
+
+typedef struct pl_supervise_options {
+    char *const *command;    /* argv, ending in NULL */
+    const char *guard_path;  /* of libplimsoll-guard.so */
+    const char *ledger_path; /* of the mapped ledger, for the environment of the tree */
+    uint64_t hang_after_ns;  /* 0: hangs are not looked for */
+    bool hang_stop;          /* after the report, stop what hangs */
+
+    /* Called once per hang, with every process of the tree looked at. */
+    void (*on_hang)(void *context, const pl_inspect_process *processes, int n, double idle_s);
+    void *context;
+} pl_supervise_options;
+
+/* Runs the command to its end. *ret_wait_status is as waitpid() gives it. Fails only before the
+ * command has begun: -ENOENT when it cannot be found, another -errno when it cannot be executed. */
+PL_MUST_CHECK int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options,
+                               int *ret_wait_status, pl_error *reterr);
+
+#endif

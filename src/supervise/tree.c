@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/tree.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "sys/proc.h"
+
+/* Reading shares may take this part of one core: 1/400 = 0.25 % in calm, 1/10 under pressure. */
+enum { CALM_COST_SHARE = 400, PRESSED_COST_SHARE = 10 };
+
+static pl_tree_process *find(pl_tree *tree, pid_t pid)
+{
+    for (int i = 0; i < tree->n; i++)
+        if (tree->processes[i].pid == pid)
+            return &tree->processes[i];
+    return NULL;
+}
+
+static void find_slot(pl_tree_process *process, const pl_ledger *ledger)
+{
+    if (process->slot >= 0) {
+        const pl_slot *slot = &ledger->slots[process->slot];
+        if (atomic_load(&slot->pid) == (uint32_t)process->pid) {
+            process->slot_flags = atomic_load(&slot->flags);
+            return;
+        }
+    }
+    process->slot = -1;
+    process->slot_flags = 0;
+    for (int i = 0; i < PL_SLOTS; i++) {
+        const pl_slot *slot = &ledger->slots[i];
+        if (atomic_load(&slot->pid) == (uint32_t)process->pid) {
+            process->slot = i;
+            process->slot_flags = atomic_load(&slot->flags);
+            return;
+        }
+    }
+}
+
+static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
+{
+    pl_proc_stat stat;
+    pl_proc_memory memory;
+    if (pl_proc_stat_read(pid, &stat) < 0)
+        return;
+    pl_tree_process *process = find(tree, pid);
+    if (process && process->start_ticks != stat.start_ticks)
+        memset(process, 0, sizeof *process); /* the pid was given to somebody new */
+    if (!process) {
+        if (tree->n == PL_TREE_PROCESSES)
+            return;
+        process = &tree->processes[tree->n++];
+        memset(process, 0, sizeof *process);
+    }
+    if (process->pid == 0)
+        process->slot = -1;
+    process->pid = pid;
+    process->parent_pid = stat.parent_pid;
+    process->start_ticks = stat.start_ticks;
+    process->state = stat.state;
+    process->cpu_ticks = stat.cpu_ticks;
+    process->seen = true;
+    memcpy(process->name, stat.name, sizeof process->name);
+    process->private_bytes = 0;
+    if (stat.state != 'Z' && pl_proc_memory_read(pid, &memory) == 0) {
+        process->private_bytes = memory.private_bytes;
+        tree->resident_bytes += memory.resident_bytes;
+    }
+    find_slot(process, ledger);
+}
+
+/* Breadth first; `pids` is the queue. */
+static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root)
+{
+    static pid_t pids[PL_TREE_PROCESSES];
+    int n = pl_proc_children(root, pids, PL_TREE_PROCESSES);
+    n = n < 0 ? 0 : n > PL_TREE_PROCESSES ? PL_TREE_PROCESSES : n;
+    for (int i = 0; i < n; i++) {
+        read_process(tree, ledger, pids[i]);
+        int more = pl_proc_children(pids[i], pids + n, PL_TREE_PROCESSES - n);
+        if (more > 0)
+            n += more > PL_TREE_PROCESSES - n ? PL_TREE_PROCESSES - n : more;
+    }
+}
+
+static void drop_ended(pl_tree *tree)
+{
+    int kept = 0;
+    for (int i = 0; i < tree->n; i++) {
+        if (tree->processes[i].seen)
+            tree->processes[kept++] = tree->processes[i];
+        else
+            tree->ended_cpu_ticks += tree->processes[i].cpu_ticks;
+    }
+    tree->n = kept;
+}
+
+static bool has_forked_child(const pl_tree *tree, pid_t pid)
+{
+    for (int i = 0; i < tree->n; i++)
+        if (tree->processes[i].parent_pid == pid && tree->processes[i].slot_flags & PL_SLOT_FORKED)
+            return true;
+    return false;
+}
+
+static bool shares_pages(const pl_tree *tree, const pl_tree_process *process)
+{
+    return process->slot_flags & PL_SLOT_FORKED || has_forked_child(tree, process->pid);
+}
+
+static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
+{
+    uint64_t wait = tree->pss_cost_ns * (pressed ? PRESSED_COST_SHARE : CALM_COST_SHARE);
+    bool due = now_ns - tree->pss_read_ns >= wait;
+    uint64_t begun = pl_clock_monotonic_ns();
+    bool any = false;
+    for (int i = 0; i < tree->n; i++) {
+        pl_tree_process *process = &tree->processes[i];
+        if (!shares_pages(tree, process) || (!due && process->pss_read_ns))
+            continue;
+        if (pl_proc_pss_read(process->pid, &process->pss_bytes) < 0)
+            continue;
+        process->pss_read_ns = now_ns;
+        process->pss_private_bytes = process->private_bytes;
+        any = true;
+    }
+    if (any && due) {
+        tree->pss_cost_ns = pl_clock_monotonic_ns() - begun;
+        tree->pss_read_ns = now_ns;
+    }
+}
+
+static uint64_t used_bytes(const pl_tree *tree, const pl_tree_process *process)
+{
+    if (!process->pss_read_ns || !shares_pages(tree, process))
+        return process->private_bytes;
+    uint64_t grown = pl_sub_sat_u64(process->private_bytes, process->pss_private_bytes);
+    uint64_t shrunk = pl_sub_sat_u64(process->pss_private_bytes, process->private_bytes);
+    return pl_sub_sat_u64(process->pss_bytes + grown, shrunk);
+}
+
+void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns, bool pressed)
+{
+    for (int i = 0; i < tree->n; i++)
+        tree->processes[i].seen = false;
+    tree->resident_bytes = 0;
+    read_processes(tree, ledger, root);
+    drop_ended(tree);
+    read_shares(tree, now_ns, pressed);
+
+    tree->used_bytes = tree->unguarded_bytes = 0;
+    tree->cpu_ticks = tree->ended_cpu_ticks;
+    bool shared = false;
+    for (int i = 0; i < tree->n; i++) {
+        pl_tree_process *process = &tree->processes[i];
+        process->used_bytes = used_bytes(tree, process);
+        tree->used_bytes += process->used_bytes;
+        if (process->slot < 0)
+            tree->unguarded_bytes += process->used_bytes;
+        tree->cpu_ticks += process->cpu_ticks;
+        shared |= shares_pages(tree, process);
+    }
+    if (shared) /* resident sizes count shared pages once for each who shares them */
+        tree->resident_bytes = tree->used_bytes;
+}
+
+void pl_tree_calm(pl_tree *tree)
+{
+    for (int i = 0; i < tree->n; i++)
+        tree->processes[i].calm_bytes = tree->processes[i].used_bytes;
+}
+
+const pl_tree_process *pl_tree_newcomer(const pl_tree *tree, pid_t command, uint64_t enough_bytes)
+{
+    const pl_tree_process *chosen = NULL;
+    uint64_t most = 0;
+    for (int i = 0; i < tree->n; i++) {
+        const pl_tree_process *process = &tree->processes[i];
+        if (process->pid == command || process->used_bytes < enough_bytes)
+            continue;
+        uint64_t grown = pl_sub_sat_u64(process->used_bytes, process->calm_bytes);
+        if (!chosen || grown > most) {
+            chosen = process;
+            most = grown;
+        }
+    }
+    if (chosen)
+        return chosen;
+    for (int i = 0; i < tree->n; i++)
+        if (tree->processes[i].pid == command)
+            return &tree->processes[i];
+    return NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes below us, and what they use. Kept from one reading to the next, so that growth can
+ * be told. Of a family of forked processes, which share pages, the proportional set size is read,
+ * as often as its cost allows; in between it is carried on by how the resident size moved. */
+#ifndef PL_SUPERVISE_TREE_H
+#define PL_SUPERVISE_TREE_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "ledger/ledger.h"
+
+enum { PL_TREE_PROCESSES = 1024 };
+
+typedef struct pl_tree_process {
+    pid_t pid;
+    pid_t parent_pid;
+    uint64_t start_ticks;
+    char name[32];
+    char state;
+    uint64_t cpu_ticks;
+    uint64_t private_bytes;
+    uint64_t used_bytes; /* private, or its share where pages are shared by fork */
+    uint64_t calm_bytes; /* used_bytes when the tree was last below the line; 0 for a newcomer */
+    uint64_t pss_bytes;  /* last read; pss_private_bytes is what was private then */
+    uint64_t pss_private_bytes;
+    uint64_t pss_read_ns; /* 0: never */
+    int slot;             /* in the ledger; -1: the guard is not in it */
+    uint32_t slot_flags;
+    bool seen; /* in this reading */
+} pl_tree_process;
+
+typedef struct pl_tree {
+    int n;
+    pl_tree_process processes[PL_TREE_PROCESSES];
+    uint64_t used_bytes;      /* of all */
+    uint64_t unguarded_bytes; /* of those without the guard */
+    uint64_t resident_bytes;  /* what the record shows */
+    uint64_t cpu_ticks;       /* of all, the ended ones included */
+    uint64_t ended_cpu_ticks;
+    uint64_t pss_cost_ns; /* what reading all shares cost last */
+    uint64_t pss_read_ns; /* when that was */
+} pl_tree;
+
+/* Reads the tree below `root` (not `root` itself). `now_ns` is CLOCK_MONOTONIC; `pressed` allows
+ * dearer reading. */
+void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns,
+                  bool pressed);
+
+/* Remembers what each process uses now as its share of a calm tree. */
+void pl_tree_calm(pl_tree *tree);
+
+/* Whom to stop: the one that grew most since the tree was calm, the command only when nobody else
+ * holds `enough_bytes`. NULL: nobody. */
+const pl_tree_process *pl_tree_newcomer(const pl_tree *tree, pid_t command, uint64_t enough_bytes);
+
+#endif

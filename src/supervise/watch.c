@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervise/watch.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sys/machine.h"
+#include "sys/proc.h"
+
+/* Calm: four samples a second, fewer when one costs more than 1/400 of its period. Near the line,
+ * where a process can grow by a gigabyte in 0.2 s: fifty, at 1/10. */
+#define CALM_PERIOD_NS    (250 * PL_NS_PER_MS)
+#define PRESSED_PERIOD_NS (20 * PL_NS_PER_MS)
+#define LONGEST_PERIOD_NS (2 * PL_NS_PER_SEC)
+enum { CALM_COST = 400, PRESSED_COST = 10 };
+
+/* The guards raise and refuse first; a process that is over the hard mark for this long does not
+ * listen. */
+#define PATIENCE_NS (500 * PL_NS_PER_MS)
+
+/* Less CPU than this share of the time is no progress: a polling loop with long naps. */
+enum { PROGRESS_SHARE = 200 };
+
+static pl_watch *start_slot(pl_watch *watch)
+{
+    if (pl_ledger_join(watch->ledger, 1, &watch->owner) < 0)
+        return NULL;
+    pl_slot *slot = &watch->ledger->slots[watch->owner];
+    atomic_store(&slot->flags, PL_SLOT_OBSERVER);
+    snprintf(slot->name, sizeof slot->name, "plimsoll");
+    return watch;
+}
+
+int pl_watch_init(pl_watch *watch, pl_ledger *ledger, const pl_supervise_options *options)
+{
+    memset(watch, 0, sizeof *watch);
+    watch->ledger = ledger;
+    watch->options = options;
+    watch->period_ns = PRESSED_PERIOD_NS;
+    if (!start_slot(watch))
+        return PL_EFULL;
+
+    pl_ledger_header *header = &ledger->header;
+    if (pl_cgroup_init(&watch->cgroup, "", 0) == 0) {
+        header->cgroup_limit_bytes = pl_cgroup_limit_bytes(&watch->cgroup);
+        if (strlen(watch->cgroup.path) < sizeof header->cgroup_path)
+            strcpy(header->cgroup_path, watch->cgroup.path);
+        if (pl_cgroup_usage_bytes(&watch->cgroup, &watch->baseline_cgroup_bytes) < 0)
+            watch->baseline_cgroup_bytes = 0;
+        if (pl_cgroup_oom_kills(&watch->cgroup, &header->baseline_oom_kills) < 0)
+            header->baseline_oom_kills = 0;
+        if (pl_cgroup_pressure_read(&watch->cgroup, &watch->pressure) < 0)
+            watch->pressure = (pl_cgroup_pressure){0};
+    }
+    watch->n_oom_kills = header->baseline_oom_kills;
+    if (pl_machine_oom_kills("", &header->baseline_vm_oom_kills) < 0)
+        header->baseline_vm_oom_kills = 0;
+    watch->sampled_ns = watch->moved_ns = pl_clock_monotonic_ns();
+    return 0;
+}
+
+void pl_watch_done(pl_watch *watch)
+{
+    pl_ledger_leave(watch->ledger, watch->owner);
+    pl_cgroup_done(&watch->cgroup);
+}
+
+static uint64_t guarded_charge(const pl_watch *watch)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < PL_SLOTS; i++) {
+        const pl_slot *slot = &watch->ledger->slots[i];
+        if (i != watch->owner && atomic_load(&slot->pid))
+            sum += atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
+    }
+    return sum;
+}
+
+/* A guard looks only when its process asks for memory; what was freed since then is still charged.
+ * No process uses more than what it has resident and what it claimed. */
+static void lower_stale_measures(pl_watch *watch)
+{
+    for (int i = 0; i < watch->tree.n; i++) {
+        const pl_tree_process *process = &watch->tree.processes[i];
+        if (process->slot < 0)
+            continue;
+        const pl_slot *slot = &watch->ledger->slots[process->slot];
+        if (atomic_load(&slot->measured_bytes) > process->private_bytes &&
+            atomic_load(&slot->pid) == (uint32_t)process->pid)
+            pl_ledger_measure(watch->ledger, process->slot, process->private_bytes);
+    }
+}
+
+/* Only a limited group's usage says something about us: the root group's is the whole machine. */
+static uint64_t cgroup_growth(const pl_watch *watch)
+{
+    uint64_t usage;
+    if (!watch->ledger->header.cgroup_limit_bytes ||
+        pl_cgroup_usage_bytes(&watch->cgroup, &usage) < 0)
+        return 0;
+    return pl_sub_sat_u64(usage, watch->baseline_cgroup_bytes);
+}
+
+static void charge_unseen(pl_watch *watch, uint64_t cgroup_bytes)
+{
+    uint64_t charge = guarded_charge(watch);
+    uint64_t guarded_use = watch->tree.used_bytes - watch->tree.unguarded_bytes;
+    uint64_t unseen = watch->tree.unguarded_bytes + pl_sub_sat_u64(guarded_use, charge);
+    unseen = pl_max_u64(unseen, pl_sub_sat_u64(cgroup_bytes, charge));
+    pl_ledger_measure(watch->ledger, watch->owner, unseen);
+}
+
+static uint32_t pressure_ppm(pl_watch *watch, uint64_t now_ns)
+{
+    pl_cgroup_pressure now;
+    if (pl_cgroup_pressure_read(&watch->cgroup, &now) < 0)
+        return 0;
+    uint64_t stalled_us = now.some_us - watch->pressure.some_us;
+    uint64_t passed_us = (now_ns - watch->sampled_ns) / 1000;
+    watch->pressure = now;
+    return passed_us ? (uint32_t)pl_min_u64(stalled_us * 1000000 / passed_us, 1000000) : 0;
+}
+
+static void take_sample(pl_watch *watch, uint64_t now_ns, uint64_t cgroup_bytes)
+{
+    pl_machine_memory machine = {0};
+    if (pl_machine_memory_read("", &machine) < 0)
+        machine.available_bytes = 0;
+    if (pl_cgroup_oom_kills(&watch->cgroup, &watch->n_oom_kills) < 0)
+        watch->n_oom_kills = watch->ledger->header.baseline_oom_kills;
+    static long ticks_per_s;
+    if (!ticks_per_s)
+        ticks_per_s = sysconf(_SC_CLK_TCK);
+    pl_sample sample = {
+        .time_ns = now_ns,
+        .charged_bytes = pl_ledger_charged_bytes(watch->ledger),
+        .resident_bytes = watch->tree.resident_bytes,
+        .cgroup_bytes = cgroup_bytes,
+        .cpu_ns = watch->tree.cpu_ticks * (PL_NS_PER_SEC / (uint64_t)ticks_per_s),
+        .n_processes = (uint32_t)watch->tree.n,
+        .psi_some_ppm = pressure_ppm(watch, now_ns),
+        .available_bytes = machine.available_bytes,
+        .n_oom_kills = watch->n_oom_kills,
+    };
+    pl_ledger_sample(watch->ledger, &sample);
+    pl_peak_raise(&watch->ledger->sum.peak_resident_bytes, sample.resident_bytes);
+    uint64_t marked = atomic_load(&watch->ledger->sum.sites_peak_bytes);
+    if (sample.charged_bytes > marked + marked / 64)
+        pl_ledger_mark_peak(watch->ledger);
+}
+
+/* What is really used, without claims on memory that was never touched. */
+static uint64_t real_use(const pl_watch *watch, uint64_t cgroup_bytes)
+{
+    return pl_max_u64(watch->tree.used_bytes, cgroup_bytes);
+}
+
+static void tell(pl_watch *watch, uint32_t kind, const pl_tree_process *process, uint64_t bytes)
+{
+    pl_event event = {.kind = kind, .pid = process->pid, .tid = process->pid, .bytes = bytes};
+    snprintf(event.where.function, sizeof event.where.function, "%s", process->name);
+    pl_ledger_event(watch->ledger, &event);
+}
+
+static void stop_process(pl_watch *watch, const pl_tree_process *process)
+{
+    if (process->slot >= 0)
+        atomic_fetch_or(&watch->ledger->slots[process->slot].flags, PL_SLOT_STOPPED);
+    tell(watch, PL_EVENT_STOPPED, process, process->used_bytes);
+    if (pl_proc_alive(process->pid, process->start_ticks))
+        kill(process->pid, SIGKILL);
+}
+
+/* Past the line and the reserve: nobody asked, so nobody could be refused. The newest growth goes,
+ * and the command itself only when the system is about to choose for us. */
+static void keep_hard_mark(pl_watch *watch, uint64_t now_ns, uint64_t cgroup_bytes)
+{
+    const pl_ledger_header *header = &watch->ledger->header;
+    uint64_t mark = pl_ledger_limit_bytes(watch->ledger) + header->reserve_bytes;
+    uint64_t used = real_use(watch, cgroup_bytes);
+    if (header->flags & PL_RUN_OBSERVE)
+        return;
+    if (used <= mark) {
+        watch->over_ns = 0;
+        watch->over_told = false;
+        return;
+    }
+    if (!watch->over_ns)
+        watch->over_ns = now_ns;
+    uint64_t room = pl_sub_sat_u64(header->true_limit_bytes, used);
+    bool danger = room < header->reserve_bytes / 4;
+    if (!danger && now_ns - watch->over_ns < PATIENCE_NS)
+        return;
+
+    const pl_tree_process *process =
+        pl_tree_newcomer(&watch->tree, watch->command, header->reserve_bytes / 4);
+    if (!process)
+        return;
+    if (process->pid != watch->command || danger) {
+        stop_process(watch, process);
+        watch->over_ns = 0;
+    } else if (!watch->over_told) {
+        tell(watch, PL_EVENT_OVER, process, used);
+        watch->over_told = true;
+    }
+}
+
+static void choose_period(pl_watch *watch, uint64_t cost_ns)
+{
+    uint64_t limit = pl_ledger_limit_bytes(watch->ledger);
+    bool pressed = pl_ledger_headroom_bytes(watch->ledger) < pl_max_u64(limit / 5, 64 * PL_MIB);
+    uint64_t least = pressed ? PRESSED_PERIOD_NS : CALM_PERIOD_NS;
+    watch->period_ns =
+        pl_clamp_u64(cost_ns * (pressed ? PRESSED_COST : CALM_COST), least, LONGEST_PERIOD_NS);
+}
+
+static bool tree_moved(const pl_watch *watch, uint64_t now_ns)
+{
+    uint64_t ticks = watch->tree.cpu_ticks - watch->moved_ticks;
+    uint64_t waited_ticks = (now_ns - watch->moved_ns) / (PL_NS_PER_SEC / 100);
+    return ticks > 2 + waited_ticks / PROGRESS_SHARE;
+}
+
+static void report_hang(pl_watch *watch, uint64_t idle_ns)
+{
+    int n = watch->tree.n;
+    pl_inspect_process *processes = calloc((size_t)n + 1, sizeof *processes);
+    int n_read = 0;
+    for (int i = 0; processes && i < n; i++) {
+        const pl_tree_process *process = &watch->tree.processes[i];
+        const pl_slot *slot = process->slot >= 0 ? &watch->ledger->slots[process->slot] : NULL;
+        if (process->state != 'Z' &&
+            pl_inspect_live(process->pid, slot ? slot->python_version : 0,
+                            slot ? slot->python_runtime : 0, &processes[n_read], NULL) == 0)
+            n_read++;
+    }
+    pl_event event = {.kind = PL_EVENT_HANG, .pid = watch->command, .bytes = idle_ns};
+    pl_ledger_event(watch->ledger, &event);
+    if (watch->options->on_hang && processes)
+        watch->options->on_hang(watch->options->context, processes, n_read,
+                                (double)idle_ns / (double)PL_NS_PER_SEC);
+    for (int i = 0; i < n_read; i++)
+        pl_inspect_process_done(&processes[i]);
+    free(processes);
+}
+
+static void look_for_hang(pl_watch *watch, uint64_t now_ns)
+{
+    if (!watch->options->hang_after_ns)
+        return;
+    if (watch->hang_stop_ns && now_ns >= watch->hang_stop_ns) {
+        kill(watch->command, SIGKILL);
+        return;
+    }
+    if (tree_moved(watch, now_ns)) {
+        watch->moved_ns = now_ns;
+        watch->moved_ticks = watch->tree.cpu_ticks;
+        watch->hang_told = false;
+        return;
+    }
+    if (watch->hang_told || now_ns - watch->moved_ns < watch->options->hang_after_ns)
+        return;
+    watch->hang_told = true;
+    report_hang(watch, now_ns - watch->moved_ns);
+    if (watch->options->hang_stop) {
+        kill(watch->command, SIGTERM);
+        watch->hang_stop_ns = now_ns + 5 * PL_NS_PER_SEC;
+    }
+}
+
+/* Guarded processes that vanished without running their exit handlers, while the count of OOM kills
+ * rose: those were killed for memory. */
+static void note_vanished(pl_watch *watch, uint64_t kills_before)
+{
+    if (watch->n_oom_kills <= kills_before)
+        return;
+    for (int i = 0; i < PL_SLOTS; i++) {
+        const pl_slot *slot = &watch->ledger->slots[i];
+        uint32_t pid = atomic_load(&slot->pid);
+        uint32_t flags = atomic_load(&slot->flags);
+        if (!pid || pid == (uint32_t)watch->command || i == watch->owner ||
+            flags & (PL_SLOT_EXITED | PL_SLOT_STOPPED) ||
+            pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks)))
+            continue;
+        pl_event event = {.kind = PL_EVENT_DIED,
+                          .pid = (int32_t)pid,
+                          .detail = SIGKILL,
+                          .bytes = atomic_load(&slot->peak_bytes)};
+        memcpy(event.where.function, slot->name, sizeof slot->name);
+        pl_ledger_event(watch->ledger, &event);
+    }
+}
+
+/* The command's slot stays until the report is made: it says what was held at the end. */
+static void reclaim(pl_watch *watch)
+{
+    if (pl_proc_alive(watch->command, 0))
+        (void)pl_ledger_reclaim(watch->ledger);
+}
+
+void pl_watch_step(pl_watch *watch)
+{
+    uint64_t begun_ns = pl_clock_monotonic_ns();
+    uint64_t kills_before = watch->n_oom_kills;
+    bool pressed = watch->period_ns < CALM_PERIOD_NS;
+    pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, pressed);
+    uint64_t cgroup_bytes = cgroup_growth(watch);
+    lower_stale_measures(watch);
+    charge_unseen(watch, cgroup_bytes);
+    take_sample(watch, begun_ns, cgroup_bytes);
+    note_vanished(watch, kills_before);
+    reclaim(watch);
+    keep_hard_mark(watch, begun_ns, cgroup_bytes);
+    if (pl_ledger_headroom_bytes(watch->ledger) > 0)
+        pl_tree_calm(&watch->tree);
+    look_for_hang(watch, begun_ns);
+    watch->sampled_ns = begun_ns;
+    choose_period(watch, pl_clock_monotonic_ns() - begun_ns);
+}
+
+void pl_watch_end(pl_watch *watch, int wait_status)
+{
+    pl_ledger_header *header = &watch->ledger->header;
+    uint64_t kills;
+    if (pl_cgroup_oom_kills(&watch->cgroup, &kills) == 0)
+        header->n_oom_kills = (uint32_t)pl_sub_sat_u64(kills, header->baseline_oom_kills);
+    if (pl_machine_oom_kills("", &kills) == 0)
+        header->n_vm_oom_kills = (uint32_t)pl_sub_sat_u64(kills, header->baseline_vm_oom_kills);
+    header->wait_status = wait_status;
+    atomic_store(&header->ended_realtime_ns, pl_clock_realtime_ns());
+}

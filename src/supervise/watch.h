@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the supervisor does several times a second: sample the tree into the ledger, charge what no
+ * guard saw, stop somebody when memory is about to run out, notice that nothing moves. */
+#ifndef PL_SUPERVISE_WATCH_H
+#define PL_SUPERVISE_WATCH_H
+
+#include "supervise/supervise.h"
+#include "supervise/tree.h"
+
+typedef struct pl_watch {
+    pl_ledger *ledger;
+    const pl_supervise_options *options;
+    pl_owner owner; /* the supervisor's slot: holds the unseen bytes */
+    pid_t command;
+    pl_cgroup cgroup;
+    uint64_t baseline_cgroup_bytes;
+    uint64_t n_oom_kills; /* as last read */
+    pl_cgroup_pressure pressure;
+    pl_tree tree;
+
+    uint64_t sampled_ns;
+    uint64_t period_ns;   /* until the next sample */
+    uint64_t over_ns;     /* since when the hard mark is passed; 0: it is not */
+    bool over_told;       /* PL_EVENT_OVER was sent for this excursion */
+    uint64_t moved_ns;    /* when the tree last made progress */
+    uint64_t moved_ticks; /* its CPU time then */
+    bool hang_told;
+    uint64_t hang_stop_ns; /* when to follow SIGTERM with SIGKILL; 0: not yet */
+} pl_watch;
+
+/* Takes the baselines, before the command starts. */
+PL_MUST_CHECK int pl_watch_init(pl_watch *watch, pl_ledger *ledger,
+                                const pl_supervise_options *options);
+void pl_watch_done(pl_watch *watch);
+
+/* One sample and all that follows from it. */
+void pl_watch_step(pl_watch *watch);
+
+/* The last one, when the command has ended: counters that tell how. */
+void pl_watch_end(pl_watch *watch, int wait_status);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory cgroup of a process, version 1 or 2, and what its ancestors allow.
+ *   group    a folder of the memory controller's hierarchy
+ *   own      the group that holds the process or, where the controller is not enabled that deep or
+ *            a container does not show it, the nearest ancestor that can be seen
+ *   level    the own group (level 0), then each ancestor that has a limit, inner to outer
+ *   limit    v1 memory.limit_in_bytes; v2 the smaller of memory.max and memory.high: above `high`
+ *            nothing is killed, but every allocation is made to wait. Swap is not counted:
+ *            memory.memsw never limits memory below memory.limit_in_bytes
+ *   usage    what is charged to a group and its descendants, less the file cache, which the kernel
+ *            gives up before it kills
+ *
+ * Descriptors of the counters stay open between init and done, because the supervisor reads them
+ * many times a second. Never allocates. One thread at a time may init or done; any may read. */
+#ifndef PL_SYS_CGROUP_H
+#define PL_SYS_CGROUP_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+enum {
+    PL_CGROUP_PATH_BYTES = 1024,
+    PL_CGROUP_LEVELS = 32, /* groups with limits; what lies further out is ignored */
+};
+
+typedef struct pl_cgroup_level {
+    uint64_t limit_bytes;   /* when init read it; 0 = none */
+    const char *limit_file; /* "memory.max" ...; NULL without a limit */
+    size_t path_length;     /* its folder is that much of pl_cgroup's path */
+    int usage_fd;
+    int stat_fd;
+} pl_cgroup_level;
+
+typedef struct pl_cgroup {
+    int version;                     /* 1 or 2; 0: none can be seen */
+    char path[PL_CGROUP_PATH_BYTES]; /* folder of the own group; "" = none */
+    int n_levels;
+    int tightest; /* the level that had least left when init looked; -1: nothing is limited */
+    int kills_fd;
+    int pressure_fd; /* of the own group, or of the machine */
+    pl_cgroup_level levels[PL_CGROUP_LEVELS];
+} pl_cgroup;
+
+/* Finds the memory cgroup of `pid` (0: the caller). `root` stands before every path: "" is the real
+ * system, tests give a folder with a tree of their own. -ENOENT when no memory cgroup can be
+ * seen: `cgroup` is then empty but valid, and may be asked and ended like any other. */
+PL_MUST_CHECK int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid);
+void pl_cgroup_done(pl_cgroup *cgroup);
+
+/* The smallest limit over all levels; 0 = none. */
+uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup);
+
+/* Usage of the tightest level or, with no limit anywhere, of the own group. About 10 us. */
+PL_MUST_CHECK int pl_cgroup_usage_bytes(const pl_cgroup *cgroup, uint64_t *ret_bytes);
+PL_MUST_CHECK int pl_cgroup_level_usage_bytes(const pl_cgroup *cgroup, int level,
+                                              uint64_t *ret_bytes);
+
+/* Tasks of the own group that the OOM killer has ended, whichever limit it enforced; on v2 with
+ * those of its descendants. Ancestors are not asked: on v1 they do not count a descendant's kills,
+ * and on v2 they count our siblings'. Compare with a baseline: it counts from the group's birth. */
+PL_MUST_CHECK int pl_cgroup_oom_kills(const pl_cgroup *cgroup, uint64_t *ret_n_kills);
+
+/* The same, of the group in folder `path`, for who has only a record's cgroup_path. */
+PL_MUST_CHECK int pl_cgroup_oom_kills_at(const char *path, uint64_t *ret_n_kills);
+
+/* Time that tasks have stalled for memory (PSI), in the own group on v2, else on the machine. The
+ * share of an interval is the difference of two readings over its length. */
+typedef struct pl_cgroup_pressure {
+    uint64_t some_us; /* at least one task waited */
+    uint64_t full_us; /* all of them waited */
+} pl_cgroup_pressure;
+
+/* -ENOENT on a kernel without PSI. */
+PL_MUST_CHECK int pl_cgroup_pressure_read(const pl_cgroup *cgroup,
+                                          pl_cgroup_pressure *ret_pressure);
+
+#endif

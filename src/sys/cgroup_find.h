@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where in the file system the memory cgroup of a process is. For cgroup.c alone. */
+#ifndef PL_SYS_CGROUP_FIND_H
+#define PL_SYS_CGROUP_FIND_H
+
+#include "sys/cgroup.h"
+
+typedef struct pl_cgroup_place {
+    int version;
+    size_t mount_length;             /* the mount point is that much of path */
+    char path[PL_CGROUP_PATH_BYTES]; /* the group's folder; it exists */
+} pl_cgroup_place;
+
+/* -ENOENT when the process has no memory cgroup, or no mount shows it. */
+PL_MUST_CHECK int pl_cgroup_find(const char *root, pid_t pid, pl_cgroup_place *ret_place);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc says of a process. One read(2) into a stack buffer each; never allocates, so that the
+ * ledger and the guard may call it from inside malloc(). Names of processes are parsed from the
+ * last ')' on: a program may call itself anything. */
+#ifndef PL_SYS_PROC_H
+#define PL_SYS_PROC_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+typedef struct pl_proc_stat {
+    char name[32];
+    char state; /* R S D Z T ... */
+    pid_t parent_pid;
+    pid_t group_pid;
+    uint64_t cpu_ticks; /* user + system, of the process itself */
+    uint64_t n_threads;
+    uint64_t start_ticks; /* since boot: with the pid, a process's name for ever */
+} pl_proc_stat;
+
+/* -ENOENT or -ESRCH when there is no such process; PL_EFORMAT when the kernel says the unexpected.
+ */
+PL_MUST_CHECK int pl_proc_stat_read(pid_t pid, pl_proc_stat *ret_stat);
+
+/* Is the process that had this pid and start time still there? A zombie is not. start_ticks 0
+ * matches any start time. */
+bool pl_proc_alive(pid_t pid, uint64_t start_ticks);
+
+typedef struct pl_proc_memory {
+    uint64_t resident_bytes; /* all of RSS */
+    uint64_t private_bytes;  /* RSS less what is file-backed or shared: anonymous memory */
+} pl_proc_memory;
+
+/* From statm: about 3 us. pid 0 is the caller. */
+PL_MUST_CHECK int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory);
+
+/* Proportional set size from smaps_rollup: pages shared by fork are counted once, but the kernel
+ * walks the page tables (about 10 ms per GiB). */
+PL_MUST_CHECK int pl_proc_pss_read(pid_t pid, uint64_t *ret_anonymous_bytes);
+
+/* The children of a process, all of its threads', from /proc/PID/task/TID/children. Returns how
+ * many there are; writes at most `max`. */
+PL_MUST_CHECK int pl_proc_children(pid_t pid, pid_t *pids, int max);
+
+/* A whole small file of /proc or /sys, with a NUL behind it. Returns its length, cut at n - 1. */
+PL_MUST_CHECK int pl_proc_read_file(const char *path, char *buffer, size_t n);
+
+#endif

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the sources and the build are, for every test of this folder."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def meson_build():
+    return BUILD / "meson"
+
+
+@pytest.fixture
+def call():
+    """Runs a command; returns the finished process, its output as text."""
+
+    def run(*command, **how):
+        words = [str(word) for word in command]
+        return subprocess.run(words, capture_output=True, text=True, timeout=300, **how)
+
+    return run

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks find what they are for: each is shown a tree with one mistake."""
+
+import shutil
+
+import pytest
+
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+TABLE = """
+| folder | may include | holds |
+|---|---|---|
+| `include/plimsoll/` | | public |
+| `src/base/` | public | ground |
+| `src/ledger/` | public base | middle |
+| `src/guard/` | public base ledger | top |
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small source tree without mistakes."""
+    files = {
+        "docs/architecture.md": TABLE,
+        "include/plimsoll/error.h": LICENCE,
+        "src/base/base.h": LICENCE + '#include "plimsoll/error.h"\n#include <stdint.h>\n',
+        "src/ledger/ledger.h": LICENCE + '#include "base/base.h"\n',
+        "src/ledger/ledger.c": LICENCE + '#include "ledger/ledger.h"\n',
+        "src/guard/guard.c": LICENCE + '#include "ledger/ledger.h"\n#include "base/base.h"\n',
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def append(path, text):
+    path.write_text(path.read_text() + text)
+
+
+def test_layers_accept_a_tree_without_mistakes(root, tree, call):
+    done = call(root / "tools/check-layers", tree)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "name, line, complaint",
+    [
+        ("src/base/base.h", '#include "ledger/ledger.h"', "base may not include"),
+        ("src/base/base.h", ' #  include "ledger/ledger.h"', "base may not include"),
+        ("include/plimsoll/error.h", '#include "base/base.h"', "public may not include"),
+        ("src/ledger/ledger.c", '#include "ledger.h"', "must name its folder"),
+        ("src/ledger/ledger.c", '#include "base/gone.h"', "there is no"),
+        ("docs/architecture.md", "| `src/util/` | nowhere | x |", "which has no row"),
+    ],
+)
+def test_layers_refuse(root, tree, call, name, line, complaint):
+    append(tree / name, line + "\n")
+    done = call(root / "tools/check-layers", tree)
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 1 and complaint in done.stdout
+
+
+def test_layers_refuse_a_folder_without_a_row(root, tree, call):
+    (tree / "src/stray").mkdir()
+    done = call(root / "tools/check-layers", tree)
+    assert done.returncode == 1 and "src/stray/ has no row" in done.stdout
+
+
+def test_layers_let_nobody_include_the_guard(root):
+    rows = [
+        line.split("|")
+        for line in (root / "docs/architecture.md").read_text().splitlines()
+        if line.startswith("| `src/")
+    ]
+    assert len(rows) >= 9
+    assert not [row[1] for row in rows if "guard" in row[2]]
+
+
+@pytest.mark.parametrize(
+    "line, complaint",
+    [
+        ("/* TO" + "DO: later */", "finish it"),
+        ("\tint tab;", "a tab"),
+        ("int blank; ", "blanks at the end"),
+    ],
+)
+def test_text_refuses(root, tree, call, line, complaint):
+    assert call(root / "tools/check-text", tree).returncode == 0
+    append(tree / "src/base/base.h", line + "\n")
+    done = call(root / "tools/check-text", tree)
+    assert done.returncode == 1 and "src/base/base.h:4" in done.stdout and complaint in done.stdout
+
+
+def test_text_wants_the_licence_on_top(root, tree, call):
+    (tree / "src/ledger/ledger.c").write_text("int x;\n")
+    done = call(root / "tools/check-text", tree)
+    assert done.returncode == 1 and "src/ledger/ledger.c:1" in done.stdout
+
+
+def test_symbols_see_a_list_that_differs(root, meson_build, tmp_path, call):
+    for name in ("tools", "tests/symbols"):
+        shutil.copytree(root / name, tmp_path / name)
+    check = tmp_path / "tools/check-symbols"
+    assert call(check, meson_build).returncode == 0
+    append(tmp_path / "tests/symbols/guard.exports", "stray_symbol\n")
+    done = call(check, meson_build)
+    assert done.returncode == 1 and "-stray_symbol" in done.stdout
+
+
+def test_install_deps_rejects_an_unknown_set(root, call):
+    done = call(root / "tools/install-deps", "nonsense")
+    assert done.returncode == 1 and "'nonsense'" in done.stderr
+
+
+def test_install_deps_is_silent_when_nothing_is_missing(root, call):
+    done = call(root / "tools/install-deps", "build")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_install_deps_says_what_to_install_without_rights(root, tmp_path, call):
+    """With a dpkg that knows no package, a user who is not root, and no sudo in PATH."""
+    for name, text in {"dpkg-query": "exit 1", "id": "echo 1000"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    for name in ("sh", "awk", "sort"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    done = call(root / "tools/install-deps", "build", env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "apt-get install" in done.stderr and "libdw-dev" in done.stderr

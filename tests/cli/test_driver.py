@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test driver misses no failure: what it makes of outputs that it may meet."""
+
+import collections
+import importlib.machinery
+import importlib.util
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def driver(root):
+    loader = importlib.machinery.SourceFileLoader("run_all", str(root / "tests/run_all"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_all", loader))
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def c_test(driver, tmp_path, monkeypatch):
+    """Runs a shell script in the place of a C test; returns how many cases ended in which way."""
+    monkeypatch.setattr(driver, "LOGS", tmp_path)
+
+    def run(script, timeout=60):
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        test = {"name": "sample", "cmd": [str(program)], "env": {}, "timeout": timeout}
+        results = driver.run_c_test(driver.Build("default"), test)
+        return results, dict(collections.Counter(result.outcome for result in results))
+
+    return run
+
+
+def test_cases_are_counted_one_by_one(c_test):
+    script = "echo 1..2; echo ok 1 - one; echo ok 2 - two; echo '# ok - group'"
+    assert c_test(script)[1] == {"passed": 2}
+
+
+def test_two_groups_in_one_program(c_test):
+    script = "echo 1..1; echo ok 1 - one; echo 1..1; echo ok 1 - two"
+    assert c_test(script)[1] == {"passed": 2}
+
+
+def test_a_failed_case_is_one_failure(c_test):
+    script = "echo 1..2; echo ok 1 - one; echo not ok 2 - two; exit 1"
+    assert c_test(script)[1] == {"passed": 1, "failed": 1}
+
+
+def test_a_skipped_case_says_why(c_test):
+    script = "echo 1..1; echo no memory cgroup here; echo 'not ok 1 # SKIP one'"
+    results, counts = c_test(script)
+    assert counts == {"skipped": 1} and results[0].reason == "no memory cgroup here"
+
+
+@pytest.mark.parametrize(
+    "script, how",
+    [
+        ("echo 1..2; echo ok 1 - one; kill -SEGV $$", "SIGSEGV after 1 of 2"),
+        ("echo 1..2; echo ok 1 - one", "exit status 0 after 1 of 2"),
+        ("echo 1..1; echo ok 1 - one; exit 23", "exit status 23 after 1 of 1"),
+        ("exit 0", "exit status 0 after 0 of 0"),
+        ("echo cannot start >&2; exit 1", "exit status 1 after 0 of 0"),
+    ],
+)
+def test_a_program_that_ends_otherwise_than_planned_has_failed(c_test, script, how):
+    results, counts = c_test(script)
+    assert counts["failed"] == 1 and how in results[-1].reason
+
+
+def test_a_program_that_hangs_is_stopped_with_its_children(c_test):
+    results, counts = c_test("echo 1..1; sleep 1000 & wait", timeout=1)
+    assert counts == {"failed": 1} and "hung" in results[-1].reason
+
+
+def test_junit_outcomes(driver, tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(
+        "<testsuites><testsuite>"
+        '<testcase classname="a" name="passes"/>'
+        '<testcase classname="a" name="fails"><failure message="why&#10;more"/></testcase>'
+        '<testcase classname="a" name="breaks"><error message="setup"/></testcase>'
+        '<testcase classname="a" name="skips"><skipped message="no cgroup"/></testcase>'
+        "</testsuite></testsuites>"
+    )
+    outcomes = [(result.outcome, result.reason) for result in driver.parse_junit("run", report)]
+    assert outcomes == [
+        ("passed", ""),
+        ("failed", "why"),
+        ("failed", "setup"),
+        ("skipped", "no cgroup"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "outcomes, status, line",
+    [
+        (["passed", "passed", "skipped"], 0, "2 passed, 0 failed, 1 skipped"),
+        (["passed", "failed"], 1, "1 passed, 1 failed, 0 skipped"),
+        ([], 1, "0 passed, 0 failed, 0 skipped"),
+    ],
+)
+def test_the_last_line_and_the_status(driver, tmp_path, monkeypatch, capsys, outcomes, status, line):
+    monkeypatch.setattr(driver, "LOGS", tmp_path)
+    results = [driver.Result("x", outcome) for outcome in outcomes]
+    assert driver.summarize(results) == status
+    assert capsys.readouterr().out.splitlines()[-1] == line
+    assert (tmp_path / "summary").read_text() == line + "\n"

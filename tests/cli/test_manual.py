@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manual pages render without a warning, and tell of the options that the program has."""
+
+import re
+
+import pytest
+
+COMMANDS = ("run", "explain", "runs", "budget")
+PAGES = ("plimsoll",) + tuple(f"plimsoll-{command}" for command in COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_renders_without_warnings(root, call, page):
+    done = call("groff", "-mdoc", "-ww", "-z", "-Tutf8", root / f"man/{page}.1")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_named_for_what_it_describes(root, call, page):
+    done = call("lexgrog", root / f"man/{page}.1")
+    assert done.returncode == 0 and f'"{page} - ' in done.stdout
+
+
+def test_every_page_is_installed(root):
+    listed = set(re.findall(r"'([\w-]+)\.1'", (root / "man/meson.build").read_text()))
+    assert listed == set(PAGES) == {path.stem for path in (root / "man").glob("*.1")}
+
+
+def options_in_page(root, command):
+    text = (root / f"man/plimsoll-{command}.1").read_text()
+    return {"--" + name for name in re.findall(r"^\.It Fl -([a-z-]+)", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_page_and_help_tell_of_the_same_options(root, meson_build, call, command):
+    done = call(meson_build / "src/cli/plimsoll", command, "--help")
+    assert done.returncode == 0
+    assert set(re.findall(r"--[a-z][a-z-]+", done.stdout)) | {"--help"} == options_in_page(
+        root, command
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_page_and_synopsis_agree(root, command):
+    text = (root / f"man/plimsoll-{command}.1").read_text()
+    synopsis = text.partition(".Sh SYNOPSIS")[2].partition(".Sh ")[0]
+    named = {"--" + name for name in re.findall(r"Fl -([a-z-]+)", synopsis)}
+    assert named | {"--help"} == options_in_page(root, command)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For test scripts: what the ledger of the run says, read from its file as src/ledger/layout.h has
+it: one page of header, then the line, charged and peak, each on a cache line of its own."""
+import os
+import struct
+import time
+
+MIB = 1 << 20
+
+
+def _word(offset):
+    with open(os.environ["PLIMSOLL_LEDGER"], "rb") as file:
+        head = file.read(4096 + 192)
+    assert head[:8] == b"plimsoll" and struct.unpack_from("<I", head, 8)[0] == 1
+    return struct.unpack_from("<Q", head, 4096 + offset)[0]
+
+
+def limit_bytes():
+    return _word(0)
+
+
+def charged_bytes():
+    return _word(64)
+
+
+def settle_below(n_bytes):
+    """Waits until no more than `n_bytes` are charged: what is measured, not claimed, is seen only
+    at the watcher's next look. Returns what is charged; the minute is a guard against a hang."""
+    end = time.monotonic() + 60
+    while charged_bytes() > n_bytes and time.monotonic() < end:
+        time.sleep(0.01)
+    return charged_bytes()

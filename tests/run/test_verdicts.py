@@ -1,0 +1,562 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every verdict, each by a death that really happens."""
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from conftest import MIB, PYTHON, alive, line_of, wait_until
+
+# ---- finished, failed ----
+
+
+def test_finished(run):
+    result = run("true")
+    assert result.rc == 0 and result.verdict == "finished", result
+    assert result.report["exit"] == {"status": 0}, result
+    assert result.report["command"] == ["true"] and result.report["schema"] == 1, result
+
+
+def test_failed_is_not_blamed_on_memory(run):
+    result = run(script="raise SystemExit(3)")
+    assert result.rc == 3 and result.verdict == "failed", result
+    assert result.report["exit"]["status"] == 3, result
+    assert result.report["memory"]["n_refusals"] == 0, result
+
+
+def test_a_failure_long_after_a_caught_refusal_is_a_failure(run):
+    result = run(budget="200M", script="""
+        import time
+        import numpy as np
+        try:
+            np.ones(400 << 20, dtype=np.uint8)
+        except MemoryError:
+            pass
+        time.sleep(3)
+        raise SystemExit(3)
+        """)
+    assert result.rc == 3 and result.verdict == "failed", result
+
+
+# ---- killed ----
+
+
+def test_killed_for_memory_when_the_cgroup_gives_less_than_the_budget(run, program, cgroup):
+    group = cgroup(100 * MIB)
+    result = run(program("grow", static=True), 400, budget="1G", cgroup=group)
+    assert group.n_oom_kills() >= 1, result
+    assert result.rc == 128 + signal.SIGKILL, result
+    assert result.verdict == "killed-for-memory", result
+    assert result.report["exit"]["signal"] == "SIGKILL", result
+    memory = result.report["memory"]
+    assert memory["limit_bytes"] == 1024 * MIB, result
+    assert memory["true_limit_bytes"] == 100 * MIB, result
+    assert "100.0 MiB" in result.stderr, result
+
+
+def test_a_python_program_killed_for_memory(run, cgroup):
+    """Below its budget, so that the guard has nothing to refuse."""
+    group = cgroup(150 * MIB)
+    result = run(cgroup=group, budget="2G", script="""
+        kept = []
+        while True:
+            kept.append(b"x" * (10 << 20))
+        """)
+    assert group.n_oom_kills() >= 1 and result.rc == 137, result
+    assert result.verdict == "killed-for-memory", result
+
+
+def test_a_worker_killed_for_memory_is_named(run, program, cgroup):
+    group = cgroup(150 * MIB)
+    result = run(program("grow", static=True), cgroup=group, budget="1G", script="""
+        import subprocess, sys
+        print(subprocess.run([sys.argv[1], "400"]).returncode)
+        """)
+    assert group.n_oom_kills() >= 1 and result.stdout == "-9\n", result
+    assert result.rc == 0 and result.report["deaths"][0]["signal"] == "SIGKILL", result
+    assert result.report["deaths"][0]["name"] == "grow_static", result
+
+
+def start_and_find(session, ready="ready", **start):
+    """Starts a run whose program prints "ready" and its pid; returns (Popen, pid)."""
+    process = session.start(**start)
+    words = process.stdout.readline().split()
+    assert words[:1] == [ready], (words, process.poll())
+    return process, int(words[1])
+
+
+WAITS = """
+import os, time
+print("ready", os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_killed_by_someone_else_is_not_called_a_memory_death(session, name):
+    process, pid = start_and_find(session, script=WAITS)
+    os.kill(pid, signal.Signals[name])
+    result = session.finish(process)
+    assert result.rc == 128 + signal.Signals[name], result
+    assert result.verdict == "killed", result
+    assert result.report["exit"]["signal"] == name, result
+    assert "out of memory" not in result.report["summary"].lower(), result
+
+
+def test_killed_in_a_cgroup_that_killed_before_us_is_not_called_a_memory_death(session, program,
+                                                                               cgroup):
+    """Counters are compared with what they were at the start."""
+    group = cgroup(100 * MIB)
+    session.run(program("grow", static=True), 400, budget="1G", cgroup=group)
+    assert group.n_oom_kills() >= 1
+    process, pid = start_and_find(session, script=WAITS, cgroup=group)
+    os.kill(pid, signal.SIGKILL)
+    result = session.finish(process)
+    assert result.verdict == "killed", result
+
+
+# ---- stopped by us ----
+
+
+def test_stopped_for_memory_before_the_system_kills(run, program, cgroup):
+    """A static program: nothing but the watcher can see it."""
+    group = cgroup(400 * MIB)
+    result = run(program("grow", static=True), 800, 3000, budget="200M", cgroup=group,
+                 options=["--reserve", "40M"])
+    assert group.n_oom_kills() == 0, result
+    # It rose steadily: that may be called a leak, but the report says who was stopped.
+    assert result.verdict in ("stopped-for-memory", "leak"), result
+    assert result.rc == 128 + signal.SIGKILL or result.rc == 128 + signal.SIGTERM, result
+    stopped = result.report["stopped"]
+    assert stopped[0]["name"] == "grow_static" and stopped[0]["bytes"] > 150 * MIB, result
+
+
+# ---- crashes ----
+
+
+def crash_of(result, kind, name):
+    """Checks what every crash has in common."""
+    assert result.rc == 128 + signal.Signals[name], result
+    assert result.verdict == "crashed", result
+    assert result.report["exit"]["signal"] == name, result
+    crash = result.report["crash"]
+    assert crash["signal"] == name and crash["kind"] == kind, result
+    assert kind in result.stderr, result
+    return crash
+
+
+def test_segmentation_fault_in_c(run, program):
+    result = run(program("null_read"))
+    crash = crash_of(result, "segmentation fault", "SIGSEGV")
+    assert "0x0" in crash["reason"], result
+    assert result.symbols()[:3] == ["read_row", "sum_rows", "main"], result
+    assert result.report["native"][0]["source"].startswith("null_read.c:"), result
+    assert result.report["native"][0]["module"].endswith("/null_read"), result
+    assert result.stdout == "about to read\n", result
+
+
+SEGFAULT = """
+import ctypes
+def read_header():
+    return ctypes.string_at(0)  # dies
+def load():
+    return read_header()
+load()
+"""
+
+
+def test_segmentation_fault_below_python_names_the_python_line(run):
+    result = run(script=SEGFAULT)
+    crash_of(result, "segmentation fault", "SIGSEGV")
+    users = [f for f in result.report["python"] if f["file"].endswith("script.py")]
+    assert [f["function"] for f in users] == ["read_header", "load", "<module>"], result
+    assert users[0]["line"] == line_of(SEGFAULT, "# dies"), result
+    assert f"script.py:{users[0]['line']}" in result.stderr, result
+    assert any("libc.so" in f.get("module", "") for f in result.report["native"]), result
+
+
+def test_segmentation_fault_in_a_python_thread(run):
+    result = run(script="""
+        import ctypes, threading
+        def work():
+            ctypes.string_at(0)
+        thread = threading.Thread(target=work, name="loader")
+        thread.start()
+        thread.join()
+        """)
+    crash = crash_of(result, "segmentation fault", "SIGSEGV")
+    assert crash["tid"] != crash["pid"], result
+    assert any(f["function"] == "work" for f in result.report["python"]), result
+
+
+def test_segmentation_fault_of_a_worker_is_told(run):
+    result = run(script="""
+        import ctypes, multiprocessing as mp
+        def work():
+            ctypes.string_at(0)
+        worker = mp.get_context("fork").Process(target=work)
+        worker.start()
+        worker.join()
+        print(worker.exitcode)
+        """)
+    assert result.rc == 0 and result.stdout == "-11\n", result
+    assert result.report["crash"]["kind"] == "segmentation fault", result
+    assert result.report["deaths"][0]["signal"] == "SIGSEGV", result
+    assert any(f["function"] == "work" for f in result.report["python"]), result
+
+
+def test_faulthandler_coexists(run):
+    result = run(PYTHON, "-X", "faulthandler", "-c", SEGFAULT)
+    crash_of(result, "segmentation fault", "SIGSEGV")
+    assert "Fatal Python error: Segmentation fault" in result.stderr, result
+    assert any(f["function"] == "read_header" for f in result.report["python"]), result
+
+
+@pytest.mark.parametrize("thread", ["main", "thread"])
+def test_stack_overflow_in_c(run, program, thread):
+    result = run(program("stack_overflow"), thread)
+    crash = crash_of(result, "segmentation fault", "SIGSEGV")
+    assert "stack" in crash["reason"], result
+    assert set(result.symbols()[:10]) == {"descend"}, result
+
+
+def test_stack_overflow_by_python_recursion_through_c(run):
+    result = run(script="""
+        import sys
+        sys.setrecursionlimit(1 << 30)
+        class Row:
+            def __getattr__(self, name):
+                return getattr(self, name)
+        Row().width
+        """)
+    crash = crash_of(result, "segmentation fault", "SIGSEGV")
+    assert "stack" in crash["reason"], result
+    assert result.report["python"][0]["function"].endswith("__getattr__"), result
+
+
+def test_bus_error_by_a_file_cut_short(run, program, tmp_path):
+    result = run(program("bus_error"), tmp_path / "weights.bin")
+    crash = crash_of(result, "bus error", "SIGBUS")
+    assert "shorter" in crash["reason"], result
+    assert result.symbols()[0] == "read_last_page", result
+
+
+def test_bus_error_by_a_full_dev_shm(session, small_tmpfs):
+    """A Python program that fills shared memory, in a mount namespace whose /dev/shm is 1 MiB."""
+    script = """
+from multiprocessing import shared_memory
+def fill():
+    block = shared_memory.SharedMemory(create=True, size=8 << 20)
+    block.buf[:] = bytes(8 << 20)  # dies
+fill()
+"""
+    line, report = session.command(script=script)
+    shm = small_tmpfs("1m")
+    inside = ["unshare", "--mount", "sh", "-c", f"mount --bind {shm} /dev/shm && exec \"$@\"", "sh"]
+    result = session.finish(session.popen(inside + line, report))
+    crash = crash_of(result, "bus error", "SIGBUS")
+    assert "/dev/shm" in crash["reason"], result
+    users = [f for f in result.report["python"] if f["file"].endswith("script.py")]
+    assert users[0] == {"file": users[0]["file"], "function": "fill",
+                        "line": line_of(script, "# dies")}, result
+
+
+def test_floating_point_error(run, program):
+    result = run(program("divide_by_zero"))
+    crash = crash_of(result, "floating point error", "SIGFPE")
+    assert "division by zero" in crash["reason"], result
+    assert result.symbols()[0] == "rows_per_batch", result
+
+
+@pytest.mark.parametrize("how, message, symbol", [
+    ("overrun", "malloc(): corrupted top size", "main"),
+    ("double-free", "free(): double free detected", "free_twice"),
+])
+def test_abort_by_heap_corruption(run, program, how, message, symbol):
+    result = run(program("heap_corruption"), how)
+    crash = crash_of(result, "abort", "SIGABRT")
+    assert message in crash["reason"], result
+    assert symbol in result.symbols(), result
+
+
+def test_abort_by_an_uncaught_exception(run, program):
+    result = run(program("uncaught_exception"))
+    crash = crash_of(result, "abort", "SIGABRT")
+    assert "std::runtime_error" in crash["reason"], result
+    assert any(s.startswith("load_shape") for s in result.symbols()), result
+
+
+def test_abort_by_a_failed_assertion(run, program):
+    result = run(program("failed_assert"))
+    crash = crash_of(result, "abort", "SIGABRT")
+    assert "n_rows == n_columns" in crash["reason"], result
+    assert "check_square" in result.symbols(), result
+
+
+def test_abort_below_python_names_the_python_line(run):
+    script = """
+import os
+def give_up():
+    os.abort()  # dies
+give_up()
+"""
+    result = run(script=script)
+    crash_of(result, "abort", "SIGABRT")
+    assert result.where() == ("script.py", line_of(script, "# dies")), result
+
+
+def missing_instruction_set():
+    with open("/proc/cpuinfo") as info:
+        flags = next(line for line in info if line.startswith("flags")).split()
+    for flag, name in (("avx512f", "AVX-512"), ("fma4", "FMA4")):
+        if flag not in flags:
+            return flag, name
+    return None
+
+
+def test_illegal_instruction_names_the_missing_set(run, program):
+    missing = missing_instruction_set()
+    assert missing, "a CPU with both AVX-512 and FMA4: teach the program another set"
+    result = run(program("illegal_instruction"), missing[0])
+    assert result.rc == 128 + signal.SIGILL, result
+    assert result.verdict == "illegal-instruction", result
+    instruction = result.report["instruction"]
+    assert instruction["set"].startswith(missing[1]), result
+    assert instruction["cpu_has_set"] is False and not instruction["deliberate"], result
+    assert instruction["module"].endswith("illegal_instruction"), result
+    assert instruction["text"].startswith("v"), result
+    assert missing[1] in result.stderr, result
+    assert "add_vectors" in result.symbols(), result
+
+
+def test_an_instruction_that_traps_on_purpose_is_not_blamed_on_the_cpu(run, program):
+    result = run(program("illegal_instruction"), "ud2")
+    crash_of(result, "illegal instruction", "SIGILL")
+    assert result.report["instruction"]["deliberate"] is True, result
+
+
+# ---- leak ----
+
+LEAK = """
+import time
+history = []
+def step():
+    history.append([float(i) for i in range(30_000)])  # leaks, about 1 MB
+def train():
+    while True:
+        step()
+        time.sleep(0.02)
+train()
+"""
+
+
+def test_leak_names_the_slope_and_the_line_that_grew(run):
+    """About 40 MB/s for some seconds."""
+    result = run(script=LEAK, budget="200M")
+    assert result.rc == 1 and "MemoryError" in result.stderr, result
+    assert result.verdict == "leak", result
+    leak = result.report["leak"]
+    assert 5e6 < leak["bytes_per_s"] < 2e8, result
+    assert leak["to_bytes"] > leak["from_bytes"] and leak["over_s"] > 1, result
+    # What is measured from start to end agrees with the slope.
+    rise = leak["to_bytes"] - leak["from_bytes"]
+    assert rise == pytest.approx(leak["bytes_per_s"] * leak["over_s"], rel=0.3), result
+    grew = leak["sites"][0]["python"]
+    assert grew["file"].endswith("script.py"), result
+    assert grew["line"] == line_of(LEAK, "# leaks"), result
+    assert f"script.py:{grew['line']}" in result.stderr, result
+
+
+def test_a_program_that_frees_what_it_takes_does_not_leak(run):
+    result = run(budget="200M", script="""
+        import time
+        for _ in range(6):
+            kept = [bytes(4000) for _ in range(20_000)]
+            time.sleep(0.2)
+            del kept
+            time.sleep(0.1)
+        raise SystemExit(1)
+        """)
+    assert result.rc == 1 and result.verdict == "failed", result
+
+
+# ---- hang ----
+
+
+def finish_hanging(session, process):
+    """Waits until the hang was seen, ends the program if it still is there, returns the Result.
+
+    Whether a hanging program is left alone is the supervisor's decision, and not tested here.
+    """
+    def seen():
+        if process.poll() is not None:
+            return True
+        said = session.plimsoll("explain", "--json")
+        return said.returncode == 0 and json.loads(said.stdout)["verdict"] == "hang"
+
+    wait_until(seen, "the hang to be seen")
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    return session.finish(process)
+
+
+def test_hang_of_two_mutexes_shows_the_cycle(session, program):
+    process = session.start(program("deadlock"), options=["--hang-after", "2"])
+    tids = {int(process.stdout.readline()), int(process.stdout.readline())}
+    result = finish_hanging(session, process)
+    assert result.verdict == "hang", result
+    hang = result.report["hang"]
+    assert set(hang["cycle"]) == tids, result
+    stacks = {t["tid"]: [f.get("symbol") for f in t["native"]] for t in hang["threads"]}
+    assert len(stacks) == 3, result
+    for tid in tids:
+        assert "lock_in_order" in stacks[tid], result
+    waits = {t["tid"]: t["waits_for"] for t in hang["threads"] if t["tid"] in tids}
+    first, second = tids
+    assert str(second) in waits[first] and str(first) in waits[second], result
+    assert hang["idle_s"] >= 2, result
+
+
+HANG = """
+import threading
+weights, gradients = threading.Lock(), threading.Lock()
+both = threading.Barrier(2)
+def forward():
+    with weights:
+        both.wait()
+        gradients.acquire()  # forward waits
+def backward():
+    with gradients:
+        both.wait()
+        weights.acquire()  # backward waits
+threads = [threading.Thread(target=t) for t in (forward, backward)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()  # main waits
+"""
+
+
+def test_hang_of_python_locks_shows_every_threads_line(session):
+    process = session.start(script=HANG, options=["--hang-after", "2"])
+    result = finish_hanging(session, process)
+    assert result.verdict == "hang", result
+    lines = set()
+    for thread in result.report["hang"]["threads"]:
+        users = [f for f in thread["python"] if f["file"].endswith("script.py")]
+        lines.add(users[0]["line"])
+    assert lines == {line_of(HANG, f"# {who} waits") for who in ("main", "forward", "backward")}, \
+        result
+    assert "cycle" not in result.report["hang"], "nobody owns a Python lock: nothing is proved"
+
+
+def test_a_program_that_only_waits_for_input_does_not_hang(session):
+    process = session.start("cat", options=["--hang-after", "1"], stdin=-1)
+    time.sleep(3)
+    result = session.finish(process, stdin="late\n")
+    assert result.rc == 0 and result.stdout == "late\n", result
+    assert result.verdict == "finished", result
+
+
+def test_a_program_that_computes_does_not_hang(run):
+    result = run(options=["--hang-after", "1"], script="""
+        import time
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            pass
+        """)
+    assert result.rc == 0 and result.verdict == "finished", result
+
+
+# ---- the supervisor dies too ----
+
+SURVIVOR = """
+import ctypes, os, time
+print("ready", os.getpid(), flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+def read_header():
+    ctypes.string_at(0)
+if open("go").read() == "crash":
+    read_header()
+"""
+
+
+def kill_supervisor(process):
+    process.kill()
+    process.wait()
+
+
+def test_explain_while_it_runs(session):
+    process, pid = start_and_find(session, script=WAITS)
+    report = session.explain()
+    assert report["verdict"] == "running" and report["pid"] == pid
+    os.kill(pid, signal.SIGTERM)
+    session.finish(process)
+    assert session.explain()["verdict"] == "killed"
+
+
+def test_a_crash_after_the_supervisor_was_killed_is_explained(session):
+    process, pid = start_and_find(session, script=SURVIVOR)
+    kill_supervisor(process)
+    assert alive(pid), "the program outlives its supervisor"
+    assert session.explain()["verdict"] == "running"
+    (session.folder / "go").write_text("crash")
+    wait_until(lambda: not alive(pid), "the program to crash")
+    report = session.explain()
+    assert report["verdict"] == "crashed", report
+    assert report["crash"]["kind"] == "segmentation fault", report
+    assert any(f["function"] == "read_header" for f in report["python"]), report
+
+
+def test_an_end_that_nobody_saw_is_not_invented(session):
+    process, pid = start_and_find(session, script=SURVIVOR)
+    kill_supervisor(process)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid), "the program to die")
+    report = session.explain()
+    assert report["verdict"] == "lost", report
+    assert "ended" not in report, report
+
+
+def test_a_whole_cgroup_that_is_killed_leaves_a_record(session, cgroup):
+    """As a container that is stopped: everyone gets SIGKILL at once."""
+    group = cgroup(300 * MIB)
+    process, pid = start_and_find(session, script=WAITS, cgroup=group)
+    assert {process.pid, pid} <= set(group.pids())
+    group.kill_all()
+    process.wait()
+    wait_until(lambda: not alive(pid), "the program to die")
+    report = session.explain()
+    assert report["verdict"] in ("lost", "killed"), report
+
+
+def test_a_kill_for_memory_that_the_supervisor_did_not_live_to_see(session, program, cgroup):
+    """As a container that is killed whole for memory: the evidence is the cgroup's counter."""
+    group = cgroup(150 * MIB)
+    grow = program("grow", static=True)
+    process, pid = start_and_find(session, cgroup=group, budget="1G", script=f"""
+        import os, time
+        print("ready", os.getpid(), flush=True)
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        os.execv({str(grow)!r}, ["grow", "600"])
+        """)
+    os.kill(process.pid, signal.SIGSTOP)
+    (session.folder / "go").write_text("")
+    wait_until(lambda: not alive(pid), "the system to kill the program")
+    assert group.n_oom_kills() >= 1
+    kill_supervisor(process)
+    report = session.explain()
+    assert report["verdict"] == "killed-for-memory", report
+    assert report["evidence"], report
+
+
+def test_the_record_says_the_same_as_the_report(session, program):
+    result = session.run(program("null_read"))
+    report = session.explain(result.report["run"])
+    assert report == result.report
+    text = session.plimsoll("explain", result.report["run"])
+    assert text.returncode == 0 and "segmentation fault" in text.stdout, text

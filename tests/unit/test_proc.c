@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc says of real processes: live, dead, renamed, half ended, with children. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sys/proc.h"
+
+/* A child that runs `body` (may be NULL), says so, and waits to be killed. */
+static pid_t start_child(void (*body)(void))
+{
+    int ready[2];
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (body)
+            body();
+        if (write(ready[1], "r", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    char byte;
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void own_stat_is_told(void **state)
+{
+    (void)state;
+    pl_proc_stat own, same;
+    assert_int_equal(pl_proc_stat_read(0, &own), 0);
+    assert_int_equal(pl_proc_stat_read(getpid(), &same), 0);
+    assert_int_equal(own.parent_pid, getppid());
+    assert_int_equal(own.group_pid, getpgrp());
+    assert_int_equal(own.state, 'R');
+    assert_true(own.start_ticks > 0);
+    assert_int_equal(own.start_ticks, same.start_ticks);
+    assert_string_equal(own.name, same.name);
+}
+
+static void *sleep_forever(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void start_two_threads(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleep_forever, NULL) != 0 ||
+        pthread_create(&thread, NULL, sleep_forever, NULL) != 0)
+        _exit(1);
+}
+
+static void threads_are_counted(void **state)
+{
+    (void)state;
+    pid_t pid = start_child(start_two_threads);
+    pl_proc_stat stat;
+    int r = pl_proc_stat_read(pid, &stat);
+    end_child(pid);
+    assert_int_equal(r, 0);
+    assert_int_equal(stat.n_threads, 3);
+}
+
+static void rename_nastily(void)
+{
+    if (prctl(PR_SET_NAME, ") Z 1 (2) 3") != 0)
+        _exit(1);
+}
+
+static void a_name_with_parentheses_does_not_fool(void **state)
+{
+    (void)state;
+    pid_t pid = start_child(rename_nastily);
+    pl_proc_stat stat;
+    int r = pl_proc_stat_read(pid, &stat);
+    end_child(pid);
+    assert_int_equal(r, 0);
+    assert_string_equal(stat.name, ") Z 1 (2) 3");
+    assert_int_equal(stat.parent_pid, getpid());
+    assert_int_not_equal(stat.state, 'Z');
+}
+
+static void burn_cpu(void)
+{
+    struct rusage usage;
+    do
+        getrusage(RUSAGE_SELF, &usage);
+    while (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec < 200000 && usage.ru_utime.tv_sec == 0 &&
+           usage.ru_stime.tv_sec == 0);
+}
+
+static void processor_time_is_user_and_system(void **state)
+{
+    (void)state;
+    pid_t pid = start_child(burn_cpu);
+    pl_proc_stat stat;
+    int r = pl_proc_stat_read(pid, &stat);
+    end_child(pid);
+    assert_int_equal(r, 0);
+    /* 0.2 s were used; each of the two parts is rounded down to a tick. */
+    uint64_t ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+    assert_in_range(stat.cpu_ticks, ticks_per_second / 5 - 2, ticks_per_second * 10);
+}
+
+static void a_process_that_is_not_there_is_an_error(void **state)
+{
+    (void)state;
+    pid_t pid = start_child(NULL);
+    end_child(pid);
+    pl_proc_stat stat = {.state = '?'};
+    pl_proc_memory memory;
+    uint64_t bytes;
+    assert_int_equal(pl_proc_stat_read(pid, &stat), -ENOENT);
+    assert_int_equal(stat.state, '?');
+    assert_int_equal(pl_proc_memory_read(pid, &memory), -ENOENT);
+    assert_int_equal(pl_proc_pss_read(pid, &bytes), -ENOENT);
+    assert_int_equal(pl_proc_children(pid, NULL, 0), -ENOENT);
+    assert_int_equal(pl_proc_stat_read(-1, &stat), -ESRCH);
+}
+
+static void alive_means_same_pid_and_same_start(void **state)
+{
+    (void)state;
+    pid_t pid = start_child(NULL);
+    pl_proc_stat stat;
+    assert_int_equal(pl_proc_stat_read(pid, &stat), 0);
+    assert_true(pl_proc_alive(pid, stat.start_ticks));
+    assert_true(pl_proc_alive(pid, 0));
+    assert_false(pl_proc_alive(pid, stat.start_ticks + 1));
+    end_child(pid);
+    assert_false(pl_proc_alive(pid, stat.start_ticks));
+    assert_false(pl_proc_alive(pid, 0));
+}
+
+static void a_zombie_is_not_alive(void **state)
+{
+    (void)state;
+    pid_t pid = start_child(NULL);
+    siginfo_t info;
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    bool alive = pl_proc_alive(pid, 0);
+    uint64_t bytes;
+    int pss = pl_proc_pss_read(pid, &bytes);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(alive);
+    assert_int_equal(pss, -ESRCH);
+}
+
+static void *tell_when_first_thread_is_gone(void *fd)
+{
+    pl_proc_stat stat;
+    do
+        if (pl_proc_stat_read(getpid(), &stat) < 0)
+            _exit(1);
+    while (stat.state != 'Z');
+    if (write(*(int *)fd, "r", 1) != 1)
+        _exit(1);
+    return sleep_forever(NULL);
+}
+
+static void a_process_whose_first_thread_ended_is_alive(void **state)
+{
+    (void)state;
+    static int ready[2];
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, tell_when_first_thread_is_gone, &ready[1]) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    char byte;
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    bool alive = pl_proc_alive(pid, 0);
+    end_child(pid);
+    assert_true(alive);
+}
+
+static void in_want_of_descriptors_a_process_counts_as_alive(void **state)
+{
+    (void)state;
+    struct rlimit old, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool alive = pl_proc_alive(getpid(), 0);
+    pl_proc_stat stat;
+    int r = pl_proc_stat_read(getpid(), &stat);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(r, -EMFILE);
+    assert_true(alive);
+}
+
+enum { TOUCHED_BYTES = 32 << 20 };
+
+static void touch_private_memory(void)
+{
+    char *memory =
+        mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        _exit(1);
+    memset(memory, 1, TOUCHED_BYTES);
+}
+
+static void touch_shared_memory(void)
+{
+    char *memory =
+        mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        _exit(1);
+    memset(memory, 1, TOUCHED_BYTES);
+}
+
+static pl_proc_memory memory_of_child(void (*body)(void), uint64_t *ret_pss_bytes)
+{
+    pid_t pid = start_child(body);
+    pl_proc_memory memory;
+    int r = pl_proc_memory_read(pid, &memory);
+    int pss = pl_proc_pss_read(pid, ret_pss_bytes);
+    end_child(pid);
+    assert_int_equal(r, 0);
+    assert_int_equal(pss, 0);
+    return memory;
+}
+
+static void touched_memory_is_private_and_shared_memory_is_not(void **state)
+{
+    (void)state;
+    uint64_t plain_pss, private_pss, shared_pss;
+    pl_proc_memory plain = memory_of_child(NULL, &plain_pss);
+    pl_proc_memory private = memory_of_child(touch_private_memory, &private_pss);
+    pl_proc_memory shared = memory_of_child(touch_shared_memory, &shared_pss);
+    /* The kernel may keep up to 64 pages per thread out of the sums. */
+    uint64_t slack = PL_MIB;
+    assert_in_range(private.resident_bytes + slack, plain.resident_bytes + TOUCHED_BYTES,
+                    plain.resident_bytes + TOUCHED_BYTES + 2 * slack);
+    assert_in_range(private.private_bytes + slack, plain.private_bytes + TOUCHED_BYTES,
+                    plain.private_bytes + TOUCHED_BYTES + 2 * slack);
+    assert_in_range(private_pss + slack, plain_pss + TOUCHED_BYTES,
+                    plain_pss + TOUCHED_BYTES + 2 * slack);
+    assert_true(shared.resident_bytes >= TOUCHED_BYTES);
+    assert_true(shared.private_bytes < TOUCHED_BYTES / 2);
+    assert_true(shared_pss < TOUCHED_BYTES / 2);
+}
+
+static void pages_shared_by_fork_are_counted_once(void **state)
+{
+    (void)state;
+    char *memory =
+        mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    memset(memory, 1, TOUCHED_BYTES);
+    pid_t pid = start_child(NULL);
+    uint64_t own, childs;
+    int r = pl_proc_pss_read(0, &own), s = pl_proc_pss_read(pid, &childs);
+    end_child(pid);
+    munmap(memory, TOUCHED_BYTES);
+    assert_int_equal(r, 0);
+    assert_int_equal(s, 0);
+    assert_in_range(childs, TOUCHED_BYTES / 2, TOUCHED_BYTES - 1);
+    assert_true(own >= TOUCHED_BYTES / 2);
+}
+
+static void *fork_sleeper(void *ret_pid)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        sleep_forever(NULL);
+    *(pid_t *)ret_pid = pid;
+    return sleep_forever(NULL);
+}
+
+static bool contains(const pid_t *pids, int n, pid_t pid)
+{
+    for (int i = 0; i < n; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static void children_of_all_threads_are_found(void **state)
+{
+    (void)state;
+    static volatile pid_t from_thread;
+    pthread_t thread;
+    pid_t from_main = start_child(NULL);
+    assert_int_equal(pthread_create(&thread, NULL, fork_sleeper, (void *)&from_thread), 0);
+    while (from_thread == 0)
+        usleep(1000);
+    pid_t pids[8];
+    int n = pl_proc_children(0, pids, 8);
+    end_child(from_thread);
+    end_child(from_main);
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(n, 2);
+    assert_true(contains(pids, n, from_main));
+    assert_true(contains(pids, n, from_thread));
+    assert_int_equal(pl_proc_children(0, pids, 8), 0);
+}
+
+/* More than the reader's 512 bytes of pids: some pid is split between two reads. */
+static void many_children_are_all_counted_and_none_is_written_too_far(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 200 };
+    pid_t started[CHILDREN], found[CHILDREN + 1];
+    for (int i = 0; i < CHILDREN; i++)
+        started[i] = start_child(NULL);
+    int n = pl_proc_children(getpid(), found, CHILDREN + 1);
+    pid_t two[3] = {-1, -1, -1};
+    int n_when_full = pl_proc_children(getpid(), two, 2);
+    for (int i = 0; i < CHILDREN; i++)
+        end_child(started[i]);
+    assert_int_equal(n, CHILDREN);
+    assert_int_equal(n_when_full, CHILDREN);
+    assert_int_not_equal(two[1], -1);
+    assert_int_equal(two[2], -1);
+    for (int i = 0; i < CHILDREN; i++)
+        assert_true(contains(found, n, started[i]));
+}
+
+static void a_file_is_cut_to_the_buffer_and_ended(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/plimsoll-proc-XXXXXX", buffer[8];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "0123456789", 10), 10);
+    close(fd);
+    memset(buffer, 'x', sizeof buffer);
+    int cut = pl_proc_read_file(path, buffer, 5);
+    assert_string_equal(buffer, "0123");
+    assert_int_equal(buffer[5], 'x');
+    assert_int_equal(cut, 4);
+    assert_int_equal(pl_proc_read_file(path, buffer, 0), -EINVAL);
+    unlink(path);
+    assert_int_equal(pl_proc_read_file(path, buffer, sizeof buffer), -ENOENT);
+    assert_int_equal(pl_proc_read_file("/proc", buffer, sizeof buffer), -EISDIR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_stat_is_told),
+        cmocka_unit_test(threads_are_counted),
+        cmocka_unit_test(a_name_with_parentheses_does_not_fool),
+        cmocka_unit_test(processor_time_is_user_and_system),
+        cmocka_unit_test(a_process_that_is_not_there_is_an_error),
+        cmocka_unit_test(alive_means_same_pid_and_same_start),
+        cmocka_unit_test(a_zombie_is_not_alive),
+        cmocka_unit_test(a_process_whose_first_thread_ended_is_alive),
+        cmocka_unit_test(in_want_of_descriptors_a_process_counts_as_alive),
+        cmocka_unit_test(touched_memory_is_private_and_shared_memory_is_not),
+        cmocka_unit_test(pages_shared_by_fork_are_counted_once),
+        cmocka_unit_test(children_of_all_threads_are_found),
+        cmocka_unit_test(many_children_are_all_counted_and_none_is_written_too_far),
+        cmocka_unit_test(a_file_is_cut_to_the_buffer_and_ended),
+    };
+    return cmocka_run_group_tests_name("proc", tests, NULL, NULL);
+}
