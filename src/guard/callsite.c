@@ -153,7 +153,8 @@ static void describe_native(pl_site *site, const native_walk *walk)
         if (_dl_find_object((void *)walk->frames[i], &found) != 0)
             continue;
         const char *path = found.dlfo_link_map->l_name;
-        frame->module = pl_ledger_module(pl_guard_state.ledger, *path ? path : "/proc/self/exe");
+        frame->module =
+            pl_ledger_module(pl_guard_state.ledger, *path ? path : pl_guard_state.program);
         frame->offset = walk->frames[i] - found.dlfo_link_map->l_addr;
     }
     site->n_frames = walk->n;

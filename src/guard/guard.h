@@ -59,6 +59,7 @@ typedef struct pl_guard {
     uint64_t fork_bytes;       /* anonymous memory inherited by fork, shared with the parent */
     bool refuses;              /* not --observe */
     bool sparse;               /* large requests count when touched */
+    char program[512];         /* path of the executable: the loader calls it "" */
     char directory[512];       /* of the run's record */
     char crash_path[544];      /* where crash.c writes */
     pl_atomic_u64 spent_bytes; /* by small requests and mappings, of all threads */
@@ -198,7 +199,7 @@ PL_HIDDEN void *pl_interpreter_thread(void);
  * `may_lock` is false where the interpreter may hold its own list of threads. */
 PL_HIDDEN bool pl_interpreter_raise(bool may_lock);
 
-/* Has our exception class made while there is still room. */
+/* Has our exception class made, once, while there is room and the main thread still runs. */
 PL_HIDDEN void pl_interpreter_prepare(void);
 
 /* ---- crash.c, start.c ---- */

@@ -45,7 +45,6 @@ static struct {
     void (*release)(python_object *object);
     python_object **memory_error;
     void *runtime;
-    const unsigned long *version_number;
     const char *(*version_text)(void);
 } api;
 
@@ -89,13 +88,15 @@ static bool find_all(void)
     return true;
 }
 
-/* "3.11.2 (main, ...)" -> 0x030b0200. */
+/* "3.11.2 (main, ...)" -> 0x030b02f0; 0 for "3.13.0rc1 ...", whose layouts are nobody's promise. */
 static uint32_t parse_version(const char *text)
 {
     unsigned major = 0, minor = 0, micro = 0;
-    if (sscanf(text, "%u.%u.%u", &major, &minor, &micro) < 2)
+    char next = '\0';
+    int n = sscanf(text, "%u.%u.%u%c", &major, &minor, &micro, &next);
+    if (n < 3 || next == 'a' || next == 'b' || next == 'r')
         return 0;
-    return major << 24 | minor << 16 | micro << 8;
+    return major << 24 | minor << 16 | micro << 8 | 0xf0;
 }
 
 void pl_interpreter_find(void)
@@ -125,45 +126,57 @@ void *pl_interpreter_thread(void)
     return pl_interpreter_present() ? api.this_thread_state() : NULL;
 }
 
-typedef struct holder {
-    const pl_site *site;
-    int64_t bytes;
-} holder;
+/* What was so when the exception was raised: kept as it was, put into words when it is read. */
+enum { HOLDERS = 3 };
 
-static void find_holders(holder holders[], int n)
+typedef struct moment {
+    uint64_t charged_bytes;
+    uint64_t limit_bytes;
+    struct {
+        pl_python_frame place;
+        int64_t bytes;
+    } holders[HOLDERS]; /* largest first; bytes 0: none */
+} moment;
+
+static moment last_raised; /* of the last one in any thread but the main one */
+
+static void note_holder(moment *now, const pl_site *site, int64_t bytes)
+{
+    for (int i = 0; i < HOLDERS; i++) {
+        if (bytes <= now->holders[i].bytes)
+            continue;
+        memmove(&now->holders[i + 1], &now->holders[i],
+                (size_t)(HOLDERS - 1 - i) * sizeof now->holders[0]);
+        now->holders[i].place = site->python;
+        now->holders[i].bytes = bytes;
+        return;
+    }
+}
+
+static void take_moment(moment *now)
 {
     pl_ledger *ledger = pl_guard_state.ledger;
+    memset(now, 0, sizeof *now);
+    now->charged_bytes = pl_ledger_charged_bytes(ledger);
+    now->limit_bytes = pl_ledger_limit_bytes(ledger);
     for (int i = 0; i < PL_SITES; i++) {
         const pl_site *site = &ledger->sites[i];
-        int64_t bytes = atomic_load(&site->held_bytes);
-        if (atomic_load(&site->owner_pid) == 0 || !site->python.line)
-            continue;
-        for (int k = 0; k < n; k++) {
-            if (bytes <= holders[k].bytes)
-                continue;
-            memmove(&holders[k + 1], &holders[k], (size_t)(n - 1 - k) * sizeof *holders);
-            holders[k] = (holder){site, bytes};
-            break;
-        }
+        if (atomic_load(&site->owner_pid) != 0 && site->python.line)
+            note_holder(now, site, atomic_load(&site->held_bytes));
     }
 }
 
 /* What the user reads: how much, of how much, who holds it, what to do. */
-static void write_sentence(char *text, size_t size)
+static void write_sentence(const moment *then, char *text, size_t size)
 {
-    enum { HOLDERS = 3 };
-    holder holders[HOLDERS] = {0};
-    find_holders(holders, HOLDERS);
-    pl_ledger *ledger = pl_guard_state.ledger;
-    int n =
-        snprintf(text, size, "%s of the %s budget are in use (plimsoll)",
-                 PL_SIZE(pl_ledger_charged_bytes(ledger)), PL_SIZE(pl_ledger_limit_bytes(ledger)));
-    for (int i = 0; i < HOLDERS && holders[i].bytes > 0 && (size_t)n < size; i++) {
-        const pl_python_frame *frame = &holders[i].site->python;
-        const char *file = strrchr(frame->file, '/');
+    int n = snprintf(text, size, "%s of the %s budget are in use (plimsoll)",
+                     PL_SIZE(then->charged_bytes), PL_SIZE(then->limit_bytes));
+    for (int i = 0; i < HOLDERS && then->holders[i].bytes > 0 && (size_t)n < size; i++) {
+        const pl_python_frame *place = &then->holders[i].place;
+        const char *file = strrchr(place->file, '/');
         n += snprintf(text + n, size - (size_t)n, "%s%s:%u in %s() %s",
-                      i ? ", " : "; largest holders: ", file ? file + 1 : frame->file, frame->line,
-                      frame->function, PL_SIZE((uint64_t)holders[i].bytes));
+                      i ? ", " : "; largest holders: ", file ? file + 1 : place->file, place->line,
+                      place->function, PL_SIZE((uint64_t)then->holders[i].bytes));
     }
     if ((size_t)n < size)
         snprintf(text + n, size - (size_t)n,
@@ -173,7 +186,7 @@ static void write_sentence(char *text, size_t size)
 static python_object *sentence_object(void)
 {
     char text[1024];
-    write_sentence(text, sizeof text);
+    write_sentence(&last_raised, text, sizeof text);
     return api.new_text(text, (ssize_t)strlen(text), "replace");
 }
 
@@ -251,8 +264,10 @@ static int raise_now(void *argument)
     }
     if (pl_ledger_headroom_bytes(ledger) > 0)
         return 0;
+    moment now;
     char text[1024];
-    write_sentence(text, sizeof text);
+    take_moment(&now);
+    write_sentence(&now, text, sizeof text);
     api.set_error(*api.memory_error, text);
     return -1;
 }
@@ -274,6 +289,7 @@ static bool raise_in_this_thread(void)
     python_object *exception = atomic_load(&exception_class);
     if (!exception)
         exception = *api.memory_error;
+    take_moment(&last_raised);
     return api.set_async_exception(api.thread_ident(), exception) == 1;
 }
 

@@ -229,7 +229,7 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
         relieve();
         if (update_over())
             granted = over_the_line(spent, kind);
-    } else if (charged() > line() / 2) {
+    } else {
         pl_interpreter_prepare();
     }
     pl_thread.granted = pl_thread.countdown = next_countdown();

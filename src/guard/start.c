@@ -85,6 +85,9 @@ void pl_guard_start(void)
     pl_ledger *ledger = NULL;
     if (path && pl_ledger_open(path, 1, &ledger, NULL) == 0) {
         set_directory(path);
+        if (readlink("/proc/self/exe", pl_guard_state.program, sizeof pl_guard_state.program - 1) <
+            0)
+            pl_guard_state.program[0] = '\0';
         if (join(ledger))
             pl_guard_state.ledger = ledger;
         else

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every test of `plimsoll run` needs: the build, a record of its own, programs, memory cgroups.
+"""What every test of `plimsoll run` needs: the build, records of its own, programs, cgroups.
 
 The build is $PLIMSOLL_BUILD, or `build` at the root of the source. A timeout here only protects
 against a hang; no test judges speed.
@@ -92,8 +92,9 @@ class Result:
 
     def __repr__(self):
         report = {k: v for k, v in (self.report or {}).items() if k not in ("timeline", "sites")}
-        return (f"rc {self.rc}\n--- stdout\n{self.stdout[-3000:]}\n--- stderr\n{self.stderr[-5000:]}"
-                f"\n--- report\n{json.dumps(report, indent=1)[:6000]}")
+        parts = {"stdout": self.stdout[-3000:], "stderr": self.stderr[-5000:],
+                 "report": json.dumps(report, indent=1)[:6000]}
+        return f"rc {self.rc}" + "".join(f"\n--- {name}\n{text}" for name, text in parts.items())
 
 
 class Session:
@@ -137,9 +138,15 @@ class Session:
     def popen(self, line, report, cgroup=None, env=None, **popen):
         defaults = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                     "stderr": subprocess.PIPE, "text": True, "cwd": self.folder}
-        process = subprocess.Popen(
-            line, env=self.environment(env), start_new_session=True,
-            preexec_fn=cgroup.enter if cgroup else None, **{**defaults, **popen})
+
+        def before_exec():
+            # A guard that fails lets these programs eat the machine: they, not others, shall die.
+            pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
+            if cgroup:
+                cgroup.enter()
+
+        process = subprocess.Popen(line, env=self.environment(env), start_new_session=True,
+                                   preexec_fn=before_exec, **{**defaults, **popen})
         process.report = report
         self.started.append(process)
         return process

@@ -89,6 +89,7 @@ def test_pages_copied_after_a_fork_are_counted(run):
             for i in range(300):
                 a[i << 20:(i + 1) << 20] += 1
                 time.sleep(0.01)
+            time.sleep(60)   # until it is stopped
             os._exit(0)
         print("child", os.waitpid(pid, 0)[1], int(a[-1]))
         """)
@@ -135,7 +136,8 @@ def test_a_child_without_our_environment_is_still_counted(run):
 
 def test_the_newcomer_is_stopped_and_not_its_parent(run, program):
     """A notebook kernel outlives its worker, also when it holds more."""
-    result = run(program("grow", static=True), budget="400M", options=["--reserve", "40M"], script="""
+    grow = program("grow", static=True)
+    result = run(grow, budget="400M", options=["--reserve", "40M"], script="""
         import subprocess, sys
         import numpy as np
         a = np.ones(250 << 20, dtype=np.uint8)

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -387,19 +388,25 @@ static void refusals_do_not_keep_the_ledger_from_rest(void **state)
     assert_int_equal(atomic_load(&f->slot->n_begun), n_begun);
 }
 
-/* Another process's duty, taken by one that then dies. */
+/* A slot that a process left behind when it died: ours cannot have started at tick 1. */
+static void bequeath(pl_ledger *ledger, pl_slot *slot, uint32_t dead, uint64_t bytes)
+{
+    atomic_store(&slot->start_ticks, 1);
+    atomic_store(&slot->pid, dead);
+    atomic_fetch_add(&slot->n_begun, 1);
+    atomic_fetch_add(&ledger->sum.charged_bytes, bytes);
+    atomic_fetch_add(&slot->claimed_bytes, bytes);
+    atomic_fetch_add(&slot->n_done, 1);
+}
+
 static pl_slot *bequeath_slot(fixture *f, uint64_t bytes)
 {
-    pl_slot *slot = f->slot + 1;
     pid_t dead = fork();
     if (dead == 0)
         _exit(0);
     waitpid(dead, NULL, 0);
-    atomic_store(&slot->pid, (uint32_t)dead);
-    atomic_store(&slot->start_ticks, 1);
-    atomic_store(&slot->claimed_bytes, bytes);
-    atomic_fetch_add(&f->ledger->sum.charged_bytes, bytes);
-    return slot;
+    bequeath(f->ledger, f->slot + 1, (uint32_t)dead, bytes);
+    return f->slot + 1;
 }
 
 static void takes_over_from_a_reclaimer_that_died(void **state)
@@ -547,6 +554,45 @@ static void check_does_not_compare_while_an_operation_is_under_way(void **state)
     assert_int_equal(pl_ledger_check(f->ledger, NULL), 0);
     atomic_fetch_add(&f->slot->n_done, 1);
     assert_check_says(f, "charged is 10 bytes");
+}
+
+/* The last slots are the furthest from where the check reads charged: there a wrong order of reads
+ * has microseconds to show. Pauses of about the length of a look let looks fall between operations,
+ * and over their edges. */
+static void *work_at_intervals(void *context)
+{
+    pl_ledger *ledger = context;
+    enum { ROUNDS = 20000, OWN = PL_SLOTS - 2, DEAD = PL_SLOTS - 1 };
+    uint64_t seed = 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (pl_ledger_claim(ledger, OWN, 10, PL_CLAIM_REFUSABLE) == 0)
+            pl_ledger_release(ledger, OWN, 10);
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        for (uint64_t n = seed >> 52; n > 0; n--)
+            __asm__ volatile("");
+        if (i % 4 == 0) {
+            bequeath(ledger, &ledger->slots[DEAD], (uint32_t)getpid(), 60);
+            pl_ledger_reclaim(ledger);
+        }
+    }
+    atomic_store(&ledger->slots[OWN].pid, 0);
+    return NULL;
+}
+
+static void check_is_not_fooled_by_operations_that_it_meets(void **state)
+{
+    fixture *f = *state;
+    pl_atomic_u32 *pid = &f->ledger->slots[PL_SLOTS - 2].pid;
+    atomic_store(pid, (uint32_t)getpid());
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, work_at_intervals, f->ledger), 0);
+    pl_error error = {0};
+    int r = 0;
+    while (r == 0 && atomic_load(pid))
+        r = pl_ledger_check(f->ledger, &error);
+    pthread_join(thread, NULL);
+    if (r < 0)
+        fail_msg("%s", error.message);
 }
 
 /* The file */
@@ -794,6 +840,7 @@ int main(void)
         TEST(check_finds_a_charge_that_no_slot_holds),
         TEST(check_allows_too_much_charged_until_it_is_settled_but_never_too_little),
         TEST(check_does_not_compare_while_an_operation_is_under_way),
+        TEST(check_is_not_fooled_by_operations_that_it_meets),
         TEST(creates_no_ledger_over_an_existing_file),
         TEST(says_when_the_folder_is_missing),
         TEST(is_private_to_its_user),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A record in a folder of its own, with a real ledger to fill in. For the tests of the report. */
+#ifndef PL_TESTS_REPORT_FIXTURE_H
+#define PL_TESTS_REPORT_FIXTURE_H
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+#include "report/report.h"
+
+typedef struct fixture {
+    pl_record record;
+    pl_ledger *ledger;
+} fixture;
+
+static int fixture_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void fixture_done(fixture *f)
+{
+    pl_ledger_close(f->ledger);
+    if (f->record.directory[0] != '\0')
+        nftw(f->record.directory, fixture_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Everything began 100 s ago; a line of 8 GiB; pid 4121 runs "python3 train.py". */
+static int fixture_init(fixture *f)
+{
+    *f = (fixture){0};
+    char path[PATH_MAX], template[] = "/tmp/plimsoll-test-report-XXXXXX";
+    pl_ledger_params params = {.limit_bytes = 8 * PL_GIB, .reserve_bytes = 80 * PL_MIB};
+    if (mkdtemp(template) == NULL || pl_record_create(template, &f->record, NULL) < 0 ||
+        pl_record_path(f->record.directory, PL_RECORD_LEDGER, path) < 0 ||
+        pl_ledger_create(path, &params, &f->ledger, NULL) < 0)
+        return -1;
+    pl_ledger_header *header = &f->ledger->header;
+    static const char command[] = "/usr/bin/python3\0-u\0/home/user/train.py\0--epochs\0003\0";
+    memcpy(header->command, command, sizeof(command));
+    strcpy(header->directory, "/home/user");
+    strcpy(header->limit_source, "cgroup v2 /user.slice");
+    header->true_limit_bytes = 10 * PL_GIB;
+    header->started_monotonic_ns = pl_clock_monotonic_ns() - 100 * PL_NS_PER_SEC;
+    header->started_realtime_ns = pl_clock_realtime_ns() - 100 * PL_NS_PER_SEC;
+    header->supervisor_pid = 1 << 30; /* above the largest pid there can be */
+    atomic_store(&header->command_pid, 4121);
+    header->command_start_ticks = 1; /* a later process of that pid is another one */
+    return 0;
+}
+
+static inline void fixture_end(fixture *f, int wait_status)
+{
+    f->ledger->header.wait_status = wait_status;
+    atomic_store(&f->ledger->header.ended_realtime_ns, pl_clock_realtime_ns());
+}
+
+static inline void fixture_event(fixture *f, enum pl_event_kind kind, pid_t pid, uint64_t bytes,
+                                 const char *function)
+{
+    pl_event event = {.kind = kind, .pid = pid, .tid = pid, .bytes = bytes};
+    bool place = kind == PL_EVENT_REFUSED || kind == PL_EVENT_RAISED;
+    snprintf(event.where.file, sizeof(event.where.file), "%s", place ? "/home/user/train.py" : "");
+    snprintf(event.where.function, sizeof(event.where.function), "%s", function);
+    event.where.line = place ? 12 : 0;
+    pl_ledger_event(f->ledger, &event);
+}
+
+static inline void fixture_site(fixture *f, uint64_t key, int64_t bytes, const char *file,
+                                uint32_t line, const char *function)
+{
+    bool is_new;
+    pl_site *site = pl_ledger_site(f->ledger, key, 4121, &is_new);
+    snprintf(site->python.file, sizeof(site->python.file), "%s", file);
+    snprintf(site->python.function, sizeof(site->python.function), "%s", function);
+    site->python.line = line;
+    pl_site_add(site, bytes, 1);
+}
+
+/* A timeline of 100 s that rises from 1 GiB to `top_bytes`. */
+static inline void fixture_samples(fixture *f, uint64_t top_bytes)
+{
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t bytes = PL_GIB + (top_bytes - PL_GIB) / 999 * i;
+        pl_sample sample = {
+            .time_ns = f->ledger->header.started_monotonic_ns + i * 100 * PL_NS_PER_MS,
+            .charged_bytes = bytes,
+            .resident_bytes = bytes,
+            .available_bytes = 4 * PL_GIB,
+        };
+        f->ledger->samples[i] = sample;
+    }
+    atomic_store(&f->ledger->sum.n_samples, 1000);
+    atomic_store(&f->ledger->sum.peak_resident_bytes, top_bytes);
+}
+
+static inline char *fixture_text(const json_t *report, unsigned flags)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    pl_report_text(report, out, flags);
+    fclose(out);
+    return text;
+}
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a ledger to report.json and to text, as docs/report-format.md describes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "report/story.h"
+#include "report_fixture.h"
+
+static int setup(void **state)
+{
+    fixture *f = malloc(sizeof(*f));
+    *state = f;
+    return f == NULL ? -1 : fixture_init(f);
+}
+
+static int teardown(void **state)
+{
+    fixture_done(*state);
+    free(*state);
+    return 0;
+}
+
+static json_t *build(const fixture *f)
+{
+    json_t *report = NULL;
+    pl_error error = {0};
+    if (pl_report_build(f->ledger, f->record.directory, &report, &error) < 0)
+        fail_msg("%s", error.message);
+    return report;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (text == NULL)
+        fail_msg("no text in '%s'", key);
+    return text;
+}
+
+static json_int_t number_of(const json_t *object, const char *key)
+{
+    if (!json_is_integer(json_object_get(object, key)))
+        fail_msg("no number in '%s'", key);
+    return json_integer_value(json_object_get(object, key));
+}
+
+#define ASSERT_SAYS(text, part)                                                                    \
+    do {                                                                                           \
+        if (strstr((text), (part)) == NULL)                                                        \
+            fail_msg("'%s' is not in '%s'", (part), (text));                                       \
+    } while (0)
+
+static void a_finished_run_is_described_and_says_nothing(void **state)
+{
+    fixture *f = *state;
+    fixture_end(f, 0);
+    json_t *report = build(f);
+    assert_int_equal(number_of(report, "schema"), 1);
+    assert_string_equal(text_of(report, "run"), f->record.id);
+    assert_string_equal(text_of(report, "verdict"), "finished");
+    assert_int_equal(number_of(report, "pid"), 4121);
+    assert_int_equal(json_array_size(json_object_get(report, "command")), 5);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(report, "command"), 4)),
+                        "3");
+    assert_int_equal(number_of(json_object_get(report, "exit"), "status"), 0);
+    assert_null(json_object_get(json_object_get(report, "exit"), "signal"));
+    assert_int_equal(number_of(json_object_get(report, "memory"), "limit_bytes"), 8 * PL_GIB);
+    double took_s = json_real_value(json_object_get(report, "duration_s"));
+    assert_true(took_s >= 99 && took_s < 200);
+    const char *started = text_of(report, "started");
+    assert_int_equal(strlen(started), strlen("2026-11-16T03:15:22+01:00"));
+    assert_int_equal(started[22], ':');
+    assert_null(json_object_get(report, "crash"));
+    assert_null(json_object_get(report, "refusals"));
+
+    char *text = fixture_text(report, 0);
+    assert_string_equal(text, "");
+    free(text);
+    text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "plimsoll: finished: 'train.py' (pid 4121) ended with status 0\n");
+    free(text);
+    json_decref(report);
+}
+
+static void a_refused_run_names_line_size_holders_and_the_way_on(void **state)
+{
+    fixture *f = *state;
+    atomic_store(&f->ledger->sum.charged_bytes, 78 * PL_GIB / 10);
+    atomic_store(&f->ledger->sum.n_refusals, 1);
+    atomic_store(&f->ledger->sum.peak_resident_bytes, 79 * PL_GIB / 10);
+    fixture_event(f, PL_EVENT_REFUSED, 4121, 512 * PL_MIB, "load");
+    fixture_site(f, 7, 2 * (int64_t)PL_GIB, "/home/user/model.py", 80, "forward");
+    fixture_site(f, 8, 3 * (int64_t)PL_GIB, "/home/user/train.py", 33, "augment");
+    fixture_end(f, 1 << 8);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "refused");
+    const json_t *refusal = json_array_get(json_object_get(report, "refusals"), 0);
+    assert_string_equal(text_of(refusal, "kind"), "large");
+    assert_int_equal(number_of(refusal, "bytes"), 512 * PL_MIB);
+    assert_int_equal(number_of(json_object_get(refusal, "python"), "line"), 12);
+    const json_t *site = json_array_get(json_object_get(report, "sites"), 0);
+    assert_int_equal(number_of(site, "bytes"), 3 * PL_GIB);
+    assert_int_equal(number_of(site, "pid"), 4121);
+
+    char expected[1024 + PATH_MAX];
+    snprintf(expected, sizeof(expected),
+             "plimsoll: refused: 'train.py' (pid 4121) asked for 512.0 MiB at train.py:12 in "
+             "load(): 7.8 of 8.0 GiB were in use\n"
+             "  peak:  7.9 GiB resident of 10.0 GiB (cgroup v2 /user.slice)\n"
+             "  held:  train.py:33 in augment() 3.0 GiB, model.py:80 in forward() 2.0 GiB\n"
+             "  next:  free or batch what train.py:33 in augment() keeps; allow more with "
+             "--budget: the system would give 10.0 GiB\n"
+             "  more:  plimsoll explain %s\n",
+             f->record.directory);
+    char *text = fixture_text(report, 0);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(report);
+}
+
+static void sites_are_those_of_the_peak_when_all_was_freed(void **state)
+{
+    fixture *f = *state;
+    fixture_site(f, 7, 2 * (int64_t)PL_GIB, "/home/user/model.py", 80, "forward");
+    pl_ledger_mark_peak(f->ledger);
+    fixture_site(f, 7, -2 * (int64_t)PL_GIB, "/home/user/model.py", 80, "forward");
+    fixture_end(f, 0);
+    json_t *report = build(f);
+    const json_t *site = json_array_get(json_object_get(report, "sites"), 0);
+    assert_int_equal(number_of(site, "bytes"), 2 * PL_GIB);
+    json_decref(report);
+}
+
+static void a_steady_rise_is_reported_as_a_leak_with_its_slope(void **state)
+{
+    fixture *f = *state;
+    fixture_samples(f, 8 * PL_GIB);
+    fixture_site(f, 8, 6 * (int64_t)PL_GIB, "/home/user/train.py", 33, "augment");
+    atomic_store(&f->ledger->sum.n_raised, 1);
+    fixture_event(f, PL_EVENT_RAISED, 4121, 100, "load");
+    fixture_end(f, 1 << 8);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "leak");
+    const json_t *leak = json_object_get(report, "leak");
+    assert_in_range(number_of(leak, "bytes_per_s"), 70 * PL_MIB, 75 * PL_MIB);
+    assert_int_equal(json_array_size(json_object_get(leak, "sites")), 1);
+    assert_int_equal(json_array_size(json_object_get(report, "timeline")), 120);
+    const json_t *last = json_array_get(json_object_get(report, "timeline"), 119);
+    assert_in_range(json_integer_value(json_array_get(last, 2)), 8 * PL_GIB - PL_MIB, 8 * PL_GIB);
+    char *text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "over time");
+    free(text);
+    json_decref(report);
+}
+
+static void a_crash_is_told_with_its_python_line(void **state)
+{
+    fixture *f = *state;
+    pl_crash *crash = &f->ledger->crashes[3];
+    *crash = (pl_crash){.pid = 4121,
+                        .tid = 4130,
+                        .signal = SIGABRT,
+                        .signal_code = SI_TKILL,
+                        .sender_pid = 4121,
+                        .time_ns = pl_clock_monotonic_ns(),
+                        .n_python_frames = 2,
+                        .abort_message = "free(): invalid pointer\n",
+                        .thread_name = "pool-1"};
+    strcpy(crash->python[0].file, "/usr/lib/python3.11/site-packages/foo/bar.py");
+    crash->python[0].line = 5;
+    strcpy(crash->python[1].file, "/home/user/train.py");
+    strcpy(crash->python[1].function, "step");
+    crash->python[1].line = 44;
+    atomic_store(&crash->state, PL_CRASH_COMPLETE);
+    fixture_end(f, SIGABRT);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "crashed");
+    ASSERT_SAYS(text_of(report, "summary"),
+                "abort in 'train.py' (pid 4121) at train.py:44 in step(): free(): invalid pointer");
+    assert_string_equal(text_of(json_object_get(report, "exit"), "signal"), "SIGABRT");
+    assert_int_equal(number_of(json_object_get(report, "exit"), "status"), 128 + SIGABRT);
+    assert_string_equal(text_of(json_object_get(report, "crash"), "kind"), "abort");
+    assert_int_equal(json_array_size(json_object_get(report, "python")), 2);
+    json_decref(report);
+}
+
+static void a_crash_that_was_not_written_to_its_end_is_not_used(void **state)
+{
+    fixture *f = *state;
+    f->ledger->crashes[0].pid = 4121;
+    f->ledger->crashes[0].signal = SIGABRT;
+    atomic_store(&f->ledger->crashes[0].state, PL_CRASH_WRITING);
+    fixture_end(f, SIGABRT);
+    json_t *report = build(f);
+    assert_null(json_object_get(report, "crash"));
+    assert_string_equal(text_of(report, "verdict"), "crashed");
+    json_decref(report);
+}
+
+static void a_bus_error_names_the_file_behind_the_address(void **state)
+{
+    fixture *f = *state;
+    static const char maps[] = "1000-2000 rw-p 00000000 00:00 0 \n"
+                               "2000-8000 rw-s 00000000 00:19 77    /dev/shm/torch_1 (deleted)\n";
+    char path[PATH_MAX];
+    assert_int_equal(pl_record_path(f->record.directory, "crash.4121", path), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(maps, file);
+    fclose(file);
+    pl_crash *crash = &f->ledger->crashes[0];
+    *crash = (pl_crash){.pid = 4121,
+                        .signal = SIGBUS,
+                        .signal_code = BUS_ADRERR,
+                        .address = 0x3000,
+                        .maps_bytes = sizeof(maps) - 1,
+                        .time_ns = pl_clock_monotonic_ns()};
+    atomic_store(&crash->state, PL_CRASH_COMPLETE);
+    fixture_end(f, SIGBUS);
+    json_t *report = build(f);
+    ASSERT_SAYS(text_of(report, "summary"), "/dev/shm is full");
+    ASSERT_SAYS(json_string_value(json_array_get(json_object_get(report, "next"), 0)),
+                "--shm-size");
+    json_decref(report);
+}
+
+static void mappings_are_found_by_address(void **state)
+{
+    (void)state;
+    char path[64] = "";
+    static const char maps[] = "7f00-7f10 r-xp 0000 08:01 12   /usr/lib/a b.so\n"
+                               "rubbish\n"
+                               "7f10-7f20 rw-p 0000 00:00 0\n";
+    assert_true(pl_story_find_mapping(maps, 0x7f0f, path, sizeof(path)));
+    assert_string_equal(path, "/usr/lib/a b.so");
+    assert_true(pl_story_find_mapping(maps, 0x7f10, path, sizeof(path)));
+    assert_string_equal(path, "");
+    assert_false(pl_story_find_mapping(maps, 0x7f20, path, sizeof(path)));
+    assert_false(pl_story_find_mapping("", 0, path, sizeof(path)));
+}
+
+static void a_dead_supervisor_leaves_a_record_that_can_be_judged(void **state)
+{
+    fixture *f = *state;
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "lost");
+    assert_null(json_object_get(report, "ended"));
+    assert_null(json_object_get(report, "exit"));
+    json_decref(report);
+
+    fixture_samples(f, 98 * PL_GIB / 10);
+    report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "leak");
+    ASSERT_SAYS(json_string_value(json_array_get(json_object_get(report, "evidence"), 0)),
+                "killed for memory, most likely");
+    json_decref(report);
+
+    f->ledger->header.supervisor_pid = getpid();
+    report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "running");
+    json_decref(report);
+}
+
+static void processes_that_were_stopped_or_died_are_listed(void **state)
+{
+    fixture *f = *state;
+    fixture_event(f, PL_EVENT_STOPPED, 5000, PL_GIB, "worker");
+    fixture_event(f, PL_EVENT_MARK, 4121, 0, "epoch 3");
+    pl_event died = {.kind = PL_EVENT_DIED, .pid = 5001, .detail = SIGKILL};
+    pl_ledger_event(f->ledger, &died);
+    fixture_end(f, 1 << 8);
+    f->ledger->header.n_oom_kills = 1;
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "stopped-for-memory");
+    assert_string_equal(text_of(json_array_get(json_object_get(report, "stopped"), 0), "name"),
+                        "worker");
+    assert_string_equal(text_of(json_array_get(json_object_get(report, "deaths"), 0), "signal"),
+                        "SIGKILL");
+    assert_string_equal(text_of(json_array_get(json_object_get(report, "marks"), 0), "text"),
+                        "epoch 3");
+    json_decref(report);
+}
+
+static void a_hang_is_kept_and_told(void **state)
+{
+    fixture *f = *state;
+    pl_inspect_thread *threads = calloc(2, sizeof(*threads));
+    assert_non_null(threads);
+    for (int i = 0; i < 2; i++) {
+        threads[i].tid = 4121 + i;
+        strcpy(threads[i].name, "main");
+        snprintf(threads[i].waits_for, sizeof(threads[i].waits_for), "a lock held by thread %d",
+                 4122 - i);
+        threads[i].n_python_frames = 1;
+        strcpy(threads[i].python[0].file, "/home/user/train.py");
+        strcpy(threads[i].python[0].function, "wait\xff");
+        threads[i].python[0].line = 9;
+    }
+    pl_inspect_process process = {
+        .pid = 4121, .n_threads = 2, .threads = threads, .n_cycle = 2, .cycle = {4121, 4122}};
+    assert_int_equal(pl_report_write_hang(f->record.directory, &process, 1, 60, NULL), 0);
+    free(threads);
+    fixture_event(f, PL_EVENT_HANG, 4121, 60 * PL_NS_PER_SEC, "");
+    f->ledger->header.stop_signal = SIGINT;
+    fixture_end(f, SIGINT);
+
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "hang");
+    const json_t *hang = json_object_get(report, "hang");
+    assert_int_equal(json_array_size(json_object_get(hang, "threads")), 2);
+    assert_int_equal(json_array_size(json_object_get(hang, "cycle")), 2);
+    char *text = fixture_text(report, 0);
+    ASSERT_SAYS(text, "thread 4121 'main' for a lock held by thread 4122 at");
+    free(text);
+    text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "ring of locks: 4121 -> 4122 -> 4121");
+    free(text);
+    json_decref(report);
+}
+
+static void a_hang_that_passed_is_not_the_verdict(void **state)
+{
+    fixture *f = *state;
+    fixture_event(f, PL_EVENT_HANG, 4121, 60 * PL_NS_PER_SEC, "");
+    f->ledger->events[0].time_ns = f->ledger->header.started_monotonic_ns + 50 * PL_NS_PER_SEC;
+    fixture_samples(f, 2 * PL_GIB);
+    for (uint64_t i = 0; i < 1000; i++)
+        f->ledger->samples[i].cpu_ns = i < 500 ? 0 : (i - 500) * 100 * PL_NS_PER_MS;
+    fixture_end(f, SIGTERM);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "killed");
+    json_decref(report);
+}
+
+static void bad_text_is_made_valid_and_cannot_reach_the_terminal(void **state)
+{
+    fixture *f = *state;
+    pl_ledger_header *header = &f->ledger->header;
+    memset(header->directory, 'x', sizeof(header->directory)); /* no NUL */
+    strcpy(header->command, "\033[2Jrun\xff\xc3\n\xc2\x9b"
+                            "3m");
+    fixture_end(f, 3 << 8);
+    json_t *report = build(f);
+    char *dump = json_dumps(report, 0);
+    assert_non_null(dump);
+    free(dump);
+    for (unsigned flags = 0; flags < 4; flags++) {
+        char *text = fixture_text(report, flags & ~(unsigned)PL_REPORT_COLOR);
+        assert_null(strchr(text, '\033'));
+        assert_null(strstr(text, "\xc2\x9b"));
+        ASSERT_SAYS(text, "run\xef\xbf\xbd");
+        free(text);
+    }
+    json_decref(report);
+}
+
+static void color_is_only_for_who_asks(void **state)
+{
+    fixture *f = *state;
+    fixture_end(f, SIGKILL);
+    json_t *report = build(f);
+    char *plain = fixture_text(report, 0), *colored = fixture_text(report, PL_REPORT_COLOR);
+    assert_null(strchr(plain, '\033'));
+    assert_non_null(strchr(colored, '\033'));
+    free(plain);
+    free(colored);
+    assert_false(pl_report_wants_color(tmpfile()));
+    json_decref(report);
+}
+
+static void what_is_saved_is_loaded_and_a_bad_file_falls_back_to_the_ledger(void **state)
+{
+    fixture *f = *state;
+    fixture_end(f, 0);
+    json_t *report = build(f), *loaded = NULL;
+    char path[PATH_MAX];
+    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_REPORT, path), 0);
+    json_object_set_new(report, "verdict", json_string("from the file"));
+    assert_int_equal(pl_report_save(report, path, NULL), 0);
+    assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
+    assert_string_equal(text_of(loaded, "verdict"), "from the file");
+    json_decref(loaded);
+
+    json_object_set_new(report, "schema", json_integer(2));
+    assert_int_equal(pl_report_save(report, path, NULL), 0);
+    assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
+    assert_string_equal(text_of(loaded, "verdict"), "finished");
+    json_decref(loaded);
+
+    assert_int_equal(truncate(path, 40), 0);
+    assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
+    assert_string_equal(text_of(loaded, "verdict"), "finished");
+    json_decref(loaded);
+    json_decref(report);
+}
+
+static void a_report_that_cannot_be_written_leaves_nothing(void **state)
+{
+    fixture *f = *state;
+    json_t *report = build(f);
+    pl_error error = {0};
+    assert_int_equal(pl_report_save(report, "/nonexistent/report.json", &error), -ENOENT);
+    ASSERT_SAYS(error.message, "cannot write '/nonexistent/report.json'");
+    json_decref(report);
+}
+
+static void a_truncated_or_foreign_ledger_is_one_clear_line(void **state)
+{
+    fixture *f = *state;
+    char path[PATH_MAX];
+    json_t *report = NULL;
+    pl_error error = {0};
+    f->ledger->header.version = 99;
+    assert_int_equal(pl_report_load(&f->record, &report, &error), PL_EVERSION);
+    assert_null(strchr(error.message, '\n'));
+    ASSERT_SAYS(error.message, "version 99");
+    f->ledger->header.version = PL_LEDGER_VERSION;
+    pl_ledger_close(f->ledger);
+    f->ledger = NULL;
+    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_LEDGER, path), 0);
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_int_equal(pl_report_load(&f->record, &report, &error), PL_ECORRUPT);
+    ASSERT_SAYS(error.message, "truncated");
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(pl_report_load(&f->record, &report, &error), PL_ECORRUPT);
+}
+
+static void only_the_newest_refusals_are_kept_in_order(void **state)
+{
+    fixture *f = *state;
+    for (uint64_t i = 0; i < 3000; i++)
+        fixture_event(f, PL_EVENT_REFUSED, 4121, i + 1, "load");
+    fixture_end(f, 0);
+    json_t *report = build(f);
+    const json_t *refusals = json_object_get(report, "refusals");
+    assert_int_equal(json_array_size(refusals), 64);
+    assert_int_equal(number_of(json_array_get(refusals, 0), "bytes"), 3000 - 63);
+    assert_int_equal(number_of(json_array_get(refusals, 63), "bytes"), 3000);
+    json_decref(report);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_finished_run_is_described_and_says_nothing),
+        TEST(a_refused_run_names_line_size_holders_and_the_way_on),
+        TEST(sites_are_those_of_the_peak_when_all_was_freed),
+        TEST(a_steady_rise_is_reported_as_a_leak_with_its_slope),
+        TEST(a_crash_is_told_with_its_python_line),
+        TEST(a_crash_that_was_not_written_to_its_end_is_not_used),
+        TEST(a_bus_error_names_the_file_behind_the_address),
+        TEST(mappings_are_found_by_address),
+        TEST(a_dead_supervisor_leaves_a_record_that_can_be_judged),
+        TEST(processes_that_were_stopped_or_died_are_listed),
+        TEST(a_hang_is_kept_and_told),
+        TEST(a_hang_that_passed_is_not_the_verdict),
+        TEST(bad_text_is_made_valid_and_cannot_reach_the_terminal),
+        TEST(color_is_only_for_who_asks),
+        TEST(what_is_saved_is_loaded_and_a_bad_file_falls_back_to_the_ledger),
+        TEST(a_report_that_cannot_be_written_leaves_nothing),
+        TEST(a_truncated_or_foreign_ledger_is_one_clear_line),
+        TEST(only_the_newest_refusals_are_kept_in_order),
+    };
+    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}
