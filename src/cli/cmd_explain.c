@@ -53,7 +53,7 @@ int pl_cmd_explain(int argc, char **argv)
     }
 
     if (options_.json) {
-        json_dumpf(report, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+        json_dumpf(report, stdout, PL_REPORT_JSON_FLAGS);
         putchar('\n');
     } else {
         unsigned color = pl_report_wants_color(stdout) ? PL_REPORT_COLOR : 0;

@@ -40,7 +40,7 @@ int pl_cmd_runs(int argc, char **argv)
         return PL_EXIT_FAILURE;
     }
     if (json) {
-        json_dumpf(runs, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+        json_dumpf(runs, stdout, PL_REPORT_JSON_FLAGS);
         putchar('\n');
     } else {
         pl_report_runs_text(runs, stdout);

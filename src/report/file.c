@@ -86,7 +86,7 @@ static int write_in_place(const char *text, const char *path)
 
 int pl_report_save(const json_t *report, const char *path, pl_error *reterr)
 {
-    char *text = json_dumps(report, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    char *text = json_dumps(report, PL_REPORT_JSON_FLAGS);
     if (text == NULL)
         return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
     struct stat st;

@@ -15,6 +15,10 @@
 
 enum { PL_REPORT_SCHEMA = 1 };
 
+/* How every document of ours is written: for people to read, and in ASCII for any locale. Reals are
+ * seconds to a millisecond, of runs of up to 30 years: 12 digits. */
+#define PL_REPORT_JSON_FLAGS (JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12))
+
 /* Builds the document from a ledger, live or dead, and the files beside it in the record. The
  * caller owns *ret_report (json_decref). */
 PL_MUST_CHECK int pl_report_build(const pl_ledger *ledger, const char *record_directory,

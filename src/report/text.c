@@ -120,13 +120,6 @@ void pl_print_native_frame(const pl_printer *printer, const json_t *frame)
     }
 }
 
-void pl_print_site(const pl_printer *printer, const json_t *site)
-{
-    const char *place = pl_get_text(site, "place");
-    pl_print_clean(printer, place[0] != '\0' ? place : "?");
-    fprintf(printer->out, " %s", PL_SIZE(pl_get_u64(site, "bytes")));
-}
-
 static bool is_one_of(const char *verdict, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -142,18 +135,40 @@ static bool is_about_memory(const char *verdict)
     return is_one_of(verdict, names, PL_COUNT_OF(names));
 }
 
+/* Workers run the same lines: their bytes are added up, and each place is named once. */
+static uint64_t sum_of_place(const json_t *sites, size_t first)
+{
+    const char *place = pl_get_text(json_array_get(sites, first), "place");
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < json_array_size(sites); i++) {
+        const json_t *site = json_array_get(sites, i);
+        if (strcmp(pl_get_text(site, "place"), place) != 0)
+            continue;
+        if (i < first)
+            return 0; /* named before */
+        bytes = pl_add_sat_u64(bytes, pl_get_u64(site, "bytes"));
+    }
+    return bytes;
+}
+
 static void print_held(const pl_printer *printer)
 {
     const json_t *sites = json_object_get(printer->report, "sites");
-    size_t n = json_array_size(sites);
-    if (n == 0)
-        return;
-    pl_print_label(printer, "held");
-    for (size_t i = 0; i < n && i < SHORT_SITES; i++) {
-        fputs(i > 0 ? ", " : "", printer->out);
-        pl_print_site(printer, json_array_get(sites, i));
+    int n_printed = 0;
+    for (size_t i = 0; i < json_array_size(sites) && n_printed < SHORT_SITES; i++) {
+        const char *place = pl_get_text(json_array_get(sites, i), "place");
+        uint64_t bytes = sum_of_place(sites, i);
+        if (bytes == 0 || place[0] == '\0')
+            continue;
+        if (n_printed++ == 0)
+            pl_print_label(printer, "held");
+        else
+            fputs(", ", printer->out);
+        pl_print_clean(printer, place);
+        fprintf(printer->out, " %s", PL_SIZE(bytes));
     }
-    putc('\n', printer->out);
+    if (n_printed > 0)
+        putc('\n', printer->out);
 }
 
 /* Where a crash happened natively, when the summary names the Python line. */

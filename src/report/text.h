@@ -34,10 +34,9 @@ void pl_print_summary(const pl_printer *printer);
 /* "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)". */
 void pl_print_peak(const pl_printer *printer);
 
-/* The place of a site, a refusal or a frame: "train.py:12 in load()", "libfoo.so parse_file". */
+/* "train.py:12 in load"; "libfoo.so parse_file (parse.c:40)". */
 void pl_print_python_frame(const pl_printer *printer, const json_t *frame);
 void pl_print_native_frame(const pl_printer *printer, const json_t *frame);
-void pl_print_site(const pl_printer *printer, const json_t *site);
 
 void pl_print_full(const pl_printer *printer);
 

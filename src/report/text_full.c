@@ -66,32 +66,52 @@ static void print_run(const pl_printer *printer)
     row(printer, "ended", pl_get_text(printer->report, "ended"));
     fprintf(printer->out, "  %-10s %.1f s\n", "took", pl_get_real(printer->report, "duration_s"));
     if (json_is_object(end)) {
-        fprintf(printer->out, "  %-10s %" PRIu64 " ", "status", pl_get_u64(end, "status"));
-        pl_print_clean(printer, pl_get_text(end, "signal"));
+        const char *signal = pl_get_text(end, "signal");
+        fprintf(printer->out, "  %-10s %" PRIu64 "%s", "status", pl_get_u64(end, "status"),
+                signal[0] != '\0' ? ", by " : "");
+        pl_print_clean(printer, signal);
         putc('\n', printer->out);
     }
 }
 
-/* Levels of height, a character each: readable in every terminal and log. */
+static uint64_t point_bytes(const json_t *timeline, size_t i)
+{
+    json_int_t bytes = json_integer_value(json_array_get(json_array_get(timeline, i), 2));
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* The highest point of the share of the timeline that one column shows. */
+static uint64_t column_bytes(const json_t *timeline, size_t column)
+{
+    size_t n = json_array_size(timeline), first = column * n / PLOT_COLUMNS;
+    uint64_t most = 0;
+    for (size_t i = first; i <= first + n / PLOT_COLUMNS; i++)
+        most = pl_max_u64(most, point_bytes(timeline, i));
+    return most;
+}
+
+/* Levels of height, a character each: readable in every terminal and log. Drawn against the line,
+ * unless the run stayed so far below it that nothing would be seen. */
 static void print_plot(const pl_printer *printer, uint64_t limit_bytes)
 {
     static const char levels[] = " .:-=+*#%@";
+    const size_t top = sizeof(levels) - 2;
     const json_t *timeline = json_object_get(printer->report, "timeline");
-    size_t n = json_array_size(timeline);
-    if (n < 2 || limit_bytes == 0)
+    uint64_t peak_bytes = 0;
+    for (size_t i = 0; i < PLOT_COLUMNS; i++)
+        peak_bytes = pl_max_u64(peak_bytes, column_bytes(timeline, i));
+    bool to_line = peak_bytes >= limit_bytes / 4;
+    uint64_t whole_bytes = to_line ? limit_bytes : peak_bytes;
+    if (json_array_size(timeline) < 2 || whole_bytes == 0)
         return;
     fprintf(printer->out, "  %-10s |", "over time");
     for (size_t i = 0; i < PLOT_COLUMNS; i++) {
-        uint64_t most = 0;
-        for (size_t j = i * n / PLOT_COLUMNS; j <= i * n / PLOT_COLUMNS + n / PLOT_COLUMNS; j++) {
-            json_int_t bytes = json_integer_value(json_array_get(json_array_get(timeline, j), 2));
-            most = pl_max_u64(most, bytes > 0 ? (uint64_t)bytes : 0);
-        }
-        double level = (double)most / (double)limit_bytes * (double)(sizeof(levels) - 2);
-        putc(levels[level < sizeof(levels) - 2 ? (size_t)level : sizeof(levels) - 2], printer->out);
+        double level = (double)column_bytes(timeline, i) / (double)whole_bytes * (double)top;
+        putc(levels[level < (double)top ? (size_t)level : top], printer->out);
     }
-    fprintf(printer->out, "| %.1f s; '@' is the line\n",
-            json_number_value(json_array_get(json_array_get(timeline, n - 1), 0)));
+    const json_t *last = json_array_get(timeline, json_array_size(timeline) - 1);
+    fprintf(printer->out, "| %.1f s; '@' is the %s\n", json_number_value(json_array_get(last, 0)),
+            to_line ? "line" : "peak");
 }
 
 static void print_memory(const pl_printer *printer)

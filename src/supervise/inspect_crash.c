@@ -299,10 +299,10 @@ static bool follows_call(Dwfl *dwfl, uint64_t address)
 
 /* A call of a bad address pushed its return address and got nowhere: the caller is on top of the
  * stack, if that word is preceded by a call. The frame of the bad address is added here. */
-static bool step_back_from_bad_jump(image *self, Dwfl *dwfl, pl_native_stack *stack)
+static bool step_back_from_bad_jump(image *self, Dwfl *dwfl, pl_unwound *unwound)
 {
     uint64_t caller;
-    pl_symbols_name(dwfl, self->registers[RIP], false, &stack->frames[stack->n_frames++]);
+    unwound->addresses[unwound->n++] = self->registers[RIP];
     if (!read_stack(self, self->registers[RSP], &caller) || !is_executable(self, caller) ||
         !follows_call(dwfl, caller))
         return false;
@@ -324,13 +324,13 @@ static void name_unreported(const image *self, pl_native_stack *stack)
     }
 }
 
-static void unwind(image *self, Dwfl *dwfl, pl_native_stack *stack)
+static void unwind(image *self, Dwfl *dwfl, pl_unwound *unwound)
 {
     bool jumped = !is_executable(self, self->registers[RIP]);
-    if (jumped && !step_back_from_bad_jump(self, dwfl, stack))
+    if (jumped && !step_back_from_bad_jump(self, dwfl, unwound))
         return;
     if (dwfl_attach_state(dwfl, NULL, THE_TID, &image_callbacks, self))
-        pl_unwind_thread(dwfl, THE_TID, jumped, stack);
+        pl_unwind_thread(dwfl, THE_TID, jumped, unwound);
 }
 
 static int inspect_image(image *self, size_t maps_bytes, pl_native_stack *ret_stack)
@@ -342,8 +342,9 @@ static int inspect_image(image *self, size_t maps_bytes, pl_native_stack *ret_st
     if (!dwfl)
         return -ENOMEM;
     report_modules(self, dwfl);
-    ret_stack->n_frames = 0;
-    unwind(self, dwfl, ret_stack);
+    pl_unwound unwound = {0};
+    unwind(self, dwfl, &unwound);
+    pl_unwound_name(dwfl, &unwound, ret_stack);
     name_unreported(self, ret_stack);
     return 0;
 }

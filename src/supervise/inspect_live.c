@@ -32,6 +32,7 @@ typedef struct tracee {
     bool stopped;
     int signal;            /* was about to be delivered when it stopped; given back at the end */
     uint64_t pthread_self; /* 0: unknown */
+    pl_unwound unwound;
 } tracee;
 
 typedef struct session {
@@ -105,20 +106,24 @@ static bool any_stopped(const session *self)
     return false;
 }
 
-static void read_native(session *self)
+/* Leaves *ret_dwfl NULL where there is nothing to unwind. */
+static void unwind_all(session *self, Dwfl **ret_dwfl)
 {
-    if (!any_stopped(self))
-        return;
     pid_t pid = self->process->pid;
-    PL_CLEANUP(pl_symbols_endp) Dwfl *dwfl = pl_symbols_begin();
+    PL_CLEANUP(pl_symbols_endp) Dwfl *dwfl = any_stopped(self) ? pl_symbols_begin() : NULL;
     if (!dwfl || dwfl_linux_proc_report(dwfl, pid) != 0 || dwfl_report_end(dwfl, NULL, NULL) != 0 ||
         dwfl_linux_proc_attach(dwfl, pid, true) != 0)
         return;
-    for (int i = 0; i < self->process->n_threads; i++) {
-        pl_inspect_thread *thread = &self->process->threads[i];
+    for (int i = 0; i < self->process->n_threads; i++)
         if (self->tracees[i].stopped)
-            pl_unwind_thread(dwfl, thread->tid, false, &thread->native);
-    }
+            pl_unwind_thread(dwfl, self->process->threads[i].tid, false, &self->tracees[i].unwound);
+    *ret_dwfl = PL_TAKE(dwfl);
+}
+
+static void name_all(session *self, Dwfl *dwfl)
+{
+    for (int i = 0; dwfl && i < self->process->n_threads; i++)
+        pl_unwound_name(dwfl, &self->tracees[i].unwound, &self->process->threads[i].native);
 }
 
 /* By tid where Python keeps it (3.11 on), else by pthread_self(). */
@@ -150,13 +155,17 @@ static void read_python(session *self)
     }
 }
 
+/* Names come last: debug information of libc alone takes 40 ms to unpack, and by then the threads
+ * run again. */
 static void *trace(void *argument)
 {
     session *self = argument;
+    PL_CLEANUP(pl_symbols_endp) Dwfl *dwfl = NULL;
     stop_all(self);
-    read_native(self);
+    unwind_all(self, &dwfl);
     read_python(self);
     release_all(self);
+    name_all(self, dwfl);
     return NULL;
 }
 

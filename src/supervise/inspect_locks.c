@@ -285,6 +285,7 @@ static const struct wait_rule {
     {SYS_waitid, WAIT_CHILD_ID, NULL},
     {SYS_nanosleep, WAIT_OUTSIDE, "a timer"},
     {SYS_clock_nanosleep, WAIT_OUTSIDE, "a timer"},
+    {SYS_restart_syscall, WAIT_OUTSIDE, "a timer, or something with a time limit"},
     {SYS_rt_sigsuspend, WAIT_OUTSIDE, "a signal"},
     {SYS_rt_sigtimedwait, WAIT_OUTSIDE, "a signal"},
     {SYS_flock, WAIT_DESCRIPTOR, "a file lock on"},

@@ -23,9 +23,17 @@ bool pl_symbols_read(Dwfl *dwfl, uint64_t address, void *buffer, size_t n);
 
 /* inspect_unwind.c */
 
-/* Adds the frames of an attached thread to `stack`, innermost first. `first_is_return` says that
- * the thread's registers were set one byte before a return address. */
-void pl_unwind_thread(Dwfl *dwfl, pid_t tid, bool first_is_return, pl_native_stack *stack);
+/* Where a thread stood, before names: fast to take, so that a live thread is not kept waiting. */
+typedef struct pl_unwound {
+    int n;
+    uint64_t addresses[PL_NATIVE_FRAMES]; /* innermost first */
+    bool is_return[PL_NATIVE_FRAMES];
+} pl_unwound;
+
+/* Adds the frames of an attached thread. `first_is_return` says that the thread's registers were
+ * set one byte before a return address. */
+void pl_unwind_thread(Dwfl *dwfl, pid_t tid, bool first_is_return, pl_unwound *unwound);
+void pl_unwound_name(Dwfl *dwfl, const pl_unwound *unwound, pl_native_stack *ret_stack);
 
 /* inspect_locks.c */
 

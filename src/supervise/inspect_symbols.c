@@ -66,13 +66,14 @@ void pl_inspect_type_name(const char *mangled, char *name, size_t n)
         copy_text(name, n, mangled);
 }
 
-/* Compilers name their copies of a function "name.constprop.0", "name.part.1", "name.cold". */
+/* Compilers name their copies of a function "name.constprop.0", "name.part.1", "name.cold", and
+ * libraries their versions "name@@GLIBC_2.17". */
 static void copy_original_name(char *to, size_t n, const char *name)
 {
     copy_text(to, n, name);
-    char *dot = strchr(to, '.');
-    if (dot && dot > to)
-        *dot = '\0';
+    size_t plain = strcspn(to, ".@");
+    if (plain > 0)
+        to[plain] = '\0';
 }
 
 static void name_function(Dwfl_Module *module, uint64_t address, pl_native_frame *frame)

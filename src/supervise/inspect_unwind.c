@@ -10,7 +10,7 @@
 typedef struct walk {
     Dwfl *dwfl;
     bool first_is_return;
-    pl_native_stack *stack;
+    pl_unwound *unwound;
 } walk;
 
 static bool table_covers(Dwarf_CFI *table, Dwarf_Addr bias, Dwarf_Addr code)
@@ -38,23 +38,32 @@ static bool has_table(Dwfl *dwfl, Dwarf_Addr code)
 static int take_frame(Dwfl_Frame *state, void *argument)
 {
     walk *self = argument;
+    pl_unwound *unwound = self->unwound;
     Dwarf_Addr pc;
     bool is_activation;
-    if (self->stack->n_frames >= PL_NATIVE_FRAMES || !dwfl_frame_pc(state, &pc, &is_activation) ||
-        pc == 0)
+    if (unwound->n >= PL_NATIVE_FRAMES || !dwfl_frame_pc(state, &pc, &is_activation) || pc == 0)
         return DWARF_CB_ABORT;
     if (self->first_is_return) {
         self->first_is_return = false;
         is_activation = false;
         pc++;
     }
-    pl_symbols_name(self->dwfl, pc, !is_activation, &self->stack->frames[self->stack->n_frames++]);
+    unwound->addresses[unwound->n] = pc;
+    unwound->is_return[unwound->n] = !is_activation;
+    unwound->n++;
     return has_table(self->dwfl, pc - (is_activation ? 0 : 1)) ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-/* How the walk ended does not matter: what it proved is in the stack. */
-void pl_unwind_thread(Dwfl *dwfl, pid_t tid, bool first_is_return, pl_native_stack *stack)
+/* How the walk ended does not matter: what it proved is in the result. */
+void pl_unwind_thread(Dwfl *dwfl, pid_t tid, bool first_is_return, pl_unwound *unwound)
 {
-    walk self = {.dwfl = dwfl, .first_is_return = first_is_return, .stack = stack};
+    walk self = {.dwfl = dwfl, .first_is_return = first_is_return, .unwound = unwound};
     (void)dwfl_getthread_frames(dwfl, tid, take_frame, &self);
+}
+
+void pl_unwound_name(Dwfl *dwfl, const pl_unwound *unwound, pl_native_stack *ret_stack)
+{
+    for (int i = 0; i < unwound->n; i++)
+        pl_symbols_name(dwfl, unwound->addresses[i], unwound->is_return[i], &ret_stack->frames[i]);
+    ret_stack->n_frames = unwound->n;
 }

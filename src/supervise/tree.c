@@ -125,8 +125,9 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
         process->pss_private_bytes = process->private_bytes;
         any = true;
     }
+    tree->shares_ns = pl_clock_monotonic_ns() - begun;
     if (any && due) {
-        tree->pss_cost_ns = pl_clock_monotonic_ns() - begun;
+        tree->pss_cost_ns = tree->shares_ns;
         tree->pss_read_ns = now_ns;
     }
 }

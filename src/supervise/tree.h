@@ -39,6 +39,7 @@ typedef struct pl_tree {
     uint64_t cpu_ticks;       /* of all, the ended ones included */
     uint64_t ended_cpu_ticks;
     uint64_t pss_cost_ns; /* what reading all shares cost last */
+    uint64_t shares_ns;   /* what it cost in this reading; rationed by itself */
     uint64_t pss_read_ns; /* when that was */
 } pl_tree;
 

@@ -97,21 +97,27 @@ static void lower_stale_measures(pl_watch *watch)
 }
 
 /* Only a limited group's usage says something about us: the root group's is the whole machine. */
-static uint64_t cgroup_growth(const pl_watch *watch)
+static void read_system(pl_watch *watch)
 {
+    pl_machine_memory machine = {0};
+    watch->available_bytes =
+        pl_machine_memory_read("", &machine) == 0 ? machine.available_bytes : UINT64_MAX;
+    watch->cgroup_bytes = 0;
+    watch->room_bytes = watch->available_bytes;
     uint64_t usage;
-    if (!watch->ledger->header.cgroup_limit_bytes ||
-        pl_cgroup_usage_bytes(&watch->cgroup, &usage) < 0)
-        return 0;
-    return pl_sub_sat_u64(usage, watch->baseline_cgroup_bytes);
+    if (watch->cgroup.tightest < 0 || pl_cgroup_usage_bytes(&watch->cgroup, &usage) < 0)
+        return;
+    uint64_t limit = watch->cgroup.levels[watch->cgroup.tightest].limit_bytes;
+    watch->cgroup_bytes = pl_sub_sat_u64(usage, watch->baseline_cgroup_bytes);
+    watch->room_bytes = pl_min_u64(watch->room_bytes, pl_sub_sat_u64(limit, usage));
 }
 
-static void charge_unseen(pl_watch *watch, uint64_t cgroup_bytes)
+static void charge_unseen(pl_watch *watch)
 {
     uint64_t charge = guarded_charge(watch);
     uint64_t guarded_use = watch->tree.used_bytes - watch->tree.unguarded_bytes;
     uint64_t unseen = watch->tree.unguarded_bytes + pl_sub_sat_u64(guarded_use, charge);
-    unseen = pl_max_u64(unseen, pl_sub_sat_u64(cgroup_bytes, charge));
+    unseen = pl_max_u64(unseen, pl_sub_sat_u64(watch->cgroup_bytes, charge));
     pl_ledger_measure(watch->ledger, watch->owner, unseen);
 }
 
@@ -126,11 +132,8 @@ static uint32_t pressure_ppm(pl_watch *watch, uint64_t now_ns)
     return passed_us ? (uint32_t)pl_min_u64(stalled_us * 1000000 / passed_us, 1000000) : 0;
 }
 
-static void take_sample(pl_watch *watch, uint64_t now_ns, uint64_t cgroup_bytes)
+static void take_sample(pl_watch *watch, uint64_t now_ns)
 {
-    pl_machine_memory machine = {0};
-    if (pl_machine_memory_read("", &machine) < 0)
-        machine.available_bytes = 0;
     if (pl_cgroup_oom_kills(&watch->cgroup, &watch->n_oom_kills) < 0)
         watch->n_oom_kills = watch->ledger->header.baseline_oom_kills;
     static long ticks_per_s;
@@ -140,11 +143,11 @@ static void take_sample(pl_watch *watch, uint64_t now_ns, uint64_t cgroup_bytes)
         .time_ns = now_ns,
         .charged_bytes = pl_ledger_charged_bytes(watch->ledger),
         .resident_bytes = watch->tree.resident_bytes,
-        .cgroup_bytes = cgroup_bytes,
+        .cgroup_bytes = watch->cgroup_bytes,
         .cpu_ns = watch->tree.cpu_ticks * (PL_NS_PER_SEC / (uint64_t)ticks_per_s),
         .n_processes = (uint32_t)watch->tree.n,
         .psi_some_ppm = pressure_ppm(watch, now_ns),
-        .available_bytes = machine.available_bytes,
+        .available_bytes = watch->available_bytes,
         .n_oom_kills = watch->n_oom_kills,
     };
     pl_ledger_sample(watch->ledger, &sample);
@@ -152,12 +155,6 @@ static void take_sample(pl_watch *watch, uint64_t now_ns, uint64_t cgroup_bytes)
     uint64_t marked = atomic_load(&watch->ledger->sum.sites_peak_bytes);
     if (sample.charged_bytes > marked + marked / 64)
         pl_ledger_mark_peak(watch->ledger);
-}
-
-/* What is really used, without claims on memory that was never touched. */
-static uint64_t real_use(const pl_watch *watch, uint64_t cgroup_bytes)
-{
-    return pl_max_u64(watch->tree.used_bytes, cgroup_bytes);
 }
 
 static void tell(pl_watch *watch, uint32_t kind, const pl_tree_process *process, uint64_t bytes)
@@ -172,39 +169,51 @@ static void stop_process(pl_watch *watch, const pl_tree_process *process)
     if (process->slot >= 0)
         atomic_fetch_or(&watch->ledger->slots[process->slot].flags, PL_SLOT_STOPPED);
     tell(watch, PL_EVENT_STOPPED, process, process->used_bytes);
+    watch->stopped_pid = process->pid;
+    watch->stopped_ns = pl_clock_monotonic_ns();
     if (pl_proc_alive(process->pid, process->start_ticks))
         kill(process->pid, SIGKILL);
 }
 
-/* Past the line and the reserve: nobody asked, so nobody could be refused. The newest growth goes,
- * and the command itself only when the system is about to choose for us. */
-static void keep_hard_mark(pl_watch *watch, uint64_t now_ns, uint64_t cgroup_bytes)
+/* Whoever was stopped last has not yet given its memory back: the next one may not have to go. */
+static bool still_dying(const pl_watch *watch, uint64_t now_ns)
+{
+    return watch->stopped_pid && now_ns - watch->stopped_ns < PATIENCE_NS &&
+           pl_proc_alive(watch->stopped_pid, 0);
+}
+
+/* Memory that nobody asked for, so that nobody could be refused: first touches, copied pages, a
+ * static child. Past the line and the reserve, the newest growth is stopped after some patience; at
+ * once when the system is about to choose for us. How near that is depends on how fast it comes:
+ * what was gained since the last sample may be gained twice before the next one counts. The command
+ * itself is stopped only at the very end, when it would be killed anyway: a guarded one is being
+ * told by its guard meanwhile. */
+static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
 {
     const pl_ledger_header *header = &watch->ledger->header;
-    uint64_t mark = pl_ledger_limit_bytes(watch->ledger) + header->reserve_bytes;
-    uint64_t used = real_use(watch, cgroup_bytes);
+    uint64_t line = pl_ledger_limit_bytes(watch->ledger);
+    uint64_t reserve = header->reserve_bytes;
+    uint64_t used = pl_max_u64(watch->tree.used_bytes, watch->cgroup_bytes);
+    uint64_t gained = pl_sub_sat_u64(used, watch->used_bytes);
+    watch->used_bytes = used;
     if (header->flags & PL_RUN_OBSERVE)
         return;
-    if (used <= mark) {
-        watch->over_ns = 0;
-        watch->over_told = false;
-        return;
-    }
-    if (!watch->over_ns)
+    if (used <= line + reserve)
+        watch->over_ns = watch->over_told = 0;
+    else if (!watch->over_ns)
         watch->over_ns = now_ns;
-    uint64_t room = pl_sub_sat_u64(header->true_limit_bytes, used);
-    bool danger = room < header->reserve_bytes / 4;
-    if (!danger && now_ns - watch->over_ns < PATIENCE_NS)
+    bool lasting = watch->over_ns && now_ns - watch->over_ns >= PATIENCE_NS;
+    bool danger = used > line && watch->room_bytes < reserve / 4 + 2 * gained;
+    if ((!lasting && !danger) || still_dying(watch, now_ns))
         return;
 
-    const pl_tree_process *process =
-        pl_tree_newcomer(&watch->tree, watch->command, header->reserve_bytes / 4);
+    const pl_tree_process *process = pl_tree_newcomer(&watch->tree, watch->command, reserve / 4);
     if (!process)
         return;
-    if (process->pid != watch->command || danger) {
+    if (process->pid != watch->command || watch->room_bytes < reserve / 8) {
         stop_process(watch, process);
         watch->over_ns = 0;
-    } else if (!watch->over_told) {
+    } else if (lasting && !watch->over_told) {
         tell(watch, PL_EVENT_OVER, process, used);
         watch->over_told = true;
     }
@@ -309,18 +318,19 @@ void pl_watch_step(pl_watch *watch)
     uint64_t kills_before = watch->n_oom_kills;
     bool pressed = watch->period_ns < CALM_PERIOD_NS;
     pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, pressed);
-    uint64_t cgroup_bytes = cgroup_growth(watch);
+    uint64_t shares_ns = watch->tree.shares_ns;
+    read_system(watch);
     lower_stale_measures(watch);
-    charge_unseen(watch, cgroup_bytes);
-    take_sample(watch, begun_ns, cgroup_bytes);
+    charge_unseen(watch);
+    take_sample(watch, begun_ns);
     note_vanished(watch, kills_before);
     reclaim(watch);
-    keep_hard_mark(watch, begun_ns, cgroup_bytes);
+    keep_hard_mark(watch, begun_ns);
     if (pl_ledger_headroom_bytes(watch->ledger) > 0)
         pl_tree_calm(&watch->tree);
     look_for_hang(watch, begun_ns);
     watch->sampled_ns = begun_ns;
-    choose_period(watch, pl_clock_monotonic_ns() - begun_ns);
+    choose_period(watch, pl_clock_monotonic_ns() - begun_ns - shares_ns);
 }
 
 void pl_watch_end(pl_watch *watch, int wait_status)

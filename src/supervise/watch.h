@@ -17,10 +17,16 @@ typedef struct pl_watch {
     uint64_t n_oom_kills; /* as last read */
     pl_cgroup_pressure pressure;
     pl_tree tree;
+    uint64_t cgroup_bytes;    /* gained by the tightest limited group since the start; 0: none */
+    uint64_t available_bytes; /* MemAvailable */
+    uint64_t room_bytes;      /* until the system kills: of the group, or of the machine */
+    uint64_t used_bytes;      /* by the tree or the group, whichever is more, at the last sample */
 
     uint64_t sampled_ns;
-    uint64_t period_ns;   /* until the next sample */
-    uint64_t over_ns;     /* since when the hard mark is passed; 0: it is not */
+    uint64_t period_ns; /* until the next sample */
+    uint64_t over_ns;   /* since when the hard mark is passed; 0: it is not */
+    pid_t stopped_pid;  /* whom we stopped last; 0: nobody */
+    uint64_t stopped_ns;
     bool over_told;       /* PL_EVENT_OVER was sent for this excursion */
     uint64_t moved_ns;    /* when the tree last made progress */
     uint64_t moved_ticks; /* its CPU time then */

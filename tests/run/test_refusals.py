@@ -340,7 +340,7 @@ def test_in_a_cgroup_nothing_is_killed_however_it_grows(run, cgroup):
         def fragments(kept):
             while True:
                 kept.extend(bytes(900) for _ in range(20_000))
-                del kept[::2]
+                del kept[-20_000::2]   # every hole is too small for what comes
         for way in (arrays, objects, mixed, frames, fragments):
             kept = []
             try:

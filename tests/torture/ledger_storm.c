@@ -7,6 +7,7 @@
  *     all the time, and every worker after each of its operations;
  *   - a slot, and charged, hold at least what any one thread of that process holds: every worker.
  *     A slot given away while its owner lived would be found by this;
+ *   - a newcomer's slot is empty: every worker;
  *   - while somebody is known to use more than the line, nothing is granted: the measuring storm;
  *   - pl_ledger_check() finds nothing: the watcher, all the time;
  *   - with everyone dead, one reclaim leaves nothing charged, no slot taken, nothing unsettled.
@@ -198,6 +199,10 @@ static void join_or_exit(void)
 {
     if (pl_ledger_join(storm.ledger, 1, &storm.owner) < 0)
         _exit(0); /* every slot holds somebody who is not reclaimed yet */
+    const pl_slot *slot = &storm.ledger->slots[storm.owner];
+    uint64_t bytes = atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
+    if (bytes)
+        fail_storm("a newcomer's slot holds %" PRIu64 " bytes", bytes);
 }
 
 /* The child of a threaded process: a short life on its own, ended in one of three ways. */
@@ -263,7 +268,7 @@ static void act(worker *w)
         pl_ledger_reclaim(storm.ledger);
     else if (dice < 26)
         rest(w);
-    else if (dice < 8192 && storm.mode == WITH_MEASURE)
+    else if (dice < 24576 && storm.mode == WITH_MEASURE)
         pl_ledger_measure(storm.ledger, storm.owner, random_below(&w->seed, MAX_BYTES));
     else
         dice % 2 ? claim_some(w) : release_some(w);
@@ -326,6 +331,21 @@ static void kill_worker(pid_t pid, uint64_t *seed)
     atomic_fetch_add(&storm.score->n_kills, 1);
 }
 
+/* What never reached the things it is for would prove nothing: on a slow machine it lasts longer.
+ */
+static bool was_a_storm(void)
+{
+    const score *s = storm.score;
+    return s->n_granted > 0 && s->n_refused > 0 && s->n_kills > 0 && s->n_forks > 0 &&
+           s->n_execs > 0 && atomic_load(&storm.ledger->sum.needs_settling) > 0;
+}
+
+static bool goes_on(uint64_t end_ns)
+{
+    return !atomic_load(&storm.score->failed) &&
+           (pl_clock_monotonic_ns() < end_ns || !was_a_storm());
+}
+
 static _Noreturn void live_as_breeder(uint64_t end_ns)
 {
     pid_t workers[N_WORKERS];
@@ -335,7 +355,7 @@ static _Noreturn void live_as_breeder(uint64_t end_ns)
     for (int i = 0; i < N_WORKERS; i++)
         workers[i] = raise_worker();
 
-    while (pl_clock_monotonic_ns() < end_ns && !atomic_load(&storm.score->failed)) {
+    while (goes_on(end_ns)) {
         pause_at_most(&seed, 4000);
         pid_t *victim = &workers[random_below(&seed, N_WORKERS)];
         kill_worker(*victim, &seed);
@@ -454,14 +474,6 @@ static void assert_nothing_is_left(void)
         fail_msg("%s", error.message);
 }
 
-/* A storm that never reached what it is for proves nothing. */
-static void assert_it_was_a_storm(void)
-{
-    assert_true(storm.score->n_granted > 0 && storm.score->n_refused > 0);
-    assert_true(storm.score->n_kills > 0 && storm.score->n_forks > 0 && storm.score->n_execs > 0);
-    assert_true(atomic_load(&storm.ledger->sum.needs_settling) > 0);
-}
-
 static void run_storm(enum mode mode)
 {
     storm.mode = mode;
@@ -486,7 +498,6 @@ static void run_storm(enum mode mode)
         fail_msg("%s", storm.score->failure);
     assert_int_equal(status, 0);
     assert_nothing_is_left();
-    assert_it_was_a_storm();
 }
 
 static void refusable_claims_never_pass_the_line(void **state)

@@ -25,7 +25,7 @@ static int fixture_remove_one(const char *path, const struct stat *st, int type,
     return remove(path);
 }
 
-static void fixture_done(fixture *f)
+static inline void fixture_done(fixture *f)
 {
     pl_ledger_close(f->ledger);
     if (f->record.directory[0] != '\0')
