@@ -51,7 +51,7 @@ def guard_table(results):
             cell(result, "plimsoll run"),
             f"{workload.target_cpu:g}",
             cell(result, "plain again"),
-            f"{result['plain_cpu_s']:.2f} s",
+            f"{result['plain_cpu_s']:.2f} s" if result["plain_cpu_s"] else "not run",
         ])
     return table(["workload", "instructions", "target", "CPU time", "target", "plain again",
                   "plain CPU"], rows)

@@ -37,6 +37,7 @@ typedef struct this_run {
     pl_ledger *ledger;
     char ledger_path[PATH_MAX];
     char guard_path[PATH_MAX];
+    bool hang_told;
 } this_run;
 
 static int fail(const pl_error *error)
@@ -225,9 +226,15 @@ static int prepare(this_run *run, pl_error *reterr)
     return r;
 }
 
+static void tell(const this_run *run, const json_t *report)
+{
+    if (!run->options->quiet)
+        pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
+}
+
 static void keep_hang(void *context, const pl_inspect_process *processes, int n, double idle_s)
 {
-    const this_run *run = context;
+    this_run *run = context;
     pl_error error;
     json_t *report = NULL;
     if (pl_report_write_hang(run->record.directory, processes, (size_t)n, idle_s, &error) < 0 ||
@@ -235,8 +242,8 @@ static void keep_hang(void *context, const pl_inspect_process *processes, int n,
         fprintf(stderr, "plimsoll: %s\n", error.message);
         return;
     }
-    if (!run->options->quiet)
-        pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
+    tell(run, report);
+    run->hang_told = true;
     json_decref(report);
 }
 
@@ -266,8 +273,10 @@ static void explain(const this_run *run)
         r = save_report(run, report, &error);
     if (r < 0)
         fail(&error);
-    if (report && !run->options->quiet)
-        pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
+    const char *verdict = json_string_value(json_object_get(report, "verdict"));
+    bool told = run->hang_told && verdict && strcmp(verdict, "hang") == 0;
+    if (report && !told)
+        tell(run, report);
     json_decref(report);
     if (!run->options->record && pl_record_prune(PL_RECORD_KEEP, &error) < 0)
         fail(&error);

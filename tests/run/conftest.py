@@ -90,7 +90,8 @@ class Result:
     def symbols(self):
         return [frame.get("symbol", "") for frame in self.report.get("native", [])]
 
-    def __repr__(self):
+    def text(self):
+        """Everything, for whoever has to find out why a test failed."""
         report = {k: v for k, v in (self.report or {}).items() if k not in ("timeline", "sites")}
         parts = {"stdout": self.stdout[-3000:], "stderr": self.stderr[-5000:],
                  "report": json.dumps(report, indent=1)[:6000]}
@@ -158,7 +159,9 @@ class Session:
             os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
             pytest.fail(f"still ran after {timeout} s:\n{stdout[-2000:]}\n{stderr[-2000:]}")
-        return Result(process.returncode, stdout, stderr, process.report)
+        result = Result(process.returncode, stdout, stderr, process.report)
+        print(result.text())  # pytest shows it when the test fails
+        return result
 
     def run(self, *argv, stdin=None, timeout=HANG_S, **start):
         """Runs to the end: see start()."""

@@ -245,7 +245,7 @@ work()
 def test_a_stack_that_changes_while_it_is_read_shows_only_places_that_exist(python, sanitized_dump):
     seen = set()
     with Child(python, "-c", BUSY) as child:
-        for _ in range(50):
+        for _ in range(20):
             _, text = call(sanitized_dump, *child.where(), check=False)
             seen |= {tuple(row.split("\t")[1:]) for row in text.splitlines()
                      if row.startswith("frame") and "/threading.py" not in row}

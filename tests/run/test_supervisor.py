@@ -20,14 +20,14 @@ from conftest import HANG_S, PLIMSOLL, PYTHON, alive, wait_until
 @pytest.mark.parametrize("status", [0, 1, 2, 42, 100, 124, 125, 126, 127, 128, 137, 200, 254, 255])
 def test_the_exit_status_is_the_programs(run, status):
     result = run("sh", "-c", f"exit {status}")
-    assert result.rc == status and result.report["exit"]["status"] == status, result
+    assert result.rc == status and result.report["exit"]["status"] == status
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGUSR1", "SIGTERM", "SIGKILL", "SIGALRM"])
 def test_a_signal_is_128_and_its_number(run, name):
     result = run("sh", "-c", f"kill -{name[3:]} $$")
-    assert result.rc == 128 + signal.Signals[name], result
-    assert result.report["exit"]["signal"] == name, result
+    assert result.rc == 128 + signal.Signals[name]
+    assert result.report["exit"]["signal"] == name
 
 
 def test_what_cannot_be_run_is_126_and_what_is_not_there_127(session, tmp_path):
@@ -52,14 +52,14 @@ def test_arguments_and_environment_pass_through(session):
         "import os, sys\nprint(sys.argv[1:], os.environ['COLOUR'], os.getcwd())")
     arguments = ["--budget", "", "a b", "--", "é\n"]
     result = session.run(*script, *arguments, env={"COLOUR": "blue"})
-    assert result.stdout == f"{arguments} blue {session.folder}\n", result
+    assert result.stdout == f"{arguments} blue {session.folder}\n"
 
 
 def test_no_descriptor_of_ours_leaks_into_the_program(run):
     result = run("ls", "-l", "/proc/self/fd")
     open_fds = [line.split()[-3] for line in result.stdout.splitlines() if "->" in line]
     # 3 is the folder that ls itself reads.
-    assert open_fds == ["0", "1", "2", "3"], result
+    assert open_fds == ["0", "1", "2", "3"]
 
 
 def test_signal_settings_pass_through(run):
@@ -67,7 +67,7 @@ def test_signal_settings_pass_through(run):
     result = run("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
     plain = subprocess.run(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"],
                            capture_output=True, text=True)
-    assert result.stdout == plain.stdout, result
+    assert result.stdout == plain.stdout
 
 
 # ---- signals ----
@@ -88,8 +88,8 @@ def test_an_interrupt_to_the_group_is_the_programs_to_handle(session):
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
     result = session.finish(process)
-    assert result.rc == 7 and result.stdout == "interrupted\n", result
-    assert result.verdict == "failed", result
+    assert result.rc == 7 and result.stdout == "interrupted\n"
+    assert result.verdict == "failed"
 
 
 def test_many_interrupts_do_not_end_the_supervisor(session):
@@ -121,7 +121,7 @@ def test_a_signal_to_the_supervisor_is_passed_on(session, name):
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.Signals[name])
     result = session.finish(process)
-    assert result.rc == 9 and result.stdout == "got\n", result
+    assert result.rc == 9 and result.stdout == "got\n"
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2"])
@@ -136,7 +136,7 @@ def test_what_is_sent_to_groups_is_passed_on_by_one_that_leads_none(session, nam
     assert os.getpgid(supervisor) != supervisor
     os.kill(supervisor, signal.Signals[name])
     result = session.finish(process)
-    assert result.rc == 9 and result.stdout == "got\n", result
+    assert result.rc == 9 and result.stdout == "got\n"
 
 
 def test_a_signal_that_was_passed_on_and_kills_is_told_as_such(session):
@@ -144,7 +144,7 @@ def test_a_signal_that_was_passed_on_and_kills_is_told_as_such(session):
     assert process.stdout.readline() == "ready\n"
     process.terminate()
     result = session.finish(process)
-    assert result.rc == 128 + signal.SIGTERM and result.verdict == "killed", result
+    assert result.rc == 128 + signal.SIGTERM and result.verdict == "killed"
 
 
 def test_orphans_are_reaped(run):
@@ -168,7 +168,7 @@ def test_orphans_are_reaped(run):
             time.sleep(0.01)
         print(os.path.exists(f"/proc/{orphan}"))
         """)
-    assert result.rc == 0 and result.stdout == "False\n", result
+    assert result.rc == 0 and result.stdout == "False\n"
 
 
 def test_an_orphan_belongs_to_the_supervisor(session):
@@ -299,13 +299,13 @@ def test_no_color_is_heeded_on_a_terminal(session, terminal):
 
 def test_a_run_that_finished_says_nothing(run):
     result = run("true")
-    assert result.stderr == "", result
+    assert result.stderr == ""
 
 
 def test_quiet_says_nothing_of_a_death_and_the_record_all(session, program):
     result = session.run(program("null_read"), options=["--quiet"])
-    assert result.rc == 139 and result.stderr == "", result
-    assert result.verdict == "crashed" and session.explain()["verdict"] == "crashed", result
+    assert result.rc == 139 and result.stderr == ""
+    assert result.verdict == "crashed" and session.explain()["verdict"] == "crashed"
 
 
 def test_explain_and_runs_in_json(session):
@@ -330,7 +330,7 @@ def test_no_runs_yet(session):
 def test_a_record_of_ones_own(session, tmp_path):
     folder = tmp_path / "here"
     result = session.run("true", options=["--record", folder])
-    assert result.rc == 0 and (folder / "ledger").is_file(), result
+    assert result.rc == 0 and (folder / "ledger").is_file()
     assert session.explain(folder)["verdict"] == "finished"
     assert json.loads(session.plimsoll("runs", "--json").stdout) == [], "it is not listed"
 
@@ -487,7 +487,7 @@ def test_a_budget_that_nothing_could_run_in(session):
 def test_a_budget_that_is_too_small_for_the_program_to_start(run):
     """It ends with an exception and an explanation, not with a crash."""
     result = run(PYTHON, "-c", "import pandas", budget="20M", options=["--reserve", "4M"])
-    assert result.rc == 1 and "MemoryError" in result.stderr, result
+    assert result.rc == 1 and "MemoryError" in result.stderr
     ours = [line for line in result.stderr.splitlines() if line.startswith("plimsoll: ")]
-    assert ours and "20.0 MiB" in "".join(ours), result
-    assert result.verdict in ("refused", "leak"), result
+    assert ours and "20.0 MiB" in "".join(ours)
+    assert result.verdict in ("refused", "leak")

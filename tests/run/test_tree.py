@@ -44,12 +44,12 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_share_one_line_and_give_it_back(session, method, end):
     result = session.run(*session.script(CONTEND), method, end, budget="600M")
-    assert result.rc == 0, result
+    assert result.rc == 0
     lines = result.stdout.splitlines()
     # 600 MiB hold two of them, beside five interpreters with NumPy.
-    assert lines == ["2 2", "parent 300"], result
-    assert result.verdict == "finished-after-refusals", result
-    assert result.report["memory"]["peak_charged_bytes"] <= 600 * MIB, result
+    assert lines == ["2 2", "parent 300"]
+    assert result.verdict == "finished-after-refusals"
+    assert result.report["memory"]["peak_charged_bytes"] <= 600 * MIB
 
 
 def test_pages_shared_by_fork_are_counted_once(run):
@@ -73,9 +73,9 @@ def test_pages_shared_by_fork_are_counted_once(run):
         assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 4
         print("fine")
         """)
-    assert result.rc == 0 and result.stdout == "fine\n", result
-    assert result.verdict == "finished", result
-    assert result.report["memory"]["peak_charged_bytes"] < 500 * MIB, result
+    assert result.rc == 0 and result.stdout == "fine\n"
+    assert result.verdict == "finished"
+    assert result.report["memory"]["peak_charged_bytes"] < 500 * MIB
 
 
 def test_pages_copied_after_a_fork_are_counted(run):
@@ -93,8 +93,8 @@ def test_pages_copied_after_a_fork_are_counted(run):
             os._exit(0)
         print("child", os.waitpid(pid, 0)[1], int(a[-1]))
         """)
-    assert result.rc == 0 and result.stdout == "child 9 1\n", result
-    assert result.report["stopped"][0]["bytes"] > 0, result
+    assert result.rc == 0 and result.stdout == "child 9 1\n"
+    assert result.report["stopped"][0]["bytes"] > 0
 
 
 def test_an_executed_program_shares_the_line(run):
@@ -107,7 +107,7 @@ def test_an_executed_program_shares_the_line(run):
         del a
         print(subprocess.run(ask).returncode)
         """)
-    assert result.rc == 0 and result.stdout == "1\n0\n", result
+    assert result.rc == 0 and result.stdout == "1\n0\n"
 
 
 def test_exec_gives_back_what_the_old_image_held(run):
@@ -118,8 +118,8 @@ def test_exec_gives_back_what_the_old_image_held(run):
         os.execv(sys.executable, [sys.executable, "-c",
             "import numpy as np; print(np.ones(300 << 20, dtype=np.uint8).nbytes >> 20)"])
         """)
-    assert result.rc == 0 and result.stdout == "300\n", result
-    assert result.verdict == "finished", result
+    assert result.rc == 0 and result.stdout == "300\n"
+    assert result.verdict == "finished"
 
 
 def test_a_child_without_our_environment_is_still_counted(run):
@@ -130,8 +130,8 @@ def test_a_child_without_our_environment_is_still_counted(run):
                 "    kept.append(b'x' * (1 << 20)); time.sleep(0.005)")
         print(subprocess.run([sys.executable, "-c", grow], env={}).returncode)
         """)
-    assert result.rc == 0 and result.stdout == "-9\n", result
-    assert result.report["stopped"], result
+    assert result.rc == 0 and result.stdout == "-9\n"
+    assert result.report["stopped"]
 
 
 def test_the_newcomer_is_stopped_and_not_its_parent(run, program):
@@ -144,9 +144,9 @@ def test_the_newcomer_is_stopped_and_not_its_parent(run, program):
         done = subprocess.run([sys.argv[1], "600", "3000"])
         print(done.returncode, int(a[-1]))
         """)
-    assert result.rc == 0 and result.stdout == "-9 1\n", result
-    assert [p["name"] for p in result.report["stopped"]] == ["grow_static"], result
-    assert "grow_static" in result.stderr, result
+    assert result.rc == 0 and result.stdout == "-9 1\n"
+    assert [p["name"] for p in result.report["stopped"]] == ["grow_static"]
+    assert "grow_static" in result.stderr
 
 
 LOADER = """
@@ -173,16 +173,16 @@ print("went on", torch.ones(1 << 20).sum().item())
 
 def test_data_loader_workers_work_below_the_line(session):
     result = session.run(*session.script(LOADER), 4, budget="2G")
-    assert result.rc == 0 and result.stdout.startswith("sum 120.0\n"), result
-    assert result.verdict == "finished", result
+    assert result.rc == 0 and result.stdout.startswith("sum 120.0\n")
+    assert result.verdict == "finished"
 
 
 def test_a_data_loader_worker_over_the_line_is_an_exception_in_the_loop(session):
     result = session.run(*session.script(LOADER), 3000, budget="2G")
-    assert result.rc == 0, result
-    assert "caught" in result.stdout and "DataLoader worker" in result.stdout, result
-    assert "went on 1048576.0" in result.stdout, result
-    assert result.verdict == "finished-after-refusals", result
+    assert result.rc == 0
+    assert "caught" in result.stdout and "DataLoader worker" in result.stdout
+    assert "went on 1048576.0" in result.stdout
+    assert result.verdict == "finished-after-refusals"
 
 
 def test_a_tree_grows_and_shrinks_without_a_trace(run):
@@ -204,6 +204,6 @@ def test_a_tree_grows_and_shrinks_without_a_trace(run):
             os.waitpid(pid, 0)
         print(ledger.settle_below(start + (20 << 20)) < start + (20 << 20))
         """)
-    assert result.rc == 0 and result.stdout == "True\n", result
-    assert len(result.report["deaths"]) > 0, result
-    assert {d["signal"] for d in result.report["deaths"]} == {"SIGKILL", "SIGABRT"}, result
+    assert result.rc == 0 and result.stdout == "True\n"
+    assert len(result.report["deaths"]) > 0
+    assert {d["signal"] for d in result.report["deaths"]} == {"SIGKILL", "SIGABRT"}

@@ -13,16 +13,16 @@ from conftest import MIB, PYTHON, alive, line_of, wait_until
 
 def test_finished(run):
     result = run("true")
-    assert result.rc == 0 and result.verdict == "finished", result
-    assert result.report["exit"] == {"status": 0}, result
-    assert result.report["command"] == ["true"] and result.report["schema"] == 1, result
+    assert result.rc == 0 and result.verdict == "finished"
+    assert result.report["exit"] == {"status": 0}
+    assert result.report["command"] == ["true"] and result.report["schema"] == 1
 
 
 def test_failed_is_not_blamed_on_memory(run):
     result = run(script="raise SystemExit(3)")
-    assert result.rc == 3 and result.verdict == "failed", result
-    assert result.report["exit"]["status"] == 3, result
-    assert result.report["memory"]["n_refusals"] == 0, result
+    assert result.rc == 3 and result.verdict == "failed"
+    assert result.report["exit"]["status"] == 3
+    assert result.report["memory"]["n_refusals"] == 0
 
 
 # ---- killed ----
@@ -44,10 +44,10 @@ time.sleep(600)
 
 
 def killed_for_memory(result):
-    assert result.rc == 128 + signal.SIGKILL, result
-    assert result.verdict == "killed-for-memory", result
-    assert result.report["exit"]["signal"] == "SIGKILL", result
-    assert result.report["evidence"] and result.report["next"], result
+    assert result.rc == 128 + signal.SIGKILL
+    assert result.verdict == "killed-for-memory"
+    assert result.report["exit"]["signal"] == "SIGKILL"
+    assert result.report["evidence"] and result.report["next"]
 
 
 def test_killed_for_memory_when_the_cgroup_gives_less_than_the_budget(session, cgroup):
@@ -63,19 +63,19 @@ def test_killed_for_memory_when_the_cgroup_gives_less_than_the_budget(session, c
     group.limit(100 * MIB)
     (session.folder / "go").write_text("")
     result = session.finish(process)
-    assert group.n_oom_kills() >= 1, result
+    assert group.n_oom_kills() >= 1
     killed_for_memory(result)
-    assert result.report["memory"]["limit_bytes"] == 400 * MIB, result
+    assert result.report["memory"]["limit_bytes"] == 400 * MIB
 
 
 def test_killed_for_memory_of_a_static_program(run, program, cgroup):
     """The guard cannot see it, and who only observes does not stop it."""
     group = cgroup(100 * MIB)
     result = run(program("grow", static=True), 400, options=["--observe"], cgroup=group)
-    assert group.n_oom_kills() >= 1, result
+    assert group.n_oom_kills() >= 1
     killed_for_memory(result)
-    assert result.report["memory"]["true_limit_bytes"] <= 100 * MIB, result
-    assert "cgroup" in result.report["memory"]["true_limit_source"], result
+    assert result.report["memory"]["true_limit_bytes"] <= 100 * MIB
+    assert "cgroup" in result.report["memory"]["true_limit_source"]
 
 
 def test_a_worker_killed_for_memory_is_named(run, program, cgroup):
@@ -84,9 +84,9 @@ def test_a_worker_killed_for_memory_is_named(run, program, cgroup):
         import subprocess, sys
         print(subprocess.run([sys.argv[1], "400"]).returncode)
         """)
-    assert group.n_oom_kills() >= 1 and result.stdout == "-9\n", result
-    assert result.rc == 0 and result.report["deaths"][0]["signal"] == "SIGKILL", result
-    assert result.report["deaths"][0]["name"] == "grow_static", result
+    assert group.n_oom_kills() >= 1 and result.stdout == "-9\n"
+    assert result.rc == 0 and result.report["deaths"][0]["signal"] == "SIGKILL"
+    assert result.report["deaths"][0]["name"] == "grow_static"
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
@@ -94,10 +94,10 @@ def test_killed_by_someone_else_is_not_called_a_memory_death(session, name):
     process, pid = start_and_find(session, script=WAITS)
     os.kill(pid, signal.Signals[name])
     result = session.finish(process)
-    assert result.rc == 128 + signal.Signals[name], result
-    assert result.verdict == "killed", result
-    assert result.report["exit"]["signal"] == name, result
-    assert "out of memory" not in result.report["summary"].lower(), result
+    assert result.rc == 128 + signal.Signals[name]
+    assert result.verdict == "killed"
+    assert result.report["exit"]["signal"] == name
+    assert "out of memory" not in result.report["summary"].lower()
 
 
 def test_killed_in_a_cgroup_that_killed_before_us_is_not_called_a_memory_death(session, program,
@@ -109,7 +109,7 @@ def test_killed_in_a_cgroup_that_killed_before_us_is_not_called_a_memory_death(s
     process, pid = start_and_find(session, script=WAITS, cgroup=group)
     os.kill(pid, signal.SIGKILL)
     result = session.finish(process)
-    assert result.verdict == "killed", result
+    assert result.verdict == "killed"
 
 
 # ---- stopped by us ----
@@ -120,18 +120,18 @@ def test_stopped_for_memory_before_the_system_kills(run, program, cgroup):
     group = cgroup(400 * MIB)
     result = run("sh", "-c", f"{program('grow', static=True)} 800 6000; exit $?", budget="200M",
                  cgroup=group, options=["--reserve", "40M"])
-    assert group.n_oom_kills() == 0, result
+    assert group.n_oom_kills() == 0
     # It rose steadily: that may be called a leak, but the report says who was stopped.
-    assert result.verdict in ("stopped-for-memory", "leak"), result
-    assert result.rc == 128 + signal.SIGKILL, result
+    assert result.verdict in ("stopped-for-memory", "leak")
+    assert result.rc == 128 + signal.SIGKILL
     stopped = result.report["stopped"]
-    assert stopped[0]["name"] == "grow_static" and stopped[0]["bytes"] > 150 * MIB, result
+    assert stopped[0]["name"] == "grow_static" and stopped[0]["bytes"] > 150 * MIB
 
 
 def test_a_static_program_as_the_command_is_refused_what_is_over_the_line(run, program):
     """RLIMIT_DATA is the backstop where no library can be loaded."""
     result = run(program("grow", static=True), 800, budget="200M")
-    assert result.rc == 2 and result.stdout == "", result
+    assert result.rc == 2 and result.stdout == ""
     assert run(program("grow", static=True), 100, budget="200M").stdout == "done\n"
 
 
@@ -140,23 +140,23 @@ def test_a_static_program_as_the_command_is_refused_what_is_over_the_line(run, p
 
 def crash_of(result, kind, name):
     """Checks what every crash has in common."""
-    assert result.rc == 128 + signal.Signals[name], result
-    assert result.verdict == "crashed", result
-    assert result.report["exit"]["signal"] == name, result
+    assert result.rc == 128 + signal.Signals[name]
+    assert result.verdict == "crashed"
+    assert result.report["exit"]["signal"] == name
     crash = result.report["crash"]
-    assert crash["signal"] == name and crash["kind"] == kind, result
-    assert kind in result.stderr, result
+    assert crash["signal"] == name and crash["kind"] == kind
+    assert kind in result.stderr
     return crash
 
 
 def test_segmentation_fault_in_c(run, program):
     result = run(program("null_read"))
     crash = crash_of(result, "segmentation fault", "SIGSEGV")
-    assert "0x0" in crash["reason"], result
-    assert result.symbols()[:3] == ["read_row", "sum_rows", "main"], result
-    assert result.report["native"][0]["source"].startswith("null_read.c:"), result
-    assert result.report["native"][0]["module"].endswith("/null_read"), result
-    assert result.stdout == "about to read\n", result
+    assert "0x0" in crash["reason"]
+    assert result.symbols()[:3] == ["read_row", "sum_rows", "main"]
+    assert result.report["native"][0]["source"].startswith("null_read.c:")
+    assert result.report["native"][0]["module"].endswith("/null_read")
+    assert result.stdout == "about to read\n"
 
 
 SEGFAULT = """
@@ -173,10 +173,10 @@ def test_segmentation_fault_below_python_names_the_python_line(run):
     result = run(script=SEGFAULT)
     crash_of(result, "segmentation fault", "SIGSEGV")
     users = [f for f in result.report["python"] if f["file"].endswith("script.py")]
-    assert [f["function"] for f in users] == ["read_header", "load", "<module>"], result
-    assert users[0]["line"] == line_of(SEGFAULT, "# dies"), result
-    assert f"script.py:{users[0]['line']}" in result.stderr, result
-    assert any("libc.so" in f.get("module", "") for f in result.report["native"]), result
+    assert [f["function"] for f in users] == ["read_header", "load", "<module>"]
+    assert users[0]["line"] == line_of(SEGFAULT, "# dies")
+    assert f"script.py:{users[0]['line']}" in result.stderr
+    assert any("libc.so" in f.get("module", "") for f in result.report["native"])
 
 
 def test_segmentation_fault_in_a_python_thread(run):
@@ -189,8 +189,8 @@ def test_segmentation_fault_in_a_python_thread(run):
         thread.join()
         """)
     crash = crash_of(result, "segmentation fault", "SIGSEGV")
-    assert crash["tid"] != crash["pid"], result
-    assert any(f["function"] == "work" for f in result.report["python"]), result
+    assert crash["tid"] != crash["pid"]
+    assert any(f["function"] == "work" for f in result.report["python"])
 
 
 def test_segmentation_fault_of_a_worker_is_told(run):
@@ -203,25 +203,25 @@ def test_segmentation_fault_of_a_worker_is_told(run):
         worker.join()
         print(worker.exitcode)
         """)
-    assert result.rc == 0 and result.stdout == "-11\n", result
-    assert result.report["crash"]["kind"] == "segmentation fault", result
-    assert result.report["deaths"][0]["signal"] == "SIGSEGV", result
-    assert any(f["function"] == "work" for f in result.report["python"]), result
+    assert result.rc == 0 and result.stdout == "-11\n"
+    assert result.report["crash"]["kind"] == "segmentation fault"
+    assert result.report["deaths"][0]["signal"] == "SIGSEGV"
+    assert any(f["function"] == "work" for f in result.report["python"])
 
 
 def test_faulthandler_coexists(run):
     result = run(PYTHON, "-X", "faulthandler", "-c", SEGFAULT)
     crash_of(result, "segmentation fault", "SIGSEGV")
-    assert "Fatal Python error: Segmentation fault" in result.stderr, result
-    assert any(f["function"] == "read_header" for f in result.report["python"]), result
+    assert "Fatal Python error: Segmentation fault" in result.stderr
+    assert any(f["function"] == "read_header" for f in result.report["python"])
 
 
 @pytest.mark.parametrize("thread", ["main", "thread"])
 def test_stack_overflow_in_c(run, program, thread):
     result = run(program("stack_overflow"), thread)
     crash = crash_of(result, "segmentation fault", "SIGSEGV")
-    assert "stack" in crash["reason"], result
-    assert set(result.symbols()[:10]) == {"descend"}, result
+    assert "stack" in crash["reason"]
+    assert set(result.symbols()[:10]) == {"descend"}
 
 
 def test_stack_overflow_by_python_recursion_through_c(run):
@@ -234,15 +234,15 @@ def test_stack_overflow_by_python_recursion_through_c(run):
         Row().width
         """)
     crash = crash_of(result, "segmentation fault", "SIGSEGV")
-    assert "stack" in crash["reason"], result
-    assert result.report["python"][0]["function"].endswith("__getattr__"), result
+    assert "stack" in crash["reason"]
+    assert result.report["python"][0]["function"].endswith("__getattr__")
 
 
 def test_bus_error_by_a_file_cut_short(run, program, tmp_path):
     result = run(program("bus_error"), tmp_path / "weights.bin")
     crash = crash_of(result, "bus error", "SIGBUS")
-    assert "shorter" in crash["reason"], result
-    assert result.symbols()[0] == "read_last_page", result
+    assert "shorter" in crash["reason"]
+    assert result.symbols()[0] == "read_last_page"
 
 
 def test_bus_error_by_a_full_dev_shm(session, small_tmpfs):
@@ -259,17 +259,17 @@ fill()
     inside = ["unshare", "--mount", "sh", "-c", f"mount --bind {shm} /dev/shm && exec \"$@\"", "sh"]
     result = session.finish(session.popen(inside + line, report))
     crash = crash_of(result, "bus error", "SIGBUS")
-    assert "/dev/shm" in crash["reason"], result
+    assert "/dev/shm" in crash["reason"]
     users = [f for f in result.report["python"] if f["file"].endswith("script.py")]
     assert users[0] == {"file": users[0]["file"], "function": "fill",
-                        "line": line_of(script, "# dies")}, result
+                        "line": line_of(script, "# dies")}
 
 
 def test_floating_point_error(run, program):
     result = run(program("divide_by_zero"))
     crash = crash_of(result, "floating point error", "SIGFPE")
-    assert "division by zero" in crash["reason"], result
-    assert result.symbols()[0] == "rows_per_batch", result
+    assert "division by zero" in crash["reason"]
+    assert result.symbols()[0] == "rows_per_batch"
 
 
 @pytest.mark.parametrize("how, message, symbol", [
@@ -279,22 +279,22 @@ def test_floating_point_error(run, program):
 def test_abort_by_heap_corruption(run, program, how, message, symbol):
     result = run(program("heap_corruption"), how)
     crash = crash_of(result, "abort", "SIGABRT")
-    assert message in crash["reason"], result
-    assert symbol in result.symbols(), result
+    assert message in crash["reason"]
+    assert symbol in result.symbols()
 
 
 def test_abort_by_an_uncaught_exception(run, program):
     result = run(program("uncaught_exception"))
     crash = crash_of(result, "abort", "SIGABRT")
-    assert "std::runtime_error" in crash["reason"], result
-    assert any(s.startswith("load_shape") for s in result.symbols()), result
+    assert "std::runtime_error" in crash["reason"]
+    assert any(s.startswith("load_shape") for s in result.symbols())
 
 
 def test_abort_by_a_failed_assertion(run, program):
     result = run(program("failed_assert"))
     crash = crash_of(result, "abort", "SIGABRT")
-    assert "n_rows == n_columns" in crash["reason"], result
-    assert "check_square" in result.symbols(), result
+    assert "n_rows == n_columns" in crash["reason"]
+    assert "check_square" in result.symbols()
 
 
 def test_abort_below_python_names_the_python_line(run):
@@ -306,7 +306,7 @@ give_up()
 """
     result = run(script=script)
     crash_of(result, "abort", "SIGABRT")
-    assert result.where() == ("script.py", line_of(script, "# dies")), result
+    assert result.where() == ("script.py", line_of(script, "# dies"))
 
 
 def missing_instruction_set():
@@ -322,21 +322,21 @@ def test_illegal_instruction_names_the_missing_set(run, program):
     missing = missing_instruction_set()
     assert missing, "a CPU with both AVX-512 and FMA4: teach the program another set"
     result = run(program("illegal_instruction"), missing[0])
-    assert result.rc == 128 + signal.SIGILL, result
-    assert result.verdict == "illegal-instruction", result
+    assert result.rc == 128 + signal.SIGILL
+    assert result.verdict == "illegal-instruction"
     instruction = result.report["instruction"]
-    assert instruction["set"].startswith(missing[1]), result
-    assert instruction["cpu_has_set"] is False and not instruction["deliberate"], result
-    assert instruction["module"].endswith("illegal_instruction"), result
-    assert instruction["text"].startswith("v"), result
-    assert missing[1] in result.stderr, result
-    assert "add_vectors" in result.symbols(), result
+    assert instruction["set"].startswith(missing[1])
+    assert instruction["cpu_has_set"] is False and not instruction["deliberate"]
+    assert instruction["module"].endswith("illegal_instruction")
+    assert instruction["text"].startswith("v")
+    assert missing[1] in result.stderr
+    assert "add_vectors" in result.symbols()
 
 
 def test_an_instruction_that_traps_on_purpose_is_not_blamed_on_the_cpu(run, program):
     result = run(program("illegal_instruction"), "ud2")
     crash_of(result, "illegal instruction", "SIGILL")
-    assert result.report["instruction"]["deliberate"] is True, result
+    assert result.report["instruction"]["deliberate"] is True
 
 
 # ---- leak ----
@@ -357,18 +357,18 @@ train()
 def test_leak_names_the_slope_and_the_line_that_grew(run):
     """About 40 MB/s for some seconds."""
     result = run(script=LEAK, budget="200M")
-    assert result.rc == 1 and "MemoryError" in result.stderr, result
-    assert result.verdict == "leak", result
+    assert result.rc == 1 and "MemoryError" in result.stderr
+    assert result.verdict == "leak"
     leak = result.report["leak"]
-    assert 5e6 < leak["bytes_per_s"] < 2e8, result
-    assert leak["to_bytes"] > leak["from_bytes"] and leak["over_s"] > 1, result
+    assert 5e6 < leak["bytes_per_s"] < 2e8
+    assert leak["to_bytes"] > leak["from_bytes"] and leak["over_s"] > 1
     # What is measured from start to end agrees with the slope.
     rise = leak["to_bytes"] - leak["from_bytes"]
-    assert rise == pytest.approx(leak["bytes_per_s"] * leak["over_s"], rel=0.3), result
+    assert rise == pytest.approx(leak["bytes_per_s"] * leak["over_s"], rel=0.3)
     grew = leak["sites"][0]["python"]
-    assert grew["file"].endswith("script.py"), result
-    assert grew["line"] == line_of(LEAK, "# leaks"), result
-    assert f"script.py:{grew['line']}" in result.stderr, result
+    assert grew["file"].endswith("script.py")
+    assert grew["line"] == line_of(LEAK, "# leaks")
+    assert f"script.py:{grew['line']}" in result.stderr
 
 
 def test_a_program_that_frees_what_it_takes_does_not_leak(run):
@@ -381,7 +381,7 @@ def test_a_program_that_frees_what_it_takes_does_not_leak(run):
             time.sleep(0.1)
         raise SystemExit(1)
         """)
-    assert result.rc == 1 and result.verdict == "failed", result
+    assert result.rc == 1 and result.verdict == "failed"
 
 
 # ---- hang ----
@@ -398,17 +398,17 @@ def test_hang_of_two_mutexes_shows_the_cycle(session, program):
     process = session.start(program("deadlock"), options=["--hang-after", "2"])
     tids = {int(process.stdout.readline()), int(process.stdout.readline())}
     result = finish_hanging(session, process)
-    assert result.verdict == "hang", result
+    assert result.verdict == "hang"
     hang = result.report["hang"]
-    assert set(hang["cycle"]) == tids, result
+    assert set(hang["cycle"]) == tids
     stacks = {t["tid"]: [f.get("symbol") for f in t["native"]] for t in hang["threads"]}
-    assert len(stacks) == 3, result
+    assert len(stacks) == 3
     for tid in tids:
-        assert "lock_in_order" in stacks[tid], result
+        assert "lock_in_order" in stacks[tid]
     waits = {t["tid"]: t["waits_for"] for t in hang["threads"] if t["tid"] in tids}
     first, second = tids
-    assert str(second) in waits[first] and str(first) in waits[second], result
-    assert hang["idle_s"] >= 2, result
+    assert str(second) in waits[first] and str(first) in waits[second]
+    assert hang["idle_s"] >= 2
 
 
 HANG = """
@@ -434,27 +434,26 @@ for thread in threads:
 def test_hang_of_python_locks_shows_every_threads_line(session):
     process = session.start(script=HANG, options=["--hang-after", "2"])
     result = finish_hanging(session, process)
-    assert result.verdict == "hang", result
+    assert result.verdict == "hang"
     lines = set()
     for thread in result.report["hang"]["threads"]:
         users = [f for f in thread["python"] if f["file"].endswith("script.py")]
         lines.add(users[0]["line"])
-    assert lines == {line_of(HANG, f"# {who} waits") for who in ("main", "forward", "backward")}, \
-        result
+    assert lines == {line_of(HANG, f"# {who} waits") for who in ("main", "forward", "backward")}
     assert "cycle" not in result.report["hang"], "nobody owns a Python lock: nothing is proved"
 
 
 def test_a_hang_can_be_ended(session, program):
     result = session.run(program("deadlock"), options=["--hang-after", "1", "--hang-stop"])
-    assert result.rc == 128 + signal.SIGTERM and result.verdict == "hang", result
+    assert result.rc == 128 + signal.SIGTERM and result.verdict == "hang"
 
 
 def test_a_program_that_only_waits_for_input_does_not_hang(session):
     process = session.start("cat", options=["--hang-after", "1"], stdin=-1)
     time.sleep(3)
     result = session.finish(process, stdin="late\n")
-    assert result.rc == 0 and result.stdout == "late\n", result
-    assert result.verdict == "finished", result
+    assert result.rc == 0 and result.stdout == "late\n"
+    assert result.verdict == "finished"
 
 
 def test_a_program_that_computes_does_not_hang(run):
@@ -464,7 +463,7 @@ def test_a_program_that_computes_does_not_hang(run):
         while time.monotonic() < end:
             pass
         """)
-    assert result.rc == 0 and result.verdict == "finished", result
+    assert result.rc == 0 and result.verdict == "finished"
 
 
 # ---- the supervisor dies too ----

@@ -77,15 +77,23 @@ static void start_two_threads(void)
         _exit(1);
 }
 
-static void threads_are_counted(void **state)
+static uint64_t n_threads_of_child(void (*body)(void))
 {
-    (void)state;
-    pid_t pid = start_child(start_two_threads);
+    pid_t pid = start_child(body);
     pl_proc_stat stat;
     int r = pl_proc_stat_read(pid, &stat);
     end_child(pid);
     assert_int_equal(r, 0);
-    assert_int_equal(stat.n_threads, 3);
+    return stat.n_threads;
+}
+
+/* By difference: a sanitizer may have a thread of its own in every process. */
+static void threads_are_counted(void **state)
+{
+    (void)state;
+    uint64_t alone = n_threads_of_child(NULL);
+    assert_in_range(alone, 1, 2);
+    assert_int_equal(n_threads_of_child(start_two_threads), alone + 2);
 }
 
 static void rename_nastily(void)
@@ -225,22 +233,23 @@ static void in_want_of_descriptors_a_process_counts_as_alive(void **state)
 
 enum { TOUCHED_BYTES = 32 << 20 };
 
+/* Filled by the kernel: a store of ours would also fill a sanitizer's shadow memory. */
+static char *map_filled(int sharing)
+{
+    return mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_POPULATE | sharing,
+                -1, 0);
+}
+
 static void touch_private_memory(void)
 {
-    char *memory =
-        mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (map_filled(MAP_PRIVATE) == MAP_FAILED)
         _exit(1);
-    memset(memory, 1, TOUCHED_BYTES);
 }
 
 static void touch_shared_memory(void)
 {
-    char *memory =
-        mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (map_filled(MAP_SHARED) == MAP_FAILED)
         _exit(1);
-    memset(memory, 1, TOUCHED_BYTES);
 }
 
 static pl_proc_memory memory_of_child(void (*body)(void), uint64_t *ret_pss_bytes)
@@ -278,10 +287,8 @@ static void touched_memory_is_private_and_shared_memory_is_not(void **state)
 static void pages_shared_by_fork_are_counted_once(void **state)
 {
     (void)state;
-    char *memory =
-        mmap(NULL, TOUCHED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = map_filled(MAP_PRIVATE);
     assert_ptr_not_equal(memory, MAP_FAILED);
-    memset(memory, 1, TOUCHED_BYTES);
     pid_t pid = start_child(NULL);
     uint64_t own, childs;
     int r = pl_proc_pss_read(0, &own), s = pl_proc_pss_read(pid, &childs);
@@ -298,7 +305,7 @@ static void *fork_sleeper(void *ret_pid)
     pid_t pid = fork();
     if (pid == 0)
         sleep_forever(NULL);
-    *(pid_t *)ret_pid = pid;
+    *(_Atomic pid_t *)ret_pid = pid;
     return sleep_forever(NULL);
 }
 
@@ -313,10 +320,10 @@ static bool contains(const pid_t *pids, int n, pid_t pid)
 static void children_of_all_threads_are_found(void **state)
 {
     (void)state;
-    static volatile pid_t from_thread;
+    static _Atomic pid_t from_thread;
     pthread_t thread;
     pid_t from_main = start_child(NULL);
-    assert_int_equal(pthread_create(&thread, NULL, fork_sleeper, (void *)&from_thread), 0);
+    assert_int_equal(pthread_create(&thread, NULL, fork_sleeper, &from_thread), 0);
     while (from_thread == 0)
         usleep(1000);
     pid_t pids[8];
