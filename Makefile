@@ -4,7 +4,6 @@
 MESON      ?= meson
 PREFIX     ?= /usr/local
 BUILD      := build/meson
-PROGRAM    := src/cli/plimsoll src/guard/libplimsoll-guard.so
 DEPENDENCY := tools/install-deps
 
 .PHONY: help build test fast-test demo bench install format clean
@@ -22,7 +21,7 @@ help:
 build:
 	@$(DEPENDENCY) build
 	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD)
-	@ninja -C $(BUILD) $(PROGRAM)
+	@ninja -C $(BUILD)
 	@ln -sfn meson/src/cli/plimsoll build/plimsoll
 	@ln -sfn meson/src/guard/libplimsoll-guard.so build/libplimsoll-guard.so
 

@@ -7,9 +7,9 @@ import platform
 import re
 import subprocess
 
-from subjects import HERE, PYTHON
+from subjects import GUARDED, HERE, PLAIN_AGAIN, PYTHON, TCMALLOC
 
-MIB_IN_KIB = 1024
+KIB_IN_GIB = 1 << 20
 
 
 def show_ratio(ratio, digits=3):
@@ -48,9 +48,9 @@ def guard_table(results):
             workload.title,
             show_ratio(instructions, 4) if instructions else "not run",
             f"{workload.target_instructions:g}",
-            cell(result, "plimsoll run"),
+            cell(result, GUARDED),
             f"{workload.target_cpu:g}",
-            cell(result, "plain again"),
+            cell(result, PLAIN_AGAIN.name),
             f"{result['plain_cpu_s']:.2f} s" if result["plain_cpu_s"] else "not run",
         ])
     return table(["workload", "instructions", "target", "CPU time", "target", "plain again",
@@ -93,9 +93,9 @@ def python_says(code):
 
 
 def package_version(path):
-    """The Debian package that owns a file, and its version."""
+    """Of the Debian package that owns the file."""
     owner = first_line(["dpkg-query", "-S", path]).partition(":")[0]
-    return first_line(["dpkg-query", "-W", "-f=${Package} ${Version}", owner])
+    return first_line(["dpkg-query", "-W", "-f=${Version}", owner])
 
 
 def blas_version():
@@ -114,7 +114,7 @@ def versions():
         "torch " + python_says("import torch; print(torch.__version__)"),
         first_line(["valgrind", "--version"]),
         first_line(["heaptrack", "--version"]),
-        "gperftools " + package_version("/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4").split()[-1],
+        "gperftools " + package_version(TCMALLOC),
         first_line(["cc", "--version"]),
     ]
 
@@ -127,7 +127,7 @@ def machine():
     return [
         model[1] if model else platform.machine(),
         f"{len(os.sched_getaffinity(0))} cores",
-        f"{memory_kib / MIB_IN_KIB / 1024:.0f} GiB",
+        f"{memory_kib / KIB_IN_GIB:.0f} GiB",
         f"Linux {platform.release()}",
     ]
 
@@ -136,8 +136,9 @@ def tables(results, costs, names):
     """Everything that was measured, as text that reads well in a terminal and as Markdown."""
     parts = []
     if results:
-        parts += ["## The guard", guard_table(results), "## Beside others",
-                  peer_table(results, names)]
+        parts += ["## The guard", guard_table(results)]
+        if any(result["cpu"] for result in results):
+            parts += ["## Beside others", peer_table(results, names)]
         failures = failure_lines(results)
         if failures:
             parts.append("Left out:\n" + "\n".join(failures))

@@ -53,7 +53,10 @@ def run(argv, environment):
     was waited for: a supervisor or an interpreter of records beside the program is in it."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         begin = time.perf_counter()
-        process = spawn(argv, environment, stdout, stderr)
+        try:
+            process = spawn(argv, environment, stdout, stderr)
+        except OSError as error:
+            raise RunFailed(f"cannot run '{argv[0]}': {error.strerror}") from error
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)

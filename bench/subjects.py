@@ -70,8 +70,11 @@ PLAIN = Contender("plain")
 PLAIN_AGAIN = Contender("plain again")
 
 
+GUARDED = "plimsoll run"
+
+
 def guarded(plimsoll):
-    return Contender("plimsoll run", (plimsoll, "run", "--quiet", "--"), needs=plimsoll)
+    return Contender(GUARDED, (plimsoll, "run", "--quiet", "--"), needs=plimsoll)
 
 
 def limited():

@@ -25,16 +25,17 @@ extern "C" {
  * measured in 54 runs under a 1 GiB cgroup. A budget under eight times this gives an eighth. */
 #define PL_BUDGET_RESERVE_BYTES (UINT64_C(80) << 20)
 
-/* A line below this is refused: an interpreter with nothing loaded takes about 10 MiB. */
+/* A line below this is refused: a Python with nothing imported has 8 MiB resident. */
 #define PL_BUDGET_MIN_BYTES (UINT64_C(16) << 20)
 
 enum { PL_BUDGET_SOURCES = 40 };
 
 typedef struct pl_budget_source {
-    char name[64];        /* "cgroup v2", "MemAvailable", "RLIMIT_AS", "MEM_LIMIT", "request" ... */
-    char detail[256];     /* the file, variable or option; only the tail of a longer path */
-    bool present;         /* false: asked, and it sets no limit. The numbers are then 0 */
-    uint64_t bytes;       /* what it lets us have, now */
+    char name[64];    /* "cgroup v2", "MemAvailable", "RLIMIT_AS", "MEM_LIMIT", "request" ... */
+    char detail[256]; /* the file, variable or option: printable ASCII, and the tail of a long path
+                       */
+    bool present;     /* false: asked, and it sets no limit. The numbers are then 0 */
+    uint64_t bytes;   /* what it lets us have, now */
     uint64_t limit_bytes; /* its limit before what others use is taken off */
 } pl_budget_source;
 

@@ -3,6 +3,7 @@
  * none. Runs on the slow path only, once per sample. Python frames are read from the thread's own
  * memory (about 0.2 us); a native stack is walked by the compiler's unwinder (a few us) and
  * therefore rationed. */
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
@@ -51,10 +52,29 @@ static pl_python python_here(const pl_reader *reader)
     };
 }
 
+/* Is memory laid out as the probe believes? Asked once, through a reader that cannot fault, before
+ * it is read directly. */
+static bool readable(void)
+{
+    enum { UNKNOWN, YES, NO };
+    static _Atomic int answer;
+    int known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known == UNKNOWN) {
+        pl_reader reader = pl_reader_process(getpid());
+        pl_python python = python_here(&reader);
+        int r = pl_python_check(&python);
+        if (r == -EAGAIN)
+            return false;
+        known = r == 0 ? YES : NO;
+        atomic_store(&answer, known);
+    }
+    return known == YES;
+}
+
 static int own_spots(pl_python_spot spots[SPOTS])
 {
     void *state = pl_interpreter_thread();
-    if (!state)
+    if (!state || !readable())
         return 0;
     pl_python python = python_here(&pl_reader_own);
     return pl_python_spots(&python, (uint64_t)(uintptr_t)state, spots, SPOTS);
@@ -86,6 +106,17 @@ void pl_callsite_python(pl_python_frame *ret_frame)
     int n = own_spots(spots);
     if (n <= 0 || !users_frame(spots, n, ret_frame))
         memset(ret_frame, 0, sizeof *ret_frame);
+}
+
+bool pl_callsite_catches(int n_frames, bool at_spot)
+{
+    pl_python_spot spots[SPOTS];
+    int n = own_spots(spots);
+    pl_python python = python_here(&pl_reader_own);
+    for (int i = 0; i < n && i < n_frames; i++)
+        if (!pl_python_caught_alike(&python, &spots[i], at_spot))
+            return false;
+    return true;
 }
 
 int pl_callsite_python_stack(pl_python_frame *frames, int max)

@@ -58,7 +58,7 @@ static void track(pl_request *request, uint64_t claimed, uint64_t weight)
 static int large_request(pl_request *request)
 {
     uint64_t claim = pl_guard_state.sparse ? 0 : request->size;
-    if (claim ? !pl_line_claim(claim) : !pl_line_room(request->size))
+    if (claim ? !pl_line_claim(claim, claim) : !pl_line_room(request->size))
         return ENOMEM;
     int error = request->into(request);
     if (error || !request->block) {
@@ -265,7 +265,7 @@ static PL_COLD void *slow_realloc(void *old, size_t size, bool exhausted, const 
     uint64_t weight = size >= PL_LARGE_BYTES ? size : before.weight_bytes;
     bool granted = true;
     if (wants > had)
-        granted = pl_line_claim(wants - had);
+        granted = pl_line_claim(wants - had, wants);
     else if (size >= PL_LARGE_BYTES)
         granted = wants || pl_line_room(size);
     else if (exhausted)
@@ -326,22 +326,28 @@ static bool mapping_counts(int protection, int flags, const void *caller)
 }
 
 /* A mapping is never refused for being one too many, only for being more than the whole line:
- * OpenBLAS, for one, asks again for ever. It counts as it is touched. */
+ * OpenBLAS, for one, asks again for ever. It counts as it is touched. The interpreter's own
+ * mappings are how Python grows by small objects, and are treated as those. */
 static void *counted_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset,
                           const void *caller)
 {
     if (!pl_line_fits(n))
         return MAP_FAILED;
-    void *mapping = pl_real.mmap(address, n, protection, flags, fd, offset);
-    if (mapping == MAP_FAILED)
-        return mapping;
     int saved = errno;
     uint64_t weight = n;
     bool exhausted = countdown_exhausted(n);
     if (exhausted) {
         pl_thread.countdown += n;
-        (void)pl_line_small(n, PL_SMALL_MAPPING, &weight);
+        enum pl_small_kind kind =
+            pl_interpreter_calls(caller) ? PL_SMALL_MAPPING : PL_SMALL_FOREIGN;
+        if (!pl_line_small(n, kind, &weight)) {
+            errno = ENOMEM;
+            return MAP_FAILED;
+        }
     }
+    void *mapping = pl_real.mmap(address, n, protection, flags, fd, offset);
+    if (mapping == MAP_FAILED)
+        return mapping;
     if (exhausted || n >= PL_LARGE_BYTES) {
         pl_request request = {.size = n, .block = mapping, .caller = caller};
         track(&request, 0, weight);

@@ -153,7 +153,8 @@ PL_HIDDEN uint64_t pl_block_touched_bytes(void);
 enum pl_small_kind {
     PL_SMALL_PLAIN,
     PL_SMALL_ZEROED,  /* calloc(): CPython calls it with its list of threads locked */
-    PL_SMALL_MAPPING, /* mmap(): never refused */
+    PL_SMALL_MAPPING, /* mmap() by the interpreter, for its small objects */
+    PL_SMALL_FOREIGN, /* mmap() by anybody else: never refused */
 };
 
 /* A small request of `bytes` ran the countdown out. Looks if it is time to, raises if it must;
@@ -161,8 +162,9 @@ enum pl_small_kind {
  * request stands for as a sample, 0 when it is none. */
 PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight);
 
-/* Claims a large request. False: refused; errno is ENOMEM and the event is in the ledger. */
-PL_HIDDEN bool pl_line_claim(uint64_t bytes);
+/* Claims `bytes` for a large request of `asked_bytes` (less, when a block grows). False: refused;
+ * errno is ENOMEM and the event is in the ledger. */
+PL_HIDDEN bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes);
 PL_HIDDEN void pl_line_release(uint64_t bytes);
 
 /* For requests that are not claimed: false, and refused, when the line has been passed already. */
@@ -170,6 +172,9 @@ PL_HIDDEN bool pl_line_room(uint64_t bytes);
 
 /* Is this mapping more than the whole line? Then it is refused, as pl_line_claim does. */
 PL_HIDDEN bool pl_line_fits(uint64_t bytes);
+
+/* An exception was raised in this thread for the small requests that it made over the line. */
+PL_HIDDEN void pl_line_raised(void);
 
 /* Reads what the process uses and charges it. */
 PL_HIDDEN void pl_line_look(void);
@@ -181,6 +186,9 @@ PL_HIDDEN pl_site *pl_callsite_find(const void *return_address);
 
 /* Where the user's Python code is, for an event. Leaves it empty where there is none. */
 PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
+
+/* Would an exception from outside be caught where it should, in the innermost `n_frames`? */
+PL_HIDDEN bool pl_callsite_catches(int n_frames, bool at_spot);
 
 /* The whole Python stack of this thread, read so that nothing can fault: for crash.c. */
 PL_HIDDEN int pl_callsite_python_stack(pl_python_frame *frames, int max);
@@ -199,8 +207,11 @@ PL_HIDDEN void *pl_interpreter_thread(void);
  * `may_lock` is false where the interpreter may hold its own list of threads. */
 PL_HIDDEN bool pl_interpreter_raise(bool may_lock);
 
-/* Has our exception class made, once, while there is room and the main thread still runs. */
-PL_HIDDEN void pl_interpreter_prepare(void);
+/* A request was refused: the MemoryError that comes of it shall say why. */
+PL_HIDDEN void pl_interpreter_refused(void);
+
+/* Is this an address of the interpreter's own code, not of a module of its? */
+PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
 
 /* ---- crash.c, start.c ---- */
 

@@ -3,9 +3,14 @@
  *
  * Nothing of Python is linked: the functions are looked up once, at the start. From inside malloc()
  * only two calls are made into the interpreter, and neither allocates: Py_AddPendingCall(), for the
- * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL. The sentence
- * is put together later, when the exception is raised or printed, where allocating is safe. */
+ * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL.
+ *
+ * The MemoryError that CPython makes of a refused request has no text. So, from the first refusal
+ * on, MemoryError's own __str__ is ours: an exception without arguments then tells what was so when
+ * memory was last refused. What is told is kept as numbers and put into words when it is asked for,
+ * where allocating is safe. */
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,14 +22,10 @@
 
 typedef struct python_object python_object;
 
-typedef struct python_method {
-    const char *name;
-    python_object *(*call)(python_object *self, python_object *arguments);
-    int flags;
-    const char *documentation;
-} python_method;
+typedef python_object *(*text_function)(python_object *self);
 
-enum { METHOD_ARGUMENTS = 1 }; /* METH_VARARGS */
+/* PyTypeObject.tp_name and .tp_str, the same in every Python 3. */
+enum { TYPE_NAME = 24, TYPE_TEXT = 136 };
 
 static struct {
     int (*is_initialized)(void);
@@ -35,12 +36,9 @@ static struct {
     int (*holds_gil)(void);
     void (*set_error)(python_object *exception, const char *text);
     ssize_t (*collect)(void);
-    python_object *(*new_exception)(const char *name, python_object *base, python_object *dict);
-    python_object *(*new_function)(python_method *method, python_object *self, python_object *name);
-    python_object *(*new_dict)(void);
-    int (*set_item)(python_object *dict, const char *key, python_object *value);
     python_object *(*new_text)(const char *text, ssize_t n, const char *errors);
-    python_object *(*build)(const char *format, ...);
+    python_object *(*get_attribute)(python_object *object, const char *name);
+    ssize_t (*length)(python_object *object);
     void (*clear_error)(void);
     void (*release)(python_object *object);
     python_object **memory_error;
@@ -50,8 +48,9 @@ static struct {
 
 static bool found;
 static uint32_t version;
-static _Atomic(python_object *) exception_class;
-static _Atomic bool preparing, raising;
+static _Atomic bool raising;
+static _Atomic(text_function) original_text; /* MemoryError's __str__, once ours stands there */
+static uintptr_t code_low, code_high;        /* where the interpreter's own code lies */
 
 static bool find_all(void)
 {
@@ -67,12 +66,9 @@ static bool find_all(void)
         {"PyGILState_Check", &api.holds_gil},
         {"PyErr_SetString", &api.set_error},
         {"PyGC_Collect", &api.collect},
-        {"PyErr_NewException", &api.new_exception},
-        {"PyCFunction_NewEx", &api.new_function},
-        {"PyDict_New", &api.new_dict},
-        {"PyDict_SetItemString", &api.set_item},
         {"PyUnicode_DecodeUTF8", &api.new_text},
-        {"Py_BuildValue", &api.build},
+        {"PyObject_GetAttrString", &api.get_attribute},
+        {"PyObject_Size", &api.length},
         {"PyErr_Clear", &api.clear_error},
         {"Py_DecRef", &api.release},
         {"PyExc_MemoryError", &api.memory_error},
@@ -102,8 +98,19 @@ static uint32_t parse_version(const char *text)
 void pl_interpreter_find(void)
 {
     found = find_all();
-    if (found)
-        version = parse_version(api.version_text());
+    if (!found)
+        return;
+    version = parse_version(api.version_text());
+    struct dl_find_object code;
+    if (_dl_find_object((void *)api.add_pending_call, &code) == 0) {
+        code_low = (uintptr_t)code.dlfo_map_start;
+        code_high = (uintptr_t)code.dlfo_map_end;
+    }
+}
+
+bool pl_interpreter_calls(const void *return_address)
+{
+    return (uintptr_t)return_address >= code_low && (uintptr_t)return_address < code_high;
 }
 
 bool pl_interpreter_present(void)
@@ -138,7 +145,7 @@ typedef struct moment {
     } holders[HOLDERS]; /* largest first; bytes 0: none */
 } moment;
 
-static moment last_raised; /* of the last one in any thread but the main one */
+static moment last_refusal;
 
 static void note_holder(moment *now, const pl_site *site, int64_t bytes)
 {
@@ -183,66 +190,47 @@ static void write_sentence(const moment *then, char *text, size_t size)
                  "; free or batch some of it, or allow more with --budget");
 }
 
-static python_object *sentence_object(void)
+static bool has_no_arguments(python_object *self)
 {
+    python_object *arguments = api.get_attribute(self, "args");
+    ssize_t n = arguments ? api.length(arguments) : -1;
+    if (arguments)
+        api.release(arguments);
+    if (n < 0)
+        api.clear_error();
+    return n == 0;
+}
+
+static python_object *text_of_error(python_object *self)
+{
+    if (!has_no_arguments(self))
+        return atomic_load(&original_text)(self);
     char text[1024];
-    write_sentence(&last_raised, text, sizeof text);
+    write_sentence(&last_refusal, text, sizeof text);
     return api.new_text(text, (ssize_t)strlen(text), "replace");
 }
 
-static python_object *exception_text(python_object *self, python_object *arguments)
+/* A static type's slot is a plain pointer in writable memory; its subclasses have copies. */
+static void stand_in_for_text(void)
 {
-    (void)self;
-    (void)arguments;
-    return sentence_object();
-}
-
-/* Pickles as a plain MemoryError, so that it can travel from a worker to its parent. */
-static python_object *exception_reduce(python_object *self, python_object *arguments)
-{
-    (void)self;
-    (void)arguments;
-    return api.build("(O(N))", *api.memory_error, sentence_object());
-}
-
-/* A MemoryError that knows its sentence: an asynchronous exception can only be given as a class. */
-static python_object *make_class(void)
-{
-    static python_method methods[] = {
-        {"__str__", exception_text, METHOD_ARGUMENTS, NULL},
-        {"__reduce__", exception_reduce, METHOD_ARGUMENTS, NULL},
-    };
-    python_object *dict = api.new_dict();
-    for (size_t i = 0; dict && i < PL_COUNT_OF(methods); i++) {
-        python_object *function = api.new_function(&methods[i], NULL, NULL);
-        if (function) {
-            api.set_item(dict, methods[i].name, function);
-            api.release(function);
-        }
-    }
-    python_object *made =
-        dict ? api.new_exception("builtins.MemoryError", *api.memory_error, dict) : NULL;
-    if (dict)
-        api.release(dict);
-    if (!made)
-        api.clear_error();
-    return made;
-}
-
-static int prepare_now(void *argument)
-{
-    (void)argument;
-    if (!atomic_load(&exception_class))
-        atomic_store(&exception_class, make_class());
-    return 0;
-}
-
-void pl_interpreter_prepare(void)
-{
-    if (atomic_load_explicit(&preparing, memory_order_relaxed) || !pl_interpreter_thread())
+    char *type = (char *)*api.memory_error;
+    const char *name;
+    memcpy(&name, type + TYPE_NAME, sizeof name);
+    if (atomic_load(&original_text) || strcmp(name, "MemoryError") != 0)
         return;
-    if (!atomic_exchange(&preparing, true) && api.add_pending_call(prepare_now, NULL) != 0)
-        atomic_store(&preparing, false); /* the queue was full: next time */
+    _Atomic(text_function) *slot = (_Atomic(text_function) *)(type + TYPE_TEXT);
+    text_function before = atomic_load(slot);
+    text_function none = NULL;
+    if (before && atomic_compare_exchange_strong(&original_text, &none, before))
+        atomic_store(slot, text_of_error);
+}
+
+void pl_interpreter_refused(void)
+{
+    if (!pl_interpreter_present())
+        return;
+    take_moment(&last_refusal);
+    stand_in_for_text();
 }
 
 static bool has_children(void)
@@ -257,17 +245,17 @@ static int raise_now(void *argument)
 {
     (void)argument;
     atomic_store(&raising, false);
-    pl_ledger *ledger = pl_guard_state.ledger;
     if (!has_children()) {
         api.collect();
         pl_line_look();
     }
-    if (pl_ledger_headroom_bytes(ledger) > 0)
-        return 0;
+    if (pl_ledger_headroom_bytes(pl_guard_state.ledger) > 0 || !pl_callsite_catches(1, true))
+        return 0; /* there is room again; or this is no place to raise: a request will be refused */
     moment now;
     char text[1024];
     take_moment(&now);
     write_sentence(&now, text, sizeof text);
+    pl_line_raised();
     api.set_error(*api.memory_error, text);
     return -1;
 }
@@ -282,15 +270,15 @@ static bool raise_in_main_thread(void)
     return false;
 }
 
+/* The exception may appear in this function or in those that called it. */
 static bool raise_in_this_thread(void)
 {
-    if (!api.holds_gil())
+    enum { CALLERS = 4 };
+    if (!api.holds_gil() || !pl_callsite_catches(CALLERS, false) ||
+        api.set_async_exception(api.thread_ident(), *api.memory_error) != 1)
         return false;
-    python_object *exception = atomic_load(&exception_class);
-    if (!exception)
-        exception = *api.memory_error;
-    take_moment(&last_raised);
-    return api.set_async_exception(api.thread_ident(), exception) == 1;
+    pl_line_raised();
+    return true;
 }
 
 bool pl_interpreter_raise(bool may_lock)

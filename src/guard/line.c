@@ -51,6 +51,7 @@ static void send_event(uint32_t kind, uint64_t bytes)
         .bytes = bytes,
     };
     pl_callsite_python(&event.where);
+    pl_interpreter_refused();
     pl_ledger_event(guard->ledger, &event);
     atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
     if (charged() > atomic_load(&guard->ledger->sum.sites_peak_bytes))
@@ -133,11 +134,11 @@ static bool refuse(uint64_t bytes)
     return false;
 }
 
-bool pl_line_claim(uint64_t bytes)
+bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes)
 {
     if (claim(bytes) || claim_after_relief(bytes))
         return true;
-    return refuse(bytes);
+    return refuse(asked_bytes);
 }
 
 bool pl_line_room(uint64_t bytes)
@@ -161,6 +162,12 @@ bool pl_line_fits(uint64_t bytes)
     if (!guard->refuses || guard->sparse || bytes <= line())
         return true;
     return refuse(bytes);
+}
+
+void pl_line_raised(void)
+{
+    atomic_fetch_add(&guard->ledger->sum.n_raised, 1);
+    send_event(PL_EVENT_RAISED, pl_thread.over_bytes);
 }
 
 static void start_thread(void)
@@ -198,13 +205,10 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t raised_at = atomic_load(&guard->raised_at);
     if ((raised_at == 0 || now > raised_at + reserve / 2) &&
         atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
-        pl_interpreter_raise(kind != PL_SMALL_ZEROED)) {
-        atomic_fetch_add(&guard->ledger->sum.n_raised, 1);
-        send_event(PL_EVENT_RAISED, spent);
+        pl_interpreter_raise(kind != PL_SMALL_ZEROED))
         return true;
-    }
     /* Whoever took the reserve: more than a quarter of it in this thread. The others go on. */
-    if (kind != PL_SMALL_MAPPING && now > line() + reserve && pl_thread.over_bytes > reserve / 4 &&
+    if (kind != PL_SMALL_FOREIGN && now > line() + reserve && pl_thread.over_bytes > reserve / 4 &&
         pl_interpreter_thread()) {
         atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
         send_event(PL_EVENT_REFUSED_SMALL, spent);
@@ -229,8 +233,6 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
         relieve();
         if (update_over())
             granted = over_the_line(spent, kind);
-    } else {
-        pl_interpreter_prepare();
     }
     pl_thread.granted = pl_thread.countdown = next_countdown();
     return granted;

@@ -168,17 +168,17 @@ static bool take_duty(pl_atomic_u32 *word)
 static void drop_duty(pl_atomic_u32 *word)
 {
     uint32_t self = (uint32_t)getpid();
-    if (atomic_load(word) == self)
-        atomic_compare_exchange_strong(word, &self, 0);
+    atomic_compare_exchange_strong(word, &self, 0);
 }
 
 /* A thread that held a duty when another thread called exec is gone, yet its pid is alive; and a
  * newborn may have the pid of a dead holder. */
-static void drop_inherited_duties(pl_ledger *ledger)
+static void drop_inherited_duties(pl_ledger *ledger, uint32_t self)
 {
     drop_duty(&ledger->sum.settler_pid);
     for (int i = 0; i < PL_SLOTS; i++)
-        drop_duty(&ledger->slots[i].reclaimer_pid);
+        if (atomic_load(&ledger->slots[i].reclaimer_pid) == self)
+            drop_duty(&ledger->slots[i].reclaimer_pid);
 }
 
 int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
@@ -189,7 +189,7 @@ int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
     if (r < 0)
         return r;
     if (fresh)
-        drop_inherited_duties(ledger);
+        drop_inherited_duties(ledger, pid);
 
     for (int i = 0; i < PL_SLOTS; i++) {
         pl_slot *slot = &ledger->slots[i];

@@ -173,7 +173,7 @@ typedef struct pl_site_frame {
 
 /* Bytes held by blocks whose allocation was sampled here, scaled up to all blocks. */
 typedef struct pl_site {
-    pl_atomic_u64 key;       /* hash of owner and place; written last */
+    pl_atomic_u64 key;       /* hash of owner and place, written last; 0: its process is dead */
     pl_atomic_u32 owner_pid; /* 0: free. Taken by compare-and-swap from 0 */
     uint32_t n_frames;
     pl_atomic_i64 held_bytes;

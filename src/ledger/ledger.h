@@ -49,7 +49,8 @@ void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks);
 /* Remembers what each site holds, as of the run's peak. */
 void pl_ledger_mark_peak(pl_ledger *ledger);
 
-/* Forgets the sites of a process. */
+/* A process is dead and holds nothing. Sites that had a part in the run's peak stay, for the
+ * report, until there is a higher one or their place is needed. */
 void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid);
 
 /* The index of a module's path, put into the table if it is new; PL_MODULES when that is full. */

@@ -129,17 +129,20 @@ static pl_site *find_site(pl_ledger *ledger, uint64_t key, pid_t pid)
     return NULL;
 }
 
-pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new)
+/* Takes a place that is free, or whose process is dead and only remembered for the peak. */
+static bool take_site(pl_site *site, pid_t pid, bool from_the_dead)
 {
-    pl_site *site = find_site(ledger, key, pid);
-    *ret_is_new = false;
-    if (site)
-        return site;
+    uint32_t owner = atomic_load(&site->owner_pid);
+    if (owner != 0 && !(from_the_dead && atomic_load(&site->key) == 0))
+        return false;
+    return atomic_compare_exchange_strong(&site->owner_pid, &owner, (uint32_t)pid);
+}
 
+static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_the_dead)
+{
     for (uint64_t i = 0; i < SITE_PROBES; i++) {
-        site = &ledger->sites[(key + i) % PL_SITES];
-        uint32_t nobody = 0;
-        if (!atomic_compare_exchange_strong(&site->owner_pid, &nobody, (uint32_t)pid))
+        pl_site *site = &ledger->sites[(key + i) % PL_SITES];
+        if (!take_site(site, pid, from_the_dead))
             continue;
         site->n_frames = 0;
         memset(&site->python, 0, sizeof site->python);
@@ -148,10 +151,22 @@ pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is
         atomic_store(&site->peak_bytes, 0);
         atomic_store(&site->at_peak_bytes, 0);
         atomic_store(&site->key, key);
-        *ret_is_new = true;
         return site;
     }
     return NULL;
+}
+
+pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new)
+{
+    pl_site *site = find_site(ledger, key, pid);
+    *ret_is_new = false;
+    if (site)
+        return site;
+    site = new_site(ledger, key, pid, false);
+    if (!site)
+        site = new_site(ledger, key, pid, true);
+    *ret_is_new = site != NULL;
+    return site;
 }
 
 void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks)
@@ -167,9 +182,13 @@ void pl_ledger_mark_peak(pl_ledger *ledger)
     atomic_store(&ledger->sum.sites_peak_bytes, pl_ledger_charged_bytes(ledger));
     for (int i = 0; i < PL_SITES; i++) {
         pl_site *site = &ledger->sites[i];
+        uint32_t owner = atomic_load(&site->owner_pid);
         int64_t held = atomic_load(&site->held_bytes);
-        if (held >= 0 && atomic_load(&site->owner_pid))
-            atomic_store(&site->at_peak_bytes, (uint64_t)held);
+        if (owner == 0)
+            continue;
+        atomic_store(&site->at_peak_bytes, held > 0 ? (uint64_t)held : 0);
+        if (atomic_load(&site->key) == 0) /* of a dead process, which had no part in this peak */
+            atomic_compare_exchange_strong(&site->owner_pid, &owner, 0);
     }
 }
 
@@ -181,7 +200,9 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
             continue;
         atomic_store(&site->key, 0);
         atomic_store(&site->held_bytes, 0);
-        atomic_store(&site->owner_pid, 0);
+        atomic_store(&site->n_held, 0);
+        if (atomic_load(&site->at_peak_bytes) == 0)
+            atomic_store(&site->owner_pid, 0);
     }
 }
 

@@ -82,6 +82,12 @@ PL_MUST_CHECK int pl_python_describe(const pl_python *python, const pl_python_sp
 PL_MUST_CHECK int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *frames,
                                   int max);
 
+/* Would an exception that is put into this frame from outside, at the end of the loop around the
+ * spot
+ * (`at_spot`: if the spot is that end), reach the handler that an exception of the spot itself
+ * reaches? Always, but for a fault of 3.11 and 3.12: see handlers.c. */
+bool pl_python_caught_alike(const pl_python *python, const pl_python_spot *spot, bool at_spot);
+
 /* Does this file belong to the user, not to Python's library or an installed package? */
 bool pl_python_is_users(const char *file);
 

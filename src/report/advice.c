@@ -81,7 +81,7 @@ static void advise_crash(const pl_facts *facts, advice *to)
     int signal = crash->process.pid != 0 ? crash->signal : pl_verdict_signal(facts->wait_status);
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
         say(to, "memory was short just before: use less, or allow more with --budget");
-    if (strstr(crash->reason, "stack of") != NULL)
+    if (crash->stack_full)
         say(to,
             "end the recursion, or allow more stack with 'ulimit -s' or threading.stack_size()");
     else if (signal == SIGBUS)
@@ -93,13 +93,17 @@ static void advise_crash(const pl_facts *facts, advice *to)
               strstr(crash->reason, "free()") != NULL || strstr(crash->reason, "malloc") != NULL))
         say(to, "something wrote past a block earlier: run it under 'valgrind' or with "
                 "-fsanitize=address to find where");
-    if (crash->module[0] != '\0')
+    bool interpreter =
+        strncmp(crash->module, "python", 6) == 0 || strncmp(crash->module, "libpython", 9) == 0;
+    if (crash->module[0] != '\0' && !interpreter)
         say(to,
-            "the fault is in %s: try another version of it, or report the native stack to its "
+            "it happened in %s: try another version of it, or report the native stack to its "
             "authors",
             crash->module);
+    else if (crash->place[0] != '\0')
+        say(to, "begin at %s", crash->place);
     else
-        say(to, "'plimsoll explain' shows the stacks that were recorded");
+        say(to, "build it with -g, and run it again for a stack with names");
 }
 
 static void advise_hang(const pl_facts *facts, advice *to)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document, section by section, in the order of docs/report-format.md. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -205,8 +206,9 @@ static void put_crash(builder *b)
     pl_json_put(&b->json, object, "pid", json_integer(crash->pid));
     pl_json_put(&b->json, object, "tid", json_integer(crash->tid));
     pl_json_put_text(&b->json, object, "thread", crash->thread_name);
-    pl_json_put(&b->json, object, "address",
-                json_sprintf("0x%llx", (unsigned long long)crash->address));
+    if (crash->signal != SIGABRT)
+        pl_json_put(&b->json, object, "address",
+                    json_sprintf("0x%llx", (unsigned long long)crash->address));
     pl_json_put_text(&b->json, object, "reason", b->story->reason);
     pl_json_put_text(&b->json, object, "mapping", b->story->mapping);
     pl_json_put_text(&b->json, object, "exception", b->story->exception);

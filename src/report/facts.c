@@ -111,9 +111,11 @@ static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_
         pl_place_python(&crash->python[python], snapshot->header.directory, fact->place);
     else if (native >= 0)
         pl_place_native(&story->native.frames[native], fact->place);
-    if (story->native.n_frames > 0)
+    /* An illegal instruction is its own module's; another fault is its caller's, not libc's. */
+    int culprit = crash->signal == SIGILL ? 0 : native;
+    if (culprit >= 0 && culprit < story->native.n_frames)
         snprintf(fact->module, sizeof(fact->module), "%.60s",
-                 pl_place_file_name(story->native.frames[0].module));
+                 pl_place_file_name(story->native.frames[culprit].module));
 }
 
 static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
@@ -128,24 +130,49 @@ static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_
     fact->bad_alloc = strstr(story->exception, "bad_alloc") != NULL;
     snprintf(fact->reason, sizeof(fact->reason), "%s", story->reason);
     snprintf(fact->mapping, sizeof(fact->mapping), "%s", story->mapping);
+    fact->stack_full = story->full_stack_bytes > 0;
     if (story->has_instruction && !story->instruction.deliberate && !story->instruction.cpu_has_set)
         snprintf(fact->missing_set, sizeof(fact->missing_set), "%s", story->instruction.set);
     gather_place(snapshot, story, fact);
 }
 
-/* What the line is about: claims and resident memory, whichever is more at that moment. */
+static bool tells_charge(const pl_event *event)
+{
+    return pl_event_is_refusal(event) || event->kind == PL_EVENT_STOPPED ||
+           event->kind == PL_EVENT_OVER;
+}
+
+/* What the line is about: claims and resident memory, whichever is more at that moment. Events at
+ * the line are points, too: on a busy machine the last sample may be a second older. */
+static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
+{
+    size_t n = 0, i_event = 0;
+    for (size_t i = 0; i <= snapshot->n_samples; i++) {
+        const pl_sample *sample = i < snapshot->n_samples ? &snapshot->samples[i] : NULL;
+        for (; i_event < snapshot->n_events; i_event++) {
+            const pl_event *event = &snapshot->events[i_event];
+            if (sample != NULL && event->time_ns > sample->time_ns)
+                break;
+            if (tells_charge(event))
+                points[n++] =
+                    (pl_leak_point){.time_s = pl_snapshot_since_start_s(snapshot, event->time_ns),
+                                    .bytes = event->charged_bytes};
+        }
+        if (sample != NULL)
+            points[n++] =
+                (pl_leak_point){.time_s = pl_snapshot_since_start_s(snapshot, sample->time_ns),
+                                .bytes = pl_max_u64(sample->charged_bytes, sample->resident_bytes)};
+    }
+    return n;
+}
+
 static void gather_leak(const pl_snapshot *snapshot, pl_facts *facts)
 {
-    uint64_t limit = snapshot->limit_bytes;
+    uint64_t limit_bytes = snapshot->limit_bytes;
     if (facts->true_limit_bytes > 0)
-        limit = pl_min_u64(limit, facts->true_limit_bytes);
-    pl_leak_point points[PL_SAMPLES];
-    for (size_t i = 0; i < snapshot->n_samples; i++)
-        points[i] = (pl_leak_point){
-            .time_s = pl_snapshot_since_start_s(snapshot, snapshot->samples[i].time_ns),
-            .bytes = pl_max_u64(snapshot->samples[i].charged_bytes,
-                                snapshot->samples[i].resident_bytes)};
-    facts->leak = pl_leak_find(points, snapshot->n_samples, limit);
+        limit_bytes = pl_min_u64(limit_bytes, facts->true_limit_bytes);
+    pl_leak_point points[PL_SAMPLES + PL_EVENTS];
+    facts->leak = pl_leak_find(points, collect_points(snapshot, points), limit_bytes);
 }
 
 static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)

@@ -60,7 +60,8 @@ static bool contains_any(const char *text, const char *const *parts, size_t n)
 
 int pl_place_pick_python(const pl_python_frame *frames, int n)
 {
-    static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python", "<"};
+    static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python",
+                                         "<frozen "};
     for (int i = 0; i < n; i++) {
         char file[sizeof(frames[i].file) + 1];
         pl_json_clean(frames[i].file, sizeof(frames[i].file), file, sizeof(file));

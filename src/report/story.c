@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "report/json.h"
 #include "supervise/record.h"
 
@@ -20,9 +21,9 @@ enum { MAPS_MAX_BYTES = 8 << 20 };
 /* Where rsp stands among the registers, in DWARF's order. */
 enum { REGISTER_RSP = 7 };
 
-/* The kernel keeps 256 pages free below a stack that grows (stack_guard_gap), and a frame may jump
- * over some: a fault this near to the stack's low end is the stack's. */
-static const uint64_t stack_gap_bytes = PL_MIB;
+/* A fault this near to the stack pointer is an access to the stack itself: calls and pushes touch
+ * the pointer, locals lie at most a frame away, and larger frames are probed page by page. */
+static const uint64_t near_rsp_bytes = 64 * PL_KIB;
 
 pid_t pl_story_sender(const pl_crash *crash)
 {
@@ -31,15 +32,21 @@ pid_t pl_story_sender(const pl_crash *crash)
     return sent && crash->sender_pid > 0 && crash->sender_pid != crash->pid ? crash->sender_pid : 0;
 }
 
-static bool is_stack_overflow(const pl_crash *crash)
+/* The stack is full when the access was to it and it is not there: below a main thread's stack
+ * nothing is mapped, below another's lies a guard page. What lies above is the stack. */
+static void find_full_stack(const pl_crash *crash, const char *maps, pl_story *story)
 {
-    if (crash->signal != SIGSEGV || crash->stack_low == 0)
-        return false;
-    uint64_t low = pl_sub_sat_u64(crash->stack_low, stack_gap_bytes);
-    uint64_t high = pl_add_sat_u64(crash->stack_low, 2 * 4096);
-    uint64_t rsp = crash->registers[REGISTER_RSP];
-    return crash->address >= low && crash->address < high && rsp >= low &&
-           rsp < pl_add_sat_u64(crash->stack_low, stack_gap_bytes);
+    uint64_t rsp = crash->registers[REGISTER_RSP], address = crash->address;
+    uint64_t apart = rsp > address ? rsp - address : address - rsp;
+    bool fault = crash->signal_code == SEGV_MAPERR || crash->signal_code == SEGV_ACCERR;
+    if (crash->signal != SIGSEGV || !fault || rsp == 0 || apart > near_rsp_bytes)
+        return;
+    pl_mapping mapping;
+    bool found = pl_story_find_mapping(maps, address, &mapping);
+    if (found && address >= mapping.low) /* the guard page */
+        found = pl_story_find_mapping(maps, mapping.high, &mapping);
+    if (found)
+        story->full_stack_bytes = mapping.high - mapping.low;
 }
 
 static const char *fpe_reason(int code)
@@ -63,10 +70,10 @@ static const char *fpe_reason(int code)
 
 static void segv_reason(const pl_crash *crash, pl_story *story)
 {
-    if (story->stack_overflow)
+    if (story->full_stack_bytes > 0)
         snprintf(story->reason, sizeof(story->reason),
-                 "the stack of %" PRIu64 " KiB is full: endless recursion, most likely",
-                 pl_sub_sat_u64(crash->stack_high, crash->stack_low) / PL_KIB);
+                 "the stack of %s is full: endless recursion, most likely",
+                 PL_SIZE(story->full_stack_bytes));
     else if (crash->signal_code == SEGV_MAPERR)
         snprintf(story->reason, sizeof(story->reason),
                  "access to address 0x%" PRIx64 ", where nothing is mapped", crash->address);
@@ -144,53 +151,77 @@ static void find_reason(const pl_crash *crash, pl_story *story)
     }
 }
 
-bool pl_story_find_mapping(const char *maps, uint64_t address, char *path, size_t n)
+/* Reads the line at `line`, which ends before `length`. */
+static bool parse_mapping(const char *line, size_t length, pl_mapping *mapping)
 {
+    int at_path = 0;
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*x %*x:%*x %*u%n", &mapping->low,
+               &mapping->high, &at_path) != 2 ||
+        at_path <= 0 || (size_t)at_path > length || mapping->low >= mapping->high)
+        return false;
+    size_t n_blanks = strspn(line + at_path, " ");
+    const char *path = line + at_path + n_blanks;
+    pl_json_clean(path, length - (size_t)at_path - n_blanks, mapping->path, sizeof(mapping->path));
+    return true;
+}
+
+bool pl_story_find_mapping(const char *maps, uint64_t address, pl_mapping *ret_mapping)
+{
+    bool found = false;
     for (const char *line = maps; *line != '\0';) {
         size_t length = strcspn(line, "\n");
-        uint64_t low, high;
-        int at_path = 0;
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*x %*x:%*x %*u%n", &low, &high, &at_path) ==
-                2 &&
-            at_path > 0 && (size_t)at_path <= length && address >= low && address < high) {
-            const char *name = line + at_path;
-            name += strspn(name, " ");
-            pl_json_clean(name, strcspn(name, "\n"), path, n);
-            return true;
+        pl_mapping mapping;
+        if (parse_mapping(line, length, &mapping) && address < mapping.high &&
+            (!found || mapping.low < ret_mapping->low)) {
+            *ret_mapping = mapping;
+            found = true;
         }
         line += length + (line[length] == '\n');
     }
-    return false;
+    return found;
 }
 
-/* The maps stand at the head of crash.PID. */
-static void find_mapping(const pl_crash *crash, const char *record_directory, pl_story *story)
+/* The maps stand at the head of crash.PID. NULL when they cannot be read; the caller frees. */
+static char *read_maps(const pl_crash *crash, const char *record_directory)
 {
     char file[32], path[PATH_MAX];
     snprintf(file, sizeof(file), "crash.%d", (int)crash->pid);
     if (pl_record_path(record_directory, file, path) < 0)
-        return;
+        return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0)
-        return;
+        return NULL;
     size_t n = (size_t)pl_min_u64(crash->maps_bytes, MAPS_MAX_BYTES);
     char *maps = malloc(n + 1);
     ssize_t got = maps != NULL ? pread(fd, maps, n, 0) : -1;
-    if (got >= 0) {
-        maps[got] = '\0';
-        pl_story_find_mapping(maps, crash->address, story->mapping, sizeof(story->mapping));
-    }
-    free(maps);
     close(fd);
+    if (got < 0) {
+        free(maps);
+        return NULL;
+    }
+    maps[got] = '\0';
+    return maps;
+}
+
+static void look_at_maps(const pl_crash *crash, const char *record_directory, pl_story *story)
+{
+    char *maps = read_maps(crash, record_directory);
+    if (maps == NULL)
+        return;
+    pl_mapping mapping;
+    if (pl_story_find_mapping(maps, crash->address, &mapping) && crash->address >= mapping.low)
+        memcpy(story->mapping, mapping.path, sizeof(story->mapping));
+    find_full_stack(crash, maps, story);
+    free(maps);
 }
 
 void pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story *ret_story)
 {
-    *ret_story = (pl_story){.stack_overflow = is_stack_overflow(crash)};
+    *ret_story = (pl_story){0};
     if (pl_inspect_crash(crash, record_directory, &ret_story->native, NULL) < 0)
         ret_story->native.n_frames = 0;
     if (crash->signal == SIGBUS || crash->signal == SIGSEGV)
-        find_mapping(crash, record_directory, ret_story);
+        look_at_maps(crash, record_directory, ret_story);
     if (crash->exception_type[0] != '\0')
         pl_inspect_type_name(crash->exception_type, ret_story->exception,
                              sizeof(ret_story->exception));

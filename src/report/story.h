@@ -12,7 +12,7 @@ typedef struct pl_story {
     char reason[256];
     char exception[160];               /* C++ type, demangled */
     char mapping[PL_FACT_PLACE_BYTES]; /* path of the file behind the fault's address */
-    bool stack_overflow;
+    uint64_t full_stack_bytes;         /* size of the stack that overflowed; 0: none did */
     bool has_instruction;
     pl_instruction instruction;
     pl_native_stack native;
@@ -23,7 +23,15 @@ void pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story
 /* Another process sent the signal: its pid; 0 when the crash is the process's own. */
 pid_t pl_story_sender(const pl_crash *crash);
 
-/* The path of the mapping that holds `address`, from text in the form of /proc/PID/maps. */
-bool pl_story_find_mapping(const char *maps, uint64_t address, char *path, size_t n);
+/* One line of /proc/PID/maps. `path` is "" for anonymous memory. */
+typedef struct pl_mapping {
+    uint64_t low;
+    uint64_t high;
+    char path[PL_FACT_PLACE_BYTES];
+} pl_mapping;
+
+/* The mapping that holds `address`, or, failing that, the next one above it (`low` > address).
+ * False when there is neither. Lines that make no sense are skipped. */
+bool pl_story_find_mapping(const char *maps, uint64_t address, pl_mapping *ret_mapping);
 
 #endif

@@ -82,8 +82,13 @@ void pl_print_peak(const pl_printer *printer)
 {
     const json_t *memory = json_object_get(printer->report, "memory");
     const char *source = pl_get_text(memory, "true_limit_source");
+    uint64_t line_bytes = pl_get_u64(memory, "limit_bytes");
+    uint64_t claimed_bytes = pl_get_u64(memory, "peak_charged_bytes");
+    uint64_t true_limit_bytes = pl_get_u64(memory, "true_limit_bytes");
+    if (claimed_bytes > 0 && line_bytes < true_limit_bytes - true_limit_bytes / 10)
+        fprintf(printer->out, "%s claimed of %s, ", PL_SIZE(claimed_bytes), PL_SIZE(line_bytes));
     fprintf(printer->out, "%s resident of %s", PL_SIZE(pl_get_u64(memory, "peak_resident_bytes")),
-            PL_SIZE(pl_get_u64(memory, "true_limit_bytes")));
+            PL_SIZE(true_limit_bytes));
     if (source[0] != '\0') {
         fputs(" (", printer->out);
         pl_print_clean(printer, source);

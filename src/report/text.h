@@ -31,7 +31,8 @@ void pl_print_label(const pl_printer *printer, const char *label);
 /* "plimsoll: refused: ...", coloured by verdict. */
 void pl_print_summary(const pl_printer *printer);
 
-/* "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)". */
+/* "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)"; the claims first where the line is well below
+ * what the system would give. */
 void pl_print_peak(const pl_printer *printer);
 
 /* "train.py:12 in load"; "libfoo.so parse_file (parse.c:40)". */

@@ -121,7 +121,6 @@ static void print_memory(const pl_printer *printer)
     heading(printer, "memory");
     row_bytes(printer, "line", limit_bytes);
     row_bytes(printer, "reserve", pl_get_u64(memory, "reserve_bytes"));
-    row_bytes(printer, "claimed", pl_get_u64(memory, "peak_charged_bytes"));
     fprintf(printer->out, "  %-10s ", "peak");
     pl_print_peak(printer);
     putc('\n', printer->out);

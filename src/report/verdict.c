@@ -220,7 +220,7 @@ static void conclude_refused(const pl_facts *facts, pl_verdict *verdict)
         add_evidence(verdict, "%s %s after a refusal in %s", WHO(&facts->command), END(facts),
                      WHO(&refusal->process));
     else
-        add_evidence(verdict, "it %s %.1f s after a refusal", END(facts),
+        add_evidence(verdict, "it %s, %.1f s after a refusal", END(facts),
                      refusal->process.before_end_s);
 }
 

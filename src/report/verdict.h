@@ -58,6 +58,7 @@ typedef struct pl_fact_crash {
     int signal;
     pid_t sender_pid; /* another process that sent the signal; 0: it was the process's own fault */
     double refused_before_s;           /* time since a refusal in that process; < 0: none */
+    bool stack_full;                   /* its stack was used up */
     bool bad_alloc;                    /* ended by std::bad_alloc, which nobody caught */
     char reason[256];                  /* "access to address 0x0, ..."; "" = unknown */
     char place[PL_FACT_PLACE_BYTES];   /* Python line, else native symbol; "" = unknown */

@@ -15,6 +15,14 @@
 
 static_assert(PL_BUDGET_SOURCES >= PL_CGROUP_LEVELS + 5, "each source has a place");
 
+/* A cgroup or a variable may be called anything; what it is called reaches terminals and JSON. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 /* The next free place, named. The text of `detail` loses its head, not its tail, to fit. */
 static pl_budget_source *add_source(pl_budget *budget, const char *name, const char *detail)
 {
@@ -26,6 +34,7 @@ static pl_budget_source *add_source(pl_budget *budget, const char *name, const c
         memcpy(source->detail, detail, length + 1);
     else
         snprintf(source->detail, sizeof source->detail, "...%s", detail + length - (room - 3));
+    make_printable(source->detail);
     return source;
 }
 
@@ -36,7 +45,7 @@ static void set_bytes(pl_budget_source *source, uint64_t limit_bytes, uint64_t b
     source->bytes = bytes;
 }
 
-/* A level whose usage cannot be read is taken to be empty. */
+/* A level whose usage cannot be read counts with its whole limit. */
 static void add_cgroup_level(pl_budget *budget, const pl_cgroup *cgroup, int index)
 {
     const pl_cgroup_level *level = &cgroup->levels[index];
@@ -170,10 +179,8 @@ static void ask_system(pl_budget *budget, const char *root)
 static int draw_system_line(pl_budget *budget, const pl_budget_options *options, pl_error *reterr)
 {
     if (budget->tightest < 0)
-        return options->request_text
-                   ? 0
-                   : pl_error_set(reterr, PL_EBUDGET,
-                                  "no memory limit can be read here: say --budget SIZE");
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "no memory limit can be read here: say --budget SIZE");
     draw_line(budget, UINT64_MAX, options->reserve_bytes);
     return check_system(budget, reterr);
 }
@@ -197,7 +204,9 @@ int pl_budget_discover(const pl_budget_options *options, pl_budget *ret_budget, 
 
     pl_budget budget = {0};
     ask_system(&budget, options->root ? options->root : "");
-    int r = draw_system_line(&budget, options, reterr);
+    int r = 0;
+    if (budget.tightest >= 0 || !options->request_text)
+        r = draw_system_line(&budget, options, reterr);
     if (r == 0 && options->request_text)
         r = draw_requested_line(&budget, options, reterr);
     if (r < 0)

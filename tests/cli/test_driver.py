@@ -4,6 +4,8 @@
 import collections
 import importlib.machinery
 import importlib.util
+import pathlib
+import time
 
 import pytest
 
@@ -68,9 +70,20 @@ def test_a_program_that_ends_otherwise_than_planned_has_failed(c_test, script, h
     assert counts["failed"] == 1 and how in results[-1].reason
 
 
-def test_a_program_that_hangs_is_stopped_with_its_children(c_test):
-    results, counts = c_test("echo 1..1; sleep 1000 & wait", timeout=1)
-    assert counts == {"failed": 1} and "hung" in results[-1].reason
+def gone(pid):
+    """Has the process ended? A zombie has."""
+    stat = pathlib.Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("end, counts", [("wait", {"failed": 1}), ("echo ok 1 - a", {"passed": 1})])
+def test_no_child_of_a_program_stays_behind(c_test, tmp_path, end, counts):
+    results, counted = c_test(f"echo 1..1; sleep 1000 & echo $! >{tmp_path}/child; {end}", timeout=2)
+    assert counted == counts
+    assert counted == {"passed": 1} or "hung" in results[-1].reason
+    child = int((tmp_path / "child").read_text())
+    while not gone(child):
+        time.sleep(0.01)
 
 
 def test_junit_outcomes(driver, tmp_path):

@@ -101,7 +101,7 @@ def test_postgresql(session, open_folder):
     data = open_folder / "data"
     server = (f"{tools}/initdb --no-sync -A trust -D {data} >/dev/null &&"
               f" {tools}/postgres --single -D {data} postgres")
-    query = ("create table t as select i, i::text from generate_series(1, 20000) i;\n"
+    query = ("create table t as select i, i::text as name from generate_series(1, 20000) i;\n"
              "select count(*) as rows, sum(i) as sum from t where i % 2 = 0;\n")
     report = open_folder / "report.json"
     line = ["runuser", "-u", "postgres", "--", str(PLIMSOLL), "run", "--budget", "512M", "--report",

@@ -232,7 +232,7 @@ def each(n):
     yield from range(n)
 def work():
     while True:
-        exec("down(20)")
+        down(20); exec("down(20)")
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
 runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
@@ -244,17 +244,21 @@ work()
 @every_python
 def test_a_stack_that_changes_while_it_is_read_shows_only_places_that_exist(python, sanitized_dump):
     seen = set()
-    with Child(python, "-c", BUSY) as child:
+
+    def look_often():
         for _ in range(20):
             _, text = call(sanitized_dump, *child.where(), check=False)
-            seen |= {tuple(row.split("\t")[1:]) for row in text.splitlines()
-                     if row.startswith("frame") and "/threading.py" not in row}
+            seen.update(tuple(row.split("\t")[1:]) for row in text.splitlines()
+                        if row.startswith("frame") and "/threading.py" not in row)
+        return {"down", "up", "work"} <= {function for _, function, _ in seen}
+
+    with Child(python, "-c", BUSY) as child:
+        wait_until(look_often, "a look at every function")
     lines = {"down": {3, 4}, "up": {5, 6}, "each": {7, 8}, "work": {9, 10, 11},
              "<module>": {1, 12, 13, 15, 16}}
     assert {(function, file) for _, function, file in seen} <= {(f, "<string>") for f in lines}
     # 0: the line of a frame that was being set up, which is not known
     assert not [row for row in seen if int(row[0]) not in lines[row[1]] | {0}]
-    assert {"down", "up", "work"} <= {function for _, function, _ in seen}
 
 
 HERE = """

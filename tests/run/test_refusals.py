@@ -213,7 +213,7 @@ def test_a_c_program_that_passes_the_line_is_stopped_before_the_system_kills(run
     assert result.rc == 128 + signal.SIGKILL
     assert result.verdict in ("stopped-for-memory", "leak")
     assert result.report["stopped"][0]["name"] == "small_mallocs"
-    assert "200.0 MiB" in result.stderr
+    assert "stopped" in result.stderr, "who sees status 137 must learn that it was us"
 
 
 def test_the_malloc_family_keeps_its_contract_at_the_line(run, program):

@@ -130,7 +130,9 @@ def test_what_is_sent_to_groups_is_passed_on_by_one_that_leads_none(session, nam
     line, report = session.command(
         "sh", "-c", f"trap 'echo got; exit 9' {name[3:]}; echo ready;"
         " while :; do sleep 0.05; done")
-    process = session.popen(["sh", "-c", '"$@" & echo $!; wait $!', "sh", *line], report)
+    leader = ("import subprocess, sys\nchild = subprocess.Popen(sys.argv[1:])\n"
+              "print(child.pid, flush=True)\nsys.exit(child.wait())")
+    process = session.popen([PYTHON, "-c", leader, *line], report)
     supervisor = int(process.stdout.readline())
     assert process.stdout.readline() == "ready\n"
     assert os.getpgid(supervisor) != supervisor

@@ -205,5 +205,5 @@ def test_a_tree_grows_and_shrinks_without_a_trace(run):
         print(ledger.settle_below(start + (20 << 20)) < start + (20 << 20))
         """)
     assert result.rc == 0 and result.stdout == "True\n"
-    assert len(result.report["deaths"]) > 0
-    assert {d["signal"] for d in result.report["deaths"]} == {"SIGKILL", "SIGABRT"}
+    # Who reaps its own children alone knows how they ended; the aborts left a record of their own.
+    assert result.report["crash"]["signal"] == "SIGABRT"

@@ -154,7 +154,7 @@ def test_segmentation_fault_in_c(run, program):
     crash = crash_of(result, "segmentation fault", "SIGSEGV")
     assert "0x0" in crash["reason"]
     assert result.symbols()[:3] == ["read_row", "sum_rows", "main"]
-    assert result.report["native"][0]["source"].startswith("null_read.c:")
+    assert "null_read.c:" in result.report["native"][0]["source"]
     assert result.report["native"][0]["module"].endswith("/null_read")
     assert result.stdout == "about to read\n"
 
@@ -268,7 +268,7 @@ fill()
 def test_floating_point_error(run, program):
     result = run(program("divide_by_zero"))
     crash = crash_of(result, "floating point error", "SIGFPE")
-    assert "division by zero" in crash["reason"]
+    assert "divided by zero" in crash["reason"]
     assert result.symbols()[0] == "rows_per_batch"
 
 
@@ -426,6 +426,7 @@ def backward():
 threads = [threading.Thread(target=t) for t in (forward, backward)]
 for thread in threads:
     thread.start()
+print("ready", flush=True)
 for thread in threads:
     thread.join()  # main waits
 """
@@ -433,6 +434,7 @@ for thread in threads:
 
 def test_hang_of_python_locks_shows_every_threads_line(session):
     process = session.start(script=HANG, options=["--hang-after", "2"])
+    assert process.stdout.readline() == "ready\n"
     result = finish_hanging(session, process)
     assert result.verdict == "hang"
     lines = set()

@@ -284,6 +284,14 @@ static void a_long_path_keeps_its_tail(void **state)
     assert_string_equal(detail + strlen(detail) - strlen("nn/memory.max"), "nn/memory.max");
 }
 
+static void what_is_not_printable_is_shown_as_a_question_mark(void **state)
+{
+    (void)state;
+    setenv("MEM_LIMIT", "a\033[1m\xff\n", 1);
+    pl_budget budget = discover(NULL, 0);
+    assert_non_null(strstr(find_source(&budget, "MEM_LIMIT")->detail, "MEM_LIMIT=a?[1m?? is"));
+}
+
 static void every_level_of_a_deep_tree_has_a_place(void **state)
 {
     (void)state;
@@ -372,6 +380,7 @@ int main(void)
         TREE_TEST(a_request_below_the_least_or_no_size_is_an_error),
         TREE_TEST(where_nothing_can_be_read_only_a_request_helps),
         TREE_TEST(a_long_path_keeps_its_tail),
+        TREE_TEST(what_is_not_printable_is_shown_as_a_question_mark),
         TREE_TEST(every_level_of_a_deep_tree_has_a_place),
         TREE_TEST(a_real_cgroup_decides),
     };

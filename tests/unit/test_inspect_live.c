@@ -274,7 +274,7 @@ static void a_lock_whose_owner_sleeps_outside_is_no_ring(void **state)
 }
 
 /* Threads that take one lock at a time, now this and now that: never a deadlock, but threads looked
- * at one after another seem to be in one (in 1 of 3 looks, were it not for the proof). */
+ * at one after another seem to be in one. */
 static void *take_in_turn(void *unused)
 {
     for (;;) {

@@ -93,6 +93,7 @@ static void a_refused_run_names_line_size_holders_and_the_way_on(void **state)
     fixture *f = *state;
     atomic_store(&f->ledger->sum.charged_bytes, 78 * PL_GIB / 10);
     atomic_store(&f->ledger->sum.n_refusals, 1);
+    atomic_store(&f->ledger->sum.peak_bytes, 78 * PL_GIB / 10);
     atomic_store(&f->ledger->sum.peak_resident_bytes, 79 * PL_GIB / 10);
     fixture_event(f, PL_EVENT_REFUSED, 4121, 512 * PL_MIB, "load");
     fixture_site(f, 7, 2 * (int64_t)PL_GIB, "/home/user/model.py", 80, "forward");
@@ -112,7 +113,8 @@ static void a_refused_run_names_line_size_holders_and_the_way_on(void **state)
     snprintf(expected, sizeof(expected),
              "plimsoll: refused: 'train.py' (pid 4121) asked for 512.0 MiB at train.py:12 in "
              "load(): 7.8 of 8.0 GiB were in use\n"
-             "  peak:  7.9 GiB resident of 10.0 GiB (cgroup v2 /user.slice)\n"
+             "  peak:  7.8 GiB claimed of 8.0 GiB, 7.9 GiB resident of 10.0 GiB (cgroup v2 "
+             "/user.slice)\n"
              "  held:  train.py:33 in augment() 3.0 GiB, model.py:80 in forward() 2.0 GiB\n"
              "  next:  free or batch what train.py:33 in augment() keeps; allow more with "
              "--budget: the system would give 10.0 GiB\n"
@@ -156,6 +158,23 @@ static void a_steady_rise_is_reported_as_a_leak_with_its_slope(void **state)
     char *text = fixture_text(report, PL_REPORT_FULL);
     ASSERT_SAYS(text, "over time");
     free(text);
+    json_decref(report);
+}
+
+static void a_refusal_completes_a_rise_that_the_last_sample_missed(void **state)
+{
+    fixture *f = *state;
+    fixture_samples(f, 6 * PL_GIB); /* three quarters of the line: no leak yet */
+    fixture_end(f, 1 << 8);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "failed");
+    json_decref(report);
+
+    atomic_store(&f->ledger->sum.charged_bytes, 79 * PL_GIB / 10);
+    fixture_event(f, PL_EVENT_REFUSED, 4121, PL_GIB, "load");
+    f->ledger->events[0].time_ns += 30 * PL_NS_PER_SEC;
+    report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "leak");
     json_decref(report);
 }
 
@@ -233,16 +252,62 @@ static void a_bus_error_names_the_file_behind_the_address(void **state)
 static void mappings_are_found_by_address(void **state)
 {
     (void)state;
-    char path[64] = "";
+    pl_mapping found;
     static const char maps[] = "7f00-7f10 r-xp 0000 08:01 12   /usr/lib/a b.so\n"
                                "rubbish\n"
-                               "7f10-7f20 rw-p 0000 00:00 0\n";
-    assert_true(pl_story_find_mapping(maps, 0x7f0f, path, sizeof(path)));
-    assert_string_equal(path, "/usr/lib/a b.so");
-    assert_true(pl_story_find_mapping(maps, 0x7f10, path, sizeof(path)));
-    assert_string_equal(path, "");
-    assert_false(pl_story_find_mapping(maps, 0x7f20, path, sizeof(path)));
-    assert_false(pl_story_find_mapping("", 0, path, sizeof(path)));
+                               "7f18-7f20 rw-p 0000 00:00 0\n";
+    assert_true(pl_story_find_mapping(maps, 0x7f0f, &found));
+    assert_string_equal(found.path, "/usr/lib/a b.so");
+    assert_true(pl_story_find_mapping(maps, 0x7f10, &found)); /* the next one above */
+    assert_int_equal(found.low, 0x7f18);
+    assert_string_equal(found.path, "");
+    assert_false(pl_story_find_mapping(maps, 0x7f20, &found));
+    assert_false(pl_story_find_mapping("", 0, &found));
+}
+
+/* Puts a segmentation fault at `address`, with the stack pointer at `rsp`, into the record. */
+static void add_fault(const fixture *f, const char *maps, uint64_t address, uint64_t rsp, int code)
+{
+    char path[PATH_MAX];
+    assert_int_equal(pl_record_path(f->record.directory, "crash.4121", path), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(maps, file);
+    fclose(file);
+    pl_crash *crash = &f->ledger->crashes[0];
+    *crash = (pl_crash){.pid = 4121,
+                        .signal = SIGSEGV,
+                        .signal_code = code,
+                        .address = address,
+                        .registers[7] = rsp,
+                        .maps_bytes = strlen(maps),
+                        .time_ns = pl_clock_monotonic_ns()};
+    atomic_store(&crash->state, PL_CRASH_COMPLETE);
+}
+
+static void a_full_stack_is_told_from_a_wild_pointer(void **state)
+{
+    fixture *f = *state;
+    fixture_end(f, SIGSEGV);
+    add_fault(f, "7f0000800000-7f0001000000 rw-p 0000 00:00 0 [stack]\n", 0x7f00007fffa8,
+              0x7f00007fffa0, SEGV_MAPERR);
+    json_t *report = build(f);
+    ASSERT_SAYS(text_of(report, "summary"), "the stack of 8.0 MiB is full");
+    json_decref(report);
+
+    add_fault(f,
+              "7f00007ff000-7f0000800000 ---p 0000 00:00 0\n"
+              "7f0000800000-7f0000a00000 rw-p 0000 00:00 0\n",
+              0x7f00007fffa8, 0x7f00007fffa0, SEGV_ACCERR);
+    report = build(f);
+    ASSERT_SAYS(text_of(report, "summary"), "the stack of 2.0 MiB is full");
+    json_decref(report);
+
+    add_fault(f, "7f0000800000-7f0001000000 rw-p 0000 00:00 0 [stack]\n", 0x10, 0x7f0000900000,
+              SEGV_MAPERR);
+    report = build(f);
+    ASSERT_SAYS(text_of(report, "summary"), "access to address 0x10, where nothing is mapped");
+    json_decref(report);
 }
 
 static void a_dead_supervisor_leaves_a_record_that_can_be_judged(void **state)
@@ -454,10 +519,12 @@ int main(void)
         TEST(a_refused_run_names_line_size_holders_and_the_way_on),
         TEST(sites_are_those_of_the_peak_when_all_was_freed),
         TEST(a_steady_rise_is_reported_as_a_leak_with_its_slope),
+        TEST(a_refusal_completes_a_rise_that_the_last_sample_missed),
         TEST(a_crash_is_told_with_its_python_line),
         TEST(a_crash_that_was_not_written_to_its_end_is_not_used),
         TEST(a_bus_error_names_the_file_behind_the_address),
         TEST(mappings_are_found_by_address),
+        TEST(a_full_stack_is_told_from_a_wild_pointer),
         TEST(a_dead_supervisor_leaves_a_record_that_can_be_judged),
         TEST(processes_that_were_stopped_or_died_are_listed),
         TEST(a_hang_is_kept_and_told),

@@ -119,7 +119,7 @@ static void status_1_after_a_refusal_is_refused_and_names_line_and_size(void **s
     assert_string_equal(verdict.summary,
                         "refused: 'train.py' (pid 4121) asked for 512.0 MiB at train.py:12 in "
                         "load(): 7.8 of 8.0 GiB were in use");
-    assert_true(has_evidence(&verdict, "ended with status 1 0.2 s after a refusal"));
+    assert_true(has_evidence(&verdict, "ended with status 1, 0.2 s after a refusal"));
 }
 
 static void a_raised_exception_asked_for_no_size(void **state)
