@@ -106,21 +106,36 @@ bool pl_block_track(void *address, const pl_block *block)
     return false;
 }
 
+static size_t find_place(uint64_t key)
+{
+    size_t window = window_of(key);
+    for (size_t i = window; i < window + WINDOW; i++)
+        if (atomic_load_explicit(&addresses[i], memory_order_relaxed) == key)
+            return i;
+    return SIZE_MAX;
+}
+
+bool pl_block_find(const void *address, pl_block *ret_block)
+{
+    size_t place = find_place((uint64_t)(uintptr_t)address);
+    if (place == SIZE_MAX)
+        return false;
+    *ret_block = blocks[place];
+    return true;
+}
+
 bool pl_block_take(const void *address, pl_block *ret_block)
 {
     uint64_t key = (uint64_t)(uintptr_t)address;
-    size_t window = window_of(key);
-    for (size_t i = window; i < window + WINDOW; i++) {
-        if (atomic_load_explicit(&addresses[i], memory_order_relaxed) != key)
-            continue;
-        *ret_block = blocks[i];
-        atomic_store(&addresses[i], 0);
-        filter_remove(address);
-        if (ret_block->claimed_bytes)
-            large_remove(key);
-        return true;
-    }
-    return false;
+    size_t place = find_place(key);
+    if (place == SIZE_MAX)
+        return false;
+    *ret_block = blocks[place];
+    atomic_store(&addresses[place], 0);
+    filter_remove(address);
+    if (ret_block->claimed_bytes)
+        large_remove(key);
+    return true;
 }
 
 /* Counts the resident pages of [address, address + bytes), a window of 16 MiB at a time: the kernel

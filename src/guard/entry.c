@@ -249,48 +249,84 @@ static void *realloc_bootstrap(void *old, size_t size)
     return block;
 }
 
-/* Growing a tracked block, or into one. The old entry leaves the table before the real call: as
- * soon as that frees the address, another thread may be given it. */
+/* A block that changes its size: what it was, and what it asks for. */
+typedef struct pl_resizing {
+    pl_block before; /* zero when it was not tracked */
+    bool tracked;
+    uint64_t had;    /* claimed by us for it */
+    uint64_t wants;  /* to be claimed for it in all */
+    uint64_t weight; /* that it will stand for as a sample; 0: none */
+} pl_resizing;
+
+static pl_resizing start_resizing(const void *old, size_t size)
+{
+    pl_resizing resizing = {0};
+    bool large = size >= PL_LARGE_BYTES;
+    resizing.tracked = old && pl_block_find(old, &resizing.before);
+    if (resizing.before.generation == pl_guard_state.generation)
+        resizing.had = resizing.before.claimed_bytes;
+    resizing.wants = large && !pl_guard_state.sparse ? size : 0;
+    resizing.weight = large ? size : resizing.before.weight_bytes;
+    return resizing;
+}
+
+static bool grant_resizing(pl_resizing *resizing, size_t size, bool exhausted)
+{
+    if (resizing->wants > resizing->had)
+        return pl_line_claim(resizing->wants - resizing->had, size);
+    if (size >= PL_LARGE_BYTES)
+        return resizing->wants || pl_line_room(size);
+    return !exhausted || pl_line_small(size, PL_SMALL_PLAIN, &resizing->weight);
+}
+
+/* The old entry leaves the table before the real call: as soon as that frees the address, another
+ * thread may be given it. */
+static void *resize(pl_resizing *resizing, void *old, size_t size, const void *caller)
+{
+    if (resizing->tracked)
+        (void)pl_block_take(old, &resizing->before);
+    void *block = pl_real.realloc(old, size);
+    if (!block && size != 0) { /* realloc(p, 0) frees */
+        int error = errno;
+        if (resizing->wants > resizing->had)
+            pl_line_release(resizing->wants - resizing->had);
+        if (resizing->tracked && !pl_block_track(old, &resizing->before))
+            pl_line_release(resizing->had);
+        errno = error;
+        return NULL;
+    }
+    if (resizing->had > resizing->wants)
+        pl_line_release(resizing->had - resizing->wants);
+    resizing->before.claimed_bytes = 0; /* carried over, or given back just now */
+    if (resizing->tracked)
+        forget(&resizing->before);
+    if (block && resizing->weight) {
+        pl_request request = {.size = size, .block = block, .caller = caller};
+        track(&request, resizing->wants, resizing->weight);
+    }
+    return block;
+}
+
 static PL_COLD void *slow_realloc(void *old, size_t size, bool exhausted, const void *caller)
 {
     if (pl_bootstrap_owns(old))
         return realloc_bootstrap(old, size);
-    pl_block before = {0};
-    bool was_tracked = old && pl_block_take(old, &before);
-    bool ours = was_tracked && before.generation == pl_guard_state.generation;
-    uint64_t had = ours ? before.claimed_bytes : 0;
-    uint64_t wants = size >= PL_LARGE_BYTES && !pl_guard_state.sparse ? size : 0;
+    pl_resizing resizing = start_resizing(old, size);
+    if (grant_resizing(&resizing, size, exhausted))
+        return resize(&resizing, old, size, caller);
+    errno = ENOMEM;
+    return NULL;
+}
 
-    void *block = NULL;
-    uint64_t weight = size >= PL_LARGE_BYTES ? size : before.weight_bytes;
-    bool granted = true;
-    if (wants > had)
-        granted = pl_line_claim(wants - had, wants);
-    else if (size >= PL_LARGE_BYTES)
-        granted = wants || pl_line_room(size);
-    else if (exhausted)
-        granted = pl_line_small(size, PL_SMALL_PLAIN, &weight);
-    if (granted)
-        block = pl_real.realloc(old, size);
-    bool freed = granted && (block || size == 0); /* realloc(p, 0) frees */
-    if (!freed) {
-        int error = granted ? errno : ENOMEM;
-        if (granted && wants > had)
-            pl_line_release(wants - had);
-        if (was_tracked && !pl_block_track(old, &before) && had)
-            pl_line_release(had);
-        errno = error;
-        return NULL;
-    }
-    if (had > wants)
-        pl_line_release(had - wants);
-    if (ours && before.site)
-        pl_site_add(before.site, -(int64_t)before.weight_bytes, -1);
-    if (block && weight) {
-        pl_request request = {.size = size, .block = block, .caller = caller};
-        track(&request, wants, weight);
-    }
-    return block;
+/* From inside of the guard, or outside of a run: nothing is claimed, but nothing stays tracked. */
+static void *plain_realloc(void *old, size_t size)
+{
+    if (pl_bootstrap_owns(old))
+        return realloc_bootstrap(old, size);
+    pl_block block;
+    if (pl_block_maybe_tracked(old) && pl_block_take(old, &block))
+        forget(&block);
+    return pl_real.realloc(old, size);
 }
 
 EXPORT void *realloc(void *old, size_t size)
@@ -302,7 +338,7 @@ EXPORT void *realloc(void *old, size_t size)
         pl_thread.countdown += size;
     pl_guard_start();
     if (pl_thread.inside || !pl_guard_state.ledger)
-        return pl_bootstrap_owns(old) ? realloc_bootstrap(old, size) : pl_real.realloc(old, size);
+        return plain_realloc(old, size);
     pl_thread.inside = true;
     int saved = errno;
     void *block = slow_realloc(old, size, exhausted, CALLER);

@@ -142,7 +142,8 @@ PL_HIDDEN void pl_filter_add(const void *block);
 /* False when there is no room: the block then stays untracked. */
 PL_HIDDEN bool pl_block_track(void *address, const pl_block *block);
 
-/* Takes a block out of the table. False: it is not tracked. */
+/* Looks a block up, or takes it out of the table. False: it is not tracked. */
+PL_HIDDEN bool pl_block_find(const void *address, pl_block *ret_block);
 PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
 
 /* Bytes of large, claimed blocks that have been touched. */

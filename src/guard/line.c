@@ -113,9 +113,9 @@ static bool claim(uint64_t bytes)
 
 static bool claim_after_relief(uint64_t bytes)
 {
+    pl_line_look();
     if (bytes > line())
         return false; /* nothing that could be given back would make room */
-    pl_line_look();
     if (claim(bytes))
         return true;
     uint64_t epoch = atomic_fetch_add(&guard->ledger->sum.trim_epoch, 1) + 1;

@@ -34,7 +34,7 @@ static bool jumps_back(uint32_t version, uint8_t opcode)
 
 static bool is_extended_argument(uint8_t opcode)
 {
-    return opcode == 144 || opcode == 19; /* EXTENDED_ARG, and 3.11's EXTENDED_ARG_QUICK */
+    return opcode == 144 || opcode == 34; /* EXTENDED_ARG, and 3.11's EXTENDED_ARG_QUICK */
 }
 
 typedef struct code_view {
