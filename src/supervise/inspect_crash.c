@@ -97,13 +97,12 @@ static int image_load(image *self, const pl_crash *crash, const char *path)
     if (size > file_bytes_max || crash->maps_bytes == 0 || crash->maps_bytes > size)
         return PL_ECORRUPT;
 
-    self->bytes = malloc(size + 1); /* a NUL behind the last line of a file without a stack */
+    self->bytes = malloc(size);
     if (!self->bytes)
         return -ENOMEM;
     int r = read_all(fd, self->bytes, size);
     if (r < 0)
         return r;
-    self->bytes[size] = '\0';
     self->written = status.st_mtim;
     self->stack = self->bytes + crash->maps_bytes;
     self->stack_bytes = pl_min_u64(crash->stack_bytes, size - crash->maps_bytes);
