@@ -10,11 +10,10 @@
 
 #include "plimsoll/error.h"
 
-#define PL_PRINTF(format, first) __attribute__((format(printf, format, first)))
-#define PL_LIKELY(x)             __builtin_expect(!!(x), 1)
-#define PL_UNLIKELY(x)           __builtin_expect(!!(x), 0)
-#define PL_NOINLINE              __attribute__((noinline))
-#define PL_COLD                  __attribute__((cold, noinline))
+#define PL_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define PL_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define PL_NOINLINE    __attribute__((noinline))
+#define PL_COLD        __attribute__((cold, noinline))
 
 /* Runs `function(&variable)` when the variable leaves scope. */
 #define PL_CLEANUP(function) __attribute__((cleanup(function)))

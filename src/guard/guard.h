@@ -8,8 +8,9 @@
  *             is made, refused with ENOMEM when the line would be passed.
  *   look      reads what the process has resident and charges what no claim covers as measured
  *   tracked   a block that the guard must recognise when it is freed: large, or sampled
- *   sampled   a block whose allocation ran a countdown out. It stands for all bytes since the last.
- *   inside    this thread is in the guard's own slow path: whatever it allocates passes through
+ *   sampled   a block whose allocation ran a countdown out. It stands for as many bytes as there
+ * are between two samples on the average, or for itself if that is more. inside    this thread is
+ * in the guard's own slow path: whatever it allocates passes through
  *
  * Rules: no allocation, no lock, no stdio on any path that malloc() can reach. errno is the real
  * allocator's. Nothing of the allocator's state is changed while there is no pressure.
@@ -40,7 +41,8 @@
 
 typedef struct pl_guard_thread {
     uint64_t countdown;   /* small bytes until the slow path; 0 in a new thread */
-    uint64_t granted;     /* what countdown was set to last */
+    uint64_t granted;     /* what countdown was set to last; 0 in a new thread */
+    uint64_t mean;        /* about which it was drawn */
     uint64_t over_bytes;  /* small bytes asked for while over the line */
     uint64_t over_number; /* which excursion over the line over_bytes belongs to */
     uint32_t random;

@@ -177,15 +177,37 @@ static void start_thread(void)
     pl_crash_install_thread();
 }
 
-/* Half to one and a half times the mean, so that no program's rhythm falls in with ours. */
-static uint64_t next_countdown(void)
+/* How far apart samples and looks are: at most PL_COUNTDOWN_BYTES, less near the line. */
+static uint64_t mean_countdown(void)
 {
-    uint64_t mean = pl_clamp_u64(pl_ledger_headroom_bytes(guard->ledger) / 32, COUNTDOWN_LEAST,
-                                 PL_COUNTDOWN_BYTES);
+    return pl_clamp_u64(pl_ledger_headroom_bytes(guard->ledger) / 32, COUNTDOWN_LEAST,
+                        PL_COUNTDOWN_BYTES);
+}
+
+/* Half to one and a half times the mean, so that no program's rhythm falls in with ours. */
+static void start_countdown(void)
+{
+    uint64_t mean = mean_countdown();
     pl_thread.random ^= pl_thread.random << 13;
     pl_thread.random ^= pl_thread.random >> 17;
     pl_thread.random ^= pl_thread.random << 5;
-    return mean / 2 + (pl_thread.random % (uint32_t)mean);
+    pl_thread.mean = mean;
+    pl_thread.granted = pl_thread.countdown = mean / 2 + pl_thread.random % (uint32_t)mean;
+}
+
+/* What this request adds to the count, and what it stands for as a sample. One that is as large as
+ * the distance between samples is always taken and stands for itself, beside the countdown; of
+ * smaller ones, the one that runs it out stands for the mean. */
+static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
+{
+    if (pl_thread.granted && bytes >= pl_thread.mean) {
+        *ret_weight = bytes;
+        return bytes;
+    }
+    uint64_t spent = pl_thread.granted - pl_thread.countdown + bytes;
+    *ret_weight = pl_thread.granted ? pl_thread.mean : 0;
+    start_countdown();
+    return spent;
 }
 
 /* Over the line by small requests. False: this one is to be refused. */
@@ -221,9 +243,7 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
 {
     if (!pl_thread.ready)
         start_thread();
-    uint64_t spent = pl_thread.granted - pl_thread.countdown + bytes;
-    *ret_weight = pl_thread.granted ? spent : 0;
-
+    uint64_t spent = spend(bytes, ret_weight);
     uint64_t total = atomic_fetch_add(&guard->spent_bytes, spent) + spent;
     follow_trim_epoch();
     if (total >= atomic_load(&guard->look_at))
@@ -234,6 +254,5 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
         if (update_over())
             granted = over_the_line(spent, kind);
     }
-    pl_thread.granted = pl_thread.countdown = next_countdown();
     return granted;
 }

@@ -212,10 +212,8 @@ typedef struct pl_crash {
     uint8_t instruction[16];
     uint32_t n_instruction_bytes;
     uint32_t n_python_frames;
-    uint64_t stack_bytes; /* copied into crash.PID, from register rsp on, after the maps */
-    uint64_t maps_bytes;  /* text of /proc/self/maps at the head of crash.PID */
-    uint64_t stack_low;   /* limits of the thread's stack mapping; 0: unknown */
-    uint64_t stack_high;
+    uint64_t stack_bytes;     /* copied into crash.PID, from register rsp on, after the maps */
+    uint64_t maps_bytes;      /* text of /proc/self/maps at the head of crash.PID */
     char abort_message[256];  /* glibc's, for heap corruption and assert */
     char exception_type[128]; /* mangled C++ type of the exception in flight */
     char thread_name[16];
