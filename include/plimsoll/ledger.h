@@ -58,7 +58,8 @@ PL_API PL_MUST_CHECK int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *re
 PL_API void pl_ledger_close(pl_ledger *ledger);
 
 /* Takes a slot for the calling process, or returns the one it has (an exec keeps pid and start
- * time: whoever joins again starts from zero when `fresh` is set). PL_EFULL with no slot free. */
+ * time: whoever joins again starts from zero when `fresh` is set). PL_EFULL with no slot free;
+ * -EXDEV in another pid namespace than the ledger was made in, where pids name other processes. */
 PL_API PL_MUST_CHECK int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner);
 
 /* Gives back everything that the owner was charged, and its slot. */

@@ -67,6 +67,7 @@ typedef struct pl_ledger_header {
     uint64_t baseline_oom_kills;    /* of the cgroup and its ancestors, see supervise/ */
     uint64_t baseline_vm_oom_kills; /* of the machine (/proc/vmstat) */
     uint64_t cgroup_limit_bytes;    /* smallest cgroup limit above us; 0 = none */
+    uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
     char boot_id[40];
     char limit_source[64]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */
     char cgroup_path[512]; /* folder of the memory cgroup, for later readers */
@@ -171,9 +172,12 @@ typedef struct pl_site_frame {
     uint32_t spare;
 } pl_site_frame;
 
+/* The key of a site whose process is dead: it holds nothing, and is kept for the run's peak. */
+#define PL_SITE_DEAD UINT64_C(1)
+
 /* Bytes held by blocks whose allocation was sampled here, scaled up to all blocks. */
 typedef struct pl_site {
-    pl_atomic_u64 key;       /* hash of owner and place, written last; 0: its process is dead */
+    pl_atomic_u64 key;       /* hash of owner and place, written last; or PL_SITE_DEAD */
     pl_atomic_u32 owner_pid; /* 0: free. Taken by compare-and-swap from 0 */
     uint32_t n_frames;
     pl_atomic_i64 held_bytes;

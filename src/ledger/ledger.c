@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "sys/proc.h"
 
 static int map_file(int fd, int writable, pl_ledger **ret_ledger)
 {
@@ -63,6 +64,7 @@ int pl_ledger_create(const char *path, const pl_ledger_params *params, pl_ledger
     ledger->header.version = PL_LEDGER_VERSION;
     ledger->header.file_bytes = sizeof(pl_ledger);
     ledger->header.reserve_bytes = params->reserve_bytes;
+    ledger->header.pid_namespace = pl_proc_pid_namespace();
     ledger->header.started_realtime_ns = pl_clock_realtime_ns();
     ledger->header.started_monotonic_ns = pl_clock_monotonic_ns();
     atomic_store(&ledger->sum.limit_bytes, params->limit_bytes);

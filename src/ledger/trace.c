@@ -133,7 +133,7 @@ static pl_site *find_site(pl_ledger *ledger, uint64_t key, pid_t pid)
 static bool take_site(pl_site *site, pid_t pid, bool from_the_dead)
 {
     uint32_t owner = atomic_load(&site->owner_pid);
-    if (owner != 0 && !(from_the_dead && atomic_load(&site->key) == 0))
+    if (owner != 0 && !(from_the_dead && atomic_load(&site->key) == PL_SITE_DEAD))
         return false;
     return atomic_compare_exchange_strong(&site->owner_pid, &owner, (uint32_t)pid);
 }
@@ -144,6 +144,7 @@ static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_t
         pl_site *site = &ledger->sites[(key + i) % PL_SITES];
         if (!take_site(site, pid, from_the_dead))
             continue;
+        atomic_store(&site->key, 0);
         site->n_frames = 0;
         memset(&site->python, 0, sizeof site->python);
         atomic_store(&site->held_bytes, 0);
@@ -158,6 +159,7 @@ static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_t
 
 pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new)
 {
+    key = pl_max_u64(key, PL_SITE_DEAD + 1);
     pl_site *site = find_site(ledger, key, pid);
     *ret_is_new = false;
     if (site)
@@ -187,7 +189,8 @@ void pl_ledger_mark_peak(pl_ledger *ledger)
         if (owner == 0)
             continue;
         atomic_store(&site->at_peak_bytes, held > 0 ? (uint64_t)held : 0);
-        if (atomic_load(&site->key) == 0) /* of a dead process, which had no part in this peak */
+        if (atomic_load(&site->key) ==
+            PL_SITE_DEAD) /* of a dead process, which had no part in this peak */
             atomic_compare_exchange_strong(&site->owner_pid, &owner, 0);
     }
 }
@@ -198,7 +201,7 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
         pl_site *site = &ledger->sites[i];
         if (atomic_load(&site->owner_pid) != (uint32_t)pid)
             continue;
-        atomic_store(&site->key, 0);
+        atomic_store(&site->key, PL_SITE_DEAD);
         atomic_store(&site->held_bytes, 0);
         atomic_store(&site->n_held, 0);
         if (atomic_load(&site->at_peak_bytes) == 0)

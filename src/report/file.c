@@ -52,7 +52,8 @@ static int write_all(int fd, const char *text, size_t n)
     return 0;
 }
 
-/* The file is complete under its final name, or the old one is still there. */
+/* The file is complete under its final name, or the old one is still there. Not synced to disk: what a
+ * power cut takes can be made again from the ledger, and every run would wait for it. */
 static int write_and_rename(const char *text, const char *path)
 {
     char temporary[PATH_MAX];
@@ -62,8 +63,6 @@ static int write_and_rename(const char *text, const char *path)
     if (fd < 0)
         return -errno;
     int r = write_all(fd, text, strlen(text));
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
     if (close(fd) < 0 && r == 0)
         r = -errno;
     if (r == 0 && rename(temporary, path) < 0)

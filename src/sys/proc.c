@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -291,4 +292,10 @@ int pl_proc_children(pid_t pid, pid_t *pids, int max)
     int r = add_folder_children(fd, pid, &list);
     close(fd);
     return r < 0 ? r : list.n;
+}
+
+uint64_t pl_proc_pid_namespace(void)
+{
+    struct stat info;
+    return stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
 }

@@ -43,6 +43,9 @@ PL_MUST_CHECK int pl_proc_pss_read(pid_t pid, uint64_t *ret_anonymous_bytes);
  * many there are; writes at most `max`. */
 PL_MUST_CHECK int pl_proc_children(pid_t pid, pid_t *pids, int max);
 
+/* Names the caller's pid namespace: the inode of /proc/self/ns/pid; 0: unknown. */
+uint64_t pl_proc_pid_namespace(void);
+
 /* A whole small file of /proc or /sys, with a NUL behind it. Returns its length, cut at n - 1. */
 PL_MUST_CHECK int pl_proc_read_file(const char *path, char *buffer, size_t n);
 
