@@ -376,13 +376,13 @@ static void a_full_table_has_no_site_to_give(void **state)
 {
     pl_ledger *ledger = *state;
     bool is_new;
-    for (uint64_t key = 1; key <= PL_SITES; key++)
+    for (uint64_t key = 2; key <= PL_SITES + 1; key++)
         assert_non_null(pl_ledger_site(ledger, key, 12, &is_new));
-    assert_null(pl_ledger_site(ledger, PL_SITES + 1, 12, &is_new));
+    assert_null(pl_ledger_site(ledger, PL_SITES + 2, 12, &is_new));
     assert_false(is_new);
     assert_non_null(pl_ledger_site(ledger, PL_SITES, 12, &is_new)); /* the old ones are there */
     pl_ledger_forget_sites(ledger, 12);
-    assert_non_null(pl_ledger_site(ledger, PL_SITES + 1, 12, &is_new));
+    assert_non_null(pl_ledger_site(ledger, PL_SITES + 2, 12, &is_new));
 }
 
 /* Modules */
