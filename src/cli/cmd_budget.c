@@ -9,6 +9,8 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "plimsoll/budget.h"
+#include "report/json.h"
+#include "report/report.h"
 
 static const char usage[] = "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n";
 
@@ -95,13 +97,12 @@ static void print_text(const pl_budget *budget)
 
 static json_t *source_to_json(const pl_budget_source *source)
 {
-    json_t *object = json_pack("{s:s, s:s, s:b}", "name", source->name, "detail", source->detail,
-                               "present", source->present);
-    if (object && source->present) {
-        json_object_set_new(object, "bytes", json_integer((json_int_t)source->bytes));
-        json_object_set_new(object, "limit_bytes", json_integer((json_int_t)source->limit_bytes));
-    }
-    return object;
+    json_t *detail = pl_json_text(source->detail); /* the path of a cgroup may be any bytes */
+    if (!source->present)
+        return json_pack("{s:s, s:o, s:b}", "name", source->name, "detail", detail, "present", 0);
+    return json_pack("{s:s, s:o, s:b, s:I, s:I}", "name", source->name, "detail", detail, "present",
+                     1, "bytes", (json_int_t)source->bytes, "limit_bytes",
+                     (json_int_t)source->limit_bytes);
 }
 
 /* `decisive` and `tightest` are indices of `sources`; the latter is null when nobody could be
@@ -110,7 +111,8 @@ static json_t *budget_to_json(const pl_budget *budget)
 {
     json_t *sources = json_array();
     for (int i = 0; i < budget->n_sources; i++)
-        json_array_append_new(sources, source_to_json(&budget->sources[i]));
+        if (json_array_append_new(sources, source_to_json(&budget->sources[i])) < 0)
+            json_decref(PL_TAKE(sources)); /* all of them or no answer */
     json_t *tightest = budget->tightest < 0 ? json_null() : json_integer(budget->tightest);
     return json_pack("{s:i, s:I, s:I, s:I, s:b, s:i, s:o, s:o}", "schema", 1, "line_bytes",
                      (json_int_t)budget->line_bytes, "reserve_bytes",
@@ -119,12 +121,12 @@ static json_t *budget_to_json(const pl_budget *budget)
                      budget->decisive, "tightest", tightest, "sources", sources);
 }
 
-static int print_json(const pl_budget *budget)
+static int print_json(const pl_budget *budget, pl_error *reterr)
 {
     json_t *root = budget_to_json(budget);
-    int r = root ? json_dumpf(root, stdout, JSON_INDENT(2)) : -1;
+    int r = root ? pl_report_print(root, stdout, reterr)
+                 : pl_error_set(reterr, -ENOMEM, "no memory for the answer");
     json_decref(root);
-    printf("\n");
     return r;
 }
 
@@ -144,10 +146,12 @@ int pl_cmd_budget(int argc, char **argv)
         return fail(&error);
     int r = 0;
     if (arguments.json)
-        r = print_json(&budget);
+        r = print_json(&budget, &error);
     else
         print_text(&budget);
-    if (r < 0 || fflush(stdout) != 0) {
+    if (r < 0)
+        return fail(&error);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         pl_error_set(&error, -EIO, "cannot write the answer to standard output");
         return fail(&error);
     }

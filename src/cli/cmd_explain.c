@@ -53,14 +53,17 @@ int pl_cmd_explain(int argc, char **argv)
     }
 
     if (options_.json) {
-        json_dumpf(report, stdout, PL_REPORT_JSON_FLAGS);
-        putchar('\n');
+        r = pl_report_print(report, stdout, &error);
     } else {
         unsigned color = pl_report_wants_color(stdout) ? PL_REPORT_COLOR : 0;
         pl_report_text(report, stdout, PL_REPORT_FULL | color);
     }
     json_decref(report);
-    if (fflush(stdout) != 0) {
+    if (r < 0) {
+        fprintf(stderr, "plimsoll: %s\n", error.message);
+        return PL_EXIT_FAILURE;
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("plimsoll: cannot write the answer");
         return PL_EXIT_FAILURE;
     }

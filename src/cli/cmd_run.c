@@ -252,15 +252,16 @@ static int exit_status(int wait_status)
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-static int save_report(const this_run *run, const json_t *report, pl_error *reterr)
+/* The record's disk may be full when that of --report is not: each is tried. */
+static void save_report(const this_run *run, const json_t *report)
 {
     char path[PATH_MAX];
-    int r = pl_record_path(run->record.directory, PL_RECORD_REPORT, path);
-    if (r == 0)
-        r = pl_report_save(report, path, reterr);
-    if (r == 0 && run->options->report)
-        r = pl_report_save(report, run->options->report, reterr);
-    return r;
+    pl_error error = {.message = "the path of the record's report is too long"};
+    if (pl_record_path(run->record.directory, PL_RECORD_REPORT, path) < 0 ||
+        pl_report_save(report, path, &error) < 0)
+        fail(&error);
+    if (run->options->report && pl_report_save(report, run->options->report, &error) < 0)
+        fail(&error);
 }
 
 /* The command has ended; whatever goes wrong from here on must not change its exit status. */
@@ -269,10 +270,11 @@ static void explain(const this_run *run)
     pl_error error = {0};
     json_t *report = NULL;
     int r = pl_report_build(run->ledger, run->record.directory, &report, &error);
-    if (r == 0)
-        r = save_report(run, report, &error);
     if (r < 0)
-        fail(&error);
+        fprintf(stderr, "plimsoll: %s; 'plimsoll explain %s' tries again\n", error.message,
+                run->options->record ? run->record.directory : run->record.id);
+    else
+        save_report(run, report);
     const char *verdict = json_string_value(json_object_get(report, "verdict"));
     bool told = run->hang_told && verdict && strcmp(verdict, "hang") == 0;
     if (report && !told)

@@ -35,18 +35,22 @@ int pl_cmd_runs(int argc, char **argv)
 
     pl_error error = {0};
     json_t *runs = NULL;
-    if (pl_report_runs(&runs, &error) < 0) {
+    int r = pl_report_runs(&runs, &error);
+    if (r < 0) {
         fprintf(stderr, "plimsoll: %s\n", error.message);
         return PL_EXIT_FAILURE;
     }
     if (json) {
-        json_dumpf(runs, stdout, PL_REPORT_JSON_FLAGS);
-        putchar('\n');
+        r = pl_report_print(runs, stdout, &error);
     } else {
         pl_report_runs_text(runs, stdout);
     }
     json_decref(runs);
-    if (fflush(stdout) != 0) {
+    if (r < 0) {
+        fprintf(stderr, "plimsoll: %s\n", error.message);
+        return PL_EXIT_FAILURE;
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("plimsoll: cannot write the answer");
         return PL_EXIT_FAILURE;
     }

@@ -262,10 +262,11 @@ static void put_stacks(builder *b)
     }
 }
 
-static void put_leak(builder *b, const json_t *sites)
+static void put_leak(builder *b)
 {
+    const json_t *sites = json_object_get(b->report, "sites");
     const pl_leak *leak = &b->facts.leak;
-    if (b->verdict.kind != PL_VERDICT_LEAK)
+    if (!b->verdict.leaked)
         return;
     json_t *object = json_object(), *grown = json_array();
     for (size_t i = 0; i < json_array_size(sites) && i < MAX_LEAK_SITES; i++)
@@ -311,7 +312,7 @@ static void build_document(builder *b)
     put(b, "sites", sites);
     put_crash(b);
     put_instruction(b);
-    put_leak(b, sites);
+    put_leak(b);
     if (b->hang != NULL)
         put(b, "hang", json_incref(b->hang));
     put_events(b, "stopped", is_stop, build_end_of_process);
@@ -329,9 +330,13 @@ static int gather(builder *b)
         b->story = malloc(sizeof(*b->story));
         if (b->story == NULL)
             return -ENOMEM;
-        pl_story_tell(&b->snapshot.crash, b->record_directory, b->story);
+        r = pl_story_tell(&b->snapshot.crash, b->record_directory, b->story);
+        if (r < 0)
+            return r;
     }
-    b->hang = pl_hang_load(b->record_directory);
+    r = pl_hang_load(b->record_directory, &b->hang);
+    if (r < 0)
+        return r;
     pl_facts_gather(&b->snapshot, b->story, pl_hang_has_cycle(b->hang), &b->facts);
     pl_verdict_judge(&b->facts, &b->verdict);
     return 0;

@@ -15,6 +15,28 @@
 /* A hang of 256 threads with 48 named frames each is 7 MiB; nothing of ours is larger. */
 static const off_t max_file_bytes = 64 << 20;
 
+/* jansson 2.14 drops a character and says nothing when the buffer of its parser cannot grow:
+ * whether memory was there is seen where it is asked for. */
+static bool memory_was_short;
+
+static void *watched_malloc(size_t n)
+{
+    void *block = malloc(n);
+    if (block == NULL)
+        memory_was_short = true;
+    return block;
+}
+
+static json_t *load_watched(int fd, json_error_t *why)
+{
+    json_set_alloc_funcs(watched_malloc, free);
+    json_t *object = json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+    json_set_alloc_funcs(malloc, free);
+    if (memory_was_short)
+        json_decref(PL_TAKE(object));
+    return object;
+}
+
 int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -27,9 +49,12 @@ int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
     }
     json_error_t why = {.text = "it is not a file of ours"};
     json_t *object = NULL;
+    memory_was_short = false;
     if (S_ISREG(st.st_mode) && st.st_size <= max_file_bytes)
-        object = json_loadfd(fd, JSON_REJECT_DUPLICATES, &why);
+        object = load_watched(fd, &why);
     close(fd);
+    if (memory_was_short)
+        return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
     if (!json_is_object(object)) {
         json_decref(object);
         return pl_error_set(reterr, PL_ECORRUPT, "'%s' is corrupt: %s", path, why.text);
@@ -52,8 +77,8 @@ static int write_all(int fd, const char *text, size_t n)
     return 0;
 }
 
-/* The file is complete under its final name, or the old one is still there. Not synced to disk: what a
- * power cut takes can be made again from the ledger, and every run would wait for it. */
+/* The file is complete under its final name, or the old one is still there. Not synced to disk:
+ * what a power cut takes can be made again from the ledger, and every run would wait for it. */
 static int write_and_rename(const char *text, const char *path)
 {
     char temporary[PATH_MAX];
@@ -97,13 +122,24 @@ int pl_report_save(const json_t *report, const char *path, pl_error *reterr)
     return 0;
 }
 
-static int load_saved(const pl_record *record, json_t **ret_report)
+int pl_report_print(const json_t *document, FILE *out, pl_error *reterr)
+{
+    char *text = json_dumps(document, PL_REPORT_JSON_FLAGS);
+    if (text == NULL)
+        return pl_error_set(reterr, -ENOMEM, "no memory for the answer");
+    fputs(text, out);
+    putc('\n', out);
+    free(text);
+    return 0;
+}
+
+static int load_saved(const pl_record *record, json_t **ret_report, pl_error *reterr)
 {
     char path[PATH_MAX];
     json_t *report = NULL;
     int r = pl_record_path(record->directory, PL_RECORD_REPORT, path);
     if (r == 0)
-        r = pl_file_load_json(path, &report, NULL);
+        r = pl_file_load_json(path, &report, reterr);
     if (r < 0)
         return r;
     bool ours = json_integer_value(json_object_get(report, "schema")) == PL_REPORT_SCHEMA &&
@@ -118,11 +154,12 @@ static int load_saved(const pl_record *record, json_t **ret_report)
 
 int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr)
 {
-    if (load_saved(record, ret_report) == 0)
-        return 0;
+    int r = load_saved(record, ret_report, reterr);
+    if (r == 0 || r == -ENOMEM)
+        return r;
     char path[PATH_MAX];
     pl_ledger *ledger = NULL;
-    int r = pl_record_path(record->directory, PL_RECORD_LEDGER, path);
+    r = pl_record_path(record->directory, PL_RECORD_LEDGER, path);
     if (r < 0)
         return pl_error_set(reterr, r, "the record's path is too long");
     r = pl_ledger_open(path, 0, &ledger, reterr);

@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 
-/* Reads an object. -ENOENT when there is no file, PL_ECORRUPT when it is not a JSON object or
- * larger than any of ours. */
+/* Reads an object. -ENOENT when there is no file, -ENOMEM when memory ran out, PL_ECORRUPT when
+ * it is not a JSON object or larger than any of ours. */
 PL_MUST_CHECK int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr);
 
 #endif

@@ -60,14 +60,13 @@ int pl_report_write_hang(const char *record_directory, const pl_inspect_process 
     return r;
 }
 
-json_t *pl_hang_load(const char *record_directory)
+int pl_hang_load(const char *record_directory, json_t **ret_hang)
 {
     char path[PATH_MAX];
-    json_t *hang = NULL;
-    if (pl_record_path(record_directory, PL_RECORD_HANG, path) < 0 ||
-        pl_file_load_json(path, &hang, NULL) < 0)
-        return NULL;
-    return hang;
+    int r = pl_record_path(record_directory, PL_RECORD_HANG, path);
+    if (r == 0)
+        r = pl_file_load_json(path, ret_hang, NULL);
+    return r == -ENOMEM ? r : 0;
 }
 
 bool pl_hang_has_cycle(const json_t *hang)

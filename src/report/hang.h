@@ -5,8 +5,9 @@
 
 #include "report/json.h"
 
-/* The object, or NULL when the record has none that can be read. */
-json_t *pl_hang_load(const char *record_directory);
+/* *ret_hang becomes the object; it stays as it is when the record has none that can be read.
+ * 0 or -ENOMEM. */
+PL_MUST_CHECK int pl_hang_load(const char *record_directory, json_t **ret_hang);
 
 bool pl_hang_has_cycle(const json_t *hang);
 

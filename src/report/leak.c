@@ -3,8 +3,8 @@
  * conditions that keep everything which is not a steady rise out. */
 #include "report/leak.h"
 
-/* Fewer points fit a line by accident; a program that fills memory as fast as it can is through with a
- * few GiB in 2 s, and leaks nothing. */
+/* Fewer points fit a line by accident; a program that fills memory as fast as it can is through
+ * with a few GiB in 2 s, and leaks nothing. */
 enum { MIN_POINTS = 10 };
 static const double min_over_s = 2.0;
 

@@ -25,11 +25,16 @@ PL_MUST_CHECK int pl_report_build(const pl_ledger *ledger, const char *record_di
                                   json_t **ret_report, pl_error *reterr);
 
 /* The document of a record: report.json where it is whole, else built from the ledger. Changes
- * nothing. PL_ECORRUPT, PL_EVERSION or -errno, with a message, when neither can be read. */
+ * nothing. PL_ECORRUPT, PL_EVERSION or -errno, with a message, when neither can be read; -ENOMEM
+ * rather than a report that lacks something. */
 PL_MUST_CHECK int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr);
 
 /* Writes the document to `path`, whole or not at all. */
 PL_MUST_CHECK int pl_report_save(const json_t *report, const char *path, pl_error *reterr);
+
+/* Writes a document to a stream: whole, or nothing when there is no memory for it. Whether the
+ * stream took it is the caller's to ask (ferror). */
+PL_MUST_CHECK int pl_report_print(const json_t *document, FILE *out, pl_error *reterr);
 
 /* Keeps what was seen of a hang in the record, for the report. */
 PL_MUST_CHECK int pl_report_write_hang(const char *record_directory,

@@ -16,7 +16,9 @@ static json_t *build_entry(pl_json *json, const pl_record *record)
     json_t *entry = json_object(), *report = NULL;
     pl_error error = {0};
     pl_json_put(json, entry, "run", pl_json_text(record->id));
-    if (pl_report_load(record, &report, &error) < 0) {
+    int r = pl_report_load(record, &report, &error);
+    if (r < 0) {
+        json->failed |= r == -ENOMEM; /* the record may be fine */
         pl_json_put(json, entry, "verdict", json_string("unreadable"));
         pl_json_put(json, entry, "summary", pl_json_text(error.message));
         return entry;

@@ -2,6 +2,7 @@
 /* See story.h. */
 #include "report/story.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -181,47 +182,56 @@ bool pl_story_find_mapping(const char *maps, uint64_t address, pl_mapping *ret_m
     return found;
 }
 
-/* The maps stand at the head of crash.PID. NULL when they cannot be read; the caller frees. */
-static char *read_maps(const pl_crash *crash, const char *record_directory)
+/* The maps stand at the head of crash.PID. *ret_maps stays NULL when they cannot be read; the
+ * caller frees. */
+static int read_maps(const pl_crash *crash, const char *record_directory, char **ret_maps)
 {
     char file[32], path[PATH_MAX];
     snprintf(file, sizeof(file), "crash.%d", (int)crash->pid);
     if (pl_record_path(record_directory, file, path) < 0)
-        return NULL;
+        return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0)
-        return NULL;
+        return 0;
     size_t n = (size_t)pl_min_u64(crash->maps_bytes, MAPS_MAX_BYTES);
     char *maps = malloc(n + 1);
     ssize_t got = maps != NULL ? pread(fd, maps, n, 0) : -1;
     close(fd);
+    if (maps == NULL)
+        return -ENOMEM;
     if (got < 0) {
         free(maps);
-        return NULL;
+        return 0;
     }
     maps[got] = '\0';
-    return maps;
+    *ret_maps = maps;
+    return 0;
 }
 
-static void look_at_maps(const pl_crash *crash, const char *record_directory, pl_story *story)
+static int look_at_maps(const pl_crash *crash, const char *record_directory, pl_story *story)
 {
-    char *maps = read_maps(crash, record_directory);
+    char *maps = NULL;
+    int r = read_maps(crash, record_directory, &maps);
     if (maps == NULL)
-        return;
+        return r;
     pl_mapping mapping;
     if (pl_story_find_mapping(maps, crash->address, &mapping) && crash->address >= mapping.low)
         memcpy(story->mapping, mapping.path, sizeof(story->mapping));
     find_full_stack(crash, maps, story);
     free(maps);
+    return 0;
 }
 
-void pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story *ret_story)
+int pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story *ret_story)
 {
     *ret_story = (pl_story){0};
-    if (pl_inspect_crash(crash, record_directory, &ret_story->native, NULL) < 0)
+    int r = pl_inspect_crash(crash, record_directory, &ret_story->native, NULL);
+    if (r < 0)
         ret_story->native.n_frames = 0;
-    if (crash->signal == SIGBUS || crash->signal == SIGSEGV)
-        look_at_maps(crash, record_directory, ret_story);
+    if (r != -ENOMEM && (crash->signal == SIGBUS || crash->signal == SIGSEGV))
+        r = look_at_maps(crash, record_directory, ret_story);
+    if (r == -ENOMEM)
+        return r;
     if (crash->exception_type[0] != '\0')
         pl_inspect_type_name(crash->exception_type, ret_story->exception,
                              sizeof(ret_story->exception));
@@ -230,4 +240,5 @@ void pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story
             pl_inspect_instruction(crash->instruction, crash->n_instruction_bytes,
                                    &ret_story->instruction) >= 0;
     find_reason(crash, ret_story);
+    return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A crash record in words: why it crashed, where, and what the instruction was. Reads crash.PID and
- * the ELF files through supervise/inspect.h; whatever cannot be read is left empty. */
+ * the ELF files through supervise/inspect.h; whatever cannot be read is left empty, unless only
+ * memory is short. */
 #ifndef PL_REPORT_STORY_H
 #define PL_REPORT_STORY_H
 
@@ -18,7 +19,9 @@ typedef struct pl_story {
     pl_native_stack native;
 } pl_story;
 
-void pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story *ret_story);
+/* 0 or -ENOMEM. */
+PL_MUST_CHECK int pl_story_tell(const pl_crash *crash, const char *record_directory,
+                                pl_story *ret_story);
 
 /* Another process sent the signal: its pid; 0 when the crash is the process's own. */
 pid_t pl_story_sender(const pl_crash *crash);

@@ -507,20 +507,39 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
     add_oom_evidence(facts, verdict);
 }
 
-/* A death or refusal at the end of a steady rise is the rise's: the request that happened to be
- * the last one is not what has to change. */
+/* A request above this share of the line is worth naming itself, however memory came to be full. */
+static const double noticeable_request = 0.01;
+
+/* The last drop of a steady rise is the rise's: the request that happened to be refused is not what
+ * has to change. What the system killed, or what asked for a large piece, keeps its own verdict. */
+static bool is_leak(const pl_facts *facts, const pl_verdict *verdict)
+{
+    double asked = (double)facts->refusal.process.bytes;
+    if (verdict->kind == PL_VERDICT_REFUSED)
+        return asked <= noticeable_request * (double)facts->limit_bytes;
+    return verdict->kind == PL_VERDICT_STOPPED_FOR_MEMORY;
+}
+
 static void consider_leak(const pl_facts *facts, pl_verdict *verdict)
 {
-    if (!facts->leak.found ||
-        (verdict->kind != PL_VERDICT_REFUSED && verdict->kind != PL_VERDICT_KILLED_FOR_MEMORY &&
-         verdict->kind != PL_VERDICT_STOPPED_FOR_MEMORY))
-        return;
     const pl_leak *leak = &facts->leak;
+    bool by_memory = verdict->kind == PL_VERDICT_REFUSED ||
+                     verdict->kind == PL_VERDICT_KILLED_FOR_MEMORY ||
+                     verdict->kind == PL_VERDICT_STOPPED_FOR_MEMORY;
+    if (!leak->found || !by_memory)
+        return;
+    verdict->leaked = true;
     char how[sizeof(verdict->evidence[0])];
-    snprintf(how, sizeof(how), "%.*s", (int)sizeof(how) - 1, verdict->summary);
-    conclude(verdict, PL_VERDICT_LEAK, "leak: memory of %s rose by %s/s for %.1f s, from %s",
-             WHO(&facts->command), PL_SIZE((uint64_t)leak->bytes_per_s), leak->over_s,
-             PAIR(leak->from_bytes, leak->to_bytes, "to"));
+    if (is_leak(facts, verdict)) {
+        snprintf(how, sizeof(how), "%.*s", (int)sizeof(how) - 1, verdict->summary);
+        conclude(verdict, PL_VERDICT_LEAK, "leak: memory of %s rose by %s/s for %.1f s, from %s",
+                 WHO(&facts->command), PL_SIZE((uint64_t)leak->bytes_per_s), leak->over_s,
+                 PAIR(leak->from_bytes, leak->to_bytes, "to"));
+    } else {
+        snprintf(how, sizeof(how), "memory rose steadily before: by %s/s for %.1f s, from %s",
+                 PL_SIZE((uint64_t)leak->bytes_per_s), leak->over_s,
+                 PAIR(leak->from_bytes, leak->to_bytes, "to"));
+    }
     if (verdict->n_evidence == PL_VERDICT_EVIDENCE)
         verdict->n_evidence--;
     memmove(verdict->evidence[1], verdict->evidence[0],

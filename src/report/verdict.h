@@ -106,6 +106,7 @@ typedef struct pl_facts {
 
 typedef struct pl_verdict {
     enum pl_verdict_kind kind;
+    bool leaked; /* a steady rise led to it: the report shows its slope */
     char summary[768];
     int n_evidence;
     char evidence[PL_VERDICT_EVIDENCE][384]; /* strongest first */

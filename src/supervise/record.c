@@ -141,8 +141,13 @@ static int create_listed(pl_record *ret_record, pl_error *reterr)
         r = join(path, runs, id);
         if (r < 0)
             return cannot_write(reterr, r, runs);
-        if (mkdir(path, 0700) == 0)
-            return record_at(path, ret_record);
+        if (mkdir(path, 0700) == 0) {
+            r = record_at(path, ret_record);
+            if (r == 0)
+                return 0;
+            rmdir(path);
+            return cannot_write(reterr, r, runs);
+        }
         if (errno != EEXIST)
             return cannot_write(reterr, -errno, runs);
     }

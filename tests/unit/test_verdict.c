@@ -367,12 +367,30 @@ static void a_steady_rise_to_a_refusal_is_a_leak(void **state)
     pl_facts facts = leaking(ended_run(EXITED(1)));
     judge(&facts, PL_VERDICT_FAILED);
     add_refusal(&facts, 4121, 0.2);
+    facts.refusal.process.bytes = facts.limit_bytes / 100;
     pl_verdict verdict = judge(&facts, PL_VERDICT_LEAK);
+    assert_true(verdict.leaked);
     ASSERT_SAYS(verdict.summary, "rose by 12.0 MiB/s for 341.0 s, from 4.0 to 8.0 GiB");
     ASSERT_SAYS(verdict.evidence[0], "refused: 'train.py'");
     assert_true(has_evidence(&verdict, "after a refusal"));
     facts.wait_status = exited_0;
     judge(&facts, PL_VERDICT_FINISHED_AFTER_REFUSALS);
+}
+
+static void a_large_request_or_the_systems_kill_is_named_before_a_leak(void **state)
+{
+    (void)state;
+    pl_facts facts = leaking(ended_run(EXITED(1)));
+    add_refusal(&facts, 4121, 0.2);
+    facts.refusal.process.bytes = facts.limit_bytes / 50;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_REFUSED);
+    assert_true(verdict.leaked);
+    ASSERT_SAYS(verdict.evidence[0], "memory rose steadily before: by 12.0 MiB/s");
+
+    facts = leaking(ended_run(SIGKILL));
+    facts.n_oom_kills = 1;
+    verdict = judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
+    assert_true(verdict.leaked);
 }
 
 static void a_run_goes_on_while_anyone_of_it_lives(void **state)
@@ -475,6 +493,7 @@ int main(void)
         cmocka_unit_test(what_we_stopped_is_stopped_for_memory),
         cmocka_unit_test(no_progress_until_it_was_ended_is_a_hang),
         cmocka_unit_test(a_steady_rise_to_a_refusal_is_a_leak),
+        cmocka_unit_test(a_large_request_or_the_systems_kill_is_named_before_a_leak),
         cmocka_unit_test(a_run_goes_on_while_anyone_of_it_lives),
         cmocka_unit_test(with_everyone_dead_the_record_decides),
         cmocka_unit_test(a_restart_of_the_machine_is_said),
