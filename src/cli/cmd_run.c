@@ -162,11 +162,14 @@ static int find_guard(char path[PATH_MAX], pl_error *reterr)
 
 static void describe_command(pl_ledger_header *header, char *const *command)
 {
+    static const char more[] = "..."; /* for what does not fit; it was run all the same */
     size_t used = 0;
     for (; *command; command++) {
         size_t n = strlen(*command) + 1;
-        if (used + n + 1 > sizeof header->command)
-            break; /* what does not fit is not shown; it was run all the same */
+        if (used + n + sizeof more + 1 > sizeof header->command) {
+            memcpy(header->command + used, more, sizeof more);
+            break;
+        }
         memcpy(header->command + used, *command, n);
         used += n;
     }
@@ -264,15 +267,19 @@ static void save_report(const this_run *run, const json_t *report)
         fail(&error);
 }
 
-/* The command has ended; whatever goes wrong from here on must not change its exit status. */
+/* Nothing is lost: the ledger and what lies beside it stay in the record. */
+static void say_no_report(const this_run *run, const char *why)
+{
+    fprintf(stderr, "plimsoll: %s; 'plimsoll explain %s' tries again\n", why,
+            run->options->record ? run->record.directory : run->record.id);
+}
+
 static void explain(const this_run *run)
 {
     pl_error error = {0};
     json_t *report = NULL;
-    int r = pl_report_build(run->ledger, run->record.directory, &report, &error);
-    if (r < 0)
-        fprintf(stderr, "plimsoll: %s; 'plimsoll explain %s' tries again\n", error.message,
-                run->options->record ? run->record.directory : run->record.id);
+    if (pl_report_build(run->ledger, run->record.directory, &report, &error) < 0)
+        say_no_report(run, error.message);
     else
         save_report(run, report);
     const char *verdict = json_string_value(json_object_get(report, "verdict"));
@@ -282,6 +289,22 @@ static void explain(const this_run *run)
     json_decref(report);
     if (!run->options->record && pl_record_prune(PL_RECORD_KEEP, &error) < 0)
         fail(&error);
+}
+
+/* The command has ended; whatever goes wrong from here on must not change its exit status. libdw
+ * ends the process where memory is short, by exit() or by a null pointer, so this is a process of
+ * its own. */
+static void explain_apart(const this_run *run)
+{
+    pid_t pid = fork();
+    if (pid <= 0)
+        explain(run);
+    if (pid == 0)
+        _exit(0);
+    int status = 0;
+    if (pid > 0 && waitpid(pid, &status, 0) == pid && status != 0)
+        say_no_report(run, WIFSIGNALED(status) ? "making the report ended by a signal"
+                                               : "making the report failed");
 }
 
 /* A command that never began leaves no record. */
@@ -321,11 +344,11 @@ int pl_cmd_run(int argc, char **argv)
     if (r < 0) {
         discard(&run);
         fail(&error);
-        return r == -ENOENT                     ? PL_EXIT_NOT_FOUND
-               : run.ledger->header.command_pid ? PL_EXIT_FAILURE
-                                                : PL_EXIT_CANNOT_RUN;
+        return r == -ENOENT                                     ? PL_EXIT_NOT_FOUND
+               : r == -ENOMEM || run.ledger->header.command_pid ? PL_EXIT_FAILURE
+                                                                : PL_EXIT_CANNOT_RUN;
     }
-    explain(&run);
+    explain_apart(&run);
     pl_ledger_close(run.ledger);
     return exit_status(wait_status);
 }

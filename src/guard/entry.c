@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "guard/guard.h"
 
@@ -226,9 +227,12 @@ static PL_COLD void slow_free(void *address)
     if (pl_bootstrap_owns(address))
         return;
     pl_block block;
-    if (pl_block_take(address, &block))
+    bool tracked = pl_block_take(address, &block);
+    if (tracked)
         forget(&block);
     pl_real.free(address);
+    if (tracked)
+        pl_line_freed();
 }
 
 EXPORT void free(void *block)
@@ -434,4 +438,40 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
     if (tracked)
         pl_block_track(mapping == MAP_FAILED ? old : mapping, &block);
     return mapping;
+}
+
+/* A thread's first act: a stack for the handlers of crash.c. A thread that never asks for memory
+ * would not get one on the slow path, and then could not tell that its own stack overflowed. */
+typedef struct thread_start {
+    void *(*routine)(void *);
+    void *argument;
+} thread_start;
+
+static void *start_thread(void *argument)
+{
+    thread_start start = *(thread_start *)argument;
+    pl_real.free(argument);
+    pl_crash_install_thread();
+    return start.routine(start.argument);
+}
+
+EXPORT int pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*routine)(void *), void *argument)
+{
+    thread_start *start = pl_guard_state.ledger ? pl_real.malloc(sizeof *start) : NULL;
+    if (!start)
+        return pl_real.pthread_create(ret_thread, attributes, routine, argument);
+    *start = (thread_start){routine, argument};
+    int error = pl_real.pthread_create(ret_thread, attributes, start_thread, start);
+    if (error)
+        pl_real.free(start);
+    return error;
+}
+
+/* multiprocessing's children leave this way: not a sudden death. */
+EXPORT _Noreturn void _exit(int status)
+{
+    pl_guard_exit();
+    pl_real._exit(status);
+    __builtin_unreachable();
 }

@@ -21,6 +21,7 @@
 #ifndef PL_GUARD_GUARD_H
 #define PL_GUARD_GUARD_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -68,7 +69,10 @@ typedef struct pl_guard {
     pl_atomic_u64 look_at;     /* spent_bytes at which to look next */
     pl_atomic_u64 over_number; /* counts excursions over the line; odd while over it */
     pl_atomic_u64 raised_at;   /* charged when an exception was last raised; 0: not this time */
+    pl_atomic_u64 told_number; /* the last excursion that was put into the record */
     pl_atomic_u64 trimmed_ns;  /* when memory was last given back */
+    pl_atomic_u64 freed_bytes; /* of large blocks, since then */
+    _Atomic bool trim_due;     /* the line was passed: what is freed from now on shall come back */
     pl_atomic_u64 trim_epoch;  /* the ledger's, when we last followed it */
 } pl_guard;
 
@@ -89,7 +93,11 @@ extern PL_HIDDEN pl_guard pl_guard_state;
     X(pvalloc, void *, (size_t size))                                                              \
     X(mmap, void *, (void *address, size_t n, int protection, int flags, int fd, off_t offset))    \
     X(mremap, void *, (void *old, size_t old_n, size_t new_n, int flags, void *to))                \
-    X(munmap, int, (void *address, size_t n))
+    X(munmap, int, (void *address, size_t n))                                                      \
+    X(pthread_create, int,                                                                         \
+      (pthread_t * ret_thread, const pthread_attr_t *attributes, void *(*routine)(void *),         \
+       void *argument))                                                                            \
+    X(_exit, void, (int status))
 
 typedef struct pl_real_functions {
 #define PL_REAL_FIELD(name, result, parameters) result(*name) parameters;
@@ -170,6 +178,9 @@ PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *
 PL_HIDDEN bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes);
 PL_HIDDEN void pl_line_release(uint64_t bytes);
 
+/* A tracked block was freed. */
+PL_HIDDEN void pl_line_freed(void);
+
 /* For requests that are not claimed: false, and refused, when the line has been passed already. */
 PL_HIDDEN bool pl_line_room(uint64_t bytes);
 
@@ -221,5 +232,6 @@ PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
 PL_HIDDEN void pl_crash_install(void);        /* handlers, for the process */
 PL_HIDDEN void pl_crash_install_thread(void); /* a stack for them, for this thread */
 PL_HIDDEN void pl_guard_start(void);          /* joins the ledger; safe to call again */
+PL_HIDDEN void pl_guard_exit(void);           /* this process ends of its own will */
 
 #endif

@@ -13,6 +13,7 @@
  *   3. past the reserve, the small requests of the Python thread that took it are refused.
  * A program without Python never meets 2 and 3. */
 #include <errno.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,8 +28,10 @@ enum { LOOK_SHARE = 16 };
 #define LOOK_MOST_BYTES  (64 * PL_MIB)
 #define COUNTDOWN_LEAST  (32 * PL_KIB)
 
-/* malloc_trim() walks all arenas: at most ten times a second. */
+/* malloc_trim() walks all arenas, a few ms for a large heap: at most ten times a second, unless
+ * this much was given back in large blocks since the last time. */
 #define TRIM_INTERVAL_NS (100 * PL_NS_PER_MS)
+#define TRIM_FREED_BYTES (16 * PL_MIB)
 
 static pl_guard *const guard = &pl_guard_state;
 
@@ -64,8 +67,10 @@ static bool update_over(void)
     bool over = charged() > line();
     uint64_t number = atomic_load(&guard->over_number);
     if (over != (bool)(number & 1) &&
-        atomic_compare_exchange_strong(&guard->over_number, &number, number + 1) && !over)
+        atomic_compare_exchange_strong(&guard->over_number, &number, number + 1)) {
         atomic_store(&guard->raised_at, 0);
+        atomic_store(&guard->trim_due, true);
+    }
     return over;
 }
 
@@ -85,17 +90,20 @@ void pl_line_look(void)
     update_over();
 }
 
-/* Gives back what the allocator keeps for later. Others in the tree follow when they next look. */
-static void relieve(void)
+/* Gives back what the allocator keeps for later. False when that was done just now. */
+static bool relieve(void)
 {
     uint64_t now = pl_clock_monotonic_ns();
     uint64_t last = atomic_load(&guard->trimmed_ns);
-    if (now - last < TRIM_INTERVAL_NS ||
-        !atomic_compare_exchange_strong(&guard->trimmed_ns, &last, now))
-        return;
+    bool due =
+        now - last >= TRIM_INTERVAL_NS || atomic_load(&guard->freed_bytes) >= TRIM_FREED_BYTES;
+    if (!due || !atomic_compare_exchange_strong(&guard->trimmed_ns, &last, now))
+        return false;
+    atomic_store(&guard->freed_bytes, 0);
     pl_real_trim();
     atomic_fetch_add(&guard->ledger->sum.n_trims, 1);
     pl_line_look();
+    return true;
 }
 
 static void follow_trim_epoch(void)
@@ -155,6 +163,20 @@ bool pl_line_room(uint64_t bytes)
 void pl_line_release(uint64_t bytes)
 {
     pl_ledger_release(guard->ledger, guard->owner, bytes);
+    atomic_fetch_add(&guard->freed_bytes, bytes);
+}
+
+/* After an excursion, what the program frees shall come back, not stay with the allocator. */
+void pl_line_freed(void)
+{
+    if (!atomic_load_explicit(&guard->trim_due, memory_order_relaxed) || pl_thread.inside)
+        return;
+    pl_thread.inside = true;
+    int saved = errno;
+    if (relieve() && !update_over())
+        atomic_store(&guard->trim_due, false);
+    errno = saved;
+    pl_thread.inside = false;
 }
 
 bool pl_line_fits(uint64_t bytes)
@@ -210,6 +232,18 @@ static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
     return spent;
 }
 
+/* A program that is not refused anything is at least reported, once for each excursion. */
+static void tell_over(uint64_t number)
+{
+    uint64_t told = atomic_load(&guard->told_number);
+    if (told != number && atomic_compare_exchange_strong(&guard->told_number, &told, number)) {
+        pl_event event = {.kind = PL_EVENT_OVER, .pid = guard->pid, .bytes = charged()};
+        memcpy(event.where.function, guard->ledger->slots[guard->owner].name,
+               sizeof guard->ledger->slots[guard->owner].name);
+        pl_ledger_event(guard->ledger, &event);
+    }
+}
+
 /* Over the line by small requests. False: this one is to be refused. */
 static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
 {
@@ -219,8 +253,12 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
         pl_thread.over_bytes = 0;
     }
     pl_thread.over_bytes += spent;
-    if (!guard->refuses || !pl_interpreter_present())
+    if (!guard->refuses)
         return true;
+    if (!pl_interpreter_present()) {
+        tell_over(number);
+        return true;
+    }
 
     uint64_t now = charged();
     uint64_t reserve = pl_ledger_reserve_bytes(guard->ledger);
@@ -253,6 +291,8 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
         relieve();
         if (update_over())
             granted = over_the_line(spent, kind);
+    } else if (atomic_load(&guard->trim_due) && relieve()) {
+        atomic_store(&guard->trim_due, false);
     }
     return granted;
 }

@@ -147,6 +147,20 @@ static int first_munmap(void *address, size_t n)
     return (int)syscall(SYS_munmap, address, n);
 }
 
+static int first_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                                void *(*routine)(void *), void *argument)
+{
+    pl_real_resolve();
+    return pl_real.pthread_create == first_pthread_create
+               ? EAGAIN
+               : pl_real.pthread_create(ret_thread, attributes, routine, argument);
+}
+
+static void first__exit(int status)
+{
+    syscall(SYS_exit_group, status);
+}
+
 pl_real_functions pl_real = {
 #define FIRST(name, result, parameters) .name = first_##name,
     PL_REAL_FUNCTIONS(FIRST)

@@ -129,8 +129,14 @@ __attribute__((constructor)) static void start(void)
     pl_crash_install();
 }
 
-__attribute__((destructor)) static void finish(void)
+/* Not from a vfork()ed child, which has its parent's memory and another pid. */
+void pl_guard_exit(void)
 {
     if (pl_guard_state.ledger && pl_guard_state.pid == getpid())
         atomic_fetch_or(&pl_guard_state.ledger->slots[pl_guard_state.owner].flags, PL_SLOT_EXITED);
+}
+
+__attribute__((destructor)) static void finish(void)
+{
+    pl_guard_exit();
 }

@@ -240,16 +240,23 @@ static bool verdict_is_of_crash(const builder *b)
 }
 
 /* The stacks that the verdict points at: of the crash, or the line of the last refusal. */
+static void put_crash_stacks(builder *b)
+{
+    const pl_crash *crash = &b->snapshot.crash;
+    if (crash->n_python_frames > 0)
+        put(b, "python", pl_json_python_stack(&b->json, crash->python, crash->n_python_frames));
+    if (b->story->native.n_frames > 0)
+        put(b, "native",
+            pl_json_native_stack(&b->json, b->story->native.frames,
+                                 (size_t)b->story->native.n_frames));
+}
+
+/* The stack that the verdict points at: of its crash, of the last refusal, or of a worker's crash
+ * that the command outlived. */
 static void put_stacks(builder *b)
 {
     if (verdict_is_of_crash(b)) {
-        const pl_crash *crash = &b->snapshot.crash;
-        if (crash->n_python_frames > 0)
-            put(b, "python", pl_json_python_stack(&b->json, crash->python, crash->n_python_frames));
-        if (b->story->native.n_frames > 0)
-            put(b, "native",
-                pl_json_native_stack(&b->json, b->story->native.frames,
-                                     (size_t)b->story->native.n_frames));
+        put_crash_stacks(b);
         return;
     }
     for (size_t i = b->snapshot.n_events; i > 0; i--) {
@@ -260,6 +267,20 @@ static void put_stacks(builder *b)
             put(b, "python", pl_json_python_stack(&b->json, &event->where, 1));
         return;
     }
+    if (b->facts.crash.process.pid != 0)
+        put_crash_stacks(b);
+}
+
+static void put_over(builder *b)
+{
+    const pl_fact_process *over = &b->facts.over;
+    if (over->pid == 0)
+        return;
+    json_t *object = json_object();
+    pl_json_put(&b->json, object, "pid", json_integer(over->pid));
+    pl_json_put(&b->json, object, "name", pl_json_text(over->name));
+    pl_json_put(&b->json, object, "bytes", pl_json_u64(over->bytes));
+    put(b, "over", object);
 }
 
 static void put_leak(builder *b)
@@ -313,6 +334,7 @@ static void build_document(builder *b)
     put_crash(b);
     put_instruction(b);
     put_leak(b);
+    put_over(b);
     if (b->hang != NULL)
         put(b, "hang", json_incref(b->hang));
     put_events(b, "stopped", is_stop, build_end_of_process);

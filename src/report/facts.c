@@ -43,6 +43,8 @@ static void gather_events(const pl_snapshot *snapshot, pl_facts *facts)
         const pl_event *event = &snapshot->events[i];
         if (pl_event_is_refusal(event)) {
             fill_refusal(snapshot, event, &facts->refusal);
+        } else if (event->kind == PL_EVENT_OVER) {
+            fill_process(snapshot, event, true, &facts->over);
         } else if (event->kind == PL_EVENT_STOPPED) {
             facts->n_stopped++;
             if (facts->stopped.pid == 0 || facts->stopped.pid != facts->command.pid)

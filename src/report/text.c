@@ -229,11 +229,13 @@ static void print_next(const pl_printer *printer)
 static void print_short(const pl_printer *printer)
 {
     const char *verdict = pl_get_text(printer->report, "verdict");
-    if (strcmp(verdict, "finished") == 0)
+    bool finished = strcmp(verdict, "finished") == 0;
+    if (finished && json_object_get(printer->report, "over") == NULL &&
+        json_object_get(printer->report, "deaths") == NULL)
         return;
     pl_print_summary(printer);
-    if (strcmp(verdict, "failed") == 0)
-        return; /* the program's own affair: one line is enough */
+    if (finished || strcmp(verdict, "failed") == 0)
+        return; /* nothing to do, or the program's own affair: one line is enough */
     if (is_about_memory(verdict)) {
         pl_print_label(printer, "peak");
         pl_print_peak(printer);

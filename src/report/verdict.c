@@ -497,6 +497,23 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
         conclude(verdict, PL_VERDICT_FINISHED_AFTER_REFUSALS,
                  "finished: %s went on after %s was stopped for memory", ended,
                  WHO(&facts->stopped));
+    } else if (facts->over.pid != 0) {
+        conclude(
+            verdict, PL_VERDICT_FINISHED,
+            "finished over the line: %s came to %s, and %s; small requests are refused in Python "
+            "code only",
+            WHO(&facts->over), PAIR(facts->peak_bytes, facts->limit_bytes, "of"), END(facts));
+    } else if (facts->crash.process.pid != 0) {
+        const pl_fact_crash *crash = &facts->crash;
+        const char *fault = pl_signal_fault(crash->signal);
+        conclude(verdict, PL_VERDICT_FINISHED, "finished: %s %s, but %s crashed: %s%s%s", ended,
+                 END(facts), WHO(&crash->process),
+                 fault != NULL ? fault : pl_signal_name(crash->signal),
+                 crash->place[0] != '\0' ? " at " : "", crash->place);
+    } else if (facts->killed_worker.pid != 0) {
+        conclude(verdict, PL_VERDICT_FINISHED, "finished: %s %s, but %s was killed for memory",
+                 ended, END(facts), WHO(&facts->killed_worker));
+        add_oom_evidence(facts, verdict);
     } else {
         conclude(verdict, PL_VERDICT_FINISHED, "finished: %s %s", ended, END(facts));
     }
@@ -511,13 +528,11 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
 static const double noticeable_request = 0.01;
 
 /* The last drop of a steady rise is the rise's: the request that happened to be refused is not what
- * has to change. What the system killed, or what asked for a large piece, keeps its own verdict. */
+ * has to change. What was killed or stopped, or asked for a large piece, keeps its own verdict. */
 static bool is_leak(const pl_facts *facts, const pl_verdict *verdict)
 {
-    double asked = (double)facts->refusal.process.bytes;
-    if (verdict->kind == PL_VERDICT_REFUSED)
-        return asked <= noticeable_request * (double)facts->limit_bytes;
-    return verdict->kind == PL_VERDICT_STOPPED_FOR_MEMORY;
+    return verdict->kind == PL_VERDICT_REFUSED &&
+           (double)facts->refusal.process.bytes <= noticeable_request * (double)facts->limit_bytes;
 }
 
 static void consider_leak(const pl_facts *facts, pl_verdict *verdict)

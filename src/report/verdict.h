@@ -96,6 +96,7 @@ typedef struct pl_facts {
     uint64_t n_refusals;
     pl_fact_refusal refusal; /* the last one; process.pid 0: none */
     pl_fact_crash crash;     /* of the command, else the last; process.pid 0: none */
+    pl_fact_process over;    /* passed the line and could not be refused; pid 0: nobody */
     uint64_t n_stopped;
     pl_fact_process stopped;       /* the command, else the last that the supervisor stopped */
     pl_fact_process killed_worker; /* the last that SIGKILL ended, and not by us */

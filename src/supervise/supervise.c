@@ -63,6 +63,9 @@ static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
 /* Somebody of the tree that became our child when its parent ended. */
 static void note_orphan(pl_watch *watch, pid_t pid, int status)
 {
+    for (int i = 0; i < PL_SLOTS; i++)
+        if (atomic_load(&watch->ledger->slots[i].pid) == (uint32_t)pid)
+            atomic_fetch_or(&watch->ledger->slots[i].flags, PL_SLOT_EXITED);
     if (!WIFSIGNALED(status))
         return;
     pl_event event = {.kind = PL_EVENT_DIED, .pid = pid, .detail = (uint32_t)WTERMSIG(status)};

@@ -87,11 +87,15 @@ static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root)
 static void drop_ended(pl_tree *tree)
 {
     int kept = 0;
+    tree->n_ended = 0;
     for (int i = 0; i < tree->n; i++) {
-        if (tree->processes[i].seen)
+        if (tree->processes[i].seen) {
             tree->processes[kept++] = tree->processes[i];
-        else
-            tree->ended_cpu_ticks += tree->processes[i].cpu_ticks;
+            continue;
+        }
+        tree->ended_cpu_ticks += tree->processes[i].cpu_ticks;
+        if (tree->n_ended < PL_TREE_ENDED)
+            tree->ended[tree->n_ended++] = tree->processes[i];
     }
     tree->n = kept;
 }
@@ -104,9 +108,13 @@ static bool has_forked_child(const pl_tree *tree, pid_t pid)
     return false;
 }
 
-static bool shares_pages(const pl_tree *tree, const pl_tree_process *process)
+static void find_sharers(pl_tree *tree)
 {
-    return process->slot_flags & PL_SLOT_FORKED || has_forked_child(tree, process->pid);
+    for (int i = 0; i < tree->n; i++) {
+        pl_tree_process *process = &tree->processes[i];
+        process->shares_pages =
+            process->slot_flags & PL_SLOT_FORKED || has_forked_child(tree, process->pid);
+    }
 }
 
 static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
@@ -117,7 +125,7 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
     bool any = false;
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
-        if (!shares_pages(tree, process) || (!due && process->pss_read_ns))
+        if (!process->shares_pages || (!due && process->pss_read_ns))
             continue;
         if (pl_proc_pss_read(process->pid, &process->pss_bytes) < 0)
             continue;
@@ -132,9 +140,9 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
     }
 }
 
-static uint64_t used_bytes(const pl_tree *tree, const pl_tree_process *process)
+static uint64_t used_bytes(const pl_tree_process *process)
 {
-    if (!process->pss_read_ns || !shares_pages(tree, process))
+    if (!process->pss_read_ns || !process->shares_pages)
         return process->private_bytes;
     uint64_t grown = pl_sub_sat_u64(process->private_bytes, process->pss_private_bytes);
     uint64_t shrunk = pl_sub_sat_u64(process->pss_private_bytes, process->private_bytes);
@@ -148,6 +156,7 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
     tree->resident_bytes = 0;
     read_processes(tree, ledger, root);
     drop_ended(tree);
+    find_sharers(tree);
     read_shares(tree, now_ns, pressed);
 
     tree->used_bytes = tree->unguarded_bytes = 0;
@@ -155,12 +164,12 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
     bool shared = false;
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
-        process->used_bytes = used_bytes(tree, process);
+        process->used_bytes = used_bytes(process);
         tree->used_bytes += process->used_bytes;
         if (process->slot < 0)
             tree->unguarded_bytes += process->used_bytes;
         tree->cpu_ticks += process->cpu_ticks;
-        shared |= shares_pages(tree, process);
+        shared |= process->shares_pages;
     }
     if (shared) /* resident sizes count shared pages once for each who shares them */
         tree->resident_bytes = tree->used_bytes;

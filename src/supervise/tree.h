@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "ledger/ledger.h"
 
-enum { PL_TREE_PROCESSES = 1024 };
+enum { PL_TREE_PROCESSES = 1024, PL_TREE_ENDED = 16 };
 
 typedef struct pl_tree_process {
     pid_t pid;
@@ -27,12 +27,15 @@ typedef struct pl_tree_process {
     uint64_t pss_read_ns; /* 0: never */
     int slot;             /* in the ledger; -1: the guard is not in it */
     uint32_t slot_flags;
-    bool seen; /* in this reading */
+    bool shares_pages; /* with a forked child or its parent */
+    bool seen;         /* in this reading */
 } pl_tree_process;
 
 typedef struct pl_tree {
     int n;
     pl_tree_process processes[PL_TREE_PROCESSES];
+    int n_ended; /* since the reading before; more than fit are not remembered */
+    pl_tree_process ended[PL_TREE_ENDED];
     uint64_t used_bytes;      /* of all */
     uint64_t unguarded_bytes; /* of those without the guard */
     uint64_t resident_bytes;  /* what the record shows */

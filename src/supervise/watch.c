@@ -12,8 +12,9 @@
 #include "sys/machine.h"
 #include "sys/proc.h"
 
-/* Calm: four samples a second, fewer when one costs more than 1/400 of its period. Near the line,
- * where a process can grow by a gigabyte in 0.2 s: fifty, at 1/10. */
+/* Calm: four samples a second, more at the start (an eighth of the time passed), so that a short
+ * run has a story too; fewer when one costs more than 1/400 of its period. Near the line, where a
+ * process can grow by a gigabyte in 0.2 s: fifty, at 1/10. */
 #define CALM_PERIOD_NS    (250 * PL_NS_PER_MS)
 #define PRESSED_PERIOD_NS (20 * PL_NS_PER_MS)
 #define LONGEST_PERIOD_NS (2 * PL_NS_PER_SEC)
@@ -81,18 +82,23 @@ static uint64_t guarded_charge(const pl_watch *watch)
     return sum;
 }
 
-/* A guard looks only when its process asks for memory; what was freed since then is still charged.
- * No process uses more than what it has resident and what it claimed. */
-static void lower_stale_measures(pl_watch *watch)
+/* A guard looks only when its process asks for memory: what was freed or touched since then it does
+ * not know. What a process uses beyond its claims is at most all that it has resident, and at least
+ * what is left of that when every claim is touched. */
+static void correct_measures(pl_watch *watch)
 {
     for (int i = 0; i < watch->tree.n; i++) {
         const pl_tree_process *process = &watch->tree.processes[i];
         if (process->slot < 0)
             continue;
         const pl_slot *slot = &watch->ledger->slots[process->slot];
-        if (atomic_load(&slot->measured_bytes) > process->private_bytes &&
+        uint64_t measured = atomic_load(&slot->measured_bytes);
+        uint64_t most = process->private_bytes;
+        uint64_t least =
+            process->shares_pages ? 0 : pl_sub_sat_u64(most, atomic_load(&slot->claimed_bytes));
+        if ((measured > most || measured < least) &&
             atomic_load(&slot->pid) == (uint32_t)process->pid)
-            pl_ledger_measure(watch->ledger, process->slot, process->private_bytes);
+            pl_ledger_measure(watch->ledger, process->slot, pl_clamp_u64(measured, least, most));
     }
 }
 
@@ -134,8 +140,6 @@ static uint32_t pressure_ppm(pl_watch *watch, uint64_t now_ns)
 
 static void take_sample(pl_watch *watch, uint64_t now_ns)
 {
-    if (pl_cgroup_oom_kills(&watch->cgroup, &watch->n_oom_kills) < 0)
-        watch->n_oom_kills = watch->ledger->header.baseline_oom_kills;
     static long ticks_per_s;
     if (!ticks_per_s)
         ticks_per_s = sysconf(_SC_CLK_TCK);
@@ -222,10 +226,13 @@ static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
 static void choose_period(pl_watch *watch, uint64_t cost_ns)
 {
     uint64_t limit = pl_ledger_limit_bytes(watch->ledger);
-    bool pressed = pl_ledger_headroom_bytes(watch->ledger) < pl_max_u64(limit / 5, 64 * PL_MIB);
-    uint64_t least = pressed ? PRESSED_PERIOD_NS : CALM_PERIOD_NS;
-    watch->period_ns =
-        pl_clamp_u64(cost_ns * (pressed ? PRESSED_COST : CALM_COST), least, LONGEST_PERIOD_NS);
+    watch->pressed = pl_ledger_headroom_bytes(watch->ledger) < pl_max_u64(limit / 5, 64 * PL_MIB);
+    uint64_t passed_ns = watch->sampled_ns - watch->ledger->header.started_monotonic_ns;
+    uint64_t least = watch->pressed
+                         ? PRESSED_PERIOD_NS
+                         : pl_clamp_u64(passed_ns / 8, PRESSED_PERIOD_NS, CALM_PERIOD_NS);
+    watch->period_ns = pl_clamp_u64(cost_ns * (watch->pressed ? PRESSED_COST : CALM_COST), least,
+                                    LONGEST_PERIOD_NS);
 }
 
 static bool tree_moved(const pl_watch *watch, uint64_t now_ns)
@@ -282,27 +289,69 @@ static void look_for_hang(pl_watch *watch, uint64_t now_ns)
     }
 }
 
-/* Guarded processes that vanished without running their exit handlers, while the count of OOM kills
- * rose: those were killed for memory. */
-static void note_vanished(pl_watch *watch, uint64_t kills_before)
+static void tell_death(pl_watch *watch, pid_t pid, const char *name, uint64_t bytes, int signal)
 {
-    if (watch->n_oom_kills <= kills_before)
-        return;
+    pl_event event = {
+        .kind = PL_EVENT_DIED, .pid = pid, .detail = (uint32_t)signal, .bytes = bytes};
+    snprintf(event.where.function, sizeof event.where.function, "%.31s", name);
+    pl_ledger_event(watch->ledger, &event);
+}
+
+static int crash_signal(const pl_watch *watch, const pl_slot *slot)
+{
+    for (int i = 0; i < PL_CRASHES; i++) {
+        const pl_crash *crash = &watch->ledger->crashes[i];
+        if (atomic_load(&crash->state) == PL_CRASH_COMPLETE &&
+            (uint32_t)crash->pid == atomic_load(&slot->pid) &&
+            crash->start_ticks == atomic_load(&slot->start_ticks))
+            return crash->signal;
+    }
+    return 0;
+}
+
+/* Guarded processes that are gone without having run their exit handlers. Those that left a crash
+ * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
+static void note_vanished(pl_watch *watch, uint64_t *n_unexplained_kills)
+{
     for (int i = 0; i < PL_SLOTS; i++) {
         const pl_slot *slot = &watch->ledger->slots[i];
         uint32_t pid = atomic_load(&slot->pid);
-        uint32_t flags = atomic_load(&slot->flags);
-        if (!pid || pid == (uint32_t)watch->command || i == watch->owner ||
-            flags & (PL_SLOT_EXITED | PL_SLOT_STOPPED) ||
+        uint32_t settled = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER;
+        if (!pid || pid == (uint32_t)watch->command || atomic_load(&slot->flags) & settled ||
             pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks)))
             continue;
-        pl_event event = {.kind = PL_EVENT_DIED,
-                          .pid = (int32_t)pid,
-                          .detail = SIGKILL,
-                          .bytes = atomic_load(&slot->peak_bytes)};
-        memcpy(event.where.function, slot->name, sizeof slot->name);
-        pl_ledger_event(watch->ledger, &event);
+        int signal = crash_signal(watch, slot);
+        if (!signal && *n_unexplained_kills > 0) {
+            (*n_unexplained_kills)--;
+            signal = SIGKILL;
+        }
+        if (signal)
+            tell_death(watch, (pid_t)pid, slot->name, atomic_load(&slot->peak_bytes), signal);
     }
+}
+
+/* The same of processes without the guard, of which only their absence is seen. */
+static void note_ended(pl_watch *watch, uint64_t *n_unexplained_kills)
+{
+    for (int i = 0; i<watch->tree.n_ended && * n_unexplained_kills> 0; i++) {
+        const pl_tree_process *process = &watch->tree.ended[i];
+        if (process->pid == watch->command || process->slot >= 0 || process->state == 'Z')
+            continue;
+        (*n_unexplained_kills)--;
+        tell_death(watch, process->pid, process->name, process->used_bytes, SIGKILL);
+    }
+}
+
+/* As many as the system counts OOM kills were killed for memory. */
+static void note_deaths(pl_watch *watch)
+{
+    uint64_t kills = watch->n_oom_kills;
+    if (pl_cgroup_oom_kills(&watch->cgroup, &kills) < 0)
+        kills = watch->n_oom_kills;
+    uint64_t n_unexplained = pl_sub_sat_u64(kills, watch->n_oom_kills);
+    watch->n_oom_kills = kills;
+    note_vanished(watch, &n_unexplained);
+    note_ended(watch, &n_unexplained);
 }
 
 /* The command's slot stays until the report is made: it says what was held at the end. */
@@ -315,15 +364,13 @@ static void reclaim(pl_watch *watch)
 void pl_watch_step(pl_watch *watch)
 {
     uint64_t begun_ns = pl_clock_monotonic_ns();
-    uint64_t kills_before = watch->n_oom_kills;
-    bool pressed = watch->period_ns < CALM_PERIOD_NS;
-    pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, pressed);
+    pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, watch->pressed);
     uint64_t shares_ns = watch->tree.shares_ns;
     read_system(watch);
-    lower_stale_measures(watch);
+    correct_measures(watch);
     charge_unseen(watch);
+    note_deaths(watch);
     take_sample(watch, begun_ns);
-    note_vanished(watch, kills_before);
     reclaim(watch);
     keep_hard_mark(watch, begun_ns);
     if (pl_ledger_headroom_bytes(watch->ledger) > 0)
@@ -337,8 +384,9 @@ void pl_watch_end(pl_watch *watch, int wait_status)
 {
     pl_ledger_header *header = &watch->ledger->header;
     uint64_t kills;
-    if (pl_cgroup_oom_kills(&watch->cgroup, &kills) == 0)
-        header->n_oom_kills = (uint32_t)pl_sub_sat_u64(kills, header->baseline_oom_kills);
+    pl_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
+    note_deaths(watch);
+    header->n_oom_kills = (uint32_t)pl_sub_sat_u64(watch->n_oom_kills, header->baseline_oom_kills);
     if (pl_machine_oom_kills("", &kills) == 0)
         header->n_vm_oom_kills = (uint32_t)pl_sub_sat_u64(kills, header->baseline_vm_oom_kills);
     header->wait_status = wait_status;

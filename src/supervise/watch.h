@@ -23,6 +23,7 @@ typedef struct pl_watch {
     uint64_t used_bytes;      /* by the tree or the group, whichever is more, at the last sample */
 
     uint64_t sampled_ns;
+    bool pressed;       /* near the line */
     uint64_t period_ns; /* until the next sample */
     uint64_t over_ns;   /* since when the hard mark is passed; 0: it is not */
     pid_t stopped_pid;  /* whom we stopped last; 0: nobody */

@@ -6,8 +6,7 @@
  *   PLIMSOLL_SHIM_ONWARD   if set, all that follow fail as well
  *   PLIMSOLL_SHIM_MODULES  count only what these modules ask for: beginnings of their file names,
  *                          with a comma behind each ("plimsoll,libc.so,"); unset: everybody
- *   PLIMSOLL_SHIM_LOG      file that gets a line for each failure, "failed MODULE+OFFSET", and the
- *                          count when main() returns, "total N"
+ *   PLIMSOLL_SHIM_LOG      file that gets a line, "MODULE+OFFSET", when that allocation is failed
  * It stands on glibc's own names for the allocator (__libc_malloc): dlsym() would allocate. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -79,7 +78,7 @@ static bool fails(const void *caller)
         return false;
     if (number == fail_at) {
         char line[256];
-        int n = snprintf(line, sizeof line, "failed %.200s+0x%zx\n", file_name(&info),
+        int n = snprintf(line, sizeof line, "%.200s+0x%zx\n", file_name(&info),
                          (size_t)((const char *)caller - (const char *)info.dli_fbase));
         write_log(line, n);
     }
@@ -152,9 +151,6 @@ static int counted_main(int argc, char **argv, char **environment)
     armed = true;
     int status = real_main(argc, argv, environment);
     armed = false;
-    char line[64];
-    int n = snprintf(line, sizeof line, "total %lu\n", atomic_load(&n_counted));
-    write_log(line, n);
     return status;
 }
 

@@ -55,13 +55,18 @@ def wait_until(condition, what, timeout=HANG_S):
     pytest.fail(f"waited {timeout} s in vain for {what}")
 
 
-def alive(pid):
-    """Does the process live? A zombie does not."""
+def state_of(pid):
+    """R, S, D, T, Z ... as the kernel has it; X when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return stat.read().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return "X"
+
+
+def alive(pid):
+    """Does the process live? A zombie does not."""
+    return state_of(pid) not in "ZX"
 
 
 def line_of(script, mark):

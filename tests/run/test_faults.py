@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files, descriptors, arguments and clocks that fail: the program's status stays its own, every
+failure of ours is one line, and no record is lost."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from conftest import HANG_S, PLIMSOLL, PYTHON, wait_until
+
+CRASH = "import ctypes\nctypes.string_at(0)\n"
+KEPT_RUNS = 100  # PL_RECORD_KEEP in src/supervise/record.h
+
+
+def is_one_line_of_ours(text):
+    return text.startswith("plimsoll: ") and text.count("\n") == 1
+
+
+def call(session, *argv, env=None, **options):
+    """`plimsoll` with whatever of subprocess.run() a test needs."""
+    defaults = {"stdin": subprocess.DEVNULL, "capture_output": True, "cwd": session.folder}
+    if "stdout" in options or "stderr" in options:
+        defaults.pop("capture_output")
+    return subprocess.run([str(PLIMSOLL), *argv], env=session.environment(env), timeout=HANG_S,
+                          **{"text": True, **defaults, **options})
+
+
+def only_run(session):
+    runs = list((session.state / "runs").iterdir())
+    assert len(runs) == 1, runs
+    return runs[0]
+
+
+# ---- disks ----
+
+
+def test_a_disk_too_full_for_the_record(session, small_tmpfs):
+    session.state = small_tmpfs("256k")
+    done = call(session, "run", "--", "touch", "began")
+    assert done.returncode == 125 and is_one_line_of_ours(done.stderr), done
+    assert "No space left on device" in done.stderr, done
+    assert not (session.folder / "began").exists()
+    assert list((session.state / "runs").iterdir()) == [], "half a record was left behind"
+
+
+def script_that_fills(folder):
+    """Takes all the space that is left; goes on at line 7."""
+    return f"""\
+filler = open({str(folder / 'filler')!r}, "wb", buffering=0)
+try:
+    while True:
+        filler.write(b"x" * 4096)
+except OSError:
+    pass
+"""
+
+
+def test_a_disk_that_is_full_at_the_end(session, small_tmpfs):
+    session.state = small_tmpfs("4m")
+    result = session.run(script=script_that_fills(session.state) + "raise SystemExit(7)\n")
+    assert result.rc == 7 and "No space left on device" in result.stderr, result.text()
+    assert result.report["exit"]["status"] == 7, "--report was on another disk"
+    assert [path.name for path in only_run(session).iterdir()] == ["ledger"]
+    (session.state / "filler").unlink()
+    assert session.explain()["exit"]["status"] == 7
+
+
+def test_a_crash_on_a_full_disk_is_told_without_its_stack(session, small_tmpfs):
+    session.state = small_tmpfs("4m")
+    result = session.run(script=script_that_fills(session.state) + CRASH)
+    assert result.rc == 128 + signal.SIGSEGV and result.verdict == "crashed", result.text()
+    assert "script.py:8" in result.report["summary"], "the Python stack is in the ledger"
+    assert session.explain()["verdict"] == "crashed"
+
+
+def test_a_state_folder_that_is_read_only(session, small_tmpfs):
+    folder = small_tmpfs("4m")
+    session.state = folder
+    assert session.run("true").rc == 0
+    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    done = call(session, "run", "--", "true")
+    assert done.returncode == 125 and is_one_line_of_ours(done.stderr), done
+    assert "Read-only file system" in done.stderr and "--record" in done.stderr, done
+    assert session.explain()["verdict"] == "finished", "reading needs no writing"
+    assert call(session, "runs").returncode == 0
+
+
+def test_a_state_folder_that_is_a_file(session):
+    session.state.write_text("mine")
+    for argv in (["run", "--", "true"], ["runs"], ["explain"]):
+        done = call(session, *argv)
+        assert done.returncode == 125 and is_one_line_of_ours(done.stderr), (argv, done)
+        assert "Not a directory" in done.stderr, (argv, done)
+    assert session.state.read_text() == "mine"
+
+
+def test_no_home(session, tmp_path):
+    env = session.environment()
+    for name in ("HOME", "XDG_STATE_HOME", "PLIMSOLL_STATE"):
+        env.pop(name, None)
+
+    def plimsoll(*argv):
+        return subprocess.run([PLIMSOLL, *argv], env=env, capture_output=True, text=True)
+
+    for argv in (["run", "--", "true"], ["runs"], ["explain"]):
+        done = plimsoll(*argv)
+        assert done.returncode == 125 and is_one_line_of_ours(done.stderr), (argv, done)
+        assert "HOME is not set" in done.stderr, (argv, done)
+    assert plimsoll("run", "--record", tmp_path / "record", "--", "true").returncode == 0
+    assert plimsoll("explain", tmp_path / "record").returncode == 0
+
+
+@pytest.mark.parametrize("place, reason", [("missing/report.json", "No such file"),
+                                           ("/proc/report.json", "'/proc/report.json'"),
+                                           ("state", "Is a directory"), ("/dev/full", "No space")])
+def test_a_report_that_cannot_be_written(session, place, reason):
+    done = call(session, "run", "--report", place, "--", "sh", "-c", "exit 3")
+    assert done.returncode == 3, done
+    assert [line for line in done.stderr.splitlines()
+            if line.startswith("plimsoll: cannot write") and reason in line], done
+    assert session.explain()["exit"]["status"] == 3
+
+
+# ---- records that are changed under a run ----
+
+
+def wait_for_file(path):
+    return wait_until(path.exists, path)
+
+
+def test_a_record_deleted_while_it_runs(session):
+    go = session.folder / "go"
+    process = session.start(script=f"""
+        import os, pathlib, time
+        pathlib.Path("began").touch()
+        while not os.path.exists({str(go)!r}):
+            time.sleep(0.02)
+        raise SystemExit(7)
+    """)
+    wait_for_file(session.folder / "began")
+    shutil.rmtree(only_run(session))
+    go.touch()
+    result = session.finish(process)
+    assert result.rc == 7, result.text()
+    assert "plimsoll: cannot write" in result.stderr, result.text()
+    assert result.report["exit"]["status"] == 7, "the ledger is mapped, deleted or not"
+
+
+def test_a_ledger_cut_short_while_it_runs(session):
+    """Whoever cuts the file takes mapped memory from under supervisor and guard: the kernel sends
+    SIGBUS, and the run may end by it. It ends, though, and what is left is told for what it is."""
+    process = session.start(PYTHON, "-c", "while True: bytearray(1 << 21)")
+    wait_until(lambda: call(session, "explain").returncode == 0, "a run on record")
+    ledger = only_run(session) / "ledger"
+    os.truncate(ledger, 4096)
+    result = session.finish(process)
+    assert result.rc == 128 + signal.SIGBUS or result.rc == -signal.SIGBUS, result.text()
+    done = call(session, "explain")
+    assert done.returncode == 125 and is_one_line_of_ours(done.stderr), done
+    assert "truncated: 4096 of" in done.stderr, done
+    runs = json.loads(call(session, "runs", "--json").stdout)
+    assert [run["verdict"] for run in runs] == ["unreadable"]
+
+
+# ---- descriptors ----
+
+
+@pytest.mark.parametrize("argv", [["runs"], ["runs", "--json"], ["explain"], ["explain", "--json"],
+                                  ["budget"], ["budget", "--json"]], ids=" ".join)
+def test_an_answer_that_nobody_can_read(session, argv):
+    assert session.run("true").rc == 0
+    with open("/dev/full", "w") as full:
+        done = call(session, *argv, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 125 and is_one_line_of_ours(done.stderr), done
+    closed = call(session, *argv, stdout=None, stderr=subprocess.PIPE,
+                  preexec_fn=lambda: os.close(1))
+    assert closed.returncode == 125 and is_one_line_of_ours(closed.stderr), closed
+
+
+@pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_descriptors_that_were_closed_at_the_start(session, which):
+    """The program finds them as closed as without us, and no word of ours lands in a file."""
+
+    def close_them():
+        for fd in which:
+            os.close(fd)
+
+    seen = session.folder / "seen"
+    script = session.script(f"""
+        import ctypes, os
+        def is_open(fd):
+            try:
+                os.fstat(fd)
+                return True
+            except OSError:
+                return False
+        with open({str(seen)!r}, "w") as seen:
+            seen.write(str([fd for fd in range(3) if is_open(fd) and fd != seen.fileno()]))
+        ctypes.string_at(0)
+    """)
+    call(session, "run", "--", *script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    plain = seen.read_text()
+    assert plain == "[0, 1, 2]"
+    done = call(session, "run", "--", *script, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, preexec_fn=close_them)
+    assert done.returncode == 128 + signal.SIGSEGV
+    # CPython opens /dev/null for none of them: what it finds is what it was given.
+    assert seen.read_text() == str([fd for fd in range(3) if fd not in which])
+    report = session.explain()
+    assert report["verdict"] == "crashed"
+    for run in (session.state / "runs").iterdir():
+        assert json.loads((run / "report.json").read_text())["verdict"] == "crashed"
+
+
+# ---- arguments ----
+
+
+def test_a_very_long_argument(session):
+    text = "x" * (100 << 10)
+    result = session.run(PYTHON, "-c", "import sys; print(len(sys.argv[1]))", text)
+    assert result.rc == 0 and result.stdout == f"{len(text)}\n"
+    command = session.explain()["command"]
+    assert command[:2] == [PYTHON, "-c"] and command[-1] == "...", "it is said that more was cut"
+    assert call(session, "runs").returncode == 0
+
+
+def test_very_many_arguments(session):
+    result = session.run(PYTHON, "-c", "import sys; print(len(sys.argv))", *range(20_000))
+    assert result.rc == 0 and result.stdout == "20001\n"
+    command = session.explain()["command"]
+    assert command[0] == PYTHON and command[-1] == "..."
+
+
+def test_arguments_that_are_not_text(session):
+    done = call(session, "run", "--", b"printf", b"%s", b"\xff\xfe\x80", text=False)
+    assert done.returncode == 0 and done.stdout == b"\xff\xfe\x80"
+    assert session.explain()["command"] == ["printf", "%s", "\ufffd" * 3]
+
+
+def test_control_characters_never_reach_the_terminal(session):
+    nasty = "\033[31mred\033]0;title\007\r\n\u009b1m"
+    result = session.run("sh", "-c", "kill -SEGV $$", nasty)
+    assert result.rc == 128 + signal.SIGSEGV
+    shown = result.stderr + call(session, "explain").stdout + call(session, "runs").stdout
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown), shown
+    assert nasty in session.explain()["command"], "the report itself has it all, as JSON"
+
+
+def test_a_working_directory_that_is_gone(session):
+    gone = session.folder / "gone"
+    gone.mkdir()
+    done = call(session, "run", "--", "sh", "-c", "exit 7", cwd=gone, preexec_fn=gone.rmdir)
+    assert done.returncode == 7, done
+    assert session.explain()["exit"]["status"] == 7
+
+
+# ---- many runs, and clocks ----
+
+
+def copy_of_run(template, session, name):
+    """As a run leaves it, but with a ledger that takes no space."""
+    folder = session.state / "runs" / name
+    folder.mkdir()
+    for part in ("ledger", "report.json"):
+        if (template / part).exists():
+            os.link(template / part, folder / part)
+    return folder
+
+
+def test_old_runs_are_removed_and_running_ones_kept(session):
+    running = session.start("sleep", "1000", options=["--quiet"])
+    wait_until(lambda: call(session, "explain").returncode == 0, "a run on record")
+    kept = only_run(session)
+    assert session.run("true").rc == 0
+    template = next(run for run in (session.state / "runs").iterdir() if run != kept)
+    for i in range(1000):
+        copy_of_run(template, session, f"20200101-{i:06}-{i + 1}")
+    mine = session.state / "runs" / "notes"  # no run: nobody else's to remove
+    mine.mkdir()
+    # By the ledger's time, not by name: the copies are newer than what still runs.
+    assert session.run("true").rc == 0
+    left = {run.name for run in (session.state / "runs").iterdir()}
+    assert kept.name in left and "notes" in left
+    assert len(left - {"notes", kept.name}) == KEPT_RUNS
+    assert len(json.loads(call(session, "runs", "--json").stdout)) == KEPT_RUNS + 1
+    os.killpg(running.pid, signal.SIGTERM)
+    session.finish(running)
+
+
+def test_runs_that_begin_in_the_same_second(session):
+    processes = [session.start("sh", "-c", f"exit {i}") for i in range(20)]
+    assert [session.finish(process).rc for process in processes] == list(range(20))
+    runs = json.loads(call(session, "runs", "--json").stdout)
+    assert len({run["run"] for run in runs}) == 20
+
+
+def test_a_run_folder_of_that_name_already(session, tmp_path):
+    """The same second and the same pid: in another pid namespace, or after a reboot."""
+    assert session.run("true").rc == 0
+    template = only_run(session)
+    # The shell's own pid becomes plimsoll's by exec; every second that can come is taken.
+    script = f"""
+        now=$(date +%s)
+        for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do
+            mkdir "{session.state}/runs/$(date -d @$((now + i)) +%Y%m%d-%H%M%S)-$$"
+        done
+        exec "{PLIMSOLL}" run -- sh -c 'exit 7'
+    """
+    done = subprocess.run(["sh", "-c", script], env=session.environment(), capture_output=True,
+                          text=True, timeout=HANG_S)
+    assert done.returncode == 7, done
+    report = session.explain()
+    assert report["exit"]["status"] == 7 and report["run"].endswith("-2"), report["run"]
+    assert template.exists()
+
+
+def header_time_at(ledger):
+    """Where the ledger keeps its wall clock start: found by its value, not by a copied layout."""
+    began_s = (ledger.parent.stat().st_mtime_ns // 10**9)
+    data = ledger.read_bytes()[:4096]
+    places = [at for at in range(0, len(data), 8)
+              if abs(int.from_bytes(data[at:at + 8], "little") // 10**9 - began_s) < 60]
+    return places
+
+
+def test_a_clock_that_went_backwards(session):
+    """The start is an hour in the future of the end: as after a correction of the clock."""
+    assert session.run("sh", "-c", "exit 7").rc == 7
+    run = only_run(session)
+    ledger = run / "ledger"
+    places = header_time_at(ledger)
+    assert len(places) == 2, "the start and the end of the run"
+    start, end = sorted(places, key=lambda at: ledger.read_bytes()[at:at + 8][::-1])
+    later = int.from_bytes(ledger.read_bytes()[end:end + 8], "little") + 3600 * 10**9
+    with open(ledger, "r+b") as file:
+        file.seek(start)
+        file.write(later.to_bytes(8, "little"))
+    (run / "report.json").unlink()
+    report = session.explain()
+    assert report["verdict"] == "failed" and 0 <= report["duration_s"] < 60, report
+    # It is listed as the newest, and a later one is not taken for it.
+    assert session.run("true").rc == 0
+    runs = json.loads(call(session, "runs", "--json").stdout)
+    assert [entry["verdict"] for entry in runs] == ["failed", "finished"]
