@@ -42,8 +42,8 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
 {
     pl_proc_stat stat;
     pl_proc_memory memory;
-    if (pl_proc_stat_read(pid, &stat) < 0)
-        return;
+    if (pl_proc_stat_read(pid, &stat) < 0 || (stat.state == 'Z' && stat.n_threads <= 1))
+        return; /* gone, or dead and waiting to be reaped */
     pl_tree_process *process = find(tree, pid);
     if (process && process->start_ticks != stat.start_ticks)
         memset(process, 0, sizeof *process); /* the pid was given to somebody new */
@@ -63,7 +63,7 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
     process->seen = true;
     memcpy(process->name, stat.name, sizeof process->name);
     process->private_bytes = 0;
-    if (stat.state != 'Z' && pl_proc_memory_read(pid, &memory) == 0) {
+    if (pl_proc_memory_read(pid, &memory) == 0) {
         process->private_bytes = memory.private_bytes;
         tree->resident_bytes += memory.resident_bytes;
     }
@@ -121,7 +121,7 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
 {
     uint64_t wait = tree->pss_cost_ns * (pressed ? PRESSED_COST_SHARE : CALM_COST_SHARE);
     bool due = now_ns - tree->pss_read_ns >= wait;
-    uint64_t begun = pl_clock_monotonic_ns();
+    uint64_t begun = pl_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     bool any = false;
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
@@ -133,7 +133,7 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
         process->pss_private_bytes = process->private_bytes;
         any = true;
     }
-    tree->shares_ns = pl_clock_monotonic_ns() - begun;
+    tree->shares_ns = pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
     if (any && due) {
         tree->pss_cost_ns = tree->shares_ns;
         tree->pss_read_ns = now_ns;

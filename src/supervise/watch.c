@@ -228,11 +228,12 @@ static void choose_period(pl_watch *watch, uint64_t cost_ns)
     uint64_t limit = pl_ledger_limit_bytes(watch->ledger);
     watch->pressed = pl_ledger_headroom_bytes(watch->ledger) < pl_max_u64(limit / 5, 64 * PL_MIB);
     uint64_t passed_ns = watch->sampled_ns - watch->ledger->header.started_monotonic_ns;
+    bool calm = !watch->pressed && passed_ns / 8 >= CALM_PERIOD_NS;
     uint64_t least = watch->pressed
                          ? PRESSED_PERIOD_NS
                          : pl_clamp_u64(passed_ns / 8, PRESSED_PERIOD_NS, CALM_PERIOD_NS);
-    watch->period_ns = pl_clamp_u64(cost_ns * (watch->pressed ? PRESSED_COST : CALM_COST), least,
-                                    LONGEST_PERIOD_NS);
+    watch->period_ns =
+        pl_clamp_u64(cost_ns * (calm ? CALM_COST : PRESSED_COST), least, LONGEST_PERIOD_NS);
 }
 
 static bool tree_moved(const pl_watch *watch, uint64_t now_ns)
@@ -250,8 +251,7 @@ static void report_hang(pl_watch *watch, uint64_t idle_ns)
     for (int i = 0; processes && i < n; i++) {
         const pl_tree_process *process = &watch->tree.processes[i];
         const pl_slot *slot = process->slot >= 0 ? &watch->ledger->slots[process->slot] : NULL;
-        if (process->state != 'Z' &&
-            pl_inspect_live(process->pid, slot ? slot->python_version : 0,
+        if (pl_inspect_live(process->pid, slot ? slot->python_version : 0,
                             slot ? slot->python_runtime : 0, &processes[n_read], NULL) == 0)
             n_read++;
     }
@@ -335,7 +335,7 @@ static void note_ended(pl_watch *watch, uint64_t *n_unexplained_kills)
 {
     for (int i = 0; i<watch->tree.n_ended && * n_unexplained_kills> 0; i++) {
         const pl_tree_process *process = &watch->tree.ended[i];
-        if (process->pid == watch->command || process->slot >= 0 || process->state == 'Z')
+        if (process->pid == watch->command || process->slot >= 0)
             continue;
         (*n_unexplained_kills)--;
         tell_death(watch, process->pid, process->name, process->used_bytes, SIGKILL);
@@ -364,6 +364,7 @@ static void reclaim(pl_watch *watch)
 void pl_watch_step(pl_watch *watch)
 {
     uint64_t begun_ns = pl_clock_monotonic_ns();
+    uint64_t begun_cpu_ns = pl_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, watch->pressed);
     uint64_t shares_ns = watch->tree.shares_ns;
     read_system(watch);
@@ -377,7 +378,7 @@ void pl_watch_step(pl_watch *watch)
         pl_tree_calm(&watch->tree);
     look_for_hang(watch, begun_ns);
     watch->sampled_ns = begun_ns;
-    choose_period(watch, pl_clock_monotonic_ns() - begun_ns - shares_ns);
+    choose_period(watch, pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_cpu_ns - shares_ns);
 }
 
 void pl_watch_end(pl_watch *watch, int wait_status)
