@@ -311,7 +311,7 @@ static int crash_signal(const pl_watch *watch, const pl_slot *slot)
 
 /* Guarded processes that are gone without having run their exit handlers. Those that left a crash
  * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
-static void note_vanished(pl_watch *watch, uint64_t *n_unexplained_kills)
+static void note_vanished(pl_watch *watch)
 {
     for (int i = 0; i < PL_SLOTS; i++) {
         const pl_slot *slot = &watch->ledger->slots[i];
@@ -321,8 +321,8 @@ static void note_vanished(pl_watch *watch, uint64_t *n_unexplained_kills)
             pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks)))
             continue;
         int signal = crash_signal(watch, slot);
-        if (!signal && *n_unexplained_kills > 0) {
-            (*n_unexplained_kills)--;
+        if (!signal && watch->n_unexplained_kills > 0) {
+            watch->n_unexplained_kills--;
             signal = SIGKILL;
         }
         if (signal)
@@ -331,27 +331,28 @@ static void note_vanished(pl_watch *watch, uint64_t *n_unexplained_kills)
 }
 
 /* The same of processes without the guard, of which only their absence is seen. */
-static void note_ended(pl_watch *watch, uint64_t *n_unexplained_kills)
+static void note_ended(pl_watch *watch)
 {
-    for (int i = 0; i<watch->tree.n_ended && * n_unexplained_kills> 0; i++) {
+    for (int i = 0; i < watch->tree.n_ended && watch->n_unexplained_kills > 0; i++) {
         const pl_tree_process *process = &watch->tree.ended[i];
         if (process->pid == watch->command || process->slot >= 0)
             continue;
-        (*n_unexplained_kills)--;
+        watch->n_unexplained_kills--;
         tell_death(watch, process->pid, process->name, process->used_bytes, SIGKILL);
     }
 }
 
-/* As many as the system counts OOM kills were killed for memory. */
+/* As many as the system counts OOM kills were killed for memory. It counts before they are gone: a
+ * kill waits for its victim. */
 static void note_deaths(pl_watch *watch)
 {
-    uint64_t kills = watch->n_oom_kills;
-    if (pl_cgroup_oom_kills(&watch->cgroup, &kills) < 0)
-        kills = watch->n_oom_kills;
-    uint64_t n_unexplained = pl_sub_sat_u64(kills, watch->n_oom_kills);
-    watch->n_oom_kills = kills;
-    note_vanished(watch, &n_unexplained);
-    note_ended(watch, &n_unexplained);
+    uint64_t kills;
+    if (pl_cgroup_oom_kills(&watch->cgroup, &kills) == 0) {
+        watch->n_unexplained_kills += pl_sub_sat_u64(kills, watch->n_oom_kills);
+        watch->n_oom_kills = kills;
+    }
+    note_vanished(watch);
+    note_ended(watch);
 }
 
 /* The command's slot stays until the report is made: it says what was held at the end. */

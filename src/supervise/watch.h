@@ -14,7 +14,8 @@ typedef struct pl_watch {
     pid_t command;
     pl_cgroup cgroup;
     uint64_t baseline_cgroup_bytes;
-    uint64_t n_oom_kills; /* as last read */
+    uint64_t n_oom_kills;         /* as last read */
+    uint64_t n_unexplained_kills; /* of those, whose victim was not found yet */
     pl_cgroup_pressure pressure;
     pl_tree tree;
     uint64_t cgroup_bytes;    /* gained by the tightest limited group since the start; 0: none */
