@@ -185,7 +185,7 @@ static void describe_run(const this_run *run, const pl_budget *budget)
     header->true_limit_bytes = budget->true_limit_bytes;
     if (budget->tightest >= 0) {
         const pl_budget_source *source = &budget->sources[budget->tightest];
-        snprintf(header->limit_source, sizeof header->limit_source, "%.20s %.42s", source->name,
+        snprintf(header->limit_source, sizeof header->limit_source, "%.20s %.230s", source->name,
                  source->detail);
     }
     header->supervisor_pid = getpid();

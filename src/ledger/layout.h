@@ -69,10 +69,10 @@ typedef struct pl_ledger_header {
     uint64_t cgroup_limit_bytes;    /* smallest cgroup limit above us; 0 = none */
     uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
     char boot_id[40];
-    char limit_source[64]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */
-    char cgroup_path[512]; /* folder of the memory cgroup, for later readers */
-    char directory[512];   /* working directory of the command */
-    char command[2048];    /* argv, each argument followed by one NUL; ends with an empty one */
+    char limit_source[256]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */
+    char cgroup_path[512];  /* folder of the memory cgroup, for later readers */
+    char directory[512];    /* working directory of the command */
+    char command[2048];     /* argv, each argument followed by one NUL; ends with an empty one */
     char sparse_programs[PL_SPARSE_PROGRAMS][32]; /* names for which PL_RUN_SPARSE holds */
 
     /* Written by the supervisor when the command ended; ended_realtime_ns last (release). */

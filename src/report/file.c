@@ -15,8 +15,8 @@
 /* A hang of 256 threads with 48 named frames each is 7 MiB; nothing of ours is larger. */
 static const off_t max_file_bytes = 64 << 20;
 
-/* jansson 2.14 drops a character and says nothing when the buffer of its parser cannot grow:
- * whether memory was there is seen where it is asked for. */
+/* jansson 2.14 drops characters and says nothing when a buffer of its parser or of json_dumps()
+ * cannot grow: whether memory was there is seen where it is asked for. */
 static bool memory_was_short;
 
 static void *watched_malloc(size_t n)
@@ -27,14 +27,27 @@ static void *watched_malloc(size_t n)
     return block;
 }
 
-static json_t *load_watched(int fd, json_error_t *why)
+static void watch_memory(void)
 {
+    memory_was_short = false;
     json_set_alloc_funcs(watched_malloc, free);
-    json_t *object = json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+}
+
+/* True when all that was asked for since watch_memory() was there. */
+static bool memory_sufficed(void)
+{
     json_set_alloc_funcs(malloc, free);
-    if (memory_was_short)
-        json_decref(PL_TAKE(object));
-    return object;
+    return !memory_was_short;
+}
+
+/* The whole text, for the caller to free(), or NULL. */
+static char *dump(const json_t *document)
+{
+    watch_memory();
+    char *text = json_dumps(document, PL_REPORT_JSON_FLAGS);
+    if (!memory_sufficed())
+        free(PL_TAKE(text));
+    return text;
 }
 
 int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
@@ -49,12 +62,14 @@ int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
     }
     json_error_t why = {.text = "it is not a file of ours"};
     json_t *object = NULL;
-    memory_was_short = false;
+    watch_memory();
     if (S_ISREG(st.st_mode) && st.st_size <= max_file_bytes)
-        object = load_watched(fd, &why);
+        object = json_loadfd(fd, JSON_REJECT_DUPLICATES, &why);
     close(fd);
-    if (memory_was_short)
+    if (!memory_sufficed()) {
+        json_decref(object);
         return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
+    }
     if (!json_is_object(object)) {
         json_decref(object);
         return pl_error_set(reterr, PL_ECORRUPT, "'%s' is corrupt: %s", path, why.text);
@@ -110,7 +125,7 @@ static int write_in_place(const char *text, const char *path)
 
 int pl_report_save(const json_t *report, const char *path, pl_error *reterr)
 {
-    char *text = json_dumps(report, PL_REPORT_JSON_FLAGS);
+    char *text = dump(report);
     if (text == NULL)
         return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
     struct stat st;
@@ -124,7 +139,7 @@ int pl_report_save(const json_t *report, const char *path, pl_error *reterr)
 
 int pl_report_print(const json_t *document, FILE *out, pl_error *reterr)
 {
-    char *text = json_dumps(document, PL_REPORT_JSON_FLAGS);
+    char *text = dump(document);
     if (text == NULL)
         return pl_error_set(reterr, -ENOMEM, "no memory for the answer");
     fputs(text, out);

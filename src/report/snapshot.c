@@ -28,8 +28,10 @@ static void split_command(pl_snapshot *snapshot)
     char *command = snapshot->header.command;
     size_t n = sizeof(snapshot->header.command);
     for (size_t i = 0; i < n && command[i] != '\0';) {
-        if (snapshot->n_arguments == PL_SNAPSHOT_ARGUMENTS)
+        if (snapshot->n_arguments == PL_SNAPSHOT_ARGUMENTS) {
+            snapshot->arguments[PL_SNAPSHOT_ARGUMENTS - 1] = "...";
             break;
+        }
         snapshot->arguments[snapshot->n_arguments++] = command + i;
         i += strlen(command + i) + 1;
     }

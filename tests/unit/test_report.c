@@ -171,7 +171,7 @@ static void a_refusal_completes_a_rise_that_the_last_sample_missed(void **state)
     json_decref(report);
 
     atomic_store(&f->ledger->sum.charged_bytes, 79 * PL_GIB / 10);
-    fixture_event(f, PL_EVENT_REFUSED, 4121, PL_GIB, "load");
+    fixture_event(f, PL_EVENT_REFUSED, 4121, 2 * PL_MIB, "load");
     f->ledger->events[0].time_ns += 30 * PL_NS_PER_SEC;
     report = build(f);
     assert_string_equal(text_of(report, "verdict"), "leak");
@@ -321,9 +321,11 @@ static void a_dead_supervisor_leaves_a_record_that_can_be_judged(void **state)
 
     fixture_samples(f, 98 * PL_GIB / 10);
     report = build(f);
-    assert_string_equal(text_of(report, "verdict"), "leak");
+    assert_string_equal(text_of(report, "verdict"), "killed-for-memory");
+    ASSERT_SAYS(text_of(report, "summary"), "most likely");
     ASSERT_SAYS(json_string_value(json_array_get(json_object_get(report, "evidence"), 0)),
-                "killed for memory, most likely");
+                "memory rose steadily before");
+    assert_non_null(json_object_get(report, "leak"));
     json_decref(report);
 
     f->ledger->header.supervisor_pid = getpid();
