@@ -150,22 +150,6 @@ def test_a_record_deleted_while_it_runs(session):
     assert result.report["exit"]["status"] == 7, "the ledger is mapped, deleted or not"
 
 
-def test_a_ledger_cut_short_while_it_runs(session):
-    """Whoever cuts the file takes mapped memory from under supervisor and guard: the kernel sends
-    SIGBUS, and the run may end by it. It ends, though, and what is left is told for what it is."""
-    process = session.start(PYTHON, "-c", "while True: bytearray(1 << 21)")
-    wait_until(lambda: call(session, "explain").returncode == 0, "a run on record")
-    ledger = only_run(session) / "ledger"
-    os.truncate(ledger, 4096)
-    result = session.finish(process)
-    assert result.rc == 128 + signal.SIGBUS or result.rc == -signal.SIGBUS, result.text()
-    done = call(session, "explain")
-    assert done.returncode == 125 and is_one_line_of_ours(done.stderr), done
-    assert "truncated: 4096 of" in done.stderr, done
-    runs = json.loads(call(session, "runs", "--json").stdout)
-    assert [run["verdict"] for run in runs] == ["unreadable"]
-
-
 # ---- descriptors ----
 
 

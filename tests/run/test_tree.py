@@ -79,7 +79,8 @@ def test_pages_shared_by_fork_are_counted_once(run):
 
 
 def test_pages_copied_after_a_fork_are_counted(run):
-    """A child that writes to all it inherited needs as much again."""
+    """A child that writes to all it inherited needs as much again, and asks nobody: it is stopped,
+    or gets an exception in its Python code. Its parent goes on."""
     result = run(budget="500M", options=["--reserve", "40M"], script="""
         import os, time
         import numpy as np
@@ -91,10 +92,13 @@ def test_pages_copied_after_a_fork_are_counted(run):
                 time.sleep(0.01)
             time.sleep(60)   # until it is stopped
             os._exit(0)
-        print("child", os.waitpid(pid, 0)[1], int(a[-1]))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), int(a[-1]))
         """)
-    assert result.rc == 0 and result.stdout == "child 9 1\n"
-    assert result.report["stopped"][0]["bytes"] > 0
+    assert result.rc == 0
+    if result.stdout == "-9 1\n":
+        assert result.report["stopped"][0]["bytes"] > 0
+    else:
+        assert result.stdout == "1 1\n" and "MemoryError" in result.stderr
 
 
 def test_an_executed_program_shares_the_line(run):

@@ -79,10 +79,12 @@ def test_killed_for_memory_of_a_static_program(run, program, cgroup):
 
 
 def test_a_worker_killed_for_memory_is_named(run, program, cgroup):
+    """It grows for half a second: who lives shorter than the time between two samples has no name.
+    """
     group = cgroup(150 * MIB)
     result = run(program("grow", static=True), options=["--observe"], cgroup=group, script="""
         import subprocess, sys
-        print(subprocess.run([sys.argv[1], "400"]).returncode)
+        print(subprocess.run([sys.argv[1], "400", "5000"]).returncode)
         """)
     assert group.n_oom_kills() >= 1 and result.stdout == "-9\n"
     assert result.rc == 0 and result.report["deaths"][0]["signal"] == "SIGKILL"
