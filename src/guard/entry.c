@@ -371,7 +371,7 @@ static bool mapping_counts(int protection, int flags, const void *caller)
 static void *counted_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset,
                           const void *caller)
 {
-    if (!pl_line_fits(n))
+    if (!pl_line_fits(n, caller))
         return MAP_FAILED;
     int saved = errno;
     uint64_t weight = n;
@@ -430,7 +430,7 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
     }
     pl_block block;
     bool tracked = pl_block_maybe_tracked(old) && pl_block_take(old, &block);
-    if (tracked && new_n > old_n && !pl_thread.inside && !pl_line_fits(new_n)) {
+    if (tracked && new_n > old_n && !pl_thread.inside && !pl_line_fits(new_n, CALLER)) {
         pl_block_track(old, &block);
         return MAP_FAILED;
     }

@@ -184,8 +184,9 @@ PL_HIDDEN void pl_line_freed(void);
 /* For requests that are not claimed: false, and refused, when the line has been passed already. */
 PL_HIDDEN bool pl_line_room(uint64_t bytes);
 
-/* Is this mapping more than the whole line? Then it is refused, as pl_line_claim does. */
-PL_HIDDEN bool pl_line_fits(uint64_t bytes);
+/* Is this mapping more than the whole line? Then it is refused, as pl_line_claim does, unless the
+ * caller has asked for the same several times in a row. */
+PL_HIDDEN bool pl_line_fits(uint64_t bytes, const void *caller);
 
 /* An exception was raised in this thread for the small requests that it made over the line. */
 PL_HIDDEN void pl_line_raised(void);

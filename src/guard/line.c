@@ -179,9 +179,21 @@ void pl_line_freed(void)
     pl_thread.inside = false;
 }
 
-bool pl_line_fits(uint64_t bytes)
+/* OpenBLAS maps 128 MiB at its start, of which it touches 11, and where it is refused it asks again
+ * for ever. Whoever insists is let through: a mapping counts only as it is touched. */
+static bool insists(uint64_t bytes, const void *caller)
 {
-    if (!guard->refuses || guard->sparse || bytes <= line())
+    enum { PATIENCE = 3 };
+    static pl_atomic_u64 last_request, n_refused;
+    uint64_t request = bytes ^ (uint64_t)(uintptr_t)caller << 16;
+    if (atomic_exchange(&last_request, request) != request)
+        atomic_store(&n_refused, 0);
+    return atomic_fetch_add(&n_refused, 1) >= PATIENCE;
+}
+
+bool pl_line_fits(uint64_t bytes, const void *caller)
+{
+    if (!guard->refuses || guard->sparse || bytes <= line() || insists(bytes, caller))
         return true;
     return refuse(bytes);
 }

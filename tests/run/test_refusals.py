@@ -208,7 +208,7 @@ def test_a_c_program_that_passes_the_line_by_small_requests_is_told_of(run, prog
 
 def test_a_c_program_that_passes_the_line_is_stopped_before_the_system_kills(run, program, cgroup):
     group = cgroup(400 * MIB)
-    # A quarter of the reserve, 20 MiB, is a fifth of a second at this rate: ten looks of the watcher.
+    # A quarter of the reserve, 20 MiB, is a fifth of a second at this rate: ten looks at it.
     result = run(program("small_mallocs"), 600, 10_000, budget="200M", cgroup=group,
                  options=["--reserve", "80M"])
     assert group.n_oom_kills() == 0
