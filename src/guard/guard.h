@@ -41,11 +41,12 @@
 #define PL_COUNTDOWN_BYTES (512 * PL_KIB)
 
 typedef struct pl_guard_thread {
-    uint64_t countdown;   /* small bytes until the slow path; 0 in a new thread */
-    uint64_t granted;     /* what countdown was set to last; 0 in a new thread */
-    uint64_t mean;        /* about which it was drawn */
-    uint64_t over_bytes;  /* small bytes asked for while over the line */
-    uint64_t over_number; /* which excursion over the line over_bytes belongs to */
+    uint64_t countdown;     /* small bytes until the slow path; 0 in a new thread */
+    uint64_t granted;       /* what countdown was set to last; 0 in a new thread */
+    uint64_t mean;          /* about which it was drawn */
+    uint64_t over_bytes;    /* small bytes asked for while over the line */
+    uint64_t refused_bytes; /* over_bytes when this thread was last refused a small request */
+    uint64_t over_number;   /* which excursion over the line over_bytes belongs to */
     uint32_t random;
     bool inside;
     bool ready;

@@ -10,7 +10,7 @@
  *   1. large requests are refused (pl_line_claim);
  *   2. Python code that grows by small objects gets a MemoryError (pl_interpreter_raise), and again
  *      after another half of the reserve;
- *   3. past the reserve, the small requests of the Python thread that took it are refused.
+ *   3. deep in the reserve, the small requests of the Python thread that took it are refused.
  * A program without Python never meets 2 and 3. */
 #include <errno.h>
 #include <string.h>
@@ -262,7 +262,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t number = atomic_load(&guard->over_number);
     if (pl_thread.over_number != number) {
         pl_thread.over_number = number;
-        pl_thread.over_bytes = 0;
+        pl_thread.over_bytes = pl_thread.refused_bytes = 0;
     }
     pl_thread.over_bytes += spent;
     if (!guard->refuses)
@@ -279,9 +279,14 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
         atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
         pl_interpreter_raise(kind != PL_SMALL_ZEROED))
         return true;
-    /* Whoever took the reserve: more than a quarter of it in this thread. The others go on. */
-    if (kind != PL_SMALL_FOREIGN && now > line() + reserve && pl_thread.over_bytes > reserve / 4 &&
-        pl_interpreter_thread()) {
+    /* Whoever took the reserve, more than a quarter of it in this thread; the others go on. Its
+     * last quarter is for handling the exception, so the thread is refused again only after an
+     * eighth. */
+    uint64_t mark = line() + reserve - reserve / 4;
+    if (kind != PL_SMALL_FOREIGN && now > mark && pl_interpreter_thread() &&
+        pl_thread.over_bytes > pl_thread.refused_bytes + reserve / 8 &&
+        pl_thread.over_bytes > reserve / 4) {
+        pl_thread.refused_bytes = pl_thread.over_bytes;
         atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
         send_event(PL_EVENT_REFUSED_SMALL, spent);
         return false;

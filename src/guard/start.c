@@ -39,12 +39,12 @@ static void set_directory(const char *ledger_path)
 }
 
 /* A short name for reports: what /proc calls the process. */
-static void describe_slot(pl_slot *slot)
+static void describe_slot(pl_slot *slot, uint32_t flags)
 {
     pl_proc_stat stat;
     if (pl_proc_stat_read(getpid(), &stat) == 0)
         memcpy(slot->name, stat.name, sizeof slot->name);
-    uint32_t flags = PL_SLOT_GUARDED;
+    flags |= PL_SLOT_GUARDED;
     if (pl_interpreter_runtime()) {
         flags |= PL_SLOT_PYTHON;
         slot->python_version = pl_interpreter_version();
@@ -53,7 +53,8 @@ static void describe_slot(pl_slot *slot)
     atomic_fetch_or(&slot->flags, flags);
 }
 
-static bool join(pl_ledger *ledger)
+/* The flags are set at once: the supervisor takes a slot for ours when PL_SLOT_GUARDED is there. */
+static bool join(pl_ledger *ledger, uint32_t flags)
 {
     pl_owner owner;
     if (pl_ledger_join(ledger, 1, &owner) < 0)
@@ -62,7 +63,7 @@ static bool join(pl_ledger *ledger)
     pl_guard_state.owner = owner;
     pl_guard_state.pid = getpid();
     set_crash_path();
-    describe_slot(slot);
+    describe_slot(slot, flags);
     bool observes = ledger->header.flags & PL_RUN_OBSERVE;
     pl_guard_state.refuses = !observes;
     pl_guard_state.sparse =
@@ -88,7 +89,7 @@ void pl_guard_start(void)
         if (readlink("/proc/self/exe", pl_guard_state.program, sizeof pl_guard_state.program - 1) <
             0)
             pl_guard_state.program[0] = '\0';
-        if (join(ledger))
+        if (join(ledger, 0))
             pl_guard_state.ledger = ledger;
         else
             pl_ledger_close(ledger);
@@ -110,10 +111,8 @@ static void after_fork_in_child(void)
     pl_proc_memory memory = {0};
     if (pl_proc_memory_read(0, &memory) == 0)
         pl_guard_state.fork_bytes = memory.private_bytes;
-    if (join(ledger)) {
-        atomic_fetch_or(&ledger->slots[pl_guard_state.owner].flags, PL_SLOT_FORKED);
+    if (join(ledger, PL_SLOT_FORKED))
         pl_guard_state.ledger = ledger;
-    }
     pl_thread.inside = false;
     errno = saved;
 }
@@ -124,7 +123,7 @@ __attribute__((constructor)) static void start(void)
     pl_guard_start();
     if (!pl_guard_state.ledger)
         return;
-    describe_slot(&pl_guard_state.ledger->slots[pl_guard_state.owner]);
+    describe_slot(&pl_guard_state.ledger->slots[pl_guard_state.owner], 0);
     pthread_atfork(NULL, NULL, after_fork_in_child);
     pl_crash_install();
 }

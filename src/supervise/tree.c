@@ -30,7 +30,8 @@ static void find_slot(pl_tree_process *process, const pl_ledger *ledger)
     process->slot_flags = 0;
     for (int i = 0; i < PL_SLOTS; i++) {
         const pl_slot *slot = &ledger->slots[i];
-        if (atomic_load(&slot->pid) == (uint32_t)process->pid) {
+        if (atomic_load(&slot->pid) == (uint32_t)process->pid &&
+            atomic_load(&slot->flags) & PL_SLOT_GUARDED) {
             process->slot = i;
             process->slot_flags = atomic_load(&slot->flags);
             return;
@@ -38,7 +39,7 @@ static void find_slot(pl_tree_process *process, const pl_ledger *ledger)
     }
 }
 
-static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
+static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid, uint64_t now_ns)
 {
     pl_proc_stat stat;
     pl_proc_memory memory;
@@ -53,8 +54,10 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
         process = &tree->processes[tree->n++];
         memset(process, 0, sizeof *process);
     }
-    if (process->pid == 0)
+    if (process->pid == 0) {
         process->slot = -1;
+        process->first_seen_ns = now_ns;
+    }
     process->pid = pid;
     process->parent_pid = stat.parent_pid;
     process->start_ticks = stat.start_ticks;
@@ -71,13 +74,13 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
 }
 
 /* Breadth first; `pids` is the queue. */
-static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root)
+static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns)
 {
     static pid_t pids[PL_TREE_PROCESSES];
     int n = pl_proc_children(root, pids, PL_TREE_PROCESSES);
     n = n < 0 ? 0 : n > PL_TREE_PROCESSES ? PL_TREE_PROCESSES : n;
     for (int i = 0; i < n; i++) {
-        read_process(tree, ledger, pids[i]);
+        read_process(tree, ledger, pids[i], now_ns);
         int more = pl_proc_children(pids[i], pids + n, PL_TREE_PROCESSES - n);
         if (more > 0)
             n += more > PL_TREE_PROCESSES - n ? PL_TREE_PROCESSES - n : more;
@@ -100,20 +103,32 @@ static void drop_ended(pl_tree *tree)
     tree->n = kept;
 }
 
-static bool has_forked_child(const pl_tree *tree, pid_t pid)
+/* A newcomer without a slot was most likely forked just now: it has all of its parent's pages, and
+ * its guard is about to join. */
+static bool is_newborn(const pl_tree_process *process, uint64_t now_ns)
+{
+    return process->slot < 0 && now_ns - process->first_seen_ns < PL_NS_PER_SEC;
+}
+
+static bool is_forked(const pl_tree_process *process, uint64_t now_ns)
+{
+    return process->slot_flags & PL_SLOT_FORKED || is_newborn(process, now_ns);
+}
+
+static bool has_forked_child(const pl_tree *tree, pid_t pid, uint64_t now_ns)
 {
     for (int i = 0; i < tree->n; i++)
-        if (tree->processes[i].parent_pid == pid && tree->processes[i].slot_flags & PL_SLOT_FORKED)
+        if (tree->processes[i].parent_pid == pid && is_forked(&tree->processes[i], now_ns))
             return true;
     return false;
 }
 
-static void find_sharers(pl_tree *tree)
+static void find_sharers(pl_tree *tree, uint64_t now_ns)
 {
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
         process->shares_pages =
-            process->slot_flags & PL_SLOT_FORKED || has_forked_child(tree, process->pid);
+            is_forked(process, now_ns) || has_forked_child(tree, process->pid, now_ns);
     }
 }
 
@@ -154,9 +169,9 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].seen = false;
     tree->resident_bytes = 0;
-    read_processes(tree, ledger, root);
+    read_processes(tree, ledger, root, now_ns);
     drop_ended(tree);
-    find_sharers(tree);
+    find_sharers(tree, now_ns);
     read_shares(tree, now_ns, pressed);
 
     tree->used_bytes = tree->unguarded_bytes = 0;
@@ -166,7 +181,7 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
         pl_tree_process *process = &tree->processes[i];
         process->used_bytes = used_bytes(process);
         tree->used_bytes += process->used_bytes;
-        if (process->slot < 0)
+        if (process->slot < 0 && !is_newborn(process, now_ns))
             tree->unguarded_bytes += process->used_bytes;
         tree->cpu_ticks += process->cpu_ticks;
         shared |= process->shares_pages;

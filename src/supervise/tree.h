@@ -27,6 +27,7 @@ typedef struct pl_tree_process {
     uint64_t pss_read_ns; /* 0: never */
     int slot;             /* in the ledger; -1: the guard is not in it */
     uint32_t slot_flags;
+    uint64_t first_seen_ns;
     bool shares_pages; /* with a forked child or its parent */
     bool seen;         /* in this reading */
 } pl_tree_process;

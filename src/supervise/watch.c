@@ -214,7 +214,9 @@ static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
     const pl_tree_process *process = pl_tree_newcomer(&watch->tree, watch->command, reserve / 4);
     if (!process)
         return;
-    if (process->pid != watch->command || watch->room_bytes < reserve / 8) {
+    bool can_be_told = process->slot_flags & PL_SLOT_PYTHON;
+    uint64_t last_room = reserve / 8 + (can_be_told ? 0 : 2 * gained);
+    if (process->pid != watch->command || watch->room_bytes < last_room) {
         stop_process(watch, process);
         watch->over_ns = 0;
     } else if (lasting && !watch->over_told) {
