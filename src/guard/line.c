@@ -166,15 +166,24 @@ void pl_line_release(uint64_t bytes)
     atomic_fetch_add(&guard->freed_bytes, bytes);
 }
 
-/* After an excursion, what the program frees shall come back, not stay with the allocator. */
+/* After an excursion, what the program frees shall come back, not stay with the allocator. That
+ * takes time: it is over when a trim below the line brings nothing more. */
+static void trim_after_excursion(void)
+{
+    const pl_slot *slot = &guard->ledger->slots[guard->owner];
+    uint64_t before = atomic_load(&slot->measured_bytes);
+    if (relieve() && !update_over() &&
+        pl_sub_sat_u64(before, atomic_load(&slot->measured_bytes)) < PL_MIB)
+        atomic_store(&guard->trim_due, false);
+}
+
 void pl_line_freed(void)
 {
     if (!atomic_load_explicit(&guard->trim_due, memory_order_relaxed) || pl_thread.inside)
         return;
     pl_thread.inside = true;
     int saved = errno;
-    if (relieve() && !update_over())
-        atomic_store(&guard->trim_due, false);
+    trim_after_excursion();
     errno = saved;
     pl_thread.inside = false;
 }
@@ -308,8 +317,8 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
         relieve();
         if (update_over())
             granted = over_the_line(spent, kind);
-    } else if (atomic_load(&guard->trim_due) && relieve()) {
-        atomic_store(&guard->trim_due, false);
+    } else if (atomic_load(&guard->trim_due)) {
+        trim_after_excursion();
     }
     return granted;
 }
