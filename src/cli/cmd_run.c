@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,7 @@ int pl_cmd_run(int argc, char **argv)
                : r == -ENOMEM || run.ledger->header.command_pid ? PL_EXIT_FAILURE
                                                                 : PL_EXIT_CANNOT_RUN;
     }
+    signal(SIGPIPE, SIG_IGN); /* nobody may read the report; the command's status is kept */
     explain_apart(&run);
     pl_ledger_close(run.ledger);
     return exit_status(wait_status);

@@ -56,7 +56,8 @@ static size_t window_of(uint64_t address)
     return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48) & (PLACES - 1);
 }
 
-static bool large_add(uint64_t address, uint64_t bytes)
+/* 1 + the place; 0 when there is none left. */
+static uint32_t large_add(uint64_t address, uint64_t bytes)
 {
     for (uint32_t i = 0; i < LARGE_BLOCKS; i++) {
         uint64_t nobody = 0;
@@ -70,26 +71,42 @@ static bool large_add(uint64_t address, uint64_t bytes)
         uint32_t used = atomic_load(&n_large);
         while (used <= i && !atomic_compare_exchange_weak(&n_large, &used, i + 1))
             ;
-        return true;
+        return i + 1;
     }
-    return false;
+    return 0;
 }
 
-static void large_remove(uint64_t address)
+/* A block that changed its size keeps its place: whoever walks the list at that moment finds it
+ * once, and what it had touched. */
+static bool list_large(uint64_t address, pl_block *block)
 {
-    uint32_t used = atomic_load(&n_large);
-    for (uint32_t i = 0; i < used; i++) {
-        if (atomic_load_explicit(&large[i].address, memory_order_relaxed) == address) {
-            atomic_store(&large[i].address, 0);
-            return;
-        }
+    if (block->claimed_bytes == 0) {
+        pl_block_end(block);
+        block->large_place = 0;
+        return true;
     }
+    if (block->large_place == 0) {
+        block->large_place = large_add(address, block->claimed_bytes);
+        return block->large_place != 0;
+    }
+    large_block *place = &large[block->large_place - 1];
+    place->bytes = block->claimed_bytes;
+    place->generation = block->generation;
+    atomic_store(&place->address, address);
+    return true;
+}
+
+void pl_block_end(const pl_block *block)
+{
+    if (block->large_place)
+        atomic_store(&large[block->large_place - 1].address, 0);
 }
 
 bool pl_block_track(void *address, const pl_block *block)
 {
     uint64_t key = (uint64_t)(uintptr_t)address;
-    if (block->claimed_bytes && !large_add(key, block->claimed_bytes))
+    pl_block entry = *block;
+    if (!list_large(key, &entry))
         return false;
     size_t window = window_of(key);
     for (size_t i = window; i < window + WINDOW; i++) {
@@ -97,17 +114,19 @@ bool pl_block_track(void *address, const pl_block *block)
         if (atomic_load_explicit(&addresses[i], memory_order_relaxed) != 0 ||
             !atomic_compare_exchange_strong(&addresses[i], &nobody, key))
             continue;
-        blocks[i] = *block;
+        blocks[i] = entry;
         pl_filter_add(address);
         return true;
     }
-    if (block->claimed_bytes)
-        large_remove(key);
+    pl_block_end(&entry);
     return false;
 }
 
+/* NULL is no block: 0 is what an empty place holds. */
 static size_t find_place(uint64_t key)
 {
+    if (key == 0)
+        return SIZE_MAX;
     size_t window = window_of(key);
     for (size_t i = window; i < window + WINDOW; i++)
         if (atomic_load_explicit(&addresses[i], memory_order_relaxed) == key)
@@ -133,8 +152,6 @@ bool pl_block_take(const void *address, pl_block *ret_block)
     *ret_block = blocks[place];
     atomic_store(&addresses[place], 0);
     filter_remove(address);
-    if (ret_block->claimed_bytes)
-        large_remove(key);
     return true;
 }
 
@@ -172,8 +189,9 @@ uint64_t pl_block_touched_bytes(void)
             touched = resident_bytes(address, bytes);
             atomic_store(&large[i].touched_bytes, touched);
         }
-        if (atomic_load(&large[i].address) == address)
-            sum += touched;
+        /* Freed by now or not: it was there when the resident size was read, just before. The
+         * place may have had another block, of another size. */
+        sum += pl_min_u64(touched, bytes);
     }
     return sum;
 }

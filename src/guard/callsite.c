@@ -119,6 +119,14 @@ bool pl_callsite_catches(int n_frames, bool at_spot)
     return true;
 }
 
+bool pl_callsite_may_interrupt(void)
+{
+    pl_python python = python_here(&pl_reader_own);
+    void *state = pl_interpreter_thread();
+    return state && readable() && pl_python_holder(&python) == (uint64_t)(uintptr_t)state &&
+           !pl_python_lists_locked(&python);
+}
+
 int pl_callsite_python_stack(pl_python_frame *frames, int max)
 {
     void *state = pl_interpreter_thread();

@@ -157,6 +157,8 @@ static void copy_reason(pl_crash *crash)
 
 static pl_crash *take_record(void)
 {
+    if (!pl_guard_state.ledger)
+        return NULL; /* a forked child that could not join */
     for (int i = 0; i < PL_CRASHES; i++) {
         uint32_t unused = PL_CRASH_FREE;
         pl_crash *crash = &pl_guard_state.ledger->crashes[i];
@@ -210,7 +212,9 @@ static void on_fatal_signal(int signal, siginfo_t *info, void *context)
         pl_thread.inside = true;
         record(signal, info, context);
     } else if (nobody != tid) {
-        pause(); /* another thread is writing its last words: the process ends with those */
+        /* Another thread is writing its last words, and the process ends with those; or a child of
+         * vfork() wrote them, and it does not. */
+        nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
     }
     hand_on(signal, info);
     errno = saved;

@@ -3,6 +3,7 @@
  * countdown, free() looks at one byte. Everything else is out of line below. */
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,22 @@ static inline bool countdown_exhausted(size_t size)
 #endif
 }
 
+/* The slow path reads /proc, and open() and read() are cancellation points; malloc() is none, and
+ * callers rely on that with locks held. */
+static int enter(void)
+{
+    int cancel;
+    pl_thread.inside = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    return cancel;
+}
+
+static void leave(int cancel)
+{
+    pthread_setcancelstate(cancel, NULL);
+    pl_thread.inside = false;
+}
+
 /* What a request is being made with, so that one path serves the whole family. */
 typedef struct pl_request {
     size_t size;
@@ -37,15 +54,24 @@ typedef struct pl_request {
     int (*into)(struct pl_request *request); /* calls the real function; 0 or an errno */
     void *block;
     const void *caller;
+    uint32_t large_place; /* of a block that grows; 0: none */
 } pl_request;
 
+static void forget(const pl_block *block);
+
+/* An entry that is there already is of a block whose end was not seen: unmapped as part of a larger
+ * span, or mapped over. Left there, free() would find it first, and our claim never. */
 static void track(pl_request *request, uint64_t claimed, uint64_t weight)
 {
+    pl_block stale;
+    if (pl_block_maybe_tracked(request->block) && pl_block_take(request->block, &stale))
+        forget(&stale);
     pl_block block = {
         .claimed_bytes = claimed,
         .weight_bytes = weight,
         .site = pl_callsite_find(request->caller),
         .generation = pl_guard_state.generation,
+        .large_place = request->large_place,
     };
     if (pl_block_track(request->block, &block)) {
         if (block.site)
@@ -71,13 +97,10 @@ static int large_request(pl_request *request)
     return 0;
 }
 
-static int into_calloc(pl_request *request);
-
 static int small_request(pl_request *request)
 {
     uint64_t weight;
-    enum pl_small_kind kind = request->into == into_calloc ? PL_SMALL_ZEROED : PL_SMALL_PLAIN;
-    if (!pl_line_small(request->size, kind, &weight))
+    if (!pl_line_small(request->size, PL_SMALL_PLAIN, &weight))
         return ENOMEM;
     int error = request->into(request);
     if (!error && request->block && weight)
@@ -89,15 +112,16 @@ static int small_request(pl_request *request)
 static PL_COLD int slow_request(pl_request *request)
 {
     pl_thread.countdown += request->size; /* undo the wrap */
+    pl_guard_notice_fork();
     if (pl_thread.inside || !pl_guard_state.ledger) {
         pl_guard_start();
         if (pl_thread.inside || !pl_guard_state.ledger)
             return request->into(request);
     }
-    pl_thread.inside = true;
     int saved = errno;
+    int cancel = enter();
     int error = request->size >= PL_LARGE_BYTES ? large_request(request) : small_request(request);
-    pl_thread.inside = false;
+    leave(cancel);
     errno = error ? error : saved;
     return error;
 }
@@ -214,6 +238,8 @@ EXPORT void *pvalloc(size_t size)
  */
 static void forget(const pl_block *block)
 {
+    pl_block_end(block);
+    pl_guard_notice_fork();
     if (block->generation != pl_guard_state.generation)
         return;
     if (block->claimed_bytes)
@@ -270,7 +296,10 @@ static pl_resizing start_resizing(const void *old, size_t size)
     if (resizing.before.generation == pl_guard_state.generation)
         resizing.had = resizing.before.claimed_bytes;
     resizing.wants = large && !pl_guard_state.sparse ? size : 0;
-    resizing.weight = large ? size : resizing.before.weight_bytes;
+    /* A sampled block goes on to stand for others; a large one stood for itself only. */
+    resizing.weight = large                           ? size
+                      : resizing.before.claimed_bytes ? 0
+                                                      : resizing.before.weight_bytes;
     return resizing;
 }
 
@@ -284,7 +313,8 @@ static bool grant_resizing(pl_resizing *resizing, size_t size, bool exhausted)
 }
 
 /* The old entry leaves the table before the real call: as soon as that frees the address, another
- * thread may be given it. */
+ * thread may be given it. What it has touched counts on until the call is over, else a look in
+ * another thread would charge it a second time, as measured. */
 static void *resize(pl_resizing *resizing, void *old, size_t size, const void *caller)
 {
     if (resizing->tracked)
@@ -302,10 +332,14 @@ static void *resize(pl_resizing *resizing, void *old, size_t size, const void *c
     if (resizing->had > resizing->wants)
         pl_line_release(resizing->had - resizing->wants);
     resizing->before.claimed_bytes = 0; /* carried over, or given back just now */
+    pl_request request = {.size = size, .block = block, .caller = caller};
+    if (resizing->wants) {
+        request.large_place = resizing->before.large_place;
+        resizing->before.large_place = 0;
+    }
     if (resizing->tracked)
         forget(&resizing->before);
     if (block && resizing->weight) {
-        pl_request request = {.size = size, .block = block, .caller = caller};
         track(&request, resizing->wants, resizing->weight);
     }
     return block;
@@ -340,13 +374,14 @@ EXPORT void *realloc(void *old, size_t size)
         return pl_real.realloc(old, size);
     if (exhausted)
         pl_thread.countdown += size;
+    pl_guard_notice_fork();
     pl_guard_start();
     if (pl_thread.inside || !pl_guard_state.ledger)
         return plain_realloc(old, size);
-    pl_thread.inside = true;
     int saved = errno;
+    int cancel = enter();
     void *block = slow_realloc(old, size, exhausted, CALLER);
-    pl_thread.inside = false;
+    leave(cancel);
     if (block)
         errno = saved;
     return block;
@@ -398,11 +433,12 @@ static void *counted_mmap(void *address, size_t n, int protection, int flags, in
 
 EXPORT void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
+    pl_guard_notice_fork();
     if (!mapping_counts(protection, flags, CALLER) || pl_thread.inside || !pl_guard_state.ledger)
         return pl_real.mmap(address, n, protection, flags, fd, offset);
-    pl_thread.inside = true;
+    int cancel = enter();
     void *mapping = counted_mmap(address, n, protection, flags, fd, offset, CALLER);
-    pl_thread.inside = false;
+    leave(cancel);
     return mapping;
 }
 
@@ -430,8 +466,10 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
     }
     pl_block block;
     bool tracked = pl_block_maybe_tracked(old) && pl_block_take(old, &block);
-    if (tracked && new_n > old_n && !pl_thread.inside && !pl_line_fits(new_n, CALLER)) {
-        pl_block_track(old, &block);
+    if (new_n > old_n && !pl_thread.inside && pl_guard_state.ledger &&
+        !pl_line_fits(new_n, CALLER)) {
+        if (tracked)
+            pl_block_track(old, &block);
         return MAP_FAILED;
     }
     void *mapping = pl_real.mremap(old, old_n, new_n, flags, to);

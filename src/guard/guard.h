@@ -130,6 +130,8 @@ typedef struct pl_block {
     uint64_t weight_bytes;  /* what it stands for in its site */
     pl_site *site;          /* NULL: unattributed */
     uint32_t generation;
+    uint32_t
+        large_place; /* 1 + its place among the large blocks; 0: none. Set by pl_block_track() */
 } pl_block;
 
 /* One counter per page (modulo the table): is any tracked block there? free() asks this and, nearly
@@ -153,9 +155,11 @@ PL_HIDDEN void pl_filter_add(const void *block);
 /* False when there is no room: the block then stays untracked. */
 PL_HIDDEN bool pl_block_track(void *address, const pl_block *block);
 
-/* Looks a block up, or takes it out of the table. False: it is not tracked. */
+/* Looks a block up, or takes it out of the table. False: it is not tracked. What was taken still
+ * counts for what it has touched, until pl_block_end(). */
 PL_HIDDEN bool pl_block_find(const void *address, pl_block *ret_block);
 PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
+PL_HIDDEN void pl_block_end(const pl_block *block);
 
 /* Bytes of large, claimed blocks that have been touched. */
 PL_HIDDEN uint64_t pl_block_touched_bytes(void);
@@ -164,7 +168,6 @@ PL_HIDDEN uint64_t pl_block_touched_bytes(void);
 
 enum pl_small_kind {
     PL_SMALL_PLAIN,
-    PL_SMALL_ZEROED,  /* calloc(): CPython calls it with its list of threads locked */
     PL_SMALL_MAPPING, /* mmap() by the interpreter, for its small objects */
     PL_SMALL_FOREIGN, /* mmap() by anybody else: never refused */
 };
@@ -206,6 +209,10 @@ PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
 /* Would an exception from outside be caught where it should, in the innermost `n_frames`? */
 PL_HIDDEN bool pl_callsite_catches(int n_frames, bool at_spot);
 
+/* May this thread be given an asynchronous exception: it holds the GIL, and nobody the lock that
+ * giving one takes? */
+PL_HIDDEN bool pl_callsite_may_interrupt(void);
+
 /* The whole Python stack of this thread, read so that nothing can fault: for crash.c. */
 PL_HIDDEN int pl_callsite_python_stack(pl_python_frame *frames, int max);
 
@@ -219,9 +226,8 @@ PL_HIDDEN uint64_t pl_interpreter_runtime(void);
 /* This thread's PyThreadState; NULL outside of Python. */
 PL_HIDDEN void *pl_interpreter_thread(void);
 
-/* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here:
- * `may_lock` is false where the interpreter may hold its own list of threads. */
-PL_HIDDEN bool pl_interpreter_raise(bool may_lock);
+/* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */
+PL_HIDDEN bool pl_interpreter_raise(void);
 
 /* A request was refused: the MemoryError that comes of it shall say why. */
 PL_HIDDEN void pl_interpreter_refused(void);
@@ -234,6 +240,18 @@ PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
 PL_HIDDEN void pl_crash_install(void);        /* handlers, for the process */
 PL_HIDDEN void pl_crash_install_thread(void); /* a stack for them, for this thread */
 PL_HIDDEN void pl_guard_start(void);          /* joins the ledger; safe to call again */
-PL_HIDDEN void pl_guard_exit(void);           /* this process ends of its own will */
+PL_HIDDEN void pl_guard_after_fork(void);     /* joins again, as a process of its own */
+
+/* A word that the kernel wipes in every forked child (MADV_WIPEONFORK), by whatever call it was
+ * made; atfork handlers see only fork(), and come after those of others, who free memory too. A
+ * child of vfork() shares it, as it shares all that the guard knows. */
+extern PL_HIDDEN pl_atomic_u32 *pl_same_process;
+
+static inline void pl_guard_notice_fork(void)
+{
+    if (PL_UNLIKELY(atomic_load_explicit(pl_same_process, memory_order_relaxed) == 0))
+        pl_guard_after_fork();
+}
+PL_HIDDEN void pl_guard_exit(void); /* this process ends of its own will */
 
 #endif

@@ -3,7 +3,8 @@
  *
  * Nothing of Python is linked: the functions are looked up once, at the start. From inside malloc()
  * only two calls are made into the interpreter, and neither allocates: Py_AddPendingCall(), for the
- * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL.
+ * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL while nobody
+ * holds the lock of the interpreter's list of threads.
  *
  * The MemoryError that CPython makes of a refused request has no text. So, from the first refusal
  * on, MemoryError's own __str__ is ours: an exception without arguments then tells what was so when
@@ -33,7 +34,6 @@ static struct {
     int (*set_async_exception)(unsigned long ident, python_object *exception);
     unsigned long (*thread_ident)(void);
     void *(*this_thread_state)(void);
-    int (*holds_gil)(void);
     void (*set_error)(python_object *exception, const char *text);
     ssize_t (*collect)(void);
     python_object *(*new_text)(const char *text, ssize_t n, const char *errors);
@@ -63,7 +63,6 @@ static bool find_all(void)
         {"PyThreadState_SetAsyncExc", &api.set_async_exception},
         {"PyThread_get_thread_ident", &api.thread_ident},
         {"PyGILState_GetThisThreadState", &api.this_thread_state},
-        {"PyGILState_Check", &api.holds_gil},
         {"PyErr_SetString", &api.set_error},
         {"PyGC_Collect", &api.collect},
         {"PyUnicode_DecodeUTF8", &api.new_text},
@@ -245,6 +244,8 @@ static int raise_now(void *argument)
 {
     (void)argument;
     atomic_store(&raising, false);
+    if (!pl_guard_state.ledger)
+        return 0; /* forked since, and could not join */
     if (!has_children()) {
         api.collect();
         pl_line_look();
@@ -274,18 +275,18 @@ static bool raise_in_main_thread(void)
 static bool raise_in_this_thread(void)
 {
     enum { CALLERS = 4 };
-    if (!api.holds_gil() || !pl_callsite_catches(CALLERS, false) ||
+    if (!pl_callsite_may_interrupt() || !pl_callsite_catches(CALLERS, false) ||
         api.set_async_exception(api.thread_ident(), *api.memory_error) != 1)
         return false;
     pl_line_raised();
     return true;
 }
 
-bool pl_interpreter_raise(bool may_lock)
+bool pl_interpreter_raise(void)
 {
     if (!pl_interpreter_thread())
         return false;
     if (syscall(SYS_gettid) == getpid())
         return raise_in_main_thread();
-    return may_lock && raise_in_this_thread();
+    return raise_in_this_thread();
 }

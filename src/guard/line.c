@@ -286,7 +286,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t raised_at = atomic_load(&guard->raised_at);
     if ((raised_at == 0 || now > raised_at + reserve / 2) &&
         atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
-        pl_interpreter_raise(kind != PL_SMALL_ZEROED))
+        pl_interpreter_raise())
         return true;
     /* Whoever took the reserve, more than a quarter of it in this thread; the others go on. Its
      * last quarter is for handling the exception, so the thread is refused again only after an

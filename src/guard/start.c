@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "guard/guard.h"
 #include "sys/proc.h"
 
 pl_guard pl_guard_state;
+
+static pl_atomic_u32 always = 1; /* until there is a page that is wiped */
+pl_atomic_u32 *pl_same_process = &always;
 
 static bool named_sparse(const pl_ledger *ledger, const char *name)
 {
@@ -98,15 +102,33 @@ void pl_guard_start(void)
     pl_thread.inside = false;
 }
 
+static void mark_process(void)
+{
+    enum { PAGE = 4096 };
+    void *page =
+        pl_real.mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, PAGE, MADV_WIPEONFORK) != 0) {
+        pl_real.munmap(page, PAGE); /* before Linux 4.14: only fork() is noticed */
+        return;
+    }
+    atomic_store((pl_atomic_u32 *)page, 1);
+    pl_same_process = page;
+}
+
 /* The child shares its parent's pages until one of them writes: they stay the parent's. */
-static void after_fork_in_child(void)
+void pl_guard_after_fork(void)
 {
     pl_ledger *ledger = pl_guard_state.ledger;
+    if (atomic_exchange(pl_same_process, 1) && pl_guard_state.pid == getpid())
+        return; /* noticed already */
     if (!ledger)
         return;
     int saved = errno;
     pl_thread.inside = true;
     pl_guard_state.ledger = NULL;
+    pl_guard_state.pid = getpid();
     pl_guard_state.generation++;
     pl_proc_memory memory = {0};
     if (pl_proc_memory_read(0, &memory) == 0)
@@ -124,7 +146,8 @@ __attribute__((constructor)) static void start(void)
     if (!pl_guard_state.ledger)
         return;
     describe_slot(&pl_guard_state.ledger->slots[pl_guard_state.owner], 0);
-    pthread_atfork(NULL, NULL, after_fork_in_child);
+    mark_process();
+    pthread_atfork(NULL, NULL, pl_guard_after_fork);
     pl_crash_install();
 }
 

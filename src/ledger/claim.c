@@ -197,8 +197,10 @@ int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
         pl_slot *slot = &ledger->slots[i];
         if (atomic_load(&slot->pid) != pid || atomic_load(&slot->start_ticks) != stat.start_ticks)
             continue;
-        if (fresh)
+        if (fresh) { /* by exec: nothing of what the old image held is left */
+            pl_ledger_forget_sites(ledger, (pid_t)pid);
             empty_dead_slot(ledger, slot);
+        }
         *ret_owner = i;
         return 0;
     }

@@ -82,6 +82,27 @@ uint64_t pl_python_holder_if(const pl_python *python, uint64_t thread_ident)
     return ident && pl_load_u64(ident, 0) == thread_ident ? state : 0;
 }
 
+/* _PyRuntime.interpreters is a lock, the first interpreter, and the main one. Up to 3.12 the lock
+ * is a semaphore, which begins with its value: 0 while somebody is inside. From 3.13 on it is a
+ * byte, whose lowest bit is set then. */
+bool pl_python_lists_locked(const pl_python *python)
+{
+    enum { LOCK_BEFORE_MAIN = 16, VERSION_3_13 = 0x030d };
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    if (!offsets)
+        return true;
+    uint64_t lock = python->runtime + offsets->runtime_main - LOCK_BEFORE_MAIN;
+    bool is_byte = python->version >> 16 >= VERSION_3_13;
+    if (!is_byte)
+        lock = pl_view_pointer(python->reader, lock);
+    uint32_t scratch;
+    const uint8_t *value = lock ? pl_view(python->reader, lock, &scratch, sizeof(scratch)) : NULL;
+    if (!value)
+        return true;
+    return is_byte ? value[0] & 1 : pl_load_u32(value, 0) == 0;
+}
+
 /* From frame to frame, outwards. */
 struct walk {
     const pl_reader *reader;

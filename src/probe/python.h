@@ -69,6 +69,9 @@ uint64_t pl_python_holder(const pl_python *python);
  * its own stack through pl_reader_own. */
 uint64_t pl_python_holder_if(const pl_python *python, uint64_t thread_ident);
 
+/* Is somebody changing the interpreter's lists of interpreters and threads, or is that unknown? */
+bool pl_python_lists_locked(const pl_python *python);
+
 /* The spots of a thread, innermost first. Returns how many were written, or < 0. */
 PL_MUST_CHECK int pl_python_spots(const pl_python *python, uint64_t state, pl_python_spot *spots,
                                   int max);

@@ -59,14 +59,28 @@ static bool is_static(const char *name)
     return !found_interpreter;
 }
 
-/* What is preloaded already stays, behind us: we wrap whatever allocator the user chose. */
+static bool is_guard(const char *path, size_t n)
+{
+    static const char name[] = "libplimsoll-guard.so";
+    size_t n_name = sizeof name - 1;
+    return n >= n_name && memcmp(path + n - n_name, name, n_name) == 0;
+}
+
+/* What is preloaded already stays, behind us: we wrap whatever allocator the user chose. A guard is
+ * not: in a run inside of a run there is one, and it joins the inner ledger. */
 static int set_environment(const pl_spawn_options *options)
 {
-    const char *present = getenv("LD_PRELOAD");
     char preload[2 * PATH_MAX];
-    int n = snprintf(preload, sizeof preload, "%s%s%s", options->guard_path,
-                     present && *present ? ":" : "", present ? present : "");
-    if (n < 0 || (size_t)n >= sizeof preload)
+    size_t used = (size_t)snprintf(preload, sizeof preload, "%s", options->guard_path);
+    const char *present = getenv("LD_PRELOAD");
+    while (present && *present) {
+        size_t n = strcspn(present, ": ");
+        if (n && !is_guard(present, n) && used < sizeof preload)
+            used +=
+                (size_t)snprintf(preload + used, sizeof preload - used, ":%.*s", (int)n, present);
+        present += n + (present[n] != '\0');
+    }
+    if (used >= sizeof preload)
         return -ENAMETOOLONG;
     if (setenv("LD_PRELOAD", preload, 1) < 0 ||
         setenv(PL_LEDGER_VARIABLE, options->ledger_path, 1) < 0)

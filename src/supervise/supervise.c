@@ -54,8 +54,9 @@ static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
         watch->ledger->header.stop_signal = (uint32_t)signal;
         bool from_process =
             info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE || info->ssi_code == SI_TKILL;
+        bool from_outside = info->ssi_pid == 0; /* of our pid namespace: a container runtime */
         bool leads = getpgrp() == getpid();
-        if (from_process && (passed_signals[i].rule == PASS_ALWAYS || !leads))
+        if (from_process && (passed_signals[i].rule == PASS_ALWAYS || from_outside || !leads))
             kill(watch->command, signal);
     }
 }

@@ -39,7 +39,7 @@ static void find_slot(pl_tree_process *process, const pl_ledger *ledger)
     }
 }
 
-static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid, uint64_t now_ns)
+static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
 {
     pl_proc_stat stat;
     pl_proc_memory memory;
@@ -54,15 +54,14 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid, uint
         process = &tree->processes[tree->n++];
         memset(process, 0, sizeof *process);
     }
-    if (process->pid == 0) {
+    if (process->pid == 0)
         process->slot = -1;
-        process->first_seen_ns = now_ns;
-    }
     process->pid = pid;
     process->parent_pid = stat.parent_pid;
     process->start_ticks = stat.start_ticks;
     process->state = stat.state;
     process->cpu_ticks = stat.cpu_ticks;
+    process->forked = stat.forked;
     process->seen = true;
     memcpy(process->name, stat.name, sizeof process->name);
     process->private_bytes = 0;
@@ -74,13 +73,13 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid, uint
 }
 
 /* Breadth first; `pids` is the queue. */
-static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns)
+static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root)
 {
     static pid_t pids[PL_TREE_PROCESSES];
     int n = pl_proc_children(root, pids, PL_TREE_PROCESSES);
     n = n < 0 ? 0 : n > PL_TREE_PROCESSES ? PL_TREE_PROCESSES : n;
     for (int i = 0; i < n; i++) {
-        read_process(tree, ledger, pids[i], now_ns);
+        read_process(tree, ledger, pids[i]);
         int more = pl_proc_children(pids[i], pids + n, PL_TREE_PROCESSES - n);
         if (more > 0)
             n += more > PL_TREE_PROCESSES - n ? PL_TREE_PROCESSES - n : more;
@@ -103,33 +102,30 @@ static void drop_ended(pl_tree *tree)
     tree->n = kept;
 }
 
-/* A newcomer without a slot was most likely forked just now: it has all of its parent's pages, and
- * its guard is about to join. */
-static bool is_newborn(const pl_tree_process *process, uint64_t now_ns)
-{
-    return process->slot < 0 && now_ns - process->first_seen_ns < PL_NS_PER_SEC;
-}
-
-static bool is_forked(const pl_tree_process *process, uint64_t now_ns)
-{
-    return process->slot_flags & PL_SLOT_FORKED || is_newborn(process, now_ns);
-}
-
-static bool has_forked_child(const pl_tree *tree, pid_t pid, uint64_t now_ns)
+static bool has_forked_child(const pl_tree *tree, pid_t pid)
 {
     for (int i = 0; i < tree->n; i++)
-        if (tree->processes[i].parent_pid == pid && is_forked(&tree->processes[i], now_ns))
+        if (tree->processes[i].parent_pid == pid && tree->processes[i].forked)
             return true;
     return false;
 }
 
-static void find_sharers(pl_tree *tree, uint64_t now_ns)
+static void find_sharers(pl_tree *tree)
 {
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
-        process->shares_pages =
-            is_forked(process, now_ns) || has_forked_child(tree, process->pid, now_ns);
+        process->shares_pages = process->forked || has_forked_child(tree, process->pid);
     }
+}
+
+/* Shares are read of all at one time, else they do not add up: the parent's from before a fork and
+ * the child's from after it are more than there is. Until then a child has what it gained since it
+ * was first seen; all else is still in its parent's. */
+static void start_share(pl_tree_process *process, uint64_t now_ns)
+{
+    process->pss_bytes = 0;
+    process->pss_private_bytes = process->private_bytes;
+    process->pss_read_ns = now_ns;
 }
 
 static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
@@ -140,7 +136,9 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
     bool any = false;
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
-        if (!process->shares_pages || (!due && process->pss_read_ns))
+        if (process->forked && !process->pss_read_ns)
+            start_share(process, now_ns);
+        if (!due || !process->shares_pages)
             continue;
         if (pl_proc_pss_read(process->pid, &process->pss_bytes) < 0)
             continue;
@@ -169,9 +167,9 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].seen = false;
     tree->resident_bytes = 0;
-    read_processes(tree, ledger, root, now_ns);
+    read_processes(tree, ledger, root);
     drop_ended(tree);
-    find_sharers(tree, now_ns);
+    find_sharers(tree);
     read_shares(tree, now_ns, pressed);
 
     tree->used_bytes = tree->unguarded_bytes = 0;
@@ -181,7 +179,7 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
         pl_tree_process *process = &tree->processes[i];
         process->used_bytes = used_bytes(process);
         tree->used_bytes += process->used_bytes;
-        if (process->slot < 0 && !is_newborn(process, now_ns))
+        if (process->slot < 0)
             tree->unguarded_bytes += process->used_bytes;
         tree->cpu_ticks += process->cpu_ticks;
         shared |= process->shares_pages;
@@ -194,6 +192,27 @@ void pl_tree_calm(pl_tree *tree)
 {
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].calm_bytes = tree->processes[i].used_bytes;
+}
+
+pid_t pl_tree_main(const pl_tree *tree, pid_t command, uint64_t enough_bytes)
+{
+    for (int depth = 0; depth < tree->n; depth++) {
+        const pl_tree_process *child = NULL;
+        int n_children = 0;
+        for (int i = 0; i < tree->n; i++) {
+            const pl_tree_process *process = &tree->processes[i];
+            if (process->pid == command && process->used_bytes >= enough_bytes)
+                return command;
+            if (process->parent_pid == command) {
+                child = process;
+                n_children++;
+            }
+        }
+        if (n_children != 1 || child->slot < 0 || child->forked)
+            return command;
+        command = child->pid;
+    }
+    return command;
 }
 
 const pl_tree_process *pl_tree_newcomer(const pl_tree *tree, pid_t command, uint64_t enough_bytes)

@@ -27,8 +27,8 @@ typedef struct pl_tree_process {
     uint64_t pss_read_ns; /* 0: never */
     int slot;             /* in the ledger; -1: the guard is not in it */
     uint32_t slot_flags;
-    uint64_t first_seen_ns;
     bool shares_pages; /* with a forked child or its parent */
+    bool forked;       /* and not exec'd since */
     bool seen;         /* in this reading */
 } pl_tree_process;
 
@@ -54,6 +54,10 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
 
 /* Remembers what each process uses now as its share of a calm tree. */
 void pl_tree_calm(pl_tree *tree);
+
+/* The process that the run is about: the command or, where that holds little and only waits for one
+ * guarded program, as shells and launchers do, that program. */
+pid_t pl_tree_main(const pl_tree *tree, pid_t command, uint64_t enough_bytes);
 
 /* Whom to stop: the one that grew most since the tree was calm, the command only when nobody else
  * holds `enough_bytes`. NULL: nobody. */

@@ -89,7 +89,7 @@ static void correct_measures(pl_watch *watch)
 {
     for (int i = 0; i < watch->tree.n; i++) {
         const pl_tree_process *process = &watch->tree.processes[i];
-        if (process->slot < 0)
+        if (process->slot < 0 || process->state == 'Z') /* its first thread ended: statm says 0 */
             continue;
         const pl_slot *slot = &watch->ledger->slots[process->slot];
         uint64_t measured = atomic_load(&slot->measured_bytes);
@@ -211,12 +211,13 @@ static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
     if ((!lasting && !danger) || still_dying(watch, now_ns))
         return;
 
-    const pl_tree_process *process = pl_tree_newcomer(&watch->tree, watch->command, reserve / 4);
+    pid_t main_pid = pl_tree_main(&watch->tree, watch->command, reserve / 4);
+    const pl_tree_process *process = pl_tree_newcomer(&watch->tree, main_pid, reserve / 4);
     if (!process)
         return;
     bool can_be_told = process->slot_flags & PL_SLOT_PYTHON;
     uint64_t last_room = reserve / 8 + (can_be_told ? 0 : 2 * gained);
-    if (process->pid != watch->command || watch->room_bytes < last_room) {
+    if (process->pid != main_pid || watch->room_bytes < last_room) {
         stop_process(watch, process);
         watch->over_ns = 0;
     } else if (lasting && !watch->over_told) {

@@ -22,7 +22,7 @@ static void add_process(pl_text *path, pid_t pid)
 {
     pl_text_add(path, "/proc/");
     if (pid == 0)
-        pl_text_add(path, "self");
+        pl_text_add(path, "thread-self"); /* "self" has no memory once the first thread has ended */
     else
         pl_text_add_u64(path, (uint64_t)pid);
 }
@@ -94,16 +94,21 @@ static bool take_field(const char **cursor, uint64_t *ret_number)
     return pl_text_take_u64(cursor, ret_number) && skip_fields(cursor, 1);
 }
 
-/* Numbers are those of proc(5): 3 state, 4 ppid, 5 pgrp, 14 utime, 15 stime, 20 num_threads,
- * 22 starttime. What is skipped may be negative. */
+/* PF_FORKNOEXEC of the kernel's sched.h, unchanged since 2.6. */
+enum { FORKED_WITHOUT_EXEC = 0x40 };
+
+/* Numbers are those of proc(5): 3 state, 4 ppid, 5 pgrp, 9 flags, 14 utime, 15 stime, 20
+ * num_threads, 22 starttime. What is skipped may be negative. */
 static bool parse_stat_numbers(const char *field3, pl_proc_stat *stat)
 {
     const char *cursor = field3;
-    uint64_t parent, group, user, system;
+    uint64_t parent, group, flags, user, system;
     stat->state = *cursor;
     if (!skip_fields(&cursor, 1) || !take_field(&cursor, &parent) || !take_field(&cursor, &group))
         return false;
-    if (!skip_fields(&cursor, 8) || !take_field(&cursor, &user) || !take_field(&cursor, &system))
+    if (!skip_fields(&cursor, 3) || !take_field(&cursor, &flags))
+        return false;
+    if (!skip_fields(&cursor, 4) || !take_field(&cursor, &user) || !take_field(&cursor, &system))
         return false;
     if (!skip_fields(&cursor, 4) || !take_field(&cursor, &stat->n_threads))
         return false;
@@ -111,6 +116,7 @@ static bool parse_stat_numbers(const char *field3, pl_proc_stat *stat)
         return false;
     stat->parent_pid = (pid_t)parent;
     stat->group_pid = (pid_t)group;
+    stat->forked = flags & FORKED_WITHOUT_EXEC;
     stat->cpu_ticks = pl_add_sat_u64(user, system);
     return true;
 }

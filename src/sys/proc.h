@@ -16,6 +16,7 @@ typedef struct pl_proc_stat {
     pid_t group_pid;
     uint64_t cpu_ticks; /* user + system, of the process itself */
     uint64_t n_threads;
+    bool forked;          /* and not exec'd since: its pages are shared with its parent */
     uint64_t start_ticks; /* since boot: with the pid, a process's name for ever */
 } pl_proc_stat;
 
