@@ -13,6 +13,7 @@
  * All of it is static, zero until used, and never grows: what does not fit is not tracked. */
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "guard/guard.h"
 
 enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 8192 };
@@ -175,8 +176,19 @@ static uint64_t resident_bytes(uint64_t address, uint64_t bytes)
     return pl_min_u64(n_resident * PAGE, bytes);
 }
 
-uint64_t pl_block_touched_bytes(void)
+/* Blocks that are filled are looked at once. A sparse one of many GiB would be walked again at
+ * every look: a twentieth of the time is enough for that. */
+static pl_atomic_u64 walked_ns, walk_cost_ns;
+
+static bool walk_due(uint64_t now)
 {
+    return now - atomic_load(&walked_ns) >= 20 * atomic_load(&walk_cost_ns);
+}
+
+uint64_t pl_block_touched_bytes(bool exactly)
+{
+    uint64_t now = pl_clock_monotonic_ns();
+    bool walk = exactly || walk_due(now);
     uint64_t sum = 0;
     uint32_t used = atomic_load(&n_large);
     for (uint32_t i = 0; i < used; i++) {
@@ -185,13 +197,17 @@ uint64_t pl_block_touched_bytes(void)
             continue;
         uint64_t bytes = large[i].bytes;
         uint64_t touched = atomic_load(&large[i].touched_bytes);
-        if (touched < bytes) {
+        if (touched < bytes && walk) {
             touched = resident_bytes(address, bytes);
             atomic_store(&large[i].touched_bytes, touched);
         }
         /* Freed by now or not: it was there when the resident size was read, just before. The
          * place may have had another block, of another size. */
         sum += pl_min_u64(touched, bytes);
+    }
+    if (walk) {
+        atomic_store(&walked_ns, now);
+        atomic_store(&walk_cost_ns, pl_clock_monotonic_ns() - now);
     }
     return sum;
 }

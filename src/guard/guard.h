@@ -59,22 +59,23 @@ typedef struct pl_guard {
     pl_ledger *ledger; /* NULL: not in a run, or not joined: everything passes through */
     pl_owner owner;
     pid_t pid;
-    uint32_t generation;       /* raised in each forked child: older blocks are the parent's */
-    uint64_t fork_bytes;       /* anonymous memory inherited by fork, shared with the parent */
-    bool refuses;              /* not --observe */
-    bool sparse;               /* large requests count when touched */
-    char program[512];         /* path of the executable: the loader calls it "" */
-    char directory[512];       /* of the run's record */
-    char crash_path[544];      /* where crash.c writes */
-    pl_atomic_u64 spent_bytes; /* by small requests and mappings, of all threads */
-    pl_atomic_u64 look_at;     /* spent_bytes at which to look next */
-    pl_atomic_u64 over_number; /* counts excursions over the line; odd while over it */
-    pl_atomic_u64 raised_at;   /* charged when an exception was last raised; 0: not this time */
-    pl_atomic_u64 told_number; /* the last excursion that was put into the record */
-    pl_atomic_u64 trimmed_ns;  /* when memory was last given back */
-    pl_atomic_u64 freed_bytes; /* of large blocks, since then */
-    _Atomic bool trim_due;     /* the line was passed: what is freed from now on shall come back */
-    pl_atomic_u64 trim_epoch;  /* the ledger's, when we last followed it */
+    uint32_t generation;        /* raised in each forked child: older blocks are the parent's */
+    uint64_t fork_bytes;        /* anonymous memory inherited by fork, shared with the parent */
+    bool refuses;               /* not --observe */
+    bool sparse;                /* large requests count when touched */
+    char program[512];          /* path of the executable: the loader calls it "" */
+    char directory[512];        /* of the run's record */
+    char crash_path[544];       /* where crash.c writes */
+    pl_atomic_u64 spent_bytes;  /* by small requests and mappings, of all threads */
+    pl_atomic_u64 look_at;      /* spent_bytes at which to look next */
+    pl_atomic_u64 over_number;  /* counts excursions over the line; odd while over it */
+    pl_atomic_u64 raised_at;    /* charged when an exception was last raised; 0: not this time */
+    pl_atomic_u64 told_number;  /* the last excursion that was put into the record */
+    pl_atomic_u64 trimmed_ns;   /* when memory was last given back */
+    pl_atomic_u64 trim_cost_ns; /* how long that took */
+    pl_atomic_u64 freed_bytes;  /* of large blocks, since then */
+    _Atomic bool trim_due;      /* the line was passed: what is freed from now on shall come back */
+    pl_atomic_u64 trim_epoch;   /* the ledger's, when we last followed it */
 } pl_guard;
 
 extern PL_HIDDEN pl_guard pl_guard_state;
@@ -130,8 +131,7 @@ typedef struct pl_block {
     uint64_t weight_bytes;  /* what it stands for in its site */
     pl_site *site;          /* NULL: unattributed */
     uint32_t generation;
-    uint32_t
-        large_place; /* 1 + its place among the large blocks; 0: none. Set by pl_block_track() */
+    uint32_t large_place; /* 1 + its place among the large blocks, by pl_block_track(); 0: none */
 } pl_block;
 
 /* One counter per page (modulo the table): is any tracked block there? free() asks this and, nearly
@@ -161,8 +161,9 @@ PL_HIDDEN bool pl_block_find(const void *address, pl_block *ret_block);
 PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
 PL_HIDDEN void pl_block_end(const pl_block *block);
 
-/* Bytes of large, claimed blocks that have been touched. */
-PL_HIDDEN uint64_t pl_block_touched_bytes(void);
+/* Bytes of large, claimed blocks that have been touched: as they are `exactly` now, or as they were
+ * when it was last worth the walk. */
+PL_HIDDEN uint64_t pl_block_touched_bytes(bool exactly);
 
 /* ---- line.c ---- */
 

@@ -28,8 +28,8 @@ enum { LOOK_SHARE = 16 };
 #define LOOK_MOST_BYTES  (64 * PL_MIB)
 #define COUNTDOWN_LEAST  (32 * PL_KIB)
 
-/* malloc_trim() walks all arenas, a few ms for a large heap: at most ten times a second, unless
- * this much was given back in large blocks since the last time. */
+/* malloc_trim() walks all arenas, a few ms for a large heap: at most ten times a second and for a
+ * twentieth of the time, unless this much was given back in large blocks since the last time. */
 #define TRIM_INTERVAL_NS (100 * PL_NS_PER_MS)
 #define TRIM_FREED_BYTES (16 * PL_MIB)
 
@@ -74,13 +74,13 @@ static bool update_over(void)
     return over;
 }
 
-void pl_line_look(void)
+static void look(bool exactly)
 {
     pl_proc_memory memory;
     if (pl_proc_memory_read(0, &memory) < 0)
         return; /* no /proc here: claims alone keep the line */
     uint64_t own = pl_sub_sat_u64(memory.private_bytes, guard->fork_bytes);
-    uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes());
+    uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes(exactly));
     atomic_store(&guard->ledger->slots[guard->owner].resident_bytes, memory.resident_bytes);
     pl_ledger_measure(guard->ledger, guard->owner, unclaimed);
 
@@ -90,17 +90,23 @@ void pl_line_look(void)
     update_over();
 }
 
+void pl_line_look(void)
+{
+    look(false);
+}
+
 /* Gives back what the allocator keeps for later. False when that was done just now. */
 static bool relieve(void)
 {
     uint64_t now = pl_clock_monotonic_ns();
     uint64_t last = atomic_load(&guard->trimmed_ns);
-    bool due =
-        now - last >= TRIM_INTERVAL_NS || atomic_load(&guard->freed_bytes) >= TRIM_FREED_BYTES;
+    uint64_t interval = pl_max_u64(TRIM_INTERVAL_NS, 20 * atomic_load(&guard->trim_cost_ns));
+    bool due = now - last >= interval || atomic_load(&guard->freed_bytes) >= TRIM_FREED_BYTES;
     if (!due || !atomic_compare_exchange_strong(&guard->trimmed_ns, &last, now))
         return false;
     atomic_store(&guard->freed_bytes, 0);
     pl_real_trim();
+    atomic_store(&guard->trim_cost_ns, pl_clock_monotonic_ns() - now);
     atomic_fetch_add(&guard->ledger->sum.n_trims, 1);
     pl_line_look();
     return true;
@@ -121,7 +127,7 @@ static bool claim(uint64_t bytes)
 
 static bool claim_after_relief(uint64_t bytes)
 {
-    pl_line_look();
+    look(true);
     if (bytes > line())
         return false; /* nothing that could be given back would make room */
     if (claim(bytes))
