@@ -22,7 +22,7 @@ static void add_process(pl_text *path, pid_t pid)
 {
     pl_text_add(path, "/proc/");
     if (pid == 0)
-        pl_text_add(path, "thread-self"); /* "self" has no memory once the first thread has ended */
+        pl_text_add(path, "self");
     else
         pl_text_add_u64(path, (uint64_t)pid);
 }
@@ -169,7 +169,9 @@ bool pl_proc_alive(pid_t pid, uint64_t start_ticks)
 int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory)
 {
     char text[256]; /* seven numbers of at most 20 digits */
-    int r = read_process_file(pid, "/statm", text, sizeof text);
+    /* The process has no memory in "self" once its first thread has ended; a thread of it has. */
+    int r = pid == 0 ? pl_proc_read_file("/proc/thread-self/statm", text, sizeof text)
+                     : read_process_file(pid, "/statm", text, sizeof text);
     if (r < 0)
         return r;
     const char *cursor = text;
