@@ -16,8 +16,8 @@
 
 enum { SPOTS = 12, CACHE = 1024 };
 
-/* Stack hash -> site, for stacks that were seen before. A torn entry costs a look-up: `key` is
- * checked against the site's owner and the generation on use. */
+/* Stack hash -> site, for stacks that were seen before. The hash begins with the pid: a forked
+ * child finds nothing of its parent's. */
 typedef struct cached_site {
     pl_atomic_u64 key;
     _Atomic(pl_site *) site;

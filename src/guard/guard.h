@@ -8,9 +8,9 @@
  *             is made, refused with ENOMEM when the line would be passed.
  *   look      reads what the process has resident and charges what no claim covers as measured
  *   tracked   a block that the guard must recognise when it is freed: large, or sampled
- *   sampled   a block whose allocation ran a countdown out. It stands for as many bytes as there
- * are between two samples on the average, or for itself if that is more. inside    this thread is
- * in the guard's own slow path: whatever it allocates passes through
+ *   sampled   a block whose allocation ran a countdown out. It stands for the mean distance of
+ *             two samples, or for itself if that is more.
+ *   inside    this thread is in the guard's own slow path: what it allocates passes through
  *
  * Rules: no allocation, no lock, no stdio on any path that malloc() can reach. errno is the real
  * allocator's. Nothing of the allocator's state is changed while there is no pressure.
