@@ -40,6 +40,7 @@ static uint64_t slot_bytes(const pl_slot *slot)
 static void raise_peaks(pl_ledger *ledger, pl_slot *slot, uint64_t charged)
 {
     pl_peak_raise(&ledger->sum.peak_bytes, charged);
+    pl_peak_raise(&ledger->sum.cell_peak_bytes, charged);
     pl_peak_raise(&slot->peak_bytes, slot_bytes(slot));
 }
 

@@ -8,6 +8,7 @@
  *   samples   the run's timeline; when full, every second one is dropped and the step doubles
  *   sites     sampled call sites and the bytes that they hold, per process
  *   modules   paths of the ELF files that site frames point into
+ *   cells     of a notebook: when each ran, and what it left behind; written by its kernel alone
  *   crashes   what a dying process wrote: fixed bytes only
  *
  * Every field is fixed-width, there are no pointers, and the offsets are pinned below: a ledger is
@@ -21,7 +22,7 @@
 #include <stdint.h>
 
 #define PL_LEDGER_MAGIC   UINT64_C(0x6c6c6f736d696c70) /* "plimsoll", little-endian */
-#define PL_LEDGER_VERSION 1u
+#define PL_LEDGER_VERSION 2u
 
 enum {
     PL_SLOTS = 1024,
@@ -29,6 +30,8 @@ enum {
     PL_SAMPLES = 4096,
     PL_SITES = 2048,
     PL_MODULES = 256,
+    PL_CELLS = 512,
+    PL_CELL_RUNS = 8,
     PL_CRASHES = 8,
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
@@ -75,6 +78,11 @@ typedef struct pl_ledger_header {
     char command[2048];     /* argv, each argument followed by one NUL; ends with an empty one */
     char sparse_programs[PL_SPARSE_PROGRAMS][32]; /* names for which PL_RUN_SPARSE holds */
 
+    /* A notebook kernel's run (run --kernel); else empty. */
+    char kernel[512];   /* its connection file: the same in the kernel that is started after it */
+    char notebook[512]; /* the notebook's path, where the server tells it */
+    char previous[64];  /* the run of the kernel before this one */
+
     /* Written by the supervisor when the command ended; ended_realtime_ns last (release). */
     int32_t wait_status;  /* as waitpid gave it */
     uint32_t n_oom_kills; /* of the cgroup since the baseline */
@@ -85,9 +93,14 @@ typedef struct pl_ledger_header {
 
 /* The two words that every claim touches. */
 typedef struct pl_ledger_sum {
-    _Alignas(64) pl_atomic_u64 limit_bytes;   /* the line; seldom written */
+    _Alignas(64) pl_atomic_u64 limit_bytes; /* the line; seldom written */
+    pl_atomic_u32 cell;                     /* 1 + the place in cells[] of the one that runs */
+    pl_atomic_u32 cell_number;              /* its number; both 0 between cells */
+    pl_atomic_u32 kernel_pid;               /* whose cells they are; 0: no cell was begun yet */
+    uint32_t spare;
     _Alignas(64) pl_atomic_u64 charged_bytes; /* sum over slots of claimed + measured */
     _Alignas(64) pl_atomic_u64 peak_bytes;    /* of charged */
+    pl_atomic_u64 cell_peak_bytes;            /* of charged, since the last cell began */
     pl_atomic_u64 peak_resident_bytes;        /* of the tree, as sampled */
     pl_atomic_u64 n_refusals;
     pl_atomic_u64 n_raised; /* exceptions put into Python code */
@@ -151,7 +164,8 @@ typedef struct pl_event {
     uint64_t charged_bytes;
     uint64_t limit_bytes;
     pl_python_frame where;
-    uint8_t spare[8];
+    uint32_t cell_number; /* of the notebook cell that ran; 0: none */
+    uint32_t spare;
 } pl_event;
 
 typedef struct pl_sample {
@@ -175,18 +189,41 @@ typedef struct pl_site_frame {
 /* The key of a site whose process is dead: it holds nothing, and is kept for the run's peak. */
 #define PL_SITE_DEAD UINT64_C(1)
 
-/* Bytes held by blocks whose allocation was sampled here, scaled up to all blocks. */
+/* Bytes held by blocks whose allocation was sampled here, while one cell ran or outside of any,
+ * scaled up to all blocks. */
 typedef struct pl_site {
     pl_atomic_u64 key;       /* hash of owner and place, written last; or PL_SITE_DEAD */
     pl_atomic_u32 owner_pid; /* 0: free. Taken by compare-and-swap from 0 */
     uint32_t n_frames;
     pl_atomic_i64 held_bytes;
     pl_atomic_i64 n_held;
-    pl_atomic_u64 peak_bytes;             /* the most that this site ever held */
-    pl_atomic_u64 at_peak_bytes;          /* what it held when the whole run was at its peak */
+    pl_atomic_u64 peak_bytes;    /* the most that this site ever held */
+    pl_atomic_u64 at_peak_bytes; /* what it held when the whole run was at its peak */
+    pl_atomic_u32 cell;          /* 1 + the place in cells[]; 0: no cell ran */
+    uint32_t spare;
+    pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
     pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
     pl_python_frame python;
 } pl_site;
+
+/* A notebook cell, however often it ran. One writer: the kernel's main thread. */
+typedef struct pl_cell {
+    pl_atomic_u64 key;           /* hash of its id; 0: free */
+    pl_atomic_u32 number;        /* of its last run: In [number] */
+    pl_atomic_u32 n_runs;        /* begun */
+    pl_atomic_u64 started_ns;    /* CLOCK_MONOTONIC; of its last run, like all that follows */
+    pl_atomic_u64 ended_ns;      /* 0 while it runs */
+    pl_atomic_u64 before_bytes;  /* charged when it began */
+    pl_atomic_u64 after_bytes;   /* charged when it ended */
+    pl_atomic_u64 peak_bytes;    /* the most that was charged meanwhile */
+    pl_atomic_u64 highest_bytes; /* the same, over all its runs */
+    pl_atomic_u64 file_key;      /* hash of the name that tracebacks have for its source */
+    pl_atomic_u32 n_growing; /* runs in a row after which it held more than after the one before */
+    uint32_t spare;
+    pl_atomic_u64
+        held_bytes[PL_CELL_RUNS]; /* by what it allocated, after run N: in N % PL_CELL_RUNS */
+    char id[64];                  /* the notebook's own, or a hash of the source */
+} pl_cell;
 
 typedef struct pl_module {
     pl_atomic_u64 key; /* hash of the path; 0: free; 1: being written */
@@ -232,6 +269,7 @@ struct pl_ledger {
     _Alignas(4096) pl_sample samples[PL_SAMPLES];
     _Alignas(4096) pl_site sites[PL_SITES];
     _Alignas(4096) pl_module modules[PL_MODULES];
+    _Alignas(4096) pl_cell cells[PL_CELLS];
     _Alignas(4096) pl_crash crashes[PL_CRASHES];
 };
 
@@ -239,9 +277,10 @@ static_assert(sizeof(pl_python_frame) == 192, "shared layout");
 static_assert(sizeof(pl_slot) == 128, "shared layout");
 static_assert(sizeof(pl_event) == 256, "shared layout");
 static_assert(sizeof(pl_sample) == 64, "shared layout");
-static_assert(sizeof(pl_site) == 368, "shared layout");
+static_assert(sizeof(pl_site) == 392, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
-static_assert(sizeof(pl_ledger_header) <= 4096, "the header is one page");
+static_assert(sizeof(pl_cell) == 208, "shared layout");
+static_assert(sizeof(pl_ledger_header) <= 8192, "the header is two pages");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics work between processes only when lock-free");
 
 #endif

@@ -30,7 +30,7 @@ static inline void pl_peak_raise(pl_atomic_u64 *peak, uint64_t value)
         ;
 }
 
-/* Puts an event into the ring. The ledger fills in sequence, time, charged and limit. */
+/* Puts an event into the ring. The ledger fills in sequence, time, charged, limit and cell. */
 void pl_ledger_event(pl_ledger *ledger, const pl_event *event);
 
 /* Copies event number `number` (counted from 0); false when it was overwritten or is unfinished. */
@@ -39,8 +39,9 @@ bool pl_ledger_event_read(const pl_ledger *ledger, uint64_t number, pl_event *re
 /* Adds a sample to the timeline. One writer: the supervisor. */
 void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample);
 
-/* The site with this key in this process, or a new one, then to be described by the caller
- * (`*ret_is_new`). NULL when the table is full around the key: the bytes then stay unattributed. */
+/* The site with this key in this process, or a new one of the cell that runs, then to be described
+ * by the caller (`*ret_is_new`). The key tells cells apart as it does places. NULL when the table
+ * is full around the key: the bytes then stay unattributed. */
 pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new);
 
 /* `bytes` more (or fewer, when negative) are held by `n_blocks` more blocks of a site. */
