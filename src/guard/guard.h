@@ -17,7 +17,8 @@
  *
  * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
  * line.c (look, refuse, relieve), callsite.c (who asks), interpreter.c (exceptions in Python),
- * crash.c (the last words of a dying process), start.c (joining, fork). */
+ * crash.c (the last words of a dying process), start.c (joining, fork), notebook.c (what a kernel
+ * may ask; its header tells). */
 #ifndef PL_GUARD_GUARD_H
 #define PL_GUARD_GUARD_H
 
@@ -230,8 +231,13 @@ PL_HIDDEN void *pl_interpreter_thread(void);
 /* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */
 PL_HIDDEN bool pl_interpreter_raise(void);
 
-/* A request was refused: the MemoryError that comes of it shall say why. */
-PL_HIDDEN void pl_interpreter_refused(void);
+/* A request was refused: the MemoryError that comes of it shall say why. 0 bytes: for small
+ * objects. */
+PL_HIDDEN void pl_interpreter_refused(uint64_t asked_bytes);
+
+/* The sentence of the last refusal in this process, as snprintf() would return it; "" before one.
+ */
+PL_HIDDEN int pl_interpreter_refusal(char *text, size_t size);
 
 /* Is this an address of the interpreter's own code, not of a module of its? */
 PL_HIDDEN bool pl_interpreter_calls(const void *return_address);

@@ -19,6 +19,7 @@
 
 #include "base/size.h"
 #include "guard/guard.h"
+#include "ledger/cell.h"
 #include "sys/proc.h"
 
 typedef struct python_object python_object;
@@ -136,6 +137,7 @@ void *pl_interpreter_thread(void)
 enum { HOLDERS = 3 };
 
 typedef struct moment {
+    uint64_t asked_bytes; /* 0: small objects, one by one */
     uint64_t charged_bytes;
     uint64_t limit_bytes;
     struct {
@@ -159,10 +161,11 @@ static void note_holder(moment *now, const pl_site *site, int64_t bytes)
     }
 }
 
-static void take_moment(moment *now)
+static void take_moment(moment *now, uint64_t asked_bytes)
 {
     pl_ledger *ledger = pl_guard_state.ledger;
     memset(now, 0, sizeof *now);
+    now->asked_bytes = asked_bytes;
     now->charged_bytes = pl_ledger_charged_bytes(ledger);
     now->limit_bytes = pl_ledger_limit_bytes(ledger);
     for (int i = 0; i < PL_SITES; i++) {
@@ -172,21 +175,62 @@ static void take_moment(moment *now)
     }
 }
 
-/* What the user reads: how much, of how much, who holds it, what to do. */
-static void write_sentence(const moment *then, char *text, size_t size)
+enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1024 };
+
+/* "train.py:4 in load()", or "In [3] line 4 in load()" in a notebook. */
+static void write_place(const pl_python_frame *place, char text[PLACE_BYTES])
 {
-    int n = snprintf(text, size, "%s of the %s budget are in use (plimsoll)",
-                     PL_SIZE(then->charged_bytes), PL_SIZE(then->limit_bytes));
-    for (int i = 0; i < HOLDERS && then->holders[i].bytes > 0 && (size_t)n < size; i++) {
-        const pl_python_frame *place = &then->holders[i].place;
-        const char *file = strrchr(place->file, '/');
-        n += snprintf(text + n, size - (size_t)n, "%s%s:%u in %s() %s",
-                      i ? ", " : "; largest holders: ", file ? file + 1 : place->file, place->line,
-                      place->function, PL_SIZE((uint64_t)then->holders[i].bytes));
+    uint32_t cell = pl_cell_number_of(pl_guard_state.ledger, place->file);
+    const char *slash = strrchr(place->file, '/');
+    bool named = place->function[0] && strcmp(place->function, "<module>") != 0;
+    bool call = named && place->function[0] != '<'; /* "<listcomp>" takes no brackets */
+    int n =
+        cell ? snprintf(text, PLACE_BYTES, "In [%u] line %u", cell, place->line)
+             : snprintf(text, PLACE_BYTES, "%s:%u", slash ? slash + 1 : place->file, place->line);
+    if (named)
+        snprintf(text + n, (size_t)(PLACE_BYTES - n), " in %s%s", place->function,
+                 call ? "()" : "");
+}
+
+/* What the user reads: how much was asked for, how much is in use, who holds it, what to do. */
+static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
+{
+    const pl_ledger *ledger = pl_guard_state.ledger;
+    bool in_notebook = atomic_load(&ledger->sum.kernel_pid) == (uint32_t)pl_guard_state.pid;
+    int n = 0;
+    if (then->asked_bytes)
+        n = snprintf(text, SENTENCE_BYTES, "refused %s: ", PL_SIZE(then->asked_bytes));
+    n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s of the %s budget are in use",
+                  PL_SIZE(then->charged_bytes), PL_SIZE(then->limit_bytes));
+    for (int i = 0; i < HOLDERS && then->holders[i].bytes > 0; i++) {
+        char place[PLACE_BYTES];
+        write_place(&then->holders[i].place, place);
+        n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s%s %s",
+                      i ? ", " : "; largest holders: ", place,
+                      PL_SIZE((uint64_t)then->holders[i].bytes));
     }
-    if ((size_t)n < size)
-        snprintf(text + n, size - (size_t)n,
-                 "; free or batch some of it, or allow more with --budget");
+    snprintf(text + n, (size_t)(SENTENCE_BYTES - n),
+             "; free or batch some of it, or allow more with %s",
+             in_notebook ? "%plimsoll budget SIZE" : "--budget");
+}
+
+static_assert(SENTENCE_BYTES > 120 + HOLDERS * (PLACE_BYTES + 32), "a sentence always fits");
+
+/* As the text of an exception, where it has to say who speaks. */
+static void write_error(const moment *then, char text[SENTENCE_BYTES])
+{
+    static const char who[] = "plimsoll: ";
+    char sentence[SENTENCE_BYTES];
+    write_sentence(then, sentence);
+    snprintf(text, SENTENCE_BYTES, "%s%.*s", who, SENTENCE_BYTES - (int)sizeof who, sentence);
+}
+
+int pl_interpreter_refusal(char *text, size_t size)
+{
+    char sentence[SENTENCE_BYTES] = "";
+    if (last_refusal.limit_bytes)
+        write_sentence(&last_refusal, sentence);
+    return snprintf(text, size, "%s", sentence);
 }
 
 static bool has_no_arguments(python_object *self)
@@ -204,8 +248,8 @@ static python_object *text_of_error(python_object *self)
 {
     if (!has_no_arguments(self))
         return atomic_load(&original_text)(self);
-    char text[1024];
-    write_sentence(&last_refusal, text, sizeof text);
+    char text[SENTENCE_BYTES];
+    write_error(&last_refusal, text);
     return api.new_text(text, (ssize_t)strlen(text), "replace");
 }
 
@@ -224,11 +268,11 @@ static void stand_in_for_text(void)
         atomic_store(slot, text_of_error);
 }
 
-void pl_interpreter_refused(void)
+void pl_interpreter_refused(uint64_t asked_bytes)
 {
     if (!pl_interpreter_present())
         return;
-    take_moment(&last_refusal);
+    take_moment(&last_refusal, asked_bytes);
     stand_in_for_text();
 }
 
@@ -252,11 +296,9 @@ static int raise_now(void *argument)
     }
     if (pl_ledger_headroom_bytes(pl_guard_state.ledger) > 0 || !pl_callsite_catches(1, true))
         return 0; /* there is room again; or this is no place to raise: a request will be refused */
-    moment now;
-    char text[1024];
-    take_moment(&now);
-    write_sentence(&now, text, sizeof text);
+    char text[SENTENCE_BYTES];
     pl_line_raised();
+    write_error(&last_refusal, text);
     api.set_error(*api.memory_error, text);
     return -1;
 }

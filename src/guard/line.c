@@ -54,7 +54,7 @@ static void send_event(uint32_t kind, uint64_t bytes)
         .bytes = bytes,
     };
     pl_callsite_python(&event.where);
-    pl_interpreter_refused();
+    pl_interpreter_refused(kind == PL_EVENT_REFUSED ? bytes : 0);
     pl_ledger_event(guard->ledger, &event);
     atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
     if (charged() > atomic_load(&guard->ledger->sum.sites_peak_bytes))
