@@ -67,9 +67,9 @@ def failure_lines(results):
             for result in results for name, reason in result["failures"].items()]
 
 
-def own_cost_table(costs):
+def cost_table(title, costs):
     rows = [[cost["what"], cost["measured"], cost["target"]] for cost in costs]
-    return table(["the supervisor's own cost", "measured", "target"], rows)
+    return table([title, "measured", "target"], rows)
 
 
 def where_table(result):
@@ -111,6 +111,7 @@ def versions():
         "glibc " + platform.libc_ver()[1],
         first_line([PYTHON, "--version"]),
         "NumPy " + python_says("import numpy; print(numpy.__version__)") + f" on {blas_version()}",
+        "ipykernel " + python_says("import ipykernel; print(ipykernel.__version__)"),
         "torch " + python_says("import torch; print(torch.__version__)"),
         first_line(["valgrind", "--version"]),
         first_line(["heaptrack", "--version"]),
@@ -132,7 +133,7 @@ def machine():
     ]
 
 
-def tables(results, costs, names):
+def tables(results, costs, notebook_costs, names):
     """Everything that was measured, as text that reads well in a terminal and as Markdown."""
     parts = []
     if results:
@@ -143,7 +144,9 @@ def tables(results, costs, names):
         if failures:
             parts.append("Left out:\n" + "\n".join(failures))
     if costs:
-        parts += ["## The supervisor", own_cost_table(costs)]
+        parts += ["## The supervisor", cost_table("the supervisor's own cost", costs)]
+    if notebook_costs:
+        parts += ["## In the notebook", cost_table("over a plain ipykernel", notebook_costs)]
     annotated = [result for result in results if result["guard_shares"]]
     if annotated:
         parts += ["## Where the guard's instructions go", *map(where_table, annotated)]
