@@ -142,11 +142,20 @@ typedef struct moment {
     uint64_t limit_bytes;
     struct {
         pl_python_frame place;
+        uint32_t cell_number; /* of the notebook cell that ran; 0: none */
         int64_t bytes;
     } holders[HOLDERS]; /* largest first; bytes 0: none */
 } moment;
 
 static moment last_refusal;
+
+static uint32_t cell_number_of(const pl_site *site)
+{
+    uint32_t place = atomic_load(&site->cell);
+    return place >= 1 && place <= PL_CELLS
+               ? atomic_load(&pl_guard_state.ledger->cells[place - 1].number)
+               : 0;
+}
 
 static void note_holder(moment *now, const pl_site *site, int64_t bytes)
 {
@@ -156,6 +165,7 @@ static void note_holder(moment *now, const pl_site *site, int64_t bytes)
         memmove(&now->holders[i + 1], &now->holders[i],
                 (size_t)(HOLDERS - 1 - i) * sizeof now->holders[0]);
         now->holders[i].place = site->python;
+        now->holders[i].cell_number = cell_number_of(site);
         now->holders[i].bytes = bytes;
         return;
     }
@@ -177,8 +187,9 @@ static void take_moment(moment *now, uint64_t asked_bytes)
 
 enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1024 };
 
-/* "train.py:4 in load()", or "In [3] line 4 in load()" in a notebook. */
-static void write_place(const pl_python_frame *place, char text[PLACE_BYTES])
+/* "train.py:4 in load()"; in a notebook "In [3] line 4 in load()" and, where another cell called
+ * it, " run by In [5]". */
+static void write_place(const pl_python_frame *place, uint32_t run_by, char text[PLACE_BYTES])
 {
     uint32_t cell = pl_cell_number_of(pl_guard_state.ledger, place->file);
     const char *slash = strrchr(place->file, '/');
@@ -188,9 +199,13 @@ static void write_place(const pl_python_frame *place, char text[PLACE_BYTES])
         cell ? snprintf(text, PLACE_BYTES, "In [%u] line %u", cell, place->line)
              : snprintf(text, PLACE_BYTES, "%s:%u", slash ? slash + 1 : place->file, place->line);
     if (named)
-        snprintf(text + n, (size_t)(PLACE_BYTES - n), " in %s%s", place->function,
-                 call ? "()" : "");
+        n += snprintf(text + n, (size_t)(PLACE_BYTES - n), " in %s%s", place->function,
+                      call ? "()" : "");
+    if (run_by && run_by != cell)
+        snprintf(text + n, (size_t)(PLACE_BYTES - n), " run by In [%u]", run_by);
 }
+
+static_assert(PLACE_BYTES > sizeof(pl_python_frame) + 48, "a place always fits");
 
 /* What the user reads: how much was asked for, how much is in use, who holds it, what to do. */
 static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
@@ -204,7 +219,7 @@ static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
                   PL_SIZE(then->charged_bytes), PL_SIZE(then->limit_bytes));
     for (int i = 0; i < HOLDERS && then->holders[i].bytes > 0; i++) {
         char place[PLACE_BYTES];
-        write_place(&then->holders[i].place, place);
+        write_place(&then->holders[i].place, then->holders[i].cell_number, place);
         n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s%s %s",
                       i ? ", " : "; largest holders: ", place,
                       PL_SIZE((uint64_t)then->holders[i].bytes));
