@@ -23,4 +23,10 @@ static inline uint64_t pl_clock_realtime_ns(void)
     return pl_clock_ns(CLOCK_REALTIME);
 }
 
+/* What this thread has worked, not what it waited for a core. */
+static inline uint64_t pl_clock_thread_ns(void)
+{
+    return pl_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 #endif

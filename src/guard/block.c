@@ -157,8 +157,9 @@ bool pl_block_take(const void *address, pl_block *ret_block)
 }
 
 /* Counts the resident pages of [address, address + bytes), a window of 16 MiB at a time: the kernel
- * writes a byte per page, and this runs on the caller's stack. */
-static uint64_t resident_bytes(uint64_t address, uint64_t bytes)
+ * writes a byte per page, and this runs on the caller's stack. False where not all of it is mapped:
+ * another thread has just freed the block, or has it resized and not yet said where to. */
+static bool count_resident(uint64_t address, uint64_t bytes, uint64_t *ret_bytes)
 {
     enum { PAGE = 4096, PAGES = 4096 };
     unsigned char here[PAGES];
@@ -168,16 +169,30 @@ static uint64_t resident_bytes(uint64_t address, uint64_t bytes)
     while (at < end) {
         uint64_t span = pl_min_u64((end - at + PAGE - 1) & ~(uint64_t)(PAGE - 1), PAGE * PAGES);
         if (mincore((void *)(uintptr_t)at, span, here) != 0)
-            break; /* freed under our eyes by another thread */
+            return false;
         for (uint64_t i = 0; i < span / PAGE; i++)
             n_resident += here[i] & 1;
         at += span;
     }
-    return pl_min_u64(n_resident * PAGE, bytes);
+    *ret_bytes = pl_min_u64(n_resident * PAGE, bytes);
+    return true;
+}
+
+/* A block that is being moved is taken for whole until the next walk: else all that it has touched
+ * would count a second time, as measured. One byte less than whole asks for that walk. */
+static uint64_t touched_now(large_block *block, uint64_t address, uint64_t bytes)
+{
+    uint64_t touched;
+    if (!count_resident(address, bytes, &touched))
+        touched = bytes - 1;
+    atomic_store(&block->touched_bytes, touched);
+    return touched;
 }
 
 /* Blocks that are filled are looked at once. A sparse one of many GiB would be walked again at
- * every look: a twentieth of the time is enough for that. */
+ * every look: a twentieth of the time is enough for that. The cost is the thread's own: on a busy
+ * machine a walk of microseconds may last a second, and what is touched would count twice for
+ * twenty. */
 static pl_atomic_u64 walked_ns, walk_cost_ns;
 
 static bool walk_due(uint64_t now)
@@ -189,6 +204,7 @@ uint64_t pl_block_touched_bytes(bool exactly)
 {
     uint64_t now = pl_clock_monotonic_ns();
     bool walk = exactly || walk_due(now);
+    uint64_t begin = walk ? pl_clock_thread_ns() : 0;
     uint64_t sum = 0;
     uint32_t used = atomic_load(&n_large);
     for (uint32_t i = 0; i < used; i++) {
@@ -197,17 +213,15 @@ uint64_t pl_block_touched_bytes(bool exactly)
             continue;
         uint64_t bytes = large[i].bytes;
         uint64_t touched = atomic_load(&large[i].touched_bytes);
-        if (touched < bytes && walk) {
-            touched = resident_bytes(address, bytes);
-            atomic_store(&large[i].touched_bytes, touched);
-        }
+        if (touched < bytes && walk)
+            touched = touched_now(&large[i], address, bytes);
         /* Freed by now or not: it was there when the resident size was read, just before. The
          * place may have had another block, of another size. */
         sum += pl_min_u64(touched, bytes);
     }
     if (walk) {
         atomic_store(&walked_ns, now);
-        atomic_store(&walk_cost_ns, pl_clock_monotonic_ns() - now);
+        atomic_store(&walk_cost_ns, pl_clock_thread_ns() - begin);
     }
     return sum;
 }

@@ -193,7 +193,8 @@ static void write_place(const pl_python_frame *place, uint32_t run_by, char text
 {
     uint32_t cell = pl_cell_number_of(pl_guard_state.ledger, place->file);
     const char *slash = strrchr(place->file, '/');
-    bool named = place->function[0] && strcmp(place->function, "<module>") != 0;
+    bool named = place->function[0] && strcmp(place->function, "<module>") != 0 &&
+                 strncmp(place->function, "<cell line", 10) != 0; /* IPython 8's <module> */
     bool call = named && place->function[0] != '<'; /* "<listcomp>" takes no brackets */
     int n =
         cell ? snprintf(text, PLACE_BYTES, "In [%u] line %u", cell, place->line)

@@ -290,6 +290,12 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t now = charged();
     uint64_t reserve = pl_ledger_reserve_bytes(guard->ledger);
     uint64_t raised_at = atomic_load(&guard->raised_at);
+    if (raised_at == 0) {
+        look(true); /* what was touched since the last walk counts twice until the next */
+        if (!update_over())
+            return true;
+        now = charged();
+    }
     if ((raised_at == 0 || now > raised_at + reserve / 2) &&
         atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
         pl_interpreter_raise())
