@@ -24,6 +24,9 @@ build:
 	@ninja -C $(BUILD)
 	@ln -sfn meson/src/cli/plimsoll build/plimsoll
 	@ln -sfn meson/src/guard/libplimsoll-guard.so build/libplimsoll-guard.so
+	@mkdir -p build/python
+	@ln -sfn ../../python/plimsoll build/python/plimsoll
+	@ln -sfn ../meson/python/dist-info build/python/plimsoll.dist-info
 
 test: build
 	@$(DEPENDENCY) build test

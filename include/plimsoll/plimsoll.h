@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), and
- * how large it can truly be (budget.h). Each header may be included alone. */
+/* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), how
+ * large it can truly be (budget.h), and what tensors are described in (tensor.h). Each header may
+ * be included alone. */
 #ifndef PLIMSOLL_PLIMSOLL_H
 #define PLIMSOLL_PLIMSOLL_H
 
 #include "plimsoll/budget.h"
 #include "plimsoll/error.h"
 #include "plimsoll/ledger.h"
+#include "plimsoll/tensor.h"
 
 /* Of these headers. Compare as PLIMSOLL_VERSION >= PLIMSOLL_VERSION_OF(0, 2, 0). */
 #define PLIMSOLL_VERSION_MAJOR 0

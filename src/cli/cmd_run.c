@@ -12,6 +12,8 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/installed.h"
+#include "cli/kernel_run.h"
 #include "plimsoll/budget.h"
 #include "report/report.h"
 #include "supervise/record.h"
@@ -29,6 +31,7 @@ typedef struct run_options {
     int n_sparse_programs;
     uint64_t hang_after_ns;
     bool hang_stop;
+    const char *kernel; /* its connection file */
     char *const *command;
 } run_options;
 
@@ -38,6 +41,7 @@ typedef struct this_run {
     pl_ledger *ledger;
     char ledger_path[PATH_MAX];
     char guard_path[PATH_MAX];
+    char *const *command; /* as it is started: a kernel's has more than was given */
     bool hang_told;
 } this_run;
 
@@ -77,21 +81,24 @@ static int take_sparse(run_options *options, const char *program, pl_error *rete
     return 0;
 }
 
+enum { BUDGET = 1, RESERVE, RECORD, REPORT, QUIET, OBSERVE, SPARSE, HANG_AFTER, HANG_STOP, KERNEL };
+
+static const struct option longs[] = {
+    {"budget", required_argument, NULL, BUDGET},
+    {"reserve", required_argument, NULL, RESERVE},
+    {"record", required_argument, NULL, RECORD},
+    {"report", required_argument, NULL, REPORT},
+    {"quiet", no_argument, NULL, QUIET},
+    {"observe", no_argument, NULL, OBSERVE},
+    {"sparse", optional_argument, NULL, SPARSE},
+    {"hang-after", required_argument, NULL, HANG_AFTER},
+    {"hang-stop", no_argument, NULL, HANG_STOP},
+    {"kernel", required_argument, NULL, KERNEL},
+    {0},
+};
+
 static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
 {
-    enum { BUDGET = 1, RESERVE, RECORD, REPORT, QUIET, OBSERVE, SPARSE, HANG_AFTER, HANG_STOP };
-    static const struct option longs[] = {
-        {"budget", required_argument, NULL, BUDGET},
-        {"reserve", required_argument, NULL, RESERVE},
-        {"record", required_argument, NULL, RECORD},
-        {"report", required_argument, NULL, REPORT},
-        {"quiet", no_argument, NULL, QUIET},
-        {"observe", no_argument, NULL, OBSERVE},
-        {"sparse", optional_argument, NULL, SPARSE},
-        {"hang-after", required_argument, NULL, HANG_AFTER},
-        {"hang-stop", no_argument, NULL, HANG_STOP},
-        {0},
-    };
     int c, r = 0;
     opterr = 0;
     optind = 1;
@@ -124,6 +131,11 @@ static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
         case HANG_STOP:
             options->hang_stop = true;
             break;
+        case KERNEL:
+            options->kernel = optarg;
+            if (*optarg == '\0')
+                r = pl_error_set(reterr, PL_EUSAGE, "run: --kernel needs a connection file");
+            break;
         case ':':
             r = pl_error_set(reterr, PL_EUSAGE, "run: '%s' needs a value", argv[optind - 1]);
             break;
@@ -138,27 +150,6 @@ static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
                          "run: no command given: plimsoll run [OPTION...] -- COMMAND [ARG...]");
     options->command = argv + optind;
     return r;
-}
-
-/* Beside the program, in the build tree, or where it was installed. */
-static int find_guard(char path[PATH_MAX], pl_error *reterr)
-{
-    static const char *const places[] = {"", "../guard/", "../" PL_LIBDIR "/plimsoll/"};
-    char folder[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (n > 0) {
-        folder[n] = '\0';
-        *(strrchr(folder, '/') + 1) = '\0';
-        for (size_t i = 0; i < PL_COUNT_OF(places); i++)
-            if (snprintf(path, PATH_MAX, "%s%slibplimsoll-guard.so", folder, places[i]) <
-                    PATH_MAX &&
-                access(path, R_OK) == 0)
-                return 0;
-    }
-    return pl_error_set(reterr, -ENOENT,
-                        "cannot find libplimsoll-guard.so beside '%s' or in '" PL_LIBDIR
-                        "/plimsoll' next to it",
-                        n > 0 ? folder : "plimsoll");
 }
 
 static void describe_command(pl_ledger_header *header, char *const *command)
@@ -202,12 +193,23 @@ static void describe_run(const this_run *run, const pl_budget *budget)
     describe_command(header, run->options->command);
 }
 
+static int prepare_kernel(this_run *run, pl_error *reterr)
+{
+    const char *warning = NULL;
+    pl_kernel_run_describe(&run->ledger->header, run->options->kernel);
+    int r = pl_kernel_run_prepare(&run->ledger->header, run->options->command, &run->command,
+                                  &warning, reterr);
+    if (warning && !run->options->quiet)
+        fprintf(stderr, "plimsoll: %s\n", warning);
+    return r;
+}
+
 static int prepare(this_run *run, pl_error *reterr)
 {
     pl_budget budget;
     pl_budget_options wanted = {.request_text = run->options->budget,
                                 .reserve_bytes = run->options->reserve_bytes};
-    int r = find_guard(run->guard_path, reterr);
+    int r = pl_installed_guard(run->guard_path, reterr);
     if (r == 0)
         r = pl_budget_discover(&wanted, &budget, reterr);
     if (r == 0)
@@ -225,9 +227,11 @@ static int prepare(this_run *run, pl_error *reterr)
     pl_ledger_params params = {.limit_bytes = budget.line_bytes,
                                .reserve_bytes = budget.reserve_bytes};
     r = pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
-    if (r == 0)
-        describe_run(run, &budget);
-    return r;
+    if (r < 0)
+        return r;
+    describe_run(run, &budget);
+    run->command = run->options->command;
+    return run->options->kernel ? prepare_kernel(run, reterr) : 0;
 }
 
 static void tell(const this_run *run, const json_t *report)
@@ -332,11 +336,12 @@ int pl_cmd_run(int argc, char **argv)
     }
 
     pl_supervise_options supervise = {
-        .command = options.command,
+        .command = run.command,
         .guard_path = run.guard_path,
         .ledger_path = run.ledger_path,
         .hang_after_ns = options.hang_after_ns,
         .hang_stop = options.hang_stop,
+        .parent = options.kernel ? pl_kernel_run_parent() : 0,
         .on_hang = keep_hang,
         .context = &run,
     };

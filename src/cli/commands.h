@@ -10,5 +10,10 @@ int pl_cmd_run(int argc, char **argv);
 int pl_cmd_explain(int argc, char **argv);
 int pl_cmd_runs(int argc, char **argv);
 int pl_cmd_budget(int argc, char **argv);
+int pl_cmd_top(int argc, char **argv);
+int pl_cmd_jupyter(int argc, char **argv);
+
+/* Known to the command itself: its --help may follow a word, as in `jupyter install --help`. */
+extern const char pl_jupyter_usage[];
 
 #endif

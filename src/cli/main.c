@@ -22,6 +22,7 @@ static const struct command {
      "  --observe            record and explain, refuse nothing\n"
      "  --hang-after TIME    report threads and locks after so long without progress (90s, 5m)\n"
      "  --hang-stop          then stop the command\n"
+     "  --kernel FILE        the command is a Jupyter kernel, FILE its connection file\n"
      "  --record DIR         keep the record in DIR (default: the state folder)\n"
      "  --report FILE        also write the report, as JSON, to FILE\n"
      "  --quiet              print no explanation at the end\n"
@@ -34,9 +35,17 @@ static const struct command {
      "RUN is an id from 'plimsoll runs' or the start of one, the pid of its command, the path of "
      "a\n"
      "record, or 'last' (the default).\n"},
+    {"top", pl_cmd_top, "show how a run stands now: memory, processes, notebook cells",
+     "usage: plimsoll top [RUN] [--json]\n"
+     "\n"
+     "RUN is named as for 'plimsoll explain'. The default is the run that this process is in, "
+     "else\n"
+     "the newest that still runs.\n"},
     {"runs", pl_cmd_runs, "list the runs on record", "usage: plimsoll runs [--json]\n"},
     {"budget", pl_cmd_budget, "show what memory there is to have, and who says so",
      "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n"},
+    {"jupyter", pl_cmd_jupyter, "make, list and remove Jupyter kernels that run under the line",
+     pl_jupyter_usage},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

@@ -25,6 +25,12 @@ __attribute__((format(printf, 2, 3))) static void say(advice *advice_, const cha
     va_end(args);
 }
 
+/* How the line is moved. */
+static const char *budget_option(const pl_facts *facts)
+{
+    return facts->in_notebook ? "%plimsoll budget SIZE" : "--budget";
+}
+
 static void advise_less_memory(const pl_facts *facts, const char *holder, advice *to)
 {
     if (holder[0] != '\0')
@@ -32,7 +38,7 @@ static void advise_less_memory(const pl_facts *facts, const char *holder, advice
     else
         say(to, "load less at a time: smaller batches, slices, narrower types");
     if (facts->true_limit_bytes > pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB))
-        say(to, "allow more with --budget: the system would give %s",
+        say(to, "allow more with %s: the system would give %s", budget_option(facts),
             PL_SIZE(facts->true_limit_bytes));
 }
 
@@ -44,15 +50,17 @@ static void advise_refused(const pl_facts *facts, const char *holder, advice *to
             PL_SIZE(refusal->limit_bytes),
             refusal->place[0] != '\0' ? refusal->place : "once, or in slices");
     advise_less_memory(facts, holder, to);
-    if (refusal->process.bytes > refusal->limit_bytes / 2 && refusal->process.bytes > 0)
+    if (refusal->process.bytes > refusal->limit_bytes / 2 && refusal->process.bytes > 0 &&
+        !facts->in_notebook)
         say(to, "if most of it is never written, run with --sparse");
 }
 
 static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
 {
     if (facts->true_limit_bytes > 0)
-        say(to, "set --budget below %s, so that requests are refused before the system kills",
-            PL_SIZE(facts->true_limit_bytes));
+        say(to, "%s below %s, so that requests are refused before the system kills",
+            facts->in_notebook ? "draw the line with %plimsoll budget SIZE" : "set --budget",
+            PL_SIZE(pl_min_u64(facts->limit_bytes, facts->true_limit_bytes)));
     if (holder[0] != '\0')
         say(to, "free or batch what %s keeps", holder);
     else
@@ -75,12 +83,20 @@ static void advise_bus_error(const pl_facts *facts, advice *to)
     }
 }
 
+/* Words of glibc's, when it finds its heap in disorder. */
+static bool is_about_heap(const char *reason)
+{
+    return strstr(reason, "corrupted") != NULL || strstr(reason, "free()") != NULL ||
+           strstr(reason, "malloc") != NULL;
+}
+
 static void advise_crash(const pl_facts *facts, advice *to)
 {
     const pl_fact_crash *crash = &facts->crash;
     int signal = crash->process.pid != 0 ? crash->signal : pl_verdict_signal(facts->wait_status);
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
-        say(to, "memory was short just before: use less, or allow more with --budget");
+        say(to, "memory was short just before: use less, or allow more with %s",
+            budget_option(facts));
     if (crash->stack_full)
         say(to,
             "end the recursion, or allow more stack with 'ulimit -s' or threading.stack_size()");
@@ -88,14 +104,13 @@ static void advise_crash(const pl_facts *facts, advice *to)
         advise_bus_error(facts, to);
     else if (signal == SIGFPE)
         say(to, "check the divisor where the stack begins");
-    else if (signal == SIGABRT &&
-             (strstr(crash->reason, "corrupted") != NULL ||
-              strstr(crash->reason, "free()") != NULL || strstr(crash->reason, "malloc") != NULL))
-        say(to, "something wrote past a block earlier: run it under 'valgrind' or with "
-                "-fsanitize=address to find where");
-    bool interpreter =
-        strncmp(crash->module, "python", 6) == 0 || strncmp(crash->module, "libpython", 9) == 0;
-    if (crash->module[0] != '\0' && !interpreter)
+    else if (signal == SIGABRT && is_about_heap(crash->reason))
+        say(to, "%s: run it under 'valgrind' or with -fsanitize=address to find where",
+            strstr(crash->reason, "double free") != NULL ? "a block was freed before"
+                                                         : "something wrote past a block earlier");
+    if (signal == SIGBUS && crash->mapping[0] != '\0')
+        return; /* the file's fault, not the module's */
+    if (crash->module[0] != '\0' && !crash->in_interpreter)
         say(to,
             "it happened in %s: try another version of it, or report the native stack to its "
             "authors",
@@ -111,7 +126,8 @@ static void advise_hang(const pl_facts *facts, advice *to)
     if (facts->lock_cycle)
         say(to, "take the locks of the ring in one order everywhere");
     else
-        say(to, "look at what each thread waits for: 'plimsoll explain' shows every stack");
+        say(to, "look at what each thread waits for: '%splimsoll explain' shows every stack",
+            facts->in_notebook ? "%" : "");
     say(to, "if it hangs in DataLoader workers, try num_workers=0, or the 'spawn' start method");
 }
 
@@ -136,12 +152,15 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_oom(facts, holder, &to);
         break;
     case PL_VERDICT_STOPPED_FOR_MEMORY:
+        if (holder[0] == '\0')
+            say(&to, "most of it was taken without malloc: look for native code that maps memory "
+                     "itself, and for pages written after a fork");
         advise_less_memory(facts, holder, &to);
         break;
     case PL_VERDICT_KILLED:
         if (facts->stop_signal == 0)
-            say(&to, "ask who sent it: a user, a batch system's time limit, a container being "
-                     "stopped");
+            say(&to, "ask who sent it: %s, a batch system's time limit, a container being stopped",
+                facts->in_notebook ? "a restart from the notebook, a user" : "a user");
         break;
     case PL_VERDICT_CRASHED:
         advise_crash(facts, &to);
@@ -156,10 +175,17 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_hang(facts, &to);
         break;
     case PL_VERDICT_LOST:
-        say(&to, "look at the system's log (journalctl -k, kubectl describe pod) for that time");
+        say(&to, "%slook at the system's log (journalctl -k, kubectl describe pod) for that time",
+            facts->in_notebook ? "if nobody restarted the kernel, " : "");
         break;
     case PL_VERDICT_FINISHED:
     case PL_VERDICT_FAILED:
+        if (facts->cell != 0)
+            say(&to,
+                "something that In [%" PRIu32
+                "] called ended the process: os._exit(), or exit() in native code",
+                facts->cell);
+        break;
     case PL_VERDICT_RUNNING:
         break;
     }

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "report/brief.h"
+#include "report/cell_table.h"
 #include "report/facts.h"
 #include "report/hang.h"
 #include "report/json.h"
@@ -120,6 +122,11 @@ static void put_memory(builder *b)
     put(b, "memory", memory);
 }
 
+static json_t *build_frame(builder *b, const pl_python_frame *frame)
+{
+    return pl_json_python_frame(&b->json, &b->snapshot.places, frame);
+}
+
 static json_t *build_refusal(builder *b, const pl_event *event)
 {
     json_t *object = json_object();
@@ -133,7 +140,7 @@ static json_t *build_refusal(builder *b, const pl_event *event)
     pl_json_put(&b->json, object, "charged_bytes", pl_json_u64(event->charged_bytes));
     pl_json_put(&b->json, object, "limit_bytes", pl_json_u64(event->limit_bytes));
     if (pl_json_has_frame(&event->where))
-        pl_json_put(&b->json, object, "python", pl_json_python_frame(&b->json, &event->where));
+        pl_json_put(&b->json, object, "python", build_frame(b, &event->where));
     return object;
 }
 
@@ -244,7 +251,9 @@ static void put_crash_stacks(builder *b)
 {
     const pl_crash *crash = &b->snapshot.crash;
     if (crash->n_python_frames > 0)
-        put(b, "python", pl_json_python_stack(&b->json, crash->python, crash->n_python_frames));
+        put(b, "python",
+            pl_json_python_stack(&b->json, &b->snapshot.places, crash->python,
+                                 crash->n_python_frames));
     if (b->story->native.n_frames > 0)
         put(b, "native",
             pl_json_native_stack(&b->json, b->story->native.frames,
@@ -264,11 +273,56 @@ static void put_stacks(builder *b)
         if (!pl_event_is_refusal(event))
             continue;
         if (pl_json_has_frame(&event->where))
-            put(b, "python", pl_json_python_stack(&b->json, &event->where, 1));
+            put(b, "python", pl_json_python_stack(&b->json, &b->snapshot.places, &event->where, 1));
         return;
     }
     if (b->facts.crash.process.pid != 0)
         put_crash_stacks(b);
+}
+
+/* The stack of the kernel's main thread, as it was when it hung. */
+static const json_t *hung_stack(const builder *b)
+{
+    uint32_t kernel =
+        atomic_load_explicit(&b->snapshot.ledger->sum.kernel_pid, memory_order_relaxed);
+    const json_t *threads = json_object_get(b->hang, "threads");
+    for (size_t i = 0; i < json_array_size(threads); i++) {
+        const json_t *thread = json_array_get(threads, i);
+        if (json_integer_value(json_object_get(thread, "tid")) == (json_int_t)kernel)
+            return json_object_get(thread, "python");
+    }
+    return NULL;
+}
+
+/* Was the last refusal in the cell that ran at the end, not in one before it? */
+static bool refused_in_last_cell(const builder *b)
+{
+    for (size_t i = b->snapshot.n_events; i > 0; i--)
+        if (pl_event_is_refusal(&b->snapshot.events[i - 1]))
+            return b->snapshot.events[i - 1].cell_number == b->snapshot.cell_number;
+    return false;
+}
+
+/* Where the cell was that ran at the end; NULL when no stack tells. */
+static const json_t *last_stack(const builder *b)
+{
+    if (b->verdict.kind == PL_VERDICT_HANG)
+        return hung_stack(b);
+    if (verdict_is_of_crash(b) || refused_in_last_cell(b))
+        return json_object_get(b->report, "python");
+    return NULL;
+}
+
+static void put_notebook(builder *b)
+{
+    pl_site_groups groups = {0};
+    if (!b->snapshot.in_notebook)
+        return;
+    put(b, "notebook", pl_cell_table_notebook(&b->json, &b->snapshot, last_stack(b)));
+    if (pl_sites_group(&b->snapshot, PL_SITES_AT_MOST, &groups) < 0)
+        b->json.failed = true;
+    put(b, "cells", pl_cell_table_build(&b->json, &b->snapshot, &groups));
+    pl_sites_groups_done(&groups);
 }
 
 static void put_over(builder *b)
@@ -330,6 +384,7 @@ static void build_document(builder *b)
     put_memory(b);
     put_events(b, "refusals", pl_event_is_refusal, build_refusal);
     put_stacks(b);
+    put_notebook(b);
     put(b, "sites", sites);
     put_crash(b);
     put_instruction(b);
@@ -341,11 +396,16 @@ static void build_document(builder *b)
     put_events(b, "deaths", is_death, build_end_of_process);
     put_events(b, "marks", is_mark, build_mark);
     put_timeline(b);
+    json_t *brief = NULL;
+    if (pl_brief_build(b->report, &brief) < 0)
+        b->json.failed = true;
+    if (brief != NULL)
+        put(b, "brief", brief);
 }
 
 static int gather(builder *b)
 {
-    int r = pl_snapshot_take(b->snapshot.ledger, &b->snapshot);
+    int r = pl_snapshot_take(b->snapshot.ledger, b->record_directory, &b->snapshot);
     if (r < 0)
         return r;
     if (b->snapshot.has_crash) {
@@ -356,7 +416,7 @@ static int gather(builder *b)
         if (r < 0)
             return r;
     }
-    r = pl_hang_load(b->record_directory, &b->hang);
+    r = pl_hang_load(b->record_directory, &b->snapshot.places, &b->hang);
     if (r < 0)
         return r;
     pl_facts_gather(&b->snapshot, b->story, pl_hang_has_cycle(b->hang), &b->facts);

@@ -13,11 +13,21 @@
  * means that it went on. */
 static const double idle_share = 0.02;
 
+static bool is_kernel(const pl_snapshot *snapshot, pid_t pid)
+{
+    const pl_ledger_sum *sum = &snapshot->ledger->sum;
+    bool marks_cells =
+        (uint32_t)pid == atomic_load_explicit(&sum->kernel_pid, memory_order_relaxed);
+    return snapshot->header.kernel[0] != '\0' && pid > 0 &&
+           (pid == snapshot->command_pid || marks_cells);
+}
+
 static void fill_process(const pl_snapshot *snapshot, const pl_event *event, bool has_name,
                          pl_fact_process *process)
 {
     process->pid = event->pid;
     process->bytes = event->bytes;
+    process->is_kernel = is_kernel(snapshot, event->pid);
     process->before_end_s = pl_snapshot_before_end_s(snapshot, event->time_ns);
     pl_snapshot_name(snapshot, event->pid, has_name ? event : NULL, process->name);
 }
@@ -34,7 +44,7 @@ static void fill_refusal(const pl_snapshot *snapshot, const pl_event *event,
     if (event->kind != PL_EVENT_REFUSED)
         refusal->process.bytes = 0;
     if (pl_json_has_frame(&event->where))
-        pl_place_python(&event->where, snapshot->header.directory, refusal->place);
+        pl_place_python(&event->where, &snapshot->places, refusal->place);
 }
 
 static void gather_events(const pl_snapshot *snapshot, pl_facts *facts)
@@ -110,20 +120,23 @@ static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_
     int python = pl_place_pick_python(crash->python, (int)crash->n_python_frames);
     int native = pl_place_pick_native(story->native.frames, story->native.n_frames);
     if (python >= 0)
-        pl_place_python(&crash->python[python], snapshot->header.directory, fact->place);
+        pl_place_python(&crash->python[python], &snapshot->places, fact->place);
     else if (native >= 0)
         pl_place_native(&story->native.frames[native], fact->place);
     /* An illegal instruction is its own module's; another fault is its caller's, not libc's. */
     int culprit = crash->signal == SIGILL ? 0 : native;
-    if (culprit >= 0 && culprit < story->native.n_frames)
-        snprintf(fact->module, sizeof(fact->module), "%.60s",
-                 pl_place_file_name(story->native.frames[culprit].module));
+    if (culprit < 0 || culprit >= story->native.n_frames)
+        return;
+    const char *module = story->native.frames[culprit].module;
+    snprintf(fact->module, sizeof(fact->module), "%.60s", pl_place_file_name(module));
+    fact->in_interpreter = pl_place_is_interpreter(module);
 }
 
 static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
 {
     const pl_crash *crash = &snapshot->crash;
     fact->process.pid = crash->pid;
+    fact->process.is_kernel = is_kernel(snapshot, crash->pid);
     fact->process.before_end_s = pl_snapshot_before_end_s(snapshot, crash->time_ns);
     pl_snapshot_name(snapshot, crash->pid, NULL, fact->process.name);
     fact->signal = crash->signal;
@@ -216,6 +229,9 @@ void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lo
 {
     *ret_facts = (pl_facts){.command.pid = snapshot->command_pid, .lock_cycle = lock_cycle};
     pl_snapshot_name(snapshot, snapshot->command_pid, NULL, ret_facts->command.name);
+    ret_facts->command.is_kernel = is_kernel(snapshot, snapshot->command_pid);
+    ret_facts->in_notebook = snapshot->in_notebook;
+    ret_facts->cell = snapshot->cell != 0 ? snapshot->cell_number : 0;
     gather_end(snapshot, ret_facts);
     gather_memory(snapshot, ret_facts);
     gather_events(snapshot, ret_facts);

@@ -11,4 +11,8 @@
  * it is not a JSON object or larger than any of ours. */
 PL_MUST_CHECK int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr);
 
+/* The same of a text. The message is the reason alone. */
+PL_MUST_CHECK int pl_file_parse_json(const char *text, size_t n, json_t **ret_object,
+                                     pl_error *reterr);
+
 #endif

@@ -7,6 +7,8 @@
 #include "report/file.h"
 #include "report/report.h"
 
+static const pl_places no_places = {.directory = ""};
+
 static json_t *build_thread(pl_json *json, pid_t pid, const pl_inspect_thread *thread)
 {
     size_t n_python = (size_t)pl_clamp_u64(
@@ -18,7 +20,8 @@ static json_t *build_thread(pl_json *json, pid_t pid, const pl_inspect_thread *t
     pl_json_put(json, object, "name", pl_json_field(thread->name, sizeof(thread->name)));
     pl_json_put(json, object, "waits_for",
                 pl_json_field(thread->waits_for, sizeof(thread->waits_for)));
-    pl_json_put(json, object, "python", pl_json_python_stack(json, thread->python, n_python));
+    pl_json_put(json, object, "python",
+                pl_json_python_stack(json, &no_places, thread->python, n_python));
     pl_json_put(
         json, object, "native",
         pl_json_native_stack(json, thread->native.frames, n_native > 0 ? (size_t)n_native : 0));
@@ -60,13 +63,33 @@ int pl_report_write_hang(const char *record_directory, const pl_inspect_process 
     return r;
 }
 
-int pl_hang_load(const char *record_directory, json_t **ret_hang)
+static void find_cells(pl_json *json, const pl_places *places, const json_t *hang)
+{
+    const json_t *threads = json_object_get(hang, "threads");
+    for (size_t i = 0; i < json_array_size(threads); i++) {
+        const json_t *stack = json_object_get(json_array_get(threads, i), "python");
+        for (size_t j = 0; j < json_array_size(stack); j++)
+            pl_json_find_cell(json, places, json_array_get(stack, j));
+    }
+}
+
+int pl_hang_load(const char *record_directory, const pl_places *places, json_t **ret_hang)
 {
     char path[PATH_MAX];
+    json_t *hang = NULL;
     int r = pl_record_path(record_directory, PL_RECORD_HANG, path);
     if (r == 0)
-        r = pl_file_load_json(path, ret_hang, NULL);
-    return r == -ENOMEM ? r : 0;
+        r = pl_file_load_json(path, &hang, NULL);
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    pl_json json = {0};
+    find_cells(&json, places, hang);
+    if (json.failed) {
+        json_decref(hang);
+        return -ENOMEM;
+    }
+    *ret_hang = hang;
+    return 0;
 }
 
 bool pl_hang_has_cycle(const json_t *hang)

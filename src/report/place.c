@@ -28,16 +28,37 @@ static const char *short_path(const char *path, const char *directory)
     return path;
 }
 
-void pl_place_python(const pl_python_frame *frame, const char *directory,
+/* " in load()"; nothing for code outside of functions, which IPython has named in both ways. */
+static void write_function(const char *function, char *text, size_t size)
+{
+    bool outside = function[0] == '\0' || strcmp(function, "<module>") == 0 ||
+                   strncmp(function, "<cell line:", strlen("<cell line:")) == 0;
+    bool call = function[0] != '<'; /* "<lambda>" and "<listcomp>" take no brackets */
+    if (!outside && size > 0)
+        snprintf(text, size, " in %s%s", function, call ? "()" : "");
+}
+
+void pl_place_cell(uint32_t number, uint64_t line, const char *function,
+                   char place[PL_FACT_PLACE_BYTES])
+{
+    int n = snprintf(place, PL_FACT_PLACE_BYTES, "In [%" PRIu32 "] line %" PRIu64, number, line);
+    write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
+}
+
+void pl_place_python(const pl_python_frame *frame, const pl_places *places,
                      char place[PL_FACT_PLACE_BYTES])
 {
     char file[sizeof(frame->file) + 1], function[sizeof(frame->function) + 1];
     pl_json_clean(frame->file, sizeof(frame->file), file, sizeof(file));
     pl_json_clean(frame->function, sizeof(frame->function), function, sizeof(function));
-    bool named = function[0] != '\0' && strcmp(function, "<module>") != 0;
-    bool call = named && function[0] != '<'; /* "<lambda>" and "<listcomp>" take no brackets */
-    snprintf(place, PL_FACT_PLACE_BYTES, "%s:%" PRIu32 "%s%s%s", short_path(file, directory),
-             frame->line, named ? " in " : "", named ? function : "", call ? "()" : "");
+    uint32_t cell = pl_cells_number_of(places->cells, file);
+    if (cell != 0) {
+        pl_place_cell(cell, frame->line, function, place);
+        return;
+    }
+    int n = snprintf(place, PL_FACT_PLACE_BYTES, "%s:%" PRIu32, short_path(file, places->directory),
+                     frame->line);
+    write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
 }
 
 void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES])
@@ -71,13 +92,25 @@ int pl_place_pick_python(const pl_python_frame *frames, int n)
     return n > 0 ? 0 : -1;
 }
 
-int pl_place_pick_native(const pl_native_frame *frames, int n)
+bool pl_place_is_plumbing(const char *module)
 {
     static const char *const plumbing[] = {"/libc.so",   "/libc-",    "/ld-linux",    "/libpthread",
                                            "/libstdc++", "/libgcc_s", "/libplimsoll", "linux-vdso"};
+    return module[0] == '\0' || contains_any(module, plumbing, PL_COUNT_OF(plumbing));
+}
+
+bool pl_place_is_interpreter(const char *module)
+{
+    const char *name = pl_place_file_name(module);
+    return strncmp(name, "python", strlen("python")) == 0 ||
+           strncmp(name, "libpython", strlen("libpython")) == 0 ||
+           strstr(module, "/lib-dynload/") != NULL;
+}
+
+int pl_place_pick_native(const pl_native_frame *frames, int n)
+{
     for (int i = 0; i < n; i++)
-        if (frames[i].module[0] != '\0' &&
-            !contains_any(frames[i].module, plumbing, PL_COUNT_OF(plumbing)))
+        if (!pl_place_is_plumbing(frames[i].module))
             return i;
     return n > 0 ? 0 : -1;
 }

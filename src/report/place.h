@@ -3,12 +3,18 @@
 #ifndef PL_REPORT_PLACE_H
 #define PL_REPORT_PLACE_H
 
+#include "report/cells.h"
 #include "report/verdict.h"
 #include "supervise/inspect.h"
 
-/* "train.py:12 in load()": without the working directory, or what leads to an installed package. */
-void pl_place_python(const pl_python_frame *frame, const char *directory,
+/* "train.py:12 in load()": without the working directory, or what leads to an installed package.
+ * "In [3] line 4 in load()" in a notebook's cell. */
+void pl_place_python(const pl_python_frame *frame, const pl_places *places,
                      char place[PL_FACT_PLACE_BYTES]);
+
+/* The latter, for a frame whose cell is known already. */
+void pl_place_cell(uint32_t number, uint64_t line, const char *function,
+                   char place[PL_FACT_PLACE_BYTES]);
 
 /* "libfoo.so parse_file", or "libfoo.so+0x1234". */
 void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES]);
@@ -16,6 +22,12 @@ void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTE
 /* The frame that tells most: the innermost of the user's own code, not of Python's library or an
  * installed package; else the innermost. -1 when there is none. */
 int pl_place_pick_python(const pl_python_frame *frames, int n);
+
+/* Is it a module that faults only on behalf of its caller (libc), or has no name? */
+bool pl_place_is_plumbing(const char *module);
+
+/* Python itself, or an extension of its standard library. */
+bool pl_place_is_interpreter(const char *module);
 
 /* The innermost that is neither the C library's nor the guard's; else the innermost. */
 int pl_place_pick_native(const pl_native_frame *frames, int n);

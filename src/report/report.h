@@ -54,6 +54,15 @@ void pl_report_text(const json_t *report, FILE *out, unsigned flags);
 PL_MUST_CHECK int pl_report_runs(json_t **ret_runs, pl_error *reterr);
 void pl_report_runs_text(const json_t *runs, FILE *out);
 
+/* How a run stands at this moment, from its ledger alone: "plimsoll top" in docs/report-format.md;
+ * and as tables. Errors as of pl_report_load(). */
+PL_MUST_CHECK int pl_report_top(const pl_record *record, json_t **ret_top, pl_error *reterr);
+void pl_report_top_text(const json_t *top, FILE *out, unsigned flags);
+
+/* The run to show when none is named: the one that this process is in, else the newest that still
+ * runs. -ENOENT with a message when there is none. */
+PL_MUST_CHECK int pl_report_top_find(pl_record *ret_record, pl_error *reterr);
+
 /* May what goes to this stream be coloured? A terminal, and NO_COLOR unset or empty. */
 bool pl_report_wants_color(FILE *out);
 

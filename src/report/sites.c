@@ -3,6 +3,7 @@
  * by an exception has freed most by its end. */
 #include "report/sites.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static int collect(const struct pl_ledger *ledger, site largest[PL_REPORT_SITES]
     return n;
 }
 
-static int native_frames(const struct pl_ledger *ledger, const pl_site *entry,
+static int native_frames(const struct pl_ledger *ledger, const pl_site *entry, bool with_names,
                          pl_native_frame frames[PL_SITE_FRAMES])
 {
     int n = (int)pl_min_u64(entry->n_frames, PL_SITE_FRAMES);
@@ -74,8 +75,25 @@ static int native_frames(const struct pl_ledger *ledger, const pl_site *entry,
         else
             frames[i].address = from->offset;
     }
-    pl_inspect_symbols(frames, (size_t)n);
+    if (with_names)
+        pl_inspect_symbols(frames, (size_t)n);
     return n;
+}
+
+/* "" when nothing is known of it. */
+static void native_place(const pl_native_frame *frames, int n, char place[PL_FACT_PLACE_BYTES])
+{
+    int picked = pl_place_pick_native(frames, n);
+    place[0] = '\0';
+    if (picked >= 0)
+        pl_place_native(&frames[picked], place);
+}
+
+uint32_t pl_sites_cell_number(const pl_snapshot *snapshot, uint32_t cell)
+{
+    if (cell == 0 || cell > PL_CELLS)
+        return 0;
+    return atomic_load_explicit(&snapshot->ledger->cells[cell - 1].number, memory_order_relaxed);
 }
 
 static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site *from,
@@ -83,6 +101,8 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
 {
     const pl_site *entry = from->entry;
     int64_t count = atomic_load_explicit(&entry->n_held, memory_order_relaxed);
+    uint32_t number =
+        pl_sites_cell_number(snapshot, atomic_load_explicit(&entry->cell, memory_order_relaxed));
     json_t *object = json_object();
     pl_json_put(json, object, "bytes", pl_json_u64(from->bytes));
     pl_json_put(json, object, "peak_bytes",
@@ -90,15 +110,16 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
     pl_json_put(json, object, "count", json_integer(count > 0 ? count : 0));
     pl_json_put(json, object, "pid",
                 json_integer(atomic_load_explicit(&entry->owner_pid, memory_order_relaxed)));
+    if (number != 0)
+        pl_json_put(json, object, "cell", json_integer(number));
     if (pl_json_has_frame(&entry->python)) {
-        pl_json_put(json, object, "python", pl_json_python_frame(json, &entry->python));
-        pl_place_python(&entry->python, snapshot->header.directory, place);
+        pl_json_put(json, object, "python",
+                    pl_json_python_frame(json, &snapshot->places, &entry->python));
+        pl_place_python(&entry->python, &snapshot->places, place);
     } else {
         pl_native_frame frames[PL_SITE_FRAMES];
-        int n = native_frames(snapshot->ledger, entry, frames);
-        int picked = pl_place_pick_native(frames, n);
-        if (picked >= 0)
-            pl_place_native(&frames[picked], place);
+        int n = native_frames(snapshot->ledger, entry, true, frames);
+        native_place(frames, n, place);
         pl_json_put(json, object, "native", pl_json_native_stack(json, frames, (size_t)n));
     }
     pl_json_put_text(json, object, "place", place);
@@ -110,12 +131,107 @@ json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, char holder[P
     site largest[PL_REPORT_SITES];
     int n = collect(snapshot->ledger, largest);
     json_t *array = json_array();
+    uint64_t held_bytes = 0;
     holder[0] = '\0';
     for (int i = 0; i < n; i++) {
         char place[PL_FACT_PLACE_BYTES] = "";
         pl_json_add(json, array, build_site(json, snapshot, &largest[i], place));
         if (i == 0)
             memcpy(holder, place, sizeof(place));
+        if (strcmp(place, holder) == 0) /* workers run the same lines */
+            held_bytes = pl_add_sat_u64(held_bytes, largest[i].bytes);
     }
+    if (held_bytes < snapshot->peak_resident_bytes / PL_SITES_NOTICEABLE)
+        holder[0] = '\0';
     return array;
+}
+
+static int64_t growth_bytes(const pl_site *entry)
+{
+    int64_t last = atomic_load_explicit(&entry->run_bytes[0], memory_order_relaxed);
+    int64_t before = atomic_load_explicit(&entry->run_bytes[1], memory_order_relaxed), growth;
+    return __builtin_sub_overflow(last, before, &growth) ? 0 : growth;
+}
+
+static bool same_line(const pl_python_frame *a, const pl_python_frame *b)
+{
+    return a->line == b->line && strncmp(a->file, b->file, sizeof(a->file)) == 0 &&
+           strncmp(a->function, b->function, sizeof(a->function)) == 0;
+}
+
+static bool same_frames(const pl_site *a, const pl_site *b)
+{
+    size_t n = pl_min_u64(a->n_frames, PL_SITE_FRAMES);
+    if (pl_json_has_frame(&a->python) || pl_json_has_frame(&b->python))
+        return same_line(&a->python, &b->python);
+    return n == pl_min_u64(b->n_frames, PL_SITE_FRAMES) &&
+           memcmp(a->frames, b->frames, n * sizeof(a->frames[0])) == 0;
+}
+
+static pl_site_group *find_group(pl_site_groups *groups, const pl_site *entry, uint32_t cell)
+{
+    for (size_t i = 0; i < groups->n; i++)
+        if (groups->groups[i].cell == cell && same_frames(groups->groups[i].site, entry))
+            return &groups->groups[i];
+    groups->groups[groups->n] = (pl_site_group){.site = entry, .cell = cell};
+    return &groups->groups[groups->n++];
+}
+
+static void add_to_group(pl_site_groups *groups, const pl_site *entry, uint64_t bytes)
+{
+    uint32_t cell = atomic_load_explicit(&entry->cell, memory_order_relaxed);
+    int64_t count = atomic_load_explicit(&entry->n_held, memory_order_relaxed);
+    pl_site_group *group = find_group(groups, entry, cell <= PL_CELLS ? cell : 0);
+    group->bytes = pl_add_sat_u64(group->bytes, bytes);
+    group->count = pl_add_sat_u64(group->count, count > 0 ? (uint64_t)count : 0);
+    if (__builtin_add_overflow(group->growth_bytes, growth_bytes(entry), &group->growth_bytes))
+        group->growth_bytes = 0;
+}
+
+static int compare_largest_first(const void *left, const void *right)
+{
+    const pl_site_group *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a->site < b->site ? -1 : a->site > b->site;
+}
+
+/* Reading a library's symbols may take 80 ms: only the largest are worth it. */
+static void write_places(const pl_snapshot *snapshot, pl_site_groups *groups)
+{
+    for (size_t i = 0; i < groups->n; i++) {
+        pl_site_group *group = &groups->groups[i];
+        pl_native_frame frames[PL_SITE_FRAMES];
+        if (pl_json_has_frame(&group->site->python))
+            pl_place_python(&group->site->python, &snapshot->places, group->place);
+        else
+            native_place(frames,
+                         native_frames(snapshot->ledger, group->site, i < PL_REPORT_SITES, frames),
+                         group->place);
+    }
+}
+
+int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_when when, pl_site_groups *ret_groups)
+{
+    const struct pl_ledger *ledger = snapshot->ledger;
+    bool peak = when == PL_SITES_AT_MOST && use_peak(ledger);
+    pl_site_groups groups = {.groups = calloc(PL_SITES, sizeof(pl_site_group))};
+    if (groups.groups == NULL)
+        return -ENOMEM;
+    for (int i = 0; i < PL_SITES; i++) {
+        const pl_site *entry = &ledger->sites[i];
+        uint64_t bytes = peak ? at_peak_bytes(entry) : held_bytes(entry);
+        if (bytes > 0 && is_described(entry))
+            add_to_group(&groups, entry, bytes);
+    }
+    qsort(groups.groups, groups.n, sizeof(pl_site_group), compare_largest_first);
+    write_places(snapshot, &groups);
+    *ret_groups = groups;
+    return 0;
+}
+
+void pl_sites_groups_done(pl_site_groups *groups)
+{
+    free(PL_TAKE(groups->groups));
+    groups->n = 0;
 }

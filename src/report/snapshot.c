@@ -46,6 +46,9 @@ static void copy_header(pl_snapshot *snapshot)
     END_TEXT(header->cgroup_path);
     END_TEXT(header->directory);
     END_TEXT(header->command);
+    END_TEXT(header->kernel);
+    END_TEXT(header->notebook);
+    END_TEXT(header->previous);
     uint32_t pid = atomic_load_explicit(&header->command_pid, memory_order_relaxed);
     snapshot->command_pid = pid <= INT_MAX ? (pid_t)pid : 0;
     snapshot->ended = load(&header->ended_realtime_ns) != 0;
@@ -157,7 +160,22 @@ static uint64_t find_end(const pl_snapshot *snapshot)
     return runs ? pl_max_u64(pl_clock_monotonic_ns(), last_ns) : last_ns;
 }
 
-int pl_snapshot_take(const struct pl_ledger *ledger, pl_snapshot *ret_snapshot)
+/* A cell that ran when the kernel died still counts as running; that is what we want to know. */
+static void copy_cell(pl_snapshot *snapshot)
+{
+    const pl_ledger_sum *sum = &snapshot->ledger->sum;
+    uint32_t cell = atomic_load_explicit(&sum->cell, memory_order_acquire);
+    uint32_t number = atomic_load_explicit(&sum->cell_number, memory_order_relaxed);
+    snapshot->in_notebook = snapshot->header.kernel[0] != '\0' ||
+                            atomic_load_explicit(&sum->kernel_pid, memory_order_relaxed) != 0;
+    if (cell >= 1 && cell <= PL_CELLS && number != 0) {
+        snapshot->cell = cell;
+        snapshot->cell_number = number;
+    }
+}
+
+int pl_snapshot_take(const struct pl_ledger *ledger, const char *record_directory,
+                     pl_snapshot *ret_snapshot)
 {
     *ret_snapshot = (pl_snapshot){.ledger = ledger};
     copy_header(ret_snapshot);
@@ -166,11 +184,16 @@ int pl_snapshot_take(const struct pl_ledger *ledger, pl_snapshot *ret_snapshot)
     int r = copy_events(ret_snapshot);
     if (r == 0)
         r = copy_samples(ret_snapshot);
+    if (r == 0)
+        r = pl_cells_load(ledger, record_directory, &ret_snapshot->cells);
     if (r < 0) {
         pl_snapshot_done(ret_snapshot);
         return r;
     }
+    ret_snapshot->places =
+        (pl_places){.directory = ret_snapshot->header.directory, .cells = ret_snapshot->cells};
     copy_crash(ret_snapshot);
+    copy_cell(ret_snapshot);
     ret_snapshot->end_ns = find_end(ret_snapshot);
     return 0;
 }
@@ -179,6 +202,7 @@ void pl_snapshot_done(pl_snapshot *snapshot)
 {
     free(PL_TAKE(snapshot->events));
     free(PL_TAKE(snapshot->samples));
+    pl_cells_free(PL_TAKE(snapshot->cells));
 }
 
 static double seconds_between(uint64_t from_ns, uint64_t to_ns)

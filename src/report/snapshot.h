@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "ledger/layout.h"
+#include "report/cells.h"
 #include "report/verdict.h"
 #include "supervise/record.h"
 
@@ -34,9 +35,17 @@ typedef struct pl_snapshot {
 
     bool has_crash;
     pl_crash crash; /* of the command, else the last one */
+
+    bool in_notebook;     /* a kernel's run, or one with cells */
+    uint32_t cell;        /* 1 + the place in the ledger of the cell that ran last, at the end; 0 */
+    uint32_t cell_number; /* In [cell_number]; 0: none ran */
+    pl_cells *cells;
+    pl_places places; /* into header and cells */
 } pl_snapshot;
 
-PL_MUST_CHECK int pl_snapshot_take(const struct pl_ledger *ledger, pl_snapshot *ret_snapshot);
+/* 0 or -ENOMEM. The snapshot must not be moved: it points into itself. */
+PL_MUST_CHECK int pl_snapshot_take(const struct pl_ledger *ledger, const char *record_directory,
+                                   pl_snapshot *ret_snapshot);
 void pl_snapshot_done(pl_snapshot *snapshot);
 
 /* Seconds from the run's start to a moment; from a moment to the run's end. Never negative. */

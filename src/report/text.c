@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report as text: what both forms share, and the short form for the end of a run. */
+/* The report as text: what both forms share. */
 #include "report/text.h"
 
 #include <inttypes.h>
@@ -10,8 +10,6 @@
 #include "base/size.h"
 #include "report/place.h"
 #include "report/report.h"
-
-enum { SHORT_SITES = 3, SHORT_THREADS = 4 };
 
 const char *pl_get_text(const json_t *object, const char *key)
 {
@@ -43,10 +41,13 @@ void pl_print_clean(const pl_printer *printer, const char *text)
     }
 }
 
-void pl_print_label(const pl_printer *printer, const char *label)
+/* "  next:  ", in a column of its own. */
+static void print_label(const pl_printer *printer, const char *label)
 {
-    fprintf(printer->out, "  %s%s:%s%*s", printer->color ? "\033[1m" : "", label,
-            printer->color ? "\033[0m" : "", (int)(strlen(label) < 6 ? 6 - strlen(label) : 1), "");
+    fprintf(printer->out, "  %s", printer->color ? "\033[1m" : "");
+    pl_print_clean(printer, label);
+    fprintf(printer->out, ":%s%*s", printer->color ? "\033[0m" : "",
+            (int)(strlen(label) < 6 ? 6 - strlen(label) : 1), "");
 }
 
 static const char *verdict_color(const char *verdict)
@@ -59,9 +60,8 @@ static const char *verdict_color(const char *verdict)
 }
 
 /* Colours what stands before the first colon: the verdict in words. */
-void pl_print_summary(const pl_printer *printer)
+void pl_print_summary(const pl_printer *printer, const char *summary)
 {
-    const char *summary = pl_get_text(printer->report, "summary");
     const char *verdict = pl_get_text(printer->report, "verdict");
     char lead[64];
     size_t n = strcspn(summary, ":");
@@ -99,6 +99,13 @@ void pl_print_peak(const pl_printer *printer)
 void pl_print_python_frame(const pl_printer *printer, const json_t *frame)
 {
     const char *function = pl_get_text(frame, "function");
+    uint64_t cell = pl_get_u64(frame, "cell");
+    if (cell > 0 && cell <= UINT32_MAX) {
+        char place[PL_FACT_PLACE_BYTES];
+        pl_place_cell((uint32_t)cell, pl_get_u64(frame, "line"), function, place);
+        pl_print_clean(printer, place);
+        return;
+    }
     pl_print_clean(printer, pl_get_text(frame, "file"));
     fprintf(printer->out, ":%" PRIu64, pl_get_u64(frame, "line"));
     if (function[0] != '\0') {
@@ -125,131 +132,21 @@ void pl_print_native_frame(const pl_printer *printer, const json_t *frame)
     }
 }
 
-static bool is_one_of(const char *verdict, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verdict, names[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool is_about_memory(const char *verdict)
-{
-    static const char *const names[] = {"refused", "leak", "killed-for-memory",
-                                        "stopped-for-memory", "finished-after-refusals"};
-    return is_one_of(verdict, names, PL_COUNT_OF(names));
-}
-
-/* Workers run the same lines: their bytes are added up, and each place is named once. */
-static uint64_t sum_of_place(const json_t *sites, size_t first)
-{
-    const char *place = pl_get_text(json_array_get(sites, first), "place");
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < json_array_size(sites); i++) {
-        const json_t *site = json_array_get(sites, i);
-        if (strcmp(pl_get_text(site, "place"), place) != 0)
-            continue;
-        if (i < first)
-            return 0; /* named before */
-        bytes = pl_add_sat_u64(bytes, pl_get_u64(site, "bytes"));
-    }
-    return bytes;
-}
-
-static void print_held(const pl_printer *printer)
-{
-    const json_t *sites = json_object_get(printer->report, "sites");
-    int n_printed = 0;
-    for (size_t i = 0; i < json_array_size(sites) && n_printed < SHORT_SITES; i++) {
-        const char *place = pl_get_text(json_array_get(sites, i), "place");
-        uint64_t bytes = sum_of_place(sites, i);
-        if (bytes == 0 || place[0] == '\0')
-            continue;
-        if (n_printed++ == 0)
-            pl_print_label(printer, "held");
-        else
-            fputs(", ", printer->out);
-        pl_print_clean(printer, place);
-        fprintf(printer->out, " %s", PL_SIZE(bytes));
-    }
-    if (n_printed > 0)
-        putc('\n', printer->out);
-}
-
-/* Where a crash happened natively, when the summary names the Python line. */
-static void print_native(const pl_printer *printer)
-{
-    const json_t *native = json_object_get(printer->report, "native");
-    if (json_array_size(native) == 0 ||
-        json_array_size(json_object_get(printer->report, "python")) == 0)
-        return;
-    pl_print_label(printer, "in");
-    pl_print_native_frame(printer, json_array_get(native, 0));
-    putc('\n', printer->out);
-}
-
-static void print_waits(const pl_printer *printer)
-{
-    const json_t *threads = json_object_get(json_object_get(printer->report, "hang"), "threads");
-    size_t n = json_array_size(threads);
-    for (size_t i = 0; i < n && i < SHORT_THREADS; i++) {
-        const json_t *thread = json_array_get(threads, i);
-        const json_t *frame = json_array_get(json_object_get(thread, "python"), 0);
-        const char *waits_for = pl_get_text(thread, "waits_for");
-        pl_print_label(printer, "wait");
-        fprintf(printer->out, "thread %" PRIu64 " '", pl_get_u64(thread, "tid"));
-        pl_print_clean(printer, pl_get_text(thread, "name"));
-        fputs("' for ", printer->out);
-        pl_print_clean(printer, waits_for[0] != '\0' ? waits_for : "something unknown");
-        if (frame != NULL) {
-            fputs(" at ", printer->out);
-            pl_print_python_frame(printer, frame);
-        }
-        putc('\n', printer->out);
-    }
-    if (n > SHORT_THREADS)
-        fprintf(printer->out, "         and %zu threads more\n", n - SHORT_THREADS);
-}
-
-static void print_next(const pl_printer *printer)
-{
-    const json_t *next = json_object_get(printer->report, "next");
-    size_t n = json_array_size(next);
-    if (n == 0)
-        return;
-    pl_print_label(printer, "next");
-    for (size_t i = 0; i < n && i < 2; i++) {
-        const char *text = json_string_value(json_array_get(next, i));
-        fputs(i > 0 ? "; " : "", printer->out);
-        pl_print_clean(printer, text != NULL ? text : "");
-    }
-    putc('\n', printer->out);
-}
-
+/* The short form: the lines of "brief". */
 static void print_short(const pl_printer *printer)
 {
-    const char *verdict = pl_get_text(printer->report, "verdict");
-    bool finished = strcmp(verdict, "finished") == 0;
-    if (finished && json_object_get(printer->report, "over") == NULL &&
-        json_object_get(printer->report, "deaths") == NULL)
-        return;
-    pl_print_summary(printer);
-    if (finished || strcmp(verdict, "failed") == 0)
-        return; /* nothing to do, or the program's own affair: one line is enough */
-    if (is_about_memory(verdict)) {
-        pl_print_label(printer, "peak");
-        pl_print_peak(printer);
+    const json_t *brief = json_object_get(printer->report, "brief");
+    for (size_t i = 0; i < json_array_size(brief); i++) {
+        const json_t *line = json_array_get(brief, i);
+        const char *label = pl_get_text(line, "label"), *text = pl_get_text(line, "text");
+        if (label[0] == '\0') {
+            pl_print_summary(printer, text);
+            continue;
+        }
+        print_label(printer, label);
+        pl_print_clean(printer, text);
         putc('\n', printer->out);
-        print_held(printer);
     }
-    print_native(printer);
-    if (strcmp(verdict, "hang") == 0)
-        print_waits(printer);
-    print_next(printer);
-    pl_print_label(printer, "more");
-    fputs("plimsoll explain ", printer->out);
-    pl_print_clean(printer, pl_get_text(printer->report, "record"));
-    putc('\n', printer->out);
 }
 
 void pl_report_text(const json_t *report, FILE *out, unsigned flags)

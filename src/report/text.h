@@ -25,19 +25,19 @@ double pl_get_real(const json_t *object, const char *key);
 /* The text less its control characters. */
 void pl_print_clean(const pl_printer *printer, const char *text);
 
-/* "  next:  ", in a column of its own. */
-void pl_print_label(const pl_printer *printer, const char *label);
-
 /* "plimsoll: refused: ...", coloured by verdict. */
-void pl_print_summary(const pl_printer *printer);
+void pl_print_summary(const pl_printer *printer, const char *summary);
 
 /* "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)"; the claims first where the line is well below
  * what the system would give. */
 void pl_print_peak(const pl_printer *printer);
 
-/* "train.py:12 in load"; "libfoo.so parse_file (parse.c:40)". */
+/* "train.py:12 in load", "In [3] line 4 in load()"; "libfoo.so parse_file (parse.c:40)". */
 void pl_print_python_frame(const pl_printer *printer, const json_t *frame);
 void pl_print_native_frame(const pl_printer *printer, const json_t *frame);
+
+/* The tables of cells, without a heading; nothing when there are none. */
+void pl_print_cells(const pl_printer *printer, const json_t *cells);
 
 void pl_print_full(const pl_printer *printer);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "report/brief.h"
 #include "report/text.h"
 
 enum { SHOWN_REFUSALS = 8, SHOWN_PROCESSES = 16, SHOWN_MARKS = 8, PLOT_COLUMNS = 60 };
@@ -179,13 +180,20 @@ static void print_refusals(const pl_printer *printer)
 
 typedef void print_frame(const pl_printer *printer, const json_t *frame);
 
+/* Beneath a frame in a notebook's cell stands what its line says: there is no file to look at. */
 static void print_stack(const pl_printer *printer, const char *indent, const json_t *frames,
                         print_frame *print)
 {
     for (size_t i = 0; i < json_array_size(frames); i++) {
+        const json_t *frame = json_array_get(frames, i);
         fputs(indent, printer->out);
-        print(printer, json_array_get(frames, i));
+        print(printer, frame);
         putc('\n', printer->out);
+        if (json_object_get(frame, "cell") != NULL && pl_get_text(frame, "source")[0] != '\0') {
+            fprintf(printer->out, "%s    ", indent);
+            pl_print_clean(printer, pl_get_text(frame, "source"));
+            putc('\n', printer->out);
+        }
     }
 }
 
@@ -264,6 +272,23 @@ static void print_hang(const pl_printer *printer)
     }
 }
 
+static void print_notebook(const pl_printer *printer)
+{
+    const json_t *notebook = json_object_get(printer->report, "notebook");
+    if (!json_is_object(notebook))
+        return;
+    char cell[PL_BRIEF_CELL_BYTES];
+    pl_brief_cell(notebook, cell);
+    heading(printer, "notebook");
+    row(printer, "path", pl_get_text(notebook, "path"));
+    row(printer, "kernel", pl_get_text(notebook, "kernel"));
+    row(printer, "before it", pl_get_text(notebook, "previous"));
+    row(printer, "cell", cell);
+    if (json_array_size(json_object_get(printer->report, "cells")) > 0)
+        heading(printer, "cells");
+    pl_print_cells(printer, json_object_get(printer->report, "cells"));
+}
+
 /* Processes that were stopped (their bytes) or died (their signal). */
 static void print_processes(const pl_printer *printer, const char *title, const char *key)
 {
@@ -301,12 +326,13 @@ static void print_marks(const pl_printer *printer)
 
 void pl_print_full(const pl_printer *printer)
 {
-    pl_print_summary(printer);
+    pl_print_summary(printer, pl_get_text(printer->report, "summary"));
     print_strings(printer, "evidence", "evidence");
     print_strings(printer, "next", "next");
     print_crash(printer);
     print_instruction(printer);
     print_stacks(printer);
+    print_notebook(printer);
     print_hang(printer);
     print_leak(printer);
     print_sites(printer);

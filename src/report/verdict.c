@@ -126,10 +126,13 @@ __attribute__((format(printf, 2, 3))) static void add_evidence(pl_verdict *verdi
 
 #define WHO_BYTES (PL_FACT_NAME_BYTES + 24)
 
-/* "'train.py' (pid 4121)"; "process 4121" when its name is not known. */
+/* "'train.py' (pid 4121)"; "process 4121" when its name is not known; a notebook's user knows the
+ * kernel as that, not by the name of its program. */
 static const char *who(const pl_fact_process *process, char text[WHO_BYTES])
 {
-    if (process->name[0] != '\0')
+    if (process->is_kernel)
+        snprintf(text, WHO_BYTES, "the kernel (pid %d)", (int)process->pid);
+    else if (process->name[0] != '\0')
         snprintf(text, WHO_BYTES, "'%s' (pid %d)", process->name, (int)process->pid);
     else
         snprintf(text, WHO_BYTES, "process %d", (int)process->pid);
@@ -480,10 +483,21 @@ static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
+/* A kernel that a cell was running in did not end because it was asked to. */
+static void conclude_ended_in_cell(const pl_facts *facts, pl_verdict *verdict)
+{
+    bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
+    conclude(verdict, ended_well(facts) ? PL_VERDICT_FINISHED : PL_VERDICT_FAILED,
+             "ended: %s %s while In [%" PRIu32 "] ran%s", WHO(&facts->command), END(facts),
+             facts->cell, memory ? "" : "; memory had no part in it");
+}
+
 static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
 {
     const char *ended = WHO(&facts->command);
-    if (!ended_well(facts)) {
+    if (facts->cell != 0) {
+        conclude_ended_in_cell(facts, verdict);
+    } else if (!ended_well(facts)) {
         bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
         conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts),
                  memory ? "" : "; memory had no part in it");

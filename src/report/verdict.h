@@ -39,7 +39,8 @@ enum { PL_FACT_NAME_BYTES = 64, PL_FACT_PLACE_BYTES = 224, PL_VERDICT_EVIDENCE =
 
 /* A process of the tree. */
 typedef struct pl_fact_process {
-    pid_t pid; /* 0: there is none */
+    pid_t pid;      /* 0: there is none */
+    bool is_kernel; /* of a notebook */
     char name[PL_FACT_NAME_BYTES];
     uint64_t bytes;
     double before_end_s; /* how long before the end of the run, or before now, it happened */
@@ -65,10 +66,13 @@ typedef struct pl_fact_crash {
     char mapping[PL_FACT_PLACE_BYTES]; /* file behind the address that a bus error touched */
     char missing_set[32]; /* instruction set that the faulting bytes need and this CPU lacks */
     char module[PL_FACT_NAME_BYTES]; /* file name of the module it happened in */
+    bool in_interpreter;             /* that module is Python's own */
 } pl_fact_crash;
 
 typedef struct pl_facts {
     pl_fact_process command;
+    bool in_notebook; /* what to do is said in a notebook's words */
+    uint32_t cell;    /* number of the notebook's cell that ran at the end; 0: none */
 
     /* The end, as the supervisor saw it. */
     bool ended;

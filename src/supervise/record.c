@@ -423,6 +423,38 @@ static bool still_runs(const pl_record *record)
     return supervisor_alive(&header) || command_alive(&header);
 }
 
+/* Did this kernel run here later than `*latest_ns`, and end? Then that is when it began. The kernel
+ * may outlive its supervisor for a while, giving back memory, when both are killed: the supervisor
+ * decides. */
+static bool ran_later(const char *directory, const char *kernel, uint64_t *latest_ns)
+{
+    pl_ledger_header header;
+    if (read_header(directory, &header) < 0 || header.started_realtime_ns <= *latest_ns ||
+        strncmp(header.kernel, kernel, sizeof(header.kernel)) != 0 || supervisor_alive(&header))
+        return false;
+    *latest_ns = header.started_realtime_ns;
+    return true;
+}
+
+int pl_record_of_kernel(const char *kernel, char ret_id[PL_RECORD_ID_BYTES], pl_error *reterr)
+{
+    char runs[PATH_MAX], path[PATH_MAX];
+    int r = kernel[0] == '\0' ? pl_error_set(reterr, -EINVAL, "a kernel has a name")
+                              : runs_directory(runs, reterr);
+    if (r < 0)
+        return r;
+    PL_CLEANUP(closedirp) DIR *dir = opendir(runs);
+    uint64_t latest_ns = 0;
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        if (is_id(entry->d_name) && join(path, runs, entry->d_name) == 0 &&
+            ran_later(path, kernel, &latest_ns))
+            snprintf(ret_id, PL_RECORD_ID_BYTES, "%.*s", PL_RECORD_ID_BYTES - 1, entry->d_name);
+    if (latest_ns == 0)
+        return pl_error_set(reterr, -ENOENT, "no run of the kernel '%s' has ended", kernel);
+    return 0;
+}
+
 /* Removes the plain files of one folder, then the folder. Follows no link, enters no subfolder. */
 static int remove_folder(const char *directory)
 {

@@ -18,6 +18,7 @@
 #define PL_RECORD_LEDGER "ledger"
 #define PL_RECORD_REPORT "report.json"
 #define PL_RECORD_HANG   "hang.json"
+#define PL_RECORD_CELLS  "cells.jsonl"
 
 enum { PL_RECORD_KEEP = 100, PL_RECORD_ID_BYTES = 64 };
 
@@ -42,6 +43,12 @@ PL_MUST_CHECK int pl_record_list(pl_record **ret_records, size_t *ret_n, pl_erro
 /* Removes all but the newest `n_keep` listed runs, never one that still runs. Returns how many it
  * removed; a folder that cannot be removed is left for the next time. */
 PL_MUST_CHECK int pl_record_prune(size_t n_keep, pl_error *reterr);
+
+/* The id of the newest listed run of this kernel (header.kernel, see ledger/layout.h) that has
+ * ended: its supervisor is gone. -ENOENT when there is none. Reads one header per listed run: about
+ * 10 us each. */
+PL_MUST_CHECK int pl_record_of_kernel(const char *kernel, char ret_id[PL_RECORD_ID_BYTES],
+                                      pl_error *reterr);
 
 /* The path of a file of the record; -ENAMETOOLONG when it does not fit. */
 PL_MUST_CHECK int pl_record_path(const char *directory, const char *file, char path[PATH_MAX]);

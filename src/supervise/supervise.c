@@ -102,15 +102,27 @@ static void read_signals(pl_watch *watch, int fd)
             pass_signal(watch, &info);
 }
 
+/* A command that ends when its parent does cannot see that by itself: we are its parent. */
+static pid_t follow_parent(pl_watch *watch, pid_t parent)
+{
+    if (parent == 0 || getppid() == parent)
+        return parent;
+    watch->ledger->header.stop_signal = SIGTERM;
+    kill(watch->command, SIGTERM);
+    return 0;
+}
+
 static int wait_for_end(pl_watch *watch, int signals)
 {
     int status = 0;
+    pid_t parent = watch->options->parent;
     struct pollfd wake = {.fd = signals, .events = POLLIN};
     while (!reap(watch, &status)) {
         uint64_t now = pl_clock_monotonic_ns();
         uint64_t next = watch->sampled_ns + watch->period_ns;
         if (now >= next) {
             pl_watch_step(watch);
+            parent = follow_parent(watch, parent);
             continue;
         }
         uint64_t left_ms = (next - now + PL_NS_PER_MS - 1) / PL_NS_PER_MS;

@@ -10,6 +10,8 @@
 #ifndef PL_SUPERVISE_SUPERVISE_H
 #define PL_SUPERVISE_SUPERVISE_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 #include "ledger/ledger.h"
 #include "supervise/inspect.h"
@@ -21,6 +23,7 @@ typedef struct pl_supervise_options {
     const char *ledger_path; /* of the mapped ledger, for the environment of the tree */
     uint64_t hang_after_ns;  /* 0: hangs are not looked for */
     bool hang_stop;          /* after the report, stop what hangs */
+    pid_t parent;            /* ours: once it is gone, the command is asked to end. 0: it may go */
 
     /* Called once per hang, with every process of the tree looked at. */
     void (*on_hang)(void *context, const pl_inspect_process *processes, int n, double idle_s);

@@ -167,7 +167,7 @@ int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid)
 {
     *cgroup = (pl_cgroup){.tightest = -1, .kills_fd = -1, .pressure_fd = -1};
     pl_cgroup_place place;
-    int r = pl_cgroup_find(root, pid, &place);
+    int r = pl_cgroup_find(root, pid, "memory", &place);
     if (r == 0) {
         cgroup->version = place.version;
         memcpy(cgroup->path, place.path, sizeof cgroup->path);

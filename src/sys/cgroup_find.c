@@ -59,20 +59,21 @@ static bool copy_path(char to[PL_CGROUP_PATH_BYTES], const char *from)
     return !text.overflow;
 }
 
-/* One line is "4:cpu,memory:/path" (v1) or "0::/path" (v2). A v1 line that lists memory decides:
- * the controller is in one hierarchy only. Returns the version, 0 for none. */
-static int parse_group_line(char *line, char group[PL_CGROUP_PATH_BYTES])
+/* One line is "4:cpu,memory:/path" (v1) or "0::/path" (v2). A v1 line that lists the controller
+ * decides: it is in one hierarchy only. Returns the version, 0 for none. */
+static int parse_group_line(char *line, const char *controller, char group[PL_CGROUP_PATH_BYTES])
 {
     char *controllers = strchr(line, ':');
     char *path = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!path || path[1] != '/')
         return 0;
     *path++ = '\0';
-    int version = list_has(controllers + 1, "memory") ? 1 : strcmp(line, "0:") == 0 ? 2 : 0;
+    int version = list_has(controllers + 1, controller) ? 1 : strcmp(line, "0:") == 0 ? 2 : 0;
     return version > 0 && copy_path(group, path) ? version : 0;
 }
 
-static int find_group(const char *root, pid_t pid, char group[PL_CGROUP_PATH_BYTES])
+static int find_group(const char *root, pid_t pid, const char *controller,
+                      char group[PL_CGROUP_PATH_BYTES])
 {
     PL_CLEANUP(pl_line_reader_done) pl_line_reader lines;
     int r = open_proc_lines(&lines, root, pid, "/cgroup");
@@ -81,7 +82,7 @@ static int find_group(const char *root, pid_t pid, char group[PL_CGROUP_PATH_BYT
     int version = 0;
     char *line, path[PL_CGROUP_PATH_BYTES];
     while (version != 1 && (r = pl_line_reader_next(&lines, &line)) > 0) {
-        int found = parse_group_line(line, path);
+        int found = parse_group_line(line, controller, path);
         if (found > 0) {
             version = found;
             memcpy(group, path, sizeof path);
@@ -126,8 +127,8 @@ static int prefix_length(const char *path, const char *ancestor)
 }
 
 /* "36 35 98:0 ROOT POINT OPTIONS [TAG...] - TYPE SOURCE SUPER_OPTIONS". False unless it is a mount
- * of the memory controller in that version. */
-static bool parse_mount_line(char *line, int version, mount *ret_mount)
+ * of the controller in that version. */
+static bool parse_mount_line(char *line, int version, const char *controller, mount *ret_mount)
 {
     char *tail = strstr(line, " - ");
     if (!tail)
@@ -138,7 +139,7 @@ static bool parse_mount_line(char *line, int version, mount *ret_mount)
     if (!tail || strcmp(type, version == 1 ? "cgroup" : "cgroup2") != 0)
         return false;
     strsep(&tail, " "); /* the source: any word */
-    if (version == 1 && (!tail || !list_has(tail, "memory")))
+    if (version == 1 && (!tail || !list_has(tail, controller)))
         return false;
 
     for (int i = 0; i < 3; i++)
@@ -162,7 +163,8 @@ static bool is_better(const mount *candidate, const mount *best)
     return candidate->covers && strlen(candidate->root) < strlen(best->root);
 }
 
-static int find_mount(const char *root, int version, const char *group, mount *ret_mount)
+static int find_mount(const char *root, int version, const char *controller, const char *group,
+                      mount *ret_mount)
 {
     PL_CLEANUP(pl_line_reader_done) pl_line_reader lines;
     int r = open_proc_lines(&lines, root, 0, "/mountinfo");
@@ -172,7 +174,7 @@ static int find_mount(const char *root, int version, const char *group, mount *r
     mount candidate;
     ret_mount->found = false;
     while ((r = pl_line_reader_next(&lines, &line)) > 0) {
-        if (!parse_mount_line(line, version, &candidate))
+        if (!parse_mount_line(line, version, controller, &candidate))
             continue;
         candidate.found = true;
         candidate.covers = prefix_length(group, candidate.root) >= 0;
@@ -197,15 +199,15 @@ static int shorten_to_existing(pl_cgroup_place *place)
     return 0;
 }
 
-int pl_cgroup_find(const char *root, pid_t pid, pl_cgroup_place *ret_place)
+int pl_cgroup_find(const char *root, pid_t pid, const char *controller, pl_cgroup_place *ret_place)
 {
     char group[PL_CGROUP_PATH_BYTES];
-    int version = find_group(root, pid, group);
+    int version = find_group(root, pid, controller, group);
     if (version <= 0)
         return version < 0 ? version : -ENOENT;
 
     mount mounted;
-    int r = find_mount(root, version, group, &mounted);
+    int r = find_mount(root, version, controller, group, &mounted);
     if (r < 0)
         return r;
 

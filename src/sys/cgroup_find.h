@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in the file system the memory cgroup of a process is. For cgroup.c alone. */
+/* Where in the file system a cgroup of a process is. For cgroup.c and cpu.c alone. */
 #ifndef PL_SYS_CGROUP_FIND_H
 #define PL_SYS_CGROUP_FIND_H
 
@@ -11,7 +11,9 @@ typedef struct pl_cgroup_place {
     char path[PL_CGROUP_PATH_BYTES]; /* the group's folder; it exists */
 } pl_cgroup_place;
 
-/* -ENOENT when the process has no memory cgroup, or no mount shows it. */
-PL_MUST_CHECK int pl_cgroup_find(const char *root, pid_t pid, pl_cgroup_place *ret_place);
+/* `controller` is "memory" or "cpu". -ENOENT when the process has no cgroup of it, or no mount
+ * shows it. */
+PL_MUST_CHECK int pl_cgroup_find(const char *root, pid_t pid, const char *controller,
+                                 pl_cgroup_place *ret_place);
 
 #endif

@@ -33,13 +33,13 @@ def complete(root, tmp_path, call):
 
 
 def test_commands(complete):
-    expected = ["--help", "--version", "budget", "explain", "help", "run", "runs"]
+    expected = ["--help", "--version", "budget", "explain", "help", "jupyter", "run", "runs", "top"]
     assert complete("plimsoll", "") == expected
     assert complete("plimsoll", "ru") == ["run", "runs"]
     assert complete("plimsoll", "help", "ex") == ["explain"]
 
 
-@pytest.mark.parametrize("command", ["run", "explain", "runs", "budget"])
+@pytest.mark.parametrize("command", ["run", "explain", "top", "runs", "budget", "jupyter"])
 def test_options_are_those_of_the_manual(root, complete, command):
     text = (root / f"man/plimsoll-{command}.1").read_text()
     options = {"--" + name for name in re.findall(r"^\.It Fl -([a-z-]+)", text, re.MULTILINE)}
@@ -59,10 +59,31 @@ def test_record_completes_folders_and_report_files(complete, tmp_path):
     assert complete("plimsoll", "run", "--report", "re") == ["records", "report.json"]
 
 
+def test_jupyter_completes_its_words_then_their_options(complete):
+    assert complete("plimsoll", "jupyter", "u") == ["uninstall"]
+    assert complete("plimsoll", "jupyter", "list", "-") == ["--help", "--json"]
+    assert "--budget" in complete("plimsoll", "jupyter", "install", "--")
+    assert "--budget" not in complete("plimsoll", "jupyter", "uninstall", "--")
+    assert complete("plimsoll", "jupyter", "install", "--budget", "51") == ["512M"]
+
+
+def test_jupyter_completes_kernels(complete, meson_build, tmp_path):
+    program = meson_build.resolve() / "src/cli/plimsoll"
+    for name in ("zebra", "zoo", "zbroken"):
+        folder = tmp_path / ".local/share/jupyter/kernels" / name
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text('{"argv": ["x"]}' if name != "zbroken" else "")
+    assert complete(str(program), "jupyter", "install", "--kernel", "z") == [
+        "zbroken", "zebra", "zoo"
+    ]  # fmt: skip
+    assert "kernel" not in complete(str(program), "jupyter", "install", "--kernel", "k")
+
+
 def test_explain_completes_runs(complete, tmp_path):
     (tmp_path / "state/runs/20261116-031522-4121").mkdir(parents=True)
     assert complete("plimsoll", "explain", "2026") == ["20261116-031522-4121"]
     assert complete("plimsoll", "explain", "l") == ["last"]
+    assert complete("plimsoll", "top", "2026") == ["20261116-031522-4121"]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make install` puts where, and that it works from there: program, library, headers."""
+"""What `make install` puts where, and that it works from there: program, library, headers, and the
+Python package with its entry point."""
 
+import importlib.util
+import json
+import marshal
 import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -51,15 +56,44 @@ def staged(root, tmp_path_factory):
 
 
 def relative_files(prefix):
+    """Files and links; what a link to a folder leads to is not looked at."""
     return {
-        str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()
+        str(path.relative_to(prefix))
+        for path in prefix.rglob("*")
+        if path.is_symlink() or not path.is_dir()
     }
+
+
+PYTHON = "/usr/bin/python3"  # Debian's, as python/meson.build prefers it
+PYTHON_FOLDER = "lib/plimsoll/python"
+SITE_FOLDER = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+
+
+def python_files(root, version):
+    """The package, compiled too, and what makes the system's Python and Jupyter find it."""
+    sources = [
+        path.relative_to(root / "python")
+        for path in (root / "python/plimsoll").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    ]
+    files = {f"{PYTHON_FOLDER}/{path}" for path in sources}
+    compiled = {importlib.util.cache_from_source(path) for path in files if path.endswith(".py")}
+    about = {
+        f"{SITE_FOLDER}/plimsoll-{version}.dist-info/{name}"
+        for name in ("METADATA", "INSTALLER", "entry_points.txt")
+    }
+    return files | compiled | about | {f"{SITE_FOLDER}/plimsoll"}
+
+
+def stated_version(root):
+    return re.search(r"version: '([\d.]+)'", (root / "meson.build").read_text())[1]
 
 
 def test_everything_is_installed_and_nothing_else(root, staged):
     headers = {f"include/plimsoll/{path.name}" for path in (root / "include/plimsoll").glob("*.h")}
     pages = {f"share/man/man1/{path.name}" for path in (root / "man").glob("*.1")}
-    assert relative_files(staged) == headers | pages | {
+    python = python_files(root, stated_version(root))
+    assert relative_files(staged) == headers | pages | python | {
         "bin/plimsoll",
         "lib/libplimsoll.so",
         "lib/libplimsoll.so.0",
@@ -128,11 +162,95 @@ def test_pkg_config_builds_a_program(prefix, call, tmp_path):
 
 
 def test_version_is_the_same_everywhere(prefix, root, call):
-    stated = re.search(r"version: '([\d.]+)'", (root / "meson.build").read_text())[1]
     done = call(prefix / "bin/plimsoll", "--version")
-    assert done.returncode == 0 and re.findall(r"\d+\.\d+\.\d+", done.stdout) == [stated]
+    assert done.returncode == 0
+    assert re.findall(r"\d+\.\d+\.\d+", done.stdout) == [stated_version(root)]
+    said = call_python(call, prefix, "import plimsoll; print(plimsoll.__version__)")
+    assert said == stated_version(root)
 
 
 def test_manual_is_found(prefix, call):
     done = call("man", "-M", prefix / "share/man", "-w", "plimsoll-run")
     assert done.stdout.strip() == str(prefix / "share/man/man1/plimsoll-run.1")
+
+
+# The Python package
+
+
+def call_python(call, prefix, code, **variables):
+    """What Debian's Python prints, with the prefix's site folder among its own."""
+    site = f"import site; site.addsitedir({str(prefix / SITE_FOLDER)!r})"
+    done = call(PYTHON, "-c", f"{site}\n{code}", env={"PATH": "/usr/bin:/bin", **variables})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_installed_package_is_one_and_the_same_by_both_ways(prefix):
+    link = prefix / SITE_FOLDER / "plimsoll"
+    assert not os.readlink(link).startswith("/")  # a prefix may be moved, or be staged
+    assert link.resolve() == (prefix / PYTHON_FOLDER / "plimsoll").resolve()
+    assert os.listdir(prefix / PYTHON_FOLDER) == ["plimsoll"]
+
+
+PROVISIONER = """
+from jupyter_client.provisioning import KernelProvisionerFactory
+factory = KernelProvisionerFactory.instance()
+print(factory.default_provisioner_name)
+print(factory.get_provisioner_entries()["plimsoll-provisioner"])
+import plimsoll.provisioner
+print(plimsoll.provisioner._find_program(""))
+"""
+
+
+def test_jupyter_finds_the_installed_provisioner_and_it_the_program(prefix, call):
+    said = call_python(call, prefix, PROVISIONER, JUPYTER_DEFAULT_PROVISIONER_NAME="a-default")
+    assert said.splitlines() == [
+        "a-default",
+        "plimsoll.provisioner:PlimsollProvisioner",
+        str(prefix / "bin/plimsoll"),
+    ]
+
+
+def test_compiled_files_name_the_prefix_and_not_where_they_were_staged(staged):
+    compiled = list((staged / PYTHON_FOLDER).rglob("*.pyc"))
+    assert compiled
+    for path in compiled:
+        code = marshal.loads(path.read_bytes()[16:])
+        assert code.co_filename.endswith(f"prefix/{PYTHON_FOLDER}/plimsoll/" + code_name(path))
+        assert "destdir" not in code.co_filename
+
+
+def code_name(path):
+    """notebook/__pycache__/x.cpython-311.pyc is of notebook/x.py."""
+    source = pathlib.Path(importlib.util.source_from_cache(str(path)))
+    return str(source).split("/python/plimsoll/")[1]
+
+
+@pytest.mark.parametrize("place", ["/usr", "/usr/local"])
+def test_the_system_finds_what_is_installed_into_its_own_prefixes(root, call, place):
+    folder = call(PYTHON, root / "python/site_folder.py", place).stdout.strip()
+    searched = call(PYTHON, "-c", "import site; print(site.getsitepackages())").stdout
+    assert folder.startswith(place + "/lib/") and repr(folder) in searched
+
+
+def test_a_kernel_loads_the_installed_package(prefix, call, tmp_path):
+    done = call(
+        prefix / "bin/plimsoll", "run", "--kernel", tmp_path / "kernel.json", "--",
+        "sh", "-c", 'echo "$PYTHONPATH"; echo "$@"', "-m", "ipykernel_launcher",
+        env={"PATH": "/usr/bin:/bin", "PLIMSOLL_STATE": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    folder, arguments = done.stdout.splitlines()
+    assert folder == str(prefix / PYTHON_FOLDER)
+    assert arguments == "ipykernel_launcher --ext=plimsoll.notebook"
+
+
+def test_a_kernelspec_made_by_the_installed_program_names_it(prefix, call, tmp_path):
+    done = call(
+        prefix / "bin/plimsoll", "jupyter", "install", "--kernel", "python3", "--prefix", tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    spec = tmp_path / "share/jupyter/kernels/plimsoll-python3/kernel.json"
+    argv = json.loads(spec.read_text())["argv"]
+    assert argv[:3] == [str(prefix / "bin/plimsoll"), "run", "--kernel"]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-COMMANDS = ("run", "explain", "runs", "budget")
+COMMANDS = ("run", "explain", "top", "runs", "budget", "jupyter")
 PAGES = ("plimsoll",) + tuple(f"plimsoll-{command}" for command in COMMANDS)
 
 

@@ -17,6 +17,9 @@
 
 static const size_t MIB = 1 << 20;
 
+/* Of a ledger, as src/ledger/layout.h has it. */
+enum { SUM_AT = 8192, SLOTS_AT = 12288, SLOT_BYTES = 128, SLOTS = 1024 };
+
 static uint64_t word_at(off_t offset)
 {
     uint64_t word = 0;
@@ -29,17 +32,17 @@ static uint64_t word_at(off_t offset)
 
 static long charged_mib(void)
 {
-    return (long)((int64_t)word_at(4096 + 64) / (int64_t)MIB);
+    return (long)((int64_t)word_at(SUM_AT + 64) / (int64_t)MIB);
 }
 
 static long peak_mib(void)
 {
-    return (long)((int64_t)word_at(4096 + 128) / (int64_t)MIB);
+    return (long)((int64_t)word_at(SUM_AT + 128) / (int64_t)MIB);
 }
 
 static long claimed_mib(void)
 {
-    for (off_t slot = 8192; slot < 8192 + 1024 * 128; slot += 128)
+    for (off_t slot = SLOTS_AT; slot < SLOTS_AT + SLOTS * SLOT_BYTES; slot += SLOT_BYTES)
         if ((pid_t)(uint32_t)word_at(slot) == getpid())
             return (long)((int64_t)word_at(slot + 16) / (int64_t)MIB);
     return -1;

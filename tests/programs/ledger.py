@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """For test scripts: what the ledger of the run says, read from its file as src/ledger/layout.h has
-it: one page of header, then the line, charged and peak, each on a cache line of its own."""
+it: two pages of header, then the line, charged and peak, each on a cache line of its own."""
 import os
 import struct
 import time
 
 MIB = 1 << 20
+HEADER_BYTES = 8192
 
 
 def _word(offset):
     with open(os.environ["PLIMSOLL_LEDGER"], "rb") as file:
-        head = file.read(4096 + 192)
-    assert head[:8] == b"plimsoll" and struct.unpack_from("<I", head, 8)[0] == 1
-    return struct.unpack_from("<Q", head, 4096 + offset)[0]
+        head = file.read(HEADER_BYTES + 192)
+    assert head[:8] == b"plimsoll" and struct.unpack_from("<I", head, 8)[0] == 2
+    return struct.unpack_from("<Q", head, HEADER_BYTES + offset)[0]
 
 
 def limit_bytes():

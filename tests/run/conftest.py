@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test of `plimsoll run` needs: the build, records of its own, programs, cgroups.
 
-The build is $PLIMSOLL_BUILD, or `build` at the root of the source. A timeout here only protects
-against a hang; no test judges speed.
+A timeout here only protects against a hang; no test judges speed.
 """
 import json
 import os
@@ -12,16 +11,14 @@ import signal
 import subprocess
 import tempfile
 import textwrap
-import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from support import (  # noqa: F401: tests import these from here
+    HANG_S, MIB, PLIMSOLL, PYTHON, ROOT, alive, cgroup, need_plimsoll, state_of, wait_until,
+)
+
 PROGRAMS = ROOT / "tests" / "programs"
-BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build")).resolve()
-PYTHON = "/usr/bin/python3"
-HANG_S = 180
-MIB = 1 << 20
 C_FLAGS = [
     "-g", "-O1", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror",
     # malloc and friends as functions: a compiler that knows them removes calls and errno checks.
@@ -29,44 +26,8 @@ C_FLAGS = [
 ]
 
 
-def find_plimsoll():
-    for place in ("src/cli/plimsoll", "plimsoll", "bin/plimsoll"):
-        if (BUILD / place).is_file():
-            return BUILD / place
-    return None
-
-
-PLIMSOLL = find_plimsoll()
-
-
 def pytest_configure():
-    if PLIMSOLL is None:
-        pytest.exit(f"no plimsoll in '{BUILD}': build first, or set PLIMSOLL_BUILD", 2)
-
-
-def wait_until(condition, what, timeout=HANG_S):
-    """Polls until `condition()` is true, and returns its value."""
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    pytest.fail(f"waited {timeout} s in vain for {what}")
-
-
-def state_of(pid):
-    """R, S, D, T, Z ... as the kernel has it; X when there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return "X"
-
-
-def alive(pid):
-    """Does the process live? A zombie does not."""
-    return state_of(pid) not in "ZX"
+    need_plimsoll()
 
 
 def line_of(script, mark):
@@ -209,85 +170,6 @@ def session(tmp_path):
 def run(session):
     """Runs a command, or a Python `script`, to its end; returns a Result."""
     return session.run
-
-
-class Cgroup:
-    """A memory cgroup with a hard limit, swap included."""
-
-    def __init__(self, folder, version):
-        self.folder, self.version = folder, version
-
-    def limit(self, n_bytes):
-        if self.version == 2:
-            (self.folder / "memory.max").write_text(str(n_bytes))
-            swap = self.folder / "memory.swap.max"
-            if swap.exists():
-                swap.write_text("0")
-            return
-        (self.folder / "memory.limit_in_bytes").write_text(str(n_bytes))
-        both = self.folder / "memory.memsw.limit_in_bytes"
-        if both.exists():
-            both.write_text(str(n_bytes))
-
-    def enter(self):
-        """For preexec_fn: the child moves itself."""
-        with open(self.folder / "cgroup.procs", "w") as procs:
-            procs.write(str(os.getpid()))
-
-    def pids(self):
-        return [int(pid) for pid in (self.folder / "cgroup.procs").read_text().split()]
-
-    def n_oom_kills(self):
-        name = "memory.events" if self.version == 2 else "memory.oom_control"
-        fields = dict(f.split() for f in (self.folder / name).read_text().splitlines())
-        return int(fields["oom_kill"])
-
-    def kill_all(self):
-        for pid in self.pids():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-    def remove(self):
-        self.kill_all()
-        wait_until(lambda: not self.pids(), "the cgroup to empty")
-        self.folder.rmdir()
-
-
-def memory_cgroup_root():
-    """(folder, version) below which memory cgroups can be made, or the reason why not."""
-    v1, v2 = pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup")
-    if (v1 / "memory.limit_in_bytes").exists():
-        return (v1, 1) if os.access(v1, os.W_OK) else f"'{v1}' is not writable"
-    control = v2 / "cgroup.subtree_control"
-    if not control.exists():
-        return "no memory cgroup controller is mounted"
-    try:
-        if "memory" not in control.read_text().split():
-            control.write_text("+memory")
-        return v2, 2
-    except OSError as error:
-        return f"'{control}': {error.strerror}"
-
-
-@pytest.fixture
-def cgroup():
-    """Makes memory cgroups: cgroup(limit_bytes) -> Cgroup."""
-    root = memory_cgroup_root()
-    if isinstance(root, str):
-        pytest.skip(root)
-    made = []
-
-    def make(limit_bytes):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-test-", dir=root[0]))
-        made.append(Cgroup(folder, root[1]))
-        made[-1].limit(limit_bytes)
-        return made[-1]
-
-    yield make
-    for group in made:
-        group.remove()
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,16 @@ DEAR_STEP = 8
 WAYS = pytest.mark.parametrize("onward", [False, True], ids=["once", "onward"])
 CRASH = "import ctypes\nctypes.string_at(0)\n"
 REFUSED = "import numpy\nnumpy.ones(1 << 27)\n"
+KILLED_IN_A_CELL = """
+    import ctypes, json, os
+    folder = os.path.dirname(os.environ["PLIMSOLL_LEDGER"])
+    with open(folder + "/cells.jsonl", "w") as out:
+        for i in range(1, 20):
+            line = {"number": i, "id": f"cell-{i}", "file": f"/tmp/{i}.py", "source": "pass\\n" * i}
+            out.write(json.dumps(line) + "\\n")
+    ctypes.CDLL(None).pl_guard_cell_begin(b"cell-19", 19)
+    os.kill(os.getpid(), 9)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -169,6 +179,7 @@ def records(tmp_path_factory):
     make("refused", script=REFUSED, budget="300M")
     make("hang", script="import threading as t\nlock = t.Lock()\nlock.acquire()\nlock.acquire()\n",
          options=["--hang-after", "0.5s", "--hang-stop"])
+    make("killed", script=KILLED_IN_A_CELL, options=["--kernel", "kernel.json"])
     return made
 
 
@@ -208,12 +219,21 @@ def test_explain_as_text(session, shim, recorded):
 # By number 120 the stack of the crash is read; what follows is jansson's.
 @pytest.mark.parametrize("name, all_up_to, step", [("crashed", 120, DEAR_STEP),
                                                    ("refused", 120, DEAR_STEP),
-                                                   ("hang", ALL_UP_TO, STEP)])
+                                                   ("hang", ALL_UP_TO, STEP),
+                                                   ("killed", ALL_UP_TO, STEP)])
 def test_explain_from_the_ledger(session, shim, recorded, name, all_up_to, step):
     recorded(name, reports=False)
     n_failed = check_answer(session, shim, ["explain", "--json"], modules=OURS,
                             all_up_to=all_up_to, step=step)
     assert n_failed > all_up_to
+
+
+@WAYS
+@pytest.mark.parametrize("argv", [["top", "last"], ["top", "last", "--json"]], ids=" ".join)
+def test_top(session, shim, recorded, argv, onward):
+    recorded("killed")
+    assert "In [19]" in call(session, shim, ["top", "last"], 0).stdout
+    assert check_answer(session, shim, argv, modules=OURS, onward=onward) > ALL_UP_TO
 
 
 def is_excused(outcome):
@@ -239,7 +259,7 @@ def test_explain_from_the_ledger_when_libdw_is_not_spared(session, shim, recorde
             return
         report = json.loads(outcome.stdout)
         # What rests on libdw: frames without names, and the advice that is made from them.
-        for key in set(expected) - {"native", "next", "sites"}:
+        for key in set(expected) - {"native", "next", "sites", "brief"}:
             assert report[key] == expected[key], (key, outcome)
 
     assert sweep(session, shim, argv, check, all_up_to=50, step=DEAR_STEP, onward=onward) > 50

@@ -305,7 +305,7 @@ def test_a_run_folder_of_that_name_already(session, tmp_path):
 def header_time_at(ledger):
     """Where the ledger keeps its wall clock start: found by its value, not by a copied layout."""
     began_s = (ledger.parent.stat().st_mtime_ns // 10**9)
-    data = ledger.read_bytes()[:4096]
+    data = ledger.read_bytes()[:8192]
     places = [at for at in range(0, len(data), 8)
               if abs(int.from_bytes(data[at:at + 8], "little") // 10**9 - began_s) < 60]
     return places

@@ -425,7 +425,7 @@ def record(session):
     return folder
 
 
-@pytest.mark.parametrize("keep", [0, 7, 100, 4096, 5000, -1])
+@pytest.mark.parametrize("keep", [0, 7, 100, 4096, 8192, 9000, -1])
 def test_a_truncated_record(session, record, keep):
     ledger = record / "ledger"
     data = ledger.read_bytes()

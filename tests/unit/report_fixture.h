@@ -4,6 +4,7 @@
 #define PL_TESTS_REPORT_FIXTURE_H
 
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "ledger/cell.h"
 #include "ledger/ledger.h"
 #include "report/report.h"
 
@@ -82,6 +84,59 @@ static inline void fixture_site(fixture *f, uint64_t key, int64_t bytes, const c
     snprintf(site->python.function, sizeof(site->python.function), "%s", function);
     site->python.line = line;
     pl_site_add(site, bytes, 1);
+}
+
+/* A line of cells.jsonl; `source` NULL: it was told before. Makes the run a notebook's. */
+static inline void fixture_source(fixture *f, int number, const char *id, const char *file,
+                                  const char *source)
+{
+    char path[PATH_MAX];
+    if (pl_record_path(f->record.directory, PL_RECORD_CELLS, path) < 0)
+        return;
+    strcpy(f->ledger->header.kernel, "/run/user/kernel-1.json");
+    json_t *line = json_pack("{s:i, s:s, s:s, s:s*}", "number", number, "id", id, "file", file,
+                             "source", source);
+    FILE *out = fopen(path, "a");
+    json_dumpf(line, out, JSON_COMPACT);
+    putc('\n', out);
+    fclose(out);
+    json_decref(line);
+}
+
+/* The cell begins, as it would in a kernel. */
+static inline void fixture_begin(fixture *f, int number, const char *id, const char *file,
+                                 const char *source)
+{
+    fixture_source(f, number, id, file, source);
+    if (pl_cell_begin(f->ledger, id, (uint32_t)number) == 0)
+        pl_cell_set_file(f->ledger, file);
+}
+
+static inline pl_cell_run fixture_finish(fixture *f)
+{
+    pl_cell_run run = {0};
+    if (pl_cell_end(f->ledger, &run) < 0)
+        run.number = 0;
+    return run;
+}
+
+/* A crash of the command, by SIGSEGV, just now; frames are filled in by the caller. */
+static inline pl_crash *fixture_crash(fixture *f)
+{
+    pl_crash *crash = &f->ledger->crashes[0];
+    *crash =
+        (pl_crash){.pid = 4121, .tid = 4121, .signal = SIGSEGV, .time_ns = pl_clock_monotonic_ns()};
+    atomic_store(&crash->state, PL_CRASH_COMPLETE);
+    return crash;
+}
+
+static inline void fixture_frame(pl_crash *crash, const char *file, uint32_t line,
+                                 const char *function)
+{
+    pl_python_frame *frame = &crash->python[crash->n_python_frames++];
+    snprintf(frame->file, sizeof(frame->file), "%s", file);
+    snprintf(frame->function, sizeof(frame->function), "%s", function);
+    frame->line = line;
 }
 
 /* A timeline of 100 s that rises from 1 GiB to `top_bytes`. */

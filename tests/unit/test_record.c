@@ -44,7 +44,7 @@ static int remove_state(void **state)
 }
 
 /* A listed run with a header only: enough for everything here. */
-static void add_run(const char *id, uint64_t started_s, uint32_t pid, pid_t supervisor_pid)
+static void add_header(const char *id, const pl_ledger_header *header, size_t n)
 {
     char path[PATH_MAX + 128];
     snprintf(path, sizeof(path), "%s/runs", state_directory);
@@ -52,15 +52,38 @@ static void add_run(const char *id, uint64_t started_s, uint32_t pid, pid_t supe
     snprintf(path, sizeof(path), "%s/runs/%s", state_directory, id);
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(path, sizeof(path), "%s/runs/%s/" PL_RECORD_LEDGER, state_directory, id);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, header, n), n);
+    close(fd);
+}
+
+static void add_run(const char *id, uint64_t started_s, uint32_t pid, pid_t supervisor_pid)
+{
     pl_ledger_header header = {.magic = PL_LEDGER_MAGIC,
                                .version = PL_LEDGER_VERSION,
                                .started_realtime_ns = started_s * PL_NS_PER_SEC,
                                .supervisor_pid = supervisor_pid,
                                .command_pid = pid};
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
-    close(fd);
+    add_header(id, &header, sizeof(header));
+}
+
+/* A run of a notebook's kernel, by a supervisor that is dead or (us) alive. */
+static pl_ledger_header kernel_header(const char *kernel, uint64_t started_s, pid_t supervisor_pid)
+{
+    pl_ledger_header header = {.magic = PL_LEDGER_MAGIC,
+                               .version = PL_LEDGER_VERSION,
+                               .started_realtime_ns = started_s * PL_NS_PER_SEC,
+                               .supervisor_pid = supervisor_pid};
+    snprintf(header.kernel, sizeof(header.kernel), "%s", kernel);
+    return header;
+}
+
+static void add_kernel_run(const char *id, const char *kernel, uint64_t started_s,
+                           pid_t supervisor_pid)
+{
+    pl_ledger_header header = kernel_header(kernel, started_s, supervisor_pid);
+    add_header(id, &header, sizeof(header));
 }
 
 static bool run_exists(const char *id)
@@ -303,6 +326,73 @@ static void the_state_of_a_dead_run_can_be_read(void **state)
     free(ledger);
 }
 
+static void the_newest_ended_run_of_a_kernel_is_found(void **state)
+{
+    (void)state;
+    pid_t dead = dead_pid();
+    char id[PL_RECORD_ID_BYTES] = "untouched";
+    pl_error error = {0};
+    assert_int_equal(pl_record_of_kernel("/run/k.json", id, &error), -ENOENT);
+    assert_non_null(strstr(error.message, "/run/k.json"));
+
+    add_run("20261116-031522-1", 90, 1, dead);
+    add_kernel_run("20261116-031522-2", "/run/other.json", 91, dead);
+    add_kernel_run("20261116-031522-3", "/run/k.json2", 92, dead);
+    add_kernel_run("20261116-031522-4", "/run/k.json", 99, getpid());
+    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), -ENOENT);
+    assert_int_equal(pl_record_of_kernel("", id, NULL), -EINVAL);
+    assert_string_equal(id, "untouched");
+
+    /* In whichever order the folder is read, one of these comes after the newest. */
+    static const uint64_t starts_s[] = {12, 14, 13, 10, 20, 11, 15, 19};
+    uint64_t newest_s = 0;
+    for (size_t i = 0; i < PL_COUNT_OF(starts_s); i++) {
+        char added[PL_RECORD_ID_BYTES];
+        snprintf(added, sizeof(added), "20261116-031522-1%zu", i);
+        add_kernel_run(added, "/run/k.json", starts_s[i], dead);
+        char expected[PL_RECORD_ID_BYTES];
+        snprintf(expected, sizeof(expected), "%s", starts_s[i] > newest_s ? added : id);
+        newest_s = pl_max_u64(newest_s, starts_s[i]);
+        assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), 0);
+        assert_string_equal(id, expected);
+    }
+}
+
+/* Both are killed at once; the kernel gives back its memory for a while, and is no longer watched.
+ */
+static void a_kernel_that_outlives_its_supervisor_counts_as_ended(void **state)
+{
+    (void)state;
+    pl_ledger_header header = kernel_header("/run/k.json", 5, dead_pid());
+    header.command_pid = (uint32_t)getpid();
+    add_header("20261116-031522-1", &header, sizeof(header));
+    char id[PL_RECORD_ID_BYTES];
+    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), 0);
+    assert_string_equal(id, "20261116-031522-1");
+}
+
+static void a_kernel_s_run_that_cannot_be_read_is_passed_over(void **state)
+{
+    (void)state;
+    pid_t dead = dead_pid();
+    pl_ledger_header header = kernel_header("/run/k.json", 50, dead);
+    add_header("20261116-031522-1", &header, sizeof(header) - 1);
+    header.version++;
+    add_header("20261116-031522-2", &header, sizeof(header));
+    header.version = PL_LEDGER_VERSION;
+    header.magic++;
+    add_header("20261116-031522-3", &header, sizeof(header));
+    header.magic = PL_LEDGER_MAGIC;
+    add_header("stray", &header, sizeof(header));
+    memset(header.kernel, 'k', sizeof(header.kernel)); /* without an end */
+    add_header("20261116-031522-4", &header, sizeof(header));
+    char id[PL_RECORD_ID_BYTES];
+    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), -ENOENT);
+    add_kernel_run("20261116-031522-5", "/run/k.json", 1, dead);
+    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), 0);
+    assert_string_equal(id, "20261116-031522-5");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_state, remove_state)
 
 int main(void)
@@ -319,6 +409,9 @@ int main(void)
         TEST(pruning_keeps_the_newest_and_what_still_runs),
         TEST(pruning_follows_no_link),
         TEST(the_state_of_a_dead_run_can_be_read),
+        TEST(the_newest_ended_run_of_a_kernel_is_found),
+        TEST(a_kernel_that_outlives_its_supervisor_counts_as_ended),
+        TEST(a_kernel_s_run_that_cannot_be_read_is_passed_over),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -43,13 +43,20 @@ static void fill(fixture *f)
     site->frames[0].module = pl_ledger_module(f->ledger, "/proc/self/exe");
     site->frames[0].offset = 0x1000;
     pl_site_add(site, (int64_t)PL_MIB, 1);
-    pl_crash *crash = &f->ledger->crashes[0];
-    crash->pid = 4121;
-    crash->signal = SIGSEGV;
-    crash->n_python_frames = 2;
+    for (int i = 1; i < 40; i++) {
+        char file[64], id[16];
+        snprintf(file, sizeof(file), "/tmp/ipykernel_4121/%d.py", i / 2);
+        snprintf(id, sizeof(id), "cell-%d", i / 3);
+        fixture_begin(f, i, id, file, i % 2 == 0 ? "import os\nx = load()\n" : NULL);
+        fixture_site(f, 1000 + (uint64_t)i, (int64_t)PL_MIB * i, file, (uint32_t)i % 4, "load");
+        if (i < 39)
+            fixture_finish(f);
+    }
+    pl_crash *crash = fixture_crash(f);
+    fixture_frame(crash, "/tmp/ipykernel_4121/19.py", 2, "load");
+    fixture_frame(crash, "/tmp/ipykernel_4121/18.py", 1, "<module>");
     crash->maps_bytes = 4096;
     crash->stack_bytes = 4096;
-    atomic_store(&crash->state, PL_CRASH_COMPLETE);
 }
 
 static void overwrite(void *place, size_t n, size_t n_words)
@@ -72,6 +79,7 @@ static void damage(pl_ledger *ledger)
     overwrite(ledger->samples, sizeof(ledger->samples), random_u64() % 1024);
     overwrite(ledger->sites, sizeof(ledger->sites), random_u64() % 4096);
     overwrite(ledger->modules, sizeof(ledger->modules), random_u64() % 256);
+    overwrite(ledger->cells, sizeof(ledger->cells), random_u64() % 1024);
     overwrite(ledger->crashes, sizeof(ledger->crashes), random_u64() % 256);
 }
 
@@ -91,6 +99,30 @@ static void print_everything(const json_t *report)
 {
     for (unsigned flags = 0; flags < 4; flags++)
         free(fixture_text(report, flags));
+}
+
+static void print_top(const json_t *document)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    assert_non_null(out);
+    pl_report_top_text(document, out, 0);
+    fclose(out);
+    assert_null(strchr(text, '\033'));
+    free(text);
+}
+
+/* The state of the run now, whatever its ledger holds. */
+static void show_top(const fixture *f)
+{
+    json_t *document = NULL;
+    assert_int_equal(pl_report_top(&f->record, &document, NULL), 0);
+    char *dump = json_dumps(document, 0);
+    assert_non_null(dump);
+    free(dump);
+    print_top(document);
+    json_decref(document);
 }
 
 static void a_damaged_ledger_gives_a_report_that_is_valid_json(void **state)
@@ -113,6 +145,47 @@ static void a_damaged_ledger_gives_a_report_that_is_valid_json(void **state)
         free(dump);
         print_everything(report);
         json_decref(report);
+        show_top(&f);
+        fixture_done(&f);
+    }
+}
+
+/* Damages cells.jsonl: bytes changed, cut out and cut off. */
+static void damage_sources(const fixture *f)
+{
+    char path[PATH_MAX], text[16384];
+    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    size_t n = fread(text, 1, sizeof(text), file);
+    for (uint64_t i = random_u64() % 64; i > 0; i--)
+        text[random_u64() % n] = i % 2 == 0 ? (char)random_u64() : "{}[]\"\\\n0"[random_u64() % 8];
+    size_t from = random_u64() % n, length = random_u64() % (n - from);
+    memmove(text + from, text + from + length, n - from - length);
+    rewind(file);
+    fwrite(text, 1, n, file);
+    fclose(file);
+    assert_int_equal(truncate(path, (off_t)(n - random_u64() % n)), 0);
+}
+
+static void damaged_sources_of_cells_give_a_report_that_is_valid_json(void **state)
+{
+    (void)state;
+    for (int round = 0; round < n_rounds(200); round++) {
+        random_state = (uint64_t)round * 2 + 1;
+        fixture f;
+        assert_int_equal(fixture_init(&f), 0);
+        fill(&f);
+        fixture_end(&f, SIGSEGV);
+        damage_sources(&f);
+        json_t *report = NULL;
+        assert_int_equal(pl_report_build(f.ledger, f.record.directory, &report, NULL), 0);
+        char *dump = json_dumps(report, 0);
+        assert_non_null(dump);
+        free(dump);
+        print_everything(report);
+        json_decref(report);
+        show_top(&f);
         fixture_done(&f);
     }
 }
@@ -133,6 +206,7 @@ static void a_ledger_of_noise_is_survived(void **state)
         assert_int_equal(pl_report_load(&f.record, &report, NULL), 0);
         print_everything(report);
         json_decref(report);
+        show_top(&f);
         fixture_done(&f);
     }
 }
@@ -186,6 +260,7 @@ static void a_report_with_wrong_types_prints_without_control_characters(void **s
         assert_null(strchr(text, '\033'));
         free(text);
         print_everything(copy);
+        print_top(copy);
         json_decref(copy);
     }
     json_decref(report);
@@ -196,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_ledger_gives_a_report_that_is_valid_json),
+        cmocka_unit_test(damaged_sources_of_cells_give_a_report_that_is_valid_json),
         cmocka_unit_test(a_ledger_of_noise_is_survived),
         cmocka_unit_test(a_report_with_wrong_types_prints_without_control_characters),
     };

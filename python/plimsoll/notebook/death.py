@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of the kernel before this one: shown with the first output of this one.
+
+Jupyter restarts a dead kernel at once and carries no reason. The reason is in the record of its
+run, and `plimsoll explain` reads it, started when this kernel starts, so that nothing waits for it.
+"""
+import subprocess
+import tempfile
+
+from . import program, tables
+
+WAIT_S = 10
+# How a kernel ends that is shut down or restarted: of itself, or by a signal, which its supervisor
+# may get as well.
+ENDED_AS_ASKED = ("finished", "finished-after-refusals", "killed", "lost")
+
+
+class Previous:
+    def __init__(self, program_, run):
+        self._program, self._run = program_, run
+        self._process = self._answer = None
+        self._report = None
+        self.died_run = None  # its run, once it is known that it died
+
+    def ask(self):
+        """Starts the question. A file takes the answer, so nothing waits until it is read."""
+        if not self._run:
+            return
+        try:
+            self._answer = tempfile.TemporaryFile()
+            self._process = self._program.start(
+                "explain", "--json", self._run, stdout=self._answer.fileno()
+            )
+        except (OSError, program.ProgramError):
+            self.forget()
+
+    def forget(self):
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._answer is not None:
+            self._answer.close()
+        self._process = self._answer = None
+
+    def show_once(self, shell):
+        """Before the first cell. False: there is no answer yet, try again before the next one."""
+        if not self.wait():
+            return False
+        page = self.page()
+        if page is not None:
+            tables.publish(shell, page)
+        return True
+
+    def wait(self):
+        """For the answer; True once there is nothing more to wait for."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            return False
+        self._answer.seek(0)
+        text = self._answer.read().decode("utf-8", "replace")
+        self.forget()
+        try:
+            report = program.parse(text)
+        except program.ProgramError:
+            return True
+        if is_death(report):
+            self._report, self.died_run = report, self._run
+        return True
+
+    def page(self):
+        """The explanation, or None when the kernel before did not die."""
+        if self._report is None:
+            return None
+        stopped = self._report.get("verdict") == "killed"
+        page = tables.Page(f"The kernel before this one {'was stopped' if stopped else 'died'}")
+        page.pairs([(line.get("label", ""), line.get("text", "")) for line in _brief(self._report)])
+        return page
+
+
+def is_death(report):
+    """Did the kernel end in a way that its user wonders about?
+
+    What may have been asked for is news only to somebody whose cell was running."""
+    verdict = report.get("verdict", "running")
+    if verdict in ENDED_AS_ASKED:
+        return "cell" in report.get("notebook", {})
+    return verdict != "running"
+
+
+def _brief(report):
+    return report.get("brief") or [{"label": "", "text": report.get("summary", "")}]

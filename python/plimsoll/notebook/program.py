@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks the program `plimsoll` about runs, beside the user's processes, not as one of them."""
+import json
+import os
+import subprocess
+
+TIMEOUT_S = 30
+
+
+class ProgramError(Exception):
+    """The program did not answer; the text says why."""
+
+
+class Program:
+    def __init__(self, start):
+        self.record = start.record
+        self._path = start.program
+
+    def start(self, *arguments, stdout):
+        """Starts it in the background: a Popen. No interrupt of the notebook's reaches it."""
+        path = self._path or _find()
+        try:
+            return subprocess.Popen(
+                [path, *arguments], env=_environment(), stdin=subprocess.DEVNULL, stdout=stdout,
+                stderr=subprocess.PIPE if stdout == subprocess.PIPE else subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProgramError(f"cannot run '{path}': {error.strerror}") from error
+
+    def text(self, *arguments, timeout_s=TIMEOUT_S):
+        """What it prints."""
+        process = self.start(*arguments, stdout=subprocess.PIPE)
+        try:
+            answer, complaint = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise ProgramError(
+                f"'plimsoll {' '.join(arguments)}' did not answer within {timeout_s} s"
+            ) from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                process.communicate()
+        if process.returncode != 0:
+            raise ProgramError(_first_line(complaint) or f"exit status {process.returncode}")
+        return answer.decode("utf-8", "replace")
+
+    def top(self, timeout_s=TIMEOUT_S):
+        """The state of this run now: the document of `plimsoll top --json`."""
+        return parse(self.text("top", "--json", self.record, timeout_s=timeout_s))
+
+
+def parse(text):
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ProgramError(f"the answer of plimsoll is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ProgramError("the answer of plimsoll is no JSON object")
+    return document
+
+
+def _environment():
+    """Without the guard, and not counted to this run; the same records are found."""
+    ours = ("LD_PRELOAD", "PLIMSOLL_LEDGER")
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def _find():
+    """Beside the folder that this package lies in, as built and as installed; else by $PATH."""
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for place in ("../plimsoll", "../build/plimsoll", "../../../bin/plimsoll"):
+        path = os.path.normpath(os.path.join(folder, place))
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return "plimsoll"
+
+
+def _first_line(complaint):
+    lines = complaint.decode("utf-8", "replace").strip().splitlines()
+    return lines[0].replace("plimsoll: ", "", 1) if lines else ""

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kernel_run.h. */
+#include "cli/kernel_run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/installed.h"
+#include "supervise/record.h"
+#include "sys/cpu.h"
+
+static char load_extension[] = "--ext=plimsoll.notebook";
+
+/* The end of a path tells more than its head: a kernel's id, a notebook's name. */
+static void keep_tail(char *field, size_t n, const char *text)
+{
+    size_t length = strlen(text), kept = length < n ? length : n - 1;
+    memcpy(field, text + length - kept, kept + 1);
+}
+
+void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file)
+{
+    char path[2 * PATH_MAX], folder[PATH_MAX];
+    if (connection_file[0] != '/' && getcwd(folder, sizeof folder))
+        snprintf(path, sizeof path, "%s/%s", folder, connection_file);
+    else
+        snprintf(path, sizeof path, "%s", connection_file);
+    keep_tail(header->kernel, sizeof header->kernel, path);
+
+    const char *notebook = getenv("JPY_SESSION_NAME");
+    if (notebook)
+        keep_tail(header->notebook, sizeof header->notebook, notebook);
+
+    char id[PL_RECORD_ID_BYTES] = "";
+    static_assert(sizeof header->previous >= sizeof id, "an id fits");
+    if (pl_record_of_kernel(header->kernel, id, NULL) == 0)
+        memcpy(header->previous, id, sizeof id);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* python -m ipykernel_launcher -f FILE, in any environment's Python and behind any wrapper. */
+static bool is_ipython_kernel(char *const *command)
+{
+    for (int i = 1; command[i]; i++) {
+        const char *name = strcmp(command[i - 1], "-m") == 0 ? command[i] : "";
+        if (strcmp(name, "ipykernel_launcher") == 0 || strcmp(name, "ipykernel") == 0 ||
+            ends_with(command[i], "/ipykernel_launcher.py") ||
+            strcmp(command[i], "ipykernel_launcher.py") == 0)
+            return true;
+    }
+    return false;
+}
+
+static char *const *with_extension(char *const *command)
+{
+    size_t n = 0;
+    while (command[n])
+        n++;
+    char **longer = calloc(n + 2, sizeof *longer);
+    if (longer) {
+        memcpy(longer, command, n * sizeof *longer);
+        longer[n] = load_extension;
+    }
+    return longer;
+}
+
+/* A variable that an outer kernel's run may have left is removed where this one has no value. */
+static int set(const char *name, const char *value)
+{
+    int r = value ? setenv(name, value, 1) : unsetenv(name);
+    return r < 0 ? -errno : 0;
+}
+
+/* The extension puts PYTHONPATH back before the user's code sees it. `folder` NULL: none. */
+static int set_python_path(const char *folder)
+{
+    const char *present = folder ? getenv("PYTHONPATH") : NULL;
+    int r = set("PLIMSOLL_PYTHON_FOLDER", folder);
+    if (r == 0)
+        r = set("PLIMSOLL_PYTHONPATH", present);
+    if (r < 0 || !folder)
+        return r;
+    bool joined = present && *present; /* an empty part would be the working directory */
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", folder, joined ? ":" : "", joined ? present : "") < 0)
+        return -ENOMEM;
+    r = set("PYTHONPATH", path);
+    free(path);
+    return r;
+}
+
+/* Libraries count processors and take no notice of quotas: forty threads on two cores are slower
+ * than two, and each has a stack and buffers of its own. */
+static int set_threads(void)
+{
+    static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                                        "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS"};
+    pl_cpu cpu;
+    char text[16];
+    if (pl_cpu_read("", &cpu) < 0 || cpu.n_usable >= cpu.n_allowed)
+        return 0;
+    snprintf(text, sizeof text, "%u", cpu.n_usable);
+    for (size_t i = 0; i < PL_COUNT_OF(names); i++)
+        if (setenv(names[i], text, 0) < 0)
+            return -errno;
+    return 0;
+}
+
+static int set_environment(const pl_ledger_header *header, const char *python_folder)
+{
+    char program[PATH_MAX];
+    int r = pl_installed_program(program);
+    if (r == 0)
+        r = set("PLIMSOLL_PROGRAM", program);
+    if (r == 0)
+        r = set("PLIMSOLL_PREVIOUS", header->previous[0] ? header->previous : NULL);
+    if (r == 0)
+        r = set_python_path(python_folder);
+    if (r == 0)
+        r = set_threads();
+    return r;
+}
+
+int pl_kernel_run_prepare(const pl_ledger_header *header, char *const *command,
+                          char *const **ret_command, const char **ret_warning, pl_error *reterr)
+{
+    char folder[PATH_MAX];
+    bool is_ipython = is_ipython_kernel(command);
+    bool extended = is_ipython && pl_installed_python(folder) == 0;
+    int r = set_environment(header, extended ? folder : NULL);
+    if (r == 0 && extended)
+        command = with_extension(command);
+    if (!command)
+        r = -ENOMEM;
+    if (r < 0)
+        return pl_error_set(reterr, r, "cannot prepare the kernel's environment: %s",
+                            pl_error_text(r));
+    *ret_command = command;
+    *ret_warning = is_ipython && !extended
+                       ? "cannot find the Python package 'plimsoll' beside the program: the kernel "
+                         "runs without %plimsoll, and its cells are not told apart"
+                       : NULL;
+    return 0;
+}
+
+/* A first process never ends before its children: in a container, Jupyter may be one. */
+pid_t pl_kernel_run_parent(void)
+{
+    const char *said = getenv("JPY_PARENT_PID");
+    pid_t parent = getppid();
+    return said && parent > 1 && strtol(said, NULL, 10) == parent ? parent : 0;
+}

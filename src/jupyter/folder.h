@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths and whole folders: joined, made, copied, removed. Copying needs memory to read folders;
+ * removing needs none, so that a failure for lack of it leaves nothing behind. */
+#ifndef PL_JUPYTER_FOLDER_H
+#define PL_JUPYTER_FOLDER_H
+
+#include <limits.h>
+
+#include "base/base.h"
+
+/* "left/right". `path` may not be one of them. -ENAMETOOLONG leaves it undefined. */
+PL_MUST_CHECK int pl_path_join(const char *left, const char *right, char path[PATH_MAX]);
+
+/* The path, below the working folder if it is relative, less slashes at its end. */
+PL_MUST_CHECK int pl_path_absolute(const char *text, char path[PATH_MAX]);
+
+/* mkdir -p, with the rights that the umask leaves. */
+PL_MUST_CHECK int pl_folder_make(const char *path);
+
+/* A remark that stops nothing, for a person to read. */
+typedef void pl_folder_note(const char *text);
+
+/* A file larger than this is no logo, no script and no style sheet. */
+#define PL_FOLDER_MAX_FILE_BYTES (8 * PL_MIB)
+
+/* Copies the files in `from`, and in its folders, into the folder `to`, which exists. Links to
+ * files are copied as files. What has the name `except` on the top level is left out silently; what
+ * is no file, too large, too deep or cannot be read is left out with a note. */
+PL_MUST_CHECK int pl_folder_copy(const char *from, const char *to, const char *except,
+                                 pl_folder_note *note);
+
+/* Removes a folder and all in it; follows no links. What is gone already is no error. */
+PL_MUST_CHECK int pl_folder_remove(const char *path);
+
+#endif

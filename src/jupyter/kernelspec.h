@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels that Jupyter knows.
+ *   kernelspec  a folder with a kernel.json: how to start a kernel, under which name to show it
+ *   original    a kernelspec that somebody else made
+ *   twin        one of ours: the same kernel, started through `plimsoll run`. Its metadata says so
+ * What is read may be anything: a kernelspec that cannot be used is kept, with the reason. */
+#ifndef PL_JUPYTER_KERNELSPEC_H
+#define PL_JUPYTER_KERNELSPEC_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+#include "jupyter/paths.h"
+
+typedef struct pl_kernelspec {
+    char *name;       /* of its folder, in lower case: what Jupyter calls it */
+    char *folder;     /* absolute */
+    json_t *spec;     /* the kernel.json; NULL when it cannot be used */
+    pl_error problem; /* then: why */
+} pl_kernelspec;
+
+typedef struct pl_kernelspecs {
+    pl_kernelspec *items; /* of one name only the first, by the order of folders; sorted by name */
+    size_t n_items;
+} pl_kernelspecs;
+
+/* Reads the kernelspecs in these kernels folders. One that is broken is an item; only a lack of
+ * memory is a failure. */
+PL_MUST_CHECK int pl_kernelspecs_init(pl_kernelspecs *ret_specs, char *const *folders,
+                                      size_t n_folders, pl_error *reterr);
+void pl_kernelspecs_done(pl_kernelspecs *specs);
+
+/* By name, in either case; NULL when there is none. */
+const pl_kernelspec *pl_kernelspecs_get(const pl_kernelspecs *specs, const char *name);
+
+/* Words of the kernelspec, "" where it has none; of a twin, whose it is and its budget. */
+const char *pl_kernelspec_display_name(const pl_kernelspec *kernel);
+const char *pl_kernelspec_language(const pl_kernelspec *kernel);
+const char *pl_kernelspec_twin_of(const pl_kernelspec *kernel);
+const char *pl_kernelspec_original(const pl_kernelspec *kernel);
+const char *pl_kernelspec_budget(const pl_kernelspec *kernel);
+
+bool pl_kernelspec_is_twin(const pl_kernelspec *kernel);
+
+/* The word at this place of its command; NULL past the end. */
+const char *pl_kernelspec_word(const pl_kernelspec *kernel, size_t index);
+
+/* Where in its command `plimsoll run ... --` ends and the kernel's own command begins; 0 when the
+ * kernel is not started through `plimsoll run`. */
+size_t pl_kernelspec_command(const pl_kernelspec *kernel);
+
+/* What will keep the kernel from starting, or a twin from being of use. At most so many. */
+enum { PL_KERNELSPEC_PROBLEMS = 4 };
+size_t pl_kernelspec_problems(const pl_kernelspec *kernel,
+                              pl_error problems[PL_KERNELSPEC_PROBLEMS]);
+
+#endif

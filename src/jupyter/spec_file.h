@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel.json: read with its limits, written whole. And whether jansson had the memory it asked
+ * for, since it does not always say. Not for several threads: jansson's allocator is global. */
+#ifndef PL_JUPYTER_SPEC_FILE_H
+#define PL_JUPYTER_SPEC_FILE_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+#define PL_SPEC_FILE "kernel.json"
+
+/* Reads an object with a command in it, of the types that jupyter_client takes. -ENOMEM, -errno, or
+ * PL_ECORRUPT when it is anything else; the message names the file. */
+PL_MUST_CHECK int pl_spec_load(const char *path, json_t **ret_spec, pl_error *reterr);
+
+/* Writes a new file. */
+PL_MUST_CHECK int pl_spec_save(const json_t *spec, const char *path);
+
+/* Between the two, every request of jansson is watched: true when all were granted. */
+void pl_spec_watch_memory(void);
+bool pl_spec_memory_sufficed(void);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See brief.h. Each line is written to a stream in memory, with the same functions as the full
+ * text. */
+#include "report/brief.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "report/json.h"
+#include "report/place.h"
+#include "report/sites.h"
+#include "report/text.h"
+
+enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
+
+/* Who holds less than this part of the peak is not worth a word in few lines. */
+enum { MENTIONED_SHARE = 10 };
+
+/* A cell that runs for less than this was just begun. */
+static const double noticeable_s = 1;
+
+typedef struct brief {
+    const json_t *report;
+    const json_t *notebook; /* NULL: the run is not a notebook's */
+    const char *verdict;
+    json_t *lines;
+    pl_json json;
+} brief;
+
+typedef void write_line(const pl_printer *printer, const json_t *subject);
+
+/* Adds what `write` writes of `subject`; nothing when it writes nothing. */
+static void add(brief *b, const char *label, write_line *write, const json_t *subject)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    if (out == NULL) {
+        b->json.failed = true;
+        return;
+    }
+    pl_printer printer = {.out = out, .report = b->report};
+    write(&printer, subject);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed) {
+        b->json.failed = true;
+    } else if (n > 0) {
+        json_t *line = json_object();
+        pl_json_put(&b->json, line, "label", json_string(label));
+        pl_json_put(&b->json, line, "text", pl_json_text(text));
+        pl_json_add(&b->json, b->lines, line);
+    }
+    free(text);
+}
+
+static bool is_about_memory(const char *verdict)
+{
+    static const char *const names[] = {"refused", "leak", "killed-for-memory",
+                                        "stopped-for-memory", "finished-after-refusals"};
+    for (size_t i = 0; i < PL_COUNT_OF(names); i++)
+        if (strcmp(verdict, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void write_summary(const pl_printer *printer, const json_t *report)
+{
+    pl_print_clean(printer, pl_get_text(report, "summary"));
+}
+
+void pl_brief_cell(const json_t *notebook, char text[PL_BRIEF_CELL_BYTES])
+{
+    const json_t *cell = json_object_get(notebook, "cell");
+    const char *source = pl_get_text(cell, "source");
+    uint64_t line = pl_get_u64(cell, "line");
+    double running_s = pl_get_real(cell, "running_s");
+    text[0] = '\0';
+    if (!json_is_object(cell))
+        return;
+    int n = snprintf(text, PL_BRIEF_CELL_BYTES, "In [%" PRIu64 "]", pl_get_u64(cell, "number"));
+    if (line > 0)
+        n += snprintf(text + n, (size_t)(PL_BRIEF_CELL_BYTES - n), " line %" PRIu64, line);
+    if (source[0] != '\0')
+        n += snprintf(text + n, (size_t)(PL_BRIEF_CELL_BYTES - n), "%s: %.200s",
+                      line > 0 ? "" : ", which begins", source);
+    if (running_s >= noticeable_s && running_s < 1e12)
+        snprintf(text + n, (size_t)(PL_BRIEF_CELL_BYTES - n), ", running for %.0f s", running_s);
+}
+
+/* Of the lines of the cell, the one that holds most, if that is a good part of all: where no stack
+ * is left of a death by memory, it is what the user wants to see. */
+static const json_t *largest_of_cell(const json_t *report, const json_t *cell)
+{
+    const json_t *sites = json_object_get(report, "sites");
+    uint64_t peak_bytes = pl_get_u64(json_object_get(report, "memory"), "peak_charged_bytes");
+    if (cell == NULL || json_object_get(cell, "line") != NULL ||
+        !is_about_memory(pl_get_text(report, "verdict")))
+        return NULL;
+    for (size_t i = 0; i < json_array_size(sites); i++) {
+        const json_t *site = json_array_get(sites, i), *frame = json_object_get(site, "python");
+        if (pl_get_u64(frame, "cell") == pl_get_u64(cell, "number") &&
+            pl_get_u64(site, "bytes") >= peak_bytes / PL_SITES_NOTICEABLE)
+            return frame;
+    }
+    return NULL;
+}
+
+static void write_cell(const pl_printer *printer, const json_t *notebook)
+{
+    char text[PL_BRIEF_CELL_BYTES];
+    const json_t *cell = json_object_get(notebook, "cell");
+    const json_t *largest = largest_of_cell(printer->report, cell);
+    if (largest != NULL)
+        snprintf(text, sizeof(text),
+                 "In [%" PRIu64 "] line %" PRIu64 ", which took most of it: %.200s",
+                 pl_get_u64(cell, "number"), pl_get_u64(largest, "line"),
+                 pl_get_text(largest, "source"));
+    else
+        pl_brief_cell(notebook, text);
+    pl_print_clean(printer, text);
+}
+
+static void write_peak(const pl_printer *printer, const json_t *report)
+{
+    (void)report;
+    pl_print_peak(printer);
+}
+
+/* Workers run the same lines: their bytes are added up, and each place is named once. */
+static uint64_t sum_of_place(const json_t *sites, size_t first)
+{
+    const char *place = pl_get_text(json_array_get(sites, first), "place");
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < json_array_size(sites); i++) {
+        const json_t *site = json_array_get(sites, i);
+        if (strcmp(pl_get_text(site, "place"), place) != 0)
+            continue;
+        if (i < first)
+            return 0; /* named before */
+        bytes = pl_add_sat_u64(bytes, pl_get_u64(site, "bytes"));
+    }
+    return bytes;
+}
+
+static void write_held(const pl_printer *printer, const json_t *sites)
+{
+    const json_t *memory = json_object_get(printer->report, "memory");
+    uint64_t peak_bytes = pl_get_u64(memory, "peak_charged_bytes");
+    int n_written = 0;
+    for (size_t i = 0; i < json_array_size(sites) && n_written < SHORT_SITES; i++) {
+        const char *place = pl_get_text(json_array_get(sites, i), "place");
+        uint64_t bytes = sum_of_place(sites, i);
+        if (bytes == 0 || place[0] == '\0' || bytes < peak_bytes / MENTIONED_SHARE)
+            continue;
+        fputs(n_written++ > 0 ? ", " : "", printer->out);
+        pl_print_clean(printer, place);
+        fprintf(printer->out, " %s", PL_SIZE(bytes));
+    }
+}
+
+static void write_thread(const pl_printer *printer, const json_t *thread)
+{
+    const json_t *frame = json_array_get(json_object_get(thread, "python"), 0);
+    const char *waits_for = pl_get_text(thread, "waits_for");
+    fprintf(printer->out, "thread %" PRIu64 " '", pl_get_u64(thread, "tid"));
+    pl_print_clean(printer, pl_get_text(thread, "name"));
+    fputs("' for ", printer->out);
+    pl_print_clean(printer, waits_for[0] != '\0' ? waits_for : "something unknown");
+    if (frame != NULL) {
+        fputs(" at ", printer->out);
+        pl_print_python_frame(printer, frame);
+    }
+}
+
+static void write_more_threads(const pl_printer *printer, const json_t *threads)
+{
+    fprintf(printer->out, "and %zu threads more", json_array_size(threads) - SHORT_THREADS);
+}
+
+static void write_next(const pl_printer *printer, const json_t *next)
+{
+    for (size_t i = 0; i < json_array_size(next) && i < SHORT_ADVICE; i++) {
+        const char *text = json_string_value(json_array_get(next, i));
+        fputs(i > 0 ? "; " : "", printer->out);
+        pl_print_clean(printer, text != NULL ? text : "");
+    }
+}
+
+/* In a notebook the command is a magic, and the terminal is far away. */
+static void write_more(const pl_printer *printer, const json_t *notebook)
+{
+    fprintf(printer->out, "%splimsoll explain ", notebook != NULL ? "%" : "");
+    pl_print_clean(printer, pl_get_text(printer->report, "record"));
+}
+
+static void add_threads(brief *b)
+{
+    const json_t *threads = json_object_get(json_object_get(b->report, "hang"), "threads");
+    size_t n = json_array_size(threads);
+    for (size_t i = 0; i < n && i < SHORT_THREADS; i++)
+        add(b, "wait", write_thread, json_array_get(threads, i));
+    if (n > SHORT_THREADS)
+        add(b, "wait", write_more_threads, threads);
+}
+
+/* Who aborts is told by the first frame that is not part of aborting. */
+static const json_t *pick_native(const json_t *report, const json_t *native)
+{
+    const char *signal = pl_get_text(json_object_get(report, "crash"), "signal");
+    for (size_t i = 0; strcmp(signal, "SIGABRT") == 0 && i < json_array_size(native); i++)
+        if (!pl_place_is_plumbing(pl_get_text(json_array_get(native, i), "module")))
+            return json_array_get(native, i);
+    return json_array_get(native, 0);
+}
+
+/* Where a crash happened natively, when the summary names the Python line. */
+static void add_native(brief *b)
+{
+    const json_t *native = json_object_get(b->report, "native");
+    if (json_array_size(native) > 0 && json_array_size(json_object_get(b->report, "python")) > 0)
+        add(b, "in", pl_print_native_frame, pick_native(b->report, native));
+}
+
+static void add_lines(brief *b)
+{
+    bool about_memory = is_about_memory(b->verdict);
+    add(b, "", write_summary, b->report);
+    bool own_affair = strcmp(b->verdict, "finished") == 0 || strcmp(b->verdict, "failed") == 0;
+    if (own_affair && b->notebook == NULL)
+        return; /* nothing to do, or the program's own affair: one line is enough */
+    add(b, "cell", write_cell, b->notebook);
+    if (about_memory || b->notebook != NULL)
+        add(b, "peak", write_peak, b->report);
+    if (about_memory)
+        add(b, "held", write_held, json_object_get(b->report, "sites"));
+    add_native(b);
+    if (strcmp(b->verdict, "hang") == 0)
+        add_threads(b);
+    add(b, "next", write_next, json_object_get(b->report, "next"));
+    add(b, "more", write_more, b->notebook);
+}
+
+/* A program that finished, but over the line or without one of its workers, gets a line; a kernel
+ * that was shut down does not, unless a cell was running: nobody reads it. */
+static bool has_nothing_to_say(const brief *b)
+{
+    if (strcmp(b->verdict, "finished") != 0)
+        return false;
+    if (b->notebook != NULL)
+        return json_object_get(b->notebook, "cell") == NULL;
+    return json_object_get(b->report, "over") == NULL &&
+           json_object_get(b->report, "deaths") == NULL;
+}
+
+int pl_brief_build(const json_t *report, json_t **ret_brief)
+{
+    brief b = {.report = report,
+               .notebook = json_object_get(report, "notebook"),
+               .verdict = pl_get_text(report, "verdict")};
+    *ret_brief = NULL;
+    if (has_nothing_to_say(&b))
+        return 0;
+    b.lines = json_array();
+    add_lines(&b);
+    if (b.lines == NULL || b.json.failed) {
+        json_decref(b.lines);
+        return -ENOMEM;
+    }
+    *ret_brief = b.lines;
+    return 0;
+}
