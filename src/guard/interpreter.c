@@ -151,7 +151,7 @@ static moment last_refusal;
 
 static uint32_t cell_number_of(const pl_site *site)
 {
-    uint32_t place = atomic_load(&site->cell);
+    uint32_t place = pl_site_cell(pl_guard_state.ledger, site);
     return place >= 1 && place <= PL_CELLS
                ? atomic_load(&pl_guard_state.ledger->cells[place - 1].number)
                : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cell.h. What a cell holds is not kept: it is the sum over its sites, walked when a cell ends
- * (2,048 entries, some 10 us), so that no second account can disagree with the first. */
+ * (8 KiB of numbers, and the few that match), so that no second account can disagree with the
+ * first. */
 #include "ledger/cell.h"
 
 #include <errno.h>
@@ -50,8 +51,8 @@ static pl_cell *running_cell(pl_ledger *ledger)
 static void disown_sites(pl_ledger *ledger, uint32_t place)
 {
     for (int i = 0; i < PL_SITES; i++)
-        if (atomic_load(&ledger->sites[i].cell) == place + 1)
-            atomic_store(&ledger->sites[i].cell, 0);
+        if (atomic_load(&ledger->site_cells[i]) == place + 1)
+            atomic_store(&ledger->site_cells[i], 0);
 }
 
 static void describe(pl_cell *cell, uint64_t key, const char *id)
@@ -119,7 +120,7 @@ static uint64_t settle_sites(pl_ledger *ledger, uint32_t place)
     int64_t sum = 0;
     for (int i = 0; i < PL_SITES; i++) {
         pl_site *site = &ledger->sites[i];
-        if (atomic_load_explicit(&site->cell, memory_order_relaxed) != place + 1)
+        if (atomic_load_explicit(&ledger->site_cells[i], memory_order_relaxed) != place + 1)
             continue;
         int64_t held = atomic_load(&site->held_bytes);
         atomic_store(&site->run_bytes[1], atomic_load(&site->run_bytes[0]));
@@ -175,7 +176,7 @@ uint64_t pl_cell_held_bytes(const pl_ledger *ledger, uint32_t place)
 {
     int64_t sum = 0;
     for (int i = 0; i < PL_SITES; i++)
-        if (atomic_load(&ledger->sites[i].cell) == place + 1)
+        if (atomic_load(&ledger->site_cells[i]) == place + 1)
             sum += atomic_load(&ledger->sites[i].held_bytes);
     return sum > 0 ? (uint64_t)sum : 0;
 }

@@ -199,9 +199,7 @@ typedef struct pl_site {
     pl_atomic_i64 n_held;
     pl_atomic_u64 peak_bytes;    /* the most that this site ever held */
     pl_atomic_u64 at_peak_bytes; /* what it held when the whole run was at its peak */
-    pl_atomic_u32 cell;          /* 1 + the place in cells[]; 0: no cell ran */
-    uint32_t spare;
-    pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
+    pl_atomic_i64 run_bytes[2];  /* held after its cell's last run, and after the one before */
     pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
     pl_python_frame python;
 } pl_site;
@@ -268,6 +266,8 @@ struct pl_ledger {
     _Alignas(4096) pl_event events[PL_EVENTS];
     _Alignas(4096) pl_sample samples[PL_SAMPLES];
     _Alignas(4096) pl_site sites[PL_SITES];
+    pl_atomic_u32 site_cells[PL_SITES]; /* 1 + the place in cells[]; 0: no cell ran. Apart from the
+                                           sites, to be walked at the end of each cell */
     _Alignas(4096) pl_module modules[PL_MODULES];
     _Alignas(4096) pl_cell cells[PL_CELLS];
     _Alignas(4096) pl_crash crashes[PL_CRASHES];
@@ -277,7 +277,7 @@ static_assert(sizeof(pl_python_frame) == 192, "shared layout");
 static_assert(sizeof(pl_slot) == 128, "shared layout");
 static_assert(sizeof(pl_event) == 256, "shared layout");
 static_assert(sizeof(pl_sample) == 64, "shared layout");
-static_assert(sizeof(pl_site) == 392, "shared layout");
+static_assert(sizeof(pl_site) == 384, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
 static_assert(sizeof(pl_cell) == 208, "shared layout");
 static_assert(sizeof(pl_ledger_header) <= 8192, "the header is two pages");

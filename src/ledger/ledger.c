@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger as a file: create, map, check. Claims are in claim.c, the rest of it in trace.c. */
+/* The ledger as a file, or as memory of one process and its children: create, map, check. Claims
+ * are in claim.c, the rest of it in trace.c. */
 #include "ledger/ledger.h"
 
 #include <errno.h>
@@ -41,6 +42,20 @@ static int fill_new_file(int fd, const char *path, pl_error *reterr)
     return 0;
 }
 
+/* Of memory that is zero. */
+static void begin_ledger(pl_ledger *ledger, const pl_ledger_params *params)
+{
+    ledger->header.version = PL_LEDGER_VERSION;
+    ledger->header.file_bytes = sizeof(pl_ledger);
+    ledger->header.reserve_bytes = params->reserve_bytes;
+    ledger->header.pid_namespace = pl_proc_pid_namespace();
+    ledger->header.started_realtime_ns = pl_clock_realtime_ns();
+    ledger->header.started_monotonic_ns = pl_clock_monotonic_ns();
+    atomic_store(&ledger->sum.limit_bytes, params->limit_bytes);
+    /* Last: a file without it is not yet a ledger. */
+    __atomic_store_n(&ledger->header.magic, PL_LEDGER_MAGIC, __ATOMIC_RELEASE);
+}
+
 int pl_ledger_create(const char *path, const pl_ledger_params *params, pl_ledger **ret_ledger,
                      pl_error *reterr)
 {
@@ -61,15 +76,18 @@ int pl_ledger_create(const char *path, const pl_ledger_params *params, pl_ledger
         return r;
     }
 
-    ledger->header.version = PL_LEDGER_VERSION;
-    ledger->header.file_bytes = sizeof(pl_ledger);
-    ledger->header.reserve_bytes = params->reserve_bytes;
-    ledger->header.pid_namespace = pl_proc_pid_namespace();
-    ledger->header.started_realtime_ns = pl_clock_realtime_ns();
-    ledger->header.started_monotonic_ns = pl_clock_monotonic_ns();
-    atomic_store(&ledger->sum.limit_bytes, params->limit_bytes);
-    /* Last: a file without it is not yet a ledger. */
-    __atomic_store_n(&ledger->header.magic, PL_LEDGER_MAGIC, __ATOMIC_RELEASE);
+    begin_ledger(ledger, params);
+    *ret_ledger = ledger;
+    return 0;
+}
+
+int pl_ledger_new_private(const pl_ledger_params *params, pl_ledger **ret_ledger)
+{
+    pl_ledger *ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (ledger == MAP_FAILED)
+        return -errno;
+    begin_ledger(ledger, params);
     *ret_ledger = ledger;
     return 0;
 }

@@ -14,6 +14,11 @@
 /* The environment variable that names the ledger of the run a process is in. */
 #define PL_LEDGER_VARIABLE "PLIMSOLL_LEDGER"
 
+/* A ledger without a file, shared with the children that this process will fork: for a program that
+ * keeps a line of its own outside of any run. Of its bytes only those that are touched take memory.
+ */
+PL_MUST_CHECK int pl_ledger_new_private(const pl_ledger_params *params, pl_ledger **ret_ledger);
+
 /* Headroom: what a refusable claim could still have. 0 at and over the line. */
 static inline uint64_t pl_ledger_headroom_bytes(const pl_ledger *ledger)
 {
@@ -43,6 +48,12 @@ void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample);
  * by the caller (`*ret_is_new`). The key tells cells apart as it does places. NULL when the table
  * is full around the key: the bytes then stay unattributed. */
 pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new);
+
+/* The cell that a site belongs to: 1 + its place in cells[], or 0. */
+static inline uint32_t pl_site_cell(const pl_ledger *ledger, const pl_site *site)
+{
+    return atomic_load_explicit(&ledger->site_cells[site - ledger->sites], memory_order_relaxed);
+}
 
 /* `bytes` more (or fewer, when negative) are held by `n_blocks` more blocks of a site. */
 void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks);

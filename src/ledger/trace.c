@@ -154,7 +154,7 @@ static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_t
         atomic_store(&site->at_peak_bytes, 0);
         atomic_store(&site->run_bytes[0], 0);
         atomic_store(&site->run_bytes[1], 0);
-        atomic_store(&site->cell, atomic_load(&ledger->sum.cell));
+        atomic_store(&ledger->site_cells[site - ledger->sites], atomic_load(&ledger->sum.cell));
         atomic_store(&site->key, key);
         return site;
     }
@@ -206,7 +206,7 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
         if (atomic_load(&site->owner_pid) != (uint32_t)pid)
             continue;
         atomic_store(&site->key, PL_SITE_DEAD);
-        atomic_store(&site->cell, 0);
+        atomic_store(&ledger->site_cells[i], 0);
         atomic_store(&site->held_bytes, 0);
         atomic_store(&site->n_held, 0);
         if (atomic_load(&site->at_peak_bytes) == 0)

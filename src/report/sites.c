@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ledger/ledger.h"
 #include "report/place.h"
 
 typedef struct site {
@@ -101,8 +102,7 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
 {
     const pl_site *entry = from->entry;
     int64_t count = atomic_load_explicit(&entry->n_held, memory_order_relaxed);
-    uint32_t number =
-        pl_sites_cell_number(snapshot, atomic_load_explicit(&entry->cell, memory_order_relaxed));
+    uint32_t number = pl_sites_cell_number(snapshot, pl_site_cell(snapshot->ledger, entry));
     json_t *object = json_object();
     pl_json_put(json, object, "bytes", pl_json_u64(from->bytes));
     pl_json_put(json, object, "peak_bytes",
@@ -177,9 +177,9 @@ static pl_site_group *find_group(pl_site_groups *groups, const pl_site *entry, u
     return &groups->groups[groups->n++];
 }
 
-static void add_to_group(pl_site_groups *groups, const pl_site *entry, uint64_t bytes)
+static void add_to_group(pl_site_groups *groups, const pl_site *entry, uint32_t cell,
+                         uint64_t bytes)
 {
-    uint32_t cell = atomic_load_explicit(&entry->cell, memory_order_relaxed);
     int64_t count = atomic_load_explicit(&entry->n_held, memory_order_relaxed);
     pl_site_group *group = find_group(groups, entry, cell <= PL_CELLS ? cell : 0);
     group->bytes = pl_add_sat_u64(group->bytes, bytes);
@@ -222,7 +222,7 @@ int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_when when, pl_site
         const pl_site *entry = &ledger->sites[i];
         uint64_t bytes = peak ? at_peak_bytes(entry) : held_bytes(entry);
         if (bytes > 0 && is_described(entry))
-            add_to_group(&groups, entry, bytes);
+            add_to_group(&groups, entry, pl_site_cell(ledger, entry), bytes);
     }
     qsort(groups.groups, groups.n, sizeof(pl_site_group), compare_largest_first);
     write_places(snapshot, &groups);

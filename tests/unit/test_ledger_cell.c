@@ -74,11 +74,11 @@ static void a_cell_holds_what_was_allocated_while_it_ran(void **state)
     pl_site_add(second, 5 * MIB, 1);
     pl_site_add(first, -4 * MIB, 0); /* freed by another cell: no longer held by the first */
     assert_int_equal(end(ledger).held_bytes, 5 * MIB);
-    assert_int_equal(pl_cell_held_bytes(ledger, atomic_load(&first->cell) - 1), 6 * MIB);
+    assert_int_equal(pl_cell_held_bytes(ledger, pl_site_cell(ledger, first) - 1), 6 * MIB);
 
     pl_site_add(site_here(ledger, 7), 3 * MIB, 1); /* between cells: nobody's */
-    assert_int_equal(pl_cell_held_bytes(ledger, atomic_load(&first->cell) - 1), 6 * MIB);
-    assert_int_equal(pl_cell_held_bytes(ledger, atomic_load(&second->cell) - 1), 5 * MIB);
+    assert_int_equal(pl_cell_held_bytes(ledger, pl_site_cell(ledger, first) - 1), 6 * MIB);
+    assert_int_equal(pl_cell_held_bytes(ledger, pl_site_cell(ledger, second) - 1), 5 * MIB);
 }
 
 static void a_run_tells_what_was_charged_before_after_and_at_most(void **state)
