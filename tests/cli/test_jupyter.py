@@ -39,7 +39,7 @@ ARGV = ["/bin/sh", "-c", "sleep 1 {connection_file}"]
 
 
 class Jupyter:
-    """A user's home, the kernels in it, and `plimsoll jupyter` and Jupyter as that user has them."""
+    """A user, the kernels in that user's home, and the commands that are run there."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
