@@ -185,7 +185,7 @@ int pl_region_tiles_init(pl_region_tiles *tiles, const pl_region *region, uint64
             divide_up(region->extent[i], max_i64(min_i64(room, region->extent[i]), 1));
         made.extent[i] = divide_up(region->extent[i], n_parts);
         made.n_tiles *= divide_up(region->extent[i], made.extent[i]);
-        room = n_parts == 1 ? room / made.extent[i] : 1;
+        room /= made.extent[i]; /* 1 once an axis is cut: its parts are over half of the room */
     }
     if (made.done)
         made.n_tiles = 0;

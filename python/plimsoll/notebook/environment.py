@@ -20,11 +20,13 @@ class Start(NamedTuple):
     thread: int
 
 
+_ARGUMENT = "--ext=plimsoll.notebook"  # by which we are loaded
+
 _start = None
 
 
 def restore():
-    """Takes what is ours out of os.environ and sys.path; the answer is kept for a later load."""
+    """Takes what is ours out of os.environ, sys.path and sys.argv; the answer is kept for later."""
     global _start
     if _start is None:
         ledger = os.environ.get("PLIMSOLL_LEDGER")
@@ -36,6 +38,7 @@ def restore():
             thread=get_ident(),
         )
         _restore_python_path()
+        _restore_arguments()
     return _start
 
 
@@ -55,6 +58,12 @@ def _restore_python_path():
     else:
         os.environ.pop("PYTHONPATH", None)
     _move_to_end(folder)
+
+
+def _restore_arguments():
+    """Code that reads sys.argv, and processes that are spawned with it, find what Jupyter wrote."""
+    if _ARGUMENT in sys.argv:
+        sys.argv.remove(_ARGUMENT)
 
 
 def _move_to_end(folder):
