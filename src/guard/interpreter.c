@@ -138,6 +138,7 @@ enum { HOLDERS = 3 };
 
 typedef struct moment {
     uint64_t asked_bytes; /* 0: small objects, one by one */
+    uint32_t cell_number; /* of the notebook cell that ran; 0: none */
     uint64_t charged_bytes;
     uint64_t limit_bytes;
     struct {
@@ -176,6 +177,7 @@ static void take_moment(moment *now, uint64_t asked_bytes)
     pl_ledger *ledger = pl_guard_state.ledger;
     memset(now, 0, sizeof *now);
     now->asked_bytes = asked_bytes;
+    now->cell_number = atomic_load(&ledger->sum.cell_number);
     now->charged_bytes = pl_ledger_charged_bytes(ledger);
     now->limit_bytes = pl_ledger_limit_bytes(ledger);
     for (int i = 0; i < PL_SITES; i++) {
@@ -260,9 +262,16 @@ static bool has_no_arguments(python_object *self)
     return n == 0;
 }
 
+/* An exception that a later notebook cell raises by itself has nothing to do with it. */
+static bool is_of_another_cell(const moment *then)
+{
+    uint32_t running = atomic_load(&pl_guard_state.ledger->sum.cell_number);
+    return running != 0 && running != then->cell_number;
+}
+
 static python_object *text_of_error(python_object *self)
 {
-    if (!has_no_arguments(self))
+    if (!has_no_arguments(self) || !pl_guard_state.ledger || is_of_another_cell(&last_refusal))
         return atomic_load(&original_text)(self);
     char text[SENTENCE_BYTES];
     write_error(&last_refusal, text);

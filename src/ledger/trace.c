@@ -206,7 +206,6 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
         if (atomic_load(&site->owner_pid) != (uint32_t)pid)
             continue;
         atomic_store(&site->key, PL_SITE_DEAD);
-        atomic_store(&ledger->site_cells[i], 0);
         atomic_store(&site->held_bytes, 0);
         atomic_store(&site->n_held, 0);
         if (atomic_load(&site->at_peak_bytes) == 0)

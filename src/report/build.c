@@ -319,7 +319,8 @@ static void put_notebook(builder *b)
     if (!b->snapshot.in_notebook)
         return;
     put(b, "notebook", pl_cell_table_notebook(&b->json, &b->snapshot, last_stack(b)));
-    if (pl_sites_group(&b->snapshot, PL_SITES_AT_MOST, &groups) < 0)
+    enum pl_sites_when when = pl_snapshot_runs(&b->snapshot) ? PL_SITES_NOW : PL_SITES_AT_MOST;
+    if (pl_sites_group(&b->snapshot, when, &groups) < 0)
         b->json.failed = true;
     put(b, "cells", pl_cell_table_build(&b->json, &b->snapshot, &groups));
     pl_sites_groups_done(&groups);

@@ -136,8 +136,8 @@ static json_t *build_sites(pl_json *json, const pl_site_groups *groups, uint32_t
     return array;
 }
 
-/* The sites of a process are forgotten with it: of a run that has ended, the cell's last run tells
- * what it held. */
+/* Of a run that has ended, a cell whose sites had no part in the peak held what it did after its
+ * last run: the rest was forgotten with its process. */
 static uint64_t held_bytes(const pl_snapshot *snapshot, const pl_site_groups *groups, uint32_t cell,
                            const series *held)
 {
@@ -145,9 +145,8 @@ static uint64_t held_bytes(const pl_snapshot *snapshot, const pl_site_groups *gr
     for (size_t i = 0; i < groups->n; i++)
         if (groups->groups[i].cell == cell)
             bytes = pl_add_sat_u64(bytes, groups->groups[i].bytes);
-    bool runs =
-        !snapshot->ended && (snapshot->state.supervisor_alive || snapshot->state.command_alive);
-    return bytes == 0 && !runs && held->n > 0 ? held->bytes[held->n - 1] : bytes;
+    return bytes == 0 && !pl_snapshot_runs(snapshot) && held->n > 0 ? held->bytes[held->n - 1]
+                                                                    : bytes;
 }
 
 static void put_bytes(pl_json *json, const pl_snapshot *snapshot, const pl_cell *cell, bool running,

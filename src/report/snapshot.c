@@ -220,6 +220,11 @@ double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns)
     return seconds_between(time_ns, snapshot->end_ns);
 }
 
+bool pl_snapshot_runs(const pl_snapshot *snapshot)
+{
+    return !snapshot->ended && (snapshot->state.supervisor_alive || snapshot->state.command_alive);
+}
+
 bool pl_event_is_refusal(const pl_event *event)
 {
     return event->kind == PL_EVENT_REFUSED || event->kind == PL_EVENT_RAISED ||

@@ -52,6 +52,9 @@ void pl_snapshot_done(pl_snapshot *snapshot);
 double pl_snapshot_since_start_s(const pl_snapshot *snapshot, uint64_t time_ns);
 double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns);
 
+/* Does the run go on, as far as can be seen? */
+bool pl_snapshot_runs(const pl_snapshot *snapshot);
+
 bool pl_event_is_refusal(const pl_event *event);
 
 /* What a process is called: by its event, its slot, or the command line. Valid UTF-8; "" when

@@ -38,18 +38,13 @@ static void put(top *t, const char *key, json_t *value)
     pl_json_put(&t->json, t->document, key, value);
 }
 
-static bool still_runs(const pl_snapshot *snapshot)
-{
-    return !snapshot->ended && (snapshot->state.supervisor_alive || snapshot->state.command_alive);
-}
-
 static void put_identity(top *t, const char *record_directory)
 {
     const char *id = pl_place_file_name(record_directory);
     put(t, "schema", json_integer(PL_REPORT_SCHEMA));
     put(t, "run", pl_json_text(id));
     put(t, "record", pl_json_text(pl_record_is_listed(record_directory) ? id : record_directory));
-    put(t, "running", json_boolean(still_runs(&t->snapshot)));
+    put(t, "running", json_boolean(pl_snapshot_runs(&t->snapshot)));
     put(t, "pid", json_integer(t->snapshot.command_pid));
     if (t->snapshot.in_notebook)
         put(t, "notebook", pl_cell_table_notebook(&t->json, &t->snapshot, NULL));
@@ -121,7 +116,11 @@ static json_t *build_process(top *t, const process *from)
     const pl_slot *slot = from->slot;
     char name[PL_FACT_NAME_BYTES];
     json_t *object = json_object();
-    pl_snapshot_name(&t->snapshot, from->pid, NULL, name);
+    if (from->flags & PL_SLOT_OBSERVER)
+        snprintf(name, sizeof(name),
+                 "unseen"); /* not the supervisor's own: see docs/supervisor.md */
+    else
+        pl_snapshot_name(&t->snapshot, from->pid, NULL, name);
     pl_json_put(&t->json, object, "pid", json_integer(from->pid));
     pl_json_put(&t->json, object, "name", json_string(name));
     pl_json_put(&t->json, object, "python", json_boolean(from->flags & PL_SLOT_PYTHON));

@@ -87,6 +87,8 @@ def is_death(report):
     verdict = report.get("verdict", "running")
     if verdict in ENDED_AS_ASKED:
         return "cell" in report.get("notebook", {})
+    if verdict == "failed":  # at its start, say because its ports were taken: Jupyter tries again
+        return bool(report.get("cells"))
     return verdict != "running"
 
 
