@@ -37,7 +37,6 @@ typedef struct abort_message {
 } abort_message;
 
 static abort_message **abort_messages;
-static void *(*current_exception_type)(void);
 
 static bool copy_bytes(void *to, uint64_t from, size_t n)
 {
@@ -149,8 +148,7 @@ static void copy_reason(pl_crash *crash)
         copy_text(crash->abort_message, sizeof crash->abort_message,
                   (uint64_t)(uintptr_t)message->text);
     /* A type_info is a vtable pointer and then the name. */
-    void *type =
-        crash->signal == SIGABRT && current_exception_type ? current_exception_type() : NULL;
+    const void *type = crash->signal == SIGABRT ? pl_exception_type(stack_pointer(crash)) : NULL;
     if (type && copy_bytes(&name, (uint64_t)(uintptr_t)type + sizeof(void *), sizeof name))
         copy_text(crash->exception_type, sizeof crash->exception_type, name);
 }
@@ -258,7 +256,6 @@ void pl_crash_install_thread(void)
 void pl_crash_install(void)
 {
     abort_messages = dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
-    *(void **)&current_exception_type = dlsym(RTLD_DEFAULT, "__cxa_current_exception_type");
     have_key = pthread_key_create(&alternate_stack_key, free_alternate_stack) == 0;
     pl_crash_install_thread();
     struct sigaction action = {.sa_sigaction = on_fatal_signal,

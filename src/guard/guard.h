@@ -17,8 +17,8 @@
  *
  * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
  * line.c (look, refuse, relieve), callsite.c (who asks), interpreter.c (exceptions in Python),
- * crash.c (the last words of a dying process), start.c (joining, fork), notebook.c (what a kernel
- * may ask; its header tells). */
+ * crash.c and exception.c (the last words of a dying process), start.c (joining, fork), notebook.c
+ * (what a kernel may ask; its header tells). */
 #ifndef PL_GUARD_GUARD_H
 #define PL_GUARD_GUARD_H
 
@@ -241,6 +241,12 @@ PL_HIDDEN int pl_interpreter_refusal(char *text, size_t size);
 
 /* Is this an address of the interpreter's own code, not of a module of its? */
 PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
+
+/* ---- exception.c ---- */
+
+/* The type_info of the C++ exception that ends this thread, whose stack begins there; NULL: none.
+ */
+PL_HIDDEN const void *pl_exception_type(uint64_t stack_pointer);
 
 /* ---- crash.c, start.c ---- */
 
