@@ -248,6 +248,18 @@ PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
  */
 PL_HIDDEN const void *pl_exception_type(uint64_t stack_pointer);
 
+/* ---- kernel.c ---- */
+
+/* Before the first cell: the threads that are there now are the kernel's own. */
+PL_HIDDEN void pl_kernel_note_threads(void);
+
+/* In the main thread, a cell's code begins to run, or has ended. */
+PL_HIDDEN void pl_kernel_code_runs(bool runs);
+
+/* Is this a thread of a notebook kernel that does the kernel's own work now, and asks for `bytes`
+ * over the line? Then nothing small is refused, and no exception raised. */
+PL_HIDDEN bool pl_kernel_is_at_work(uint64_t bytes);
+
 /* ---- crash.c, start.c ---- */
 
 PL_HIDDEN void pl_crash_install(void);        /* handlers, for the process */

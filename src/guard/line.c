@@ -279,6 +279,8 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
         pl_thread.over_number = number;
         pl_thread.over_bytes = pl_thread.refused_bytes = 0;
     }
+    if (pl_kernel_is_at_work(spent))
+        return true;
     pl_thread.over_bytes += spent;
     if (!guard->refuses)
         return true;

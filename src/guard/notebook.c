@@ -29,7 +29,14 @@ int pl_guard_interface(void)
 
 int pl_guard_cell_begin(const char *id, uint32_t number)
 {
-    return look() ? pl_cell_begin(guard->ledger, id, number) : -ENOENT;
+    int r = guard->ledger ? pl_cell_begin(guard->ledger, id, number) : -ENOENT;
+    if (r == 0) {
+        pl_thread.inside = true;
+        pl_kernel_note_threads();
+        pl_thread.inside = false;
+        pl_kernel_code_runs(false);
+    }
+    return r;
 }
 
 int pl_guard_cell_file(const char *file)
@@ -37,11 +44,13 @@ int pl_guard_cell_file(const char *file)
     if (!guard->ledger)
         return -ENOENT;
     pl_cell_set_file(guard->ledger, file);
+    pl_kernel_code_runs(true);
     return 0;
 }
 
 int pl_guard_cell_end(pl_cell_run *ret_run)
 {
+    pl_kernel_code_runs(false);
     return look() ? pl_cell_end(guard->ledger, ret_run) : -ENOENT;
 }
 

@@ -25,7 +25,7 @@ def records(kernel):
 
 def lines_of(kernel):
     """cells.jsonl of the newest record, as it stands."""
-    text = (records(kernel)[-1] / "cells.jsonl").read_text()
+    text = (records(kernel)[-1] / "cells.jsonl").read_text().rstrip("\0")
     return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
@@ -162,8 +162,27 @@ def test_each_run_of_a_cell_is_one_line_and_its_source_is_there_once(guarded):
 def test_the_line_is_there_before_the_code_runs(guarded):
     kernel = guarded()
     file = records(kernel)[-1] / "cells.jsonl"
-    assert kernel.run(f"len(open('{file}').readlines())").text == "1"
-    assert kernel.run(f"len(open('{file}').readlines())").text == "2"
+    assert kernel.run(f"open('{file}').read().count(chr(10))").text == "1"
+    assert kernel.run(f"open('{file}').read().count(chr(10))").text == "2"
+
+
+def test_the_file_grows_with_its_lines_and_is_cut_to_them_at_the_end(guarded):
+    kernel = guarded()
+    file = records(kernel)[-1] / "cells.jsonl"
+    for i in range(12):
+        kernel.run(f"x = {i}  # " + "y" * (60 << 10))
+    assert [line["number"] for line in lines_of(kernel)] == list(range(1, 13))
+    kernel.run("import os, sys\nif os.fork() == 0:\n    import plimsoll.notebook as n; n._loaded.cells._sources.close(); os._exit(0)"
+               "\nelse:\n    os.wait()")
+    kernel.run("x = 14")
+    assert len(lines_of(kernel)) == 14
+    kernel.run("%unload_ext plimsoll.notebook")
+    assert file.read_bytes().endswith(b"}\n") and len(lines_of(kernel)) == 15
+    kernel.run("%load_ext plimsoll.notebook")
+    kernel.run("z = 1")
+    assert [line["number"] for line in lines_of(kernel)] == [*range(1, 16), 17]
+    kernel.shutdown()
+    assert file.read_bytes().endswith(b"}\n")
 
 
 def test_a_source_counts_its_lines_as_tracebacks_do(guarded):
