@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file.h. */
+#include "sys/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "sys/text.h"
+
+/* Of linux/magic.h, which not every libc brings. */
+enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
+
+/* The kernel cuts one call at 2 GiB less a page; whole pieces keep direct access aligned. */
+#define PIECE_BYTES PL_GIB
+
+static int open_and_unlink(const char *directory)
+{
+    char path[PATH_MAX];
+    pl_text text = pl_text_begin(path, sizeof path);
+    pl_text_add(&text, directory);
+    pl_text_add(&text, "/plimsoll-XXXXXX");
+    if (text.overflow)
+        return -ENAMETOOLONG;
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    unlink(path);
+    return fd;
+}
+
+int pl_file_open_unnamed(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    /* EISDIR: a kernel, or a file system below it, that does not know the flag. */
+    return errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL ? open_and_unlink(directory)
+                                                                     : -errno;
+}
+
+int pl_file_open_direct(int fd)
+{
+    char path[32];
+    pl_text text = pl_text_begin(path, sizeof path);
+    pl_text_add(&text, "/proc/self/fd/");
+    pl_text_add_u64(&text, (uint64_t)fd);
+    int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    return direct < 0 ? -errno : direct;
+}
+
+int pl_file_open_regular(const char *path, uint64_t *ret_bytes)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    int r = fstat(fd, &info) < 0 ? -errno : S_ISREG(info.st_mode) ? 0 : -EINVAL;
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    *ret_bytes = (uint64_t)info.st_size;
+    return fd;
+}
+
+int pl_file_read(int fd, void *data, size_t n, uint64_t offset)
+{
+    char *to = data;
+    while (n > 0) {
+        ssize_t got = pread(fd, to, pl_min_u64(n, PIECE_BYTES), (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            return PL_ECORRUPT;
+        to += got;
+        n -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return 0;
+}
+
+int pl_file_write(int fd, const void *data, size_t n, uint64_t offset)
+{
+    const char *from = data;
+    while (n > 0) {
+        ssize_t put = pwrite(fd, from, pl_min_u64(n, PIECE_BYTES), (off_t)offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0) /* 0 for more than 0 bytes: POSIX allows it, and going on would be for ever */
+            return put < 0 ? -errno : -EIO;
+        from += put;
+        n -= (size_t)put;
+        offset += (uint64_t)put;
+    }
+    return 0;
+}
+
+int pl_file_reserve(int fd, uint64_t offset, uint64_t n)
+{
+    uint64_t end;
+    struct rlimit limit;
+    if (__builtin_add_overflow(offset, n, &end) || end > INT64_MAX)
+        return -EFBIG;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
+        return -EFBIG;
+    while (fallocate(fd, 0, (off_t)offset, (off_t)n) < 0)
+        if (errno != EINTR)
+            return errno == ENOSYS ? -EOPNOTSUPP : -errno;
+    return 0;
+}
+
+int pl_file_cut(int fd, uint64_t bytes)
+{
+    while (ftruncate(fd, (off_t)bytes) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+static pl_file_space space_of(const struct statfs *info)
+{
+    uint64_t free_bytes;
+    if (__builtin_mul_overflow((uint64_t)info->f_bavail, (uint64_t)info->f_bsize, &free_bytes))
+        free_bytes = UINT64_MAX;
+    uint32_t type = (uint32_t)info->f_type;
+    return (pl_file_space){
+        .free_bytes = free_bytes,
+        .in_memory = type == (uint32_t)TMPFS || type == (uint32_t)RAMFS,
+    };
+}
+
+int pl_file_space_at(const char *directory, pl_file_space *ret_space)
+{
+    struct statfs info;
+    if (statfs(directory, &info) < 0)
+        return -errno;
+    *ret_space = space_of(&info);
+    return 0;
+}
+
+int pl_file_space_of(int fd, pl_file_space *ret_space)
+{
+    struct statfs info;
+    if (fstatfs(fd, &info) < 0)
+        return -errno;
+    *ret_space = space_of(&info);
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files as bytes at offsets: whole reads and writes, files without a name, space taken ahead.
+ *   whole    all of the bytes or an error: a call that did less, or was interrupted, goes on
+ *   direct   past the page cache (O_DIRECT); memory, offset and length are then multiples of
+ *            PL_FILE_DIRECT_BYTES
+ * Never allocates. Safe from any thread; descriptors are closed on exec. */
+#ifndef PL_SYS_FILE_H
+#define PL_SYS_FILE_H
+
+#include "base/base.h"
+
+/* What every disk takes; 512 would do for most. */
+#define PL_FILE_DIRECT_BYTES 4096
+
+/* A file for reading and writing that no name leads to: it is gone with its last descriptor, also
+ * when the process is killed. Returns the descriptor. */
+PL_MUST_CHECK int pl_file_open_unnamed(const char *directory);
+
+/* One more descriptor of an open file, for direct access. -EINVAL where the file system has none.
+ */
+PL_MUST_CHECK int pl_file_open_direct(int fd);
+
+/* A regular file for reading. -EINVAL for anything else; nothing is waited for. */
+PL_MUST_CHECK int pl_file_open_regular(const char *path, uint64_t *ret_bytes);
+
+/* PL_ECORRUPT if the file ends before: someone cut it off. */
+PL_MUST_CHECK int pl_file_read(int fd, void *data, size_t n, uint64_t offset);
+PL_MUST_CHECK int pl_file_write(int fd, const void *data, size_t n, uint64_t offset);
+
+/* Takes disk space for [offset, offset + n), so that writing there cannot meet a full disk.
+ * -ENOSPC, or -EFBIG at the limit on file sizes (never its signal); -EOPNOTSUPP where the file
+ * system cannot: a write then tells. */
+PL_MUST_CHECK int pl_file_reserve(int fd, uint64_t offset, uint64_t n);
+
+/* Gives back what lies behind `bytes`. */
+PL_MUST_CHECK int pl_file_cut(int fd, uint64_t bytes);
+
+typedef struct pl_file_space {
+    uint64_t free_bytes; /* for this user */
+    bool in_memory;      /* tmpfs or ramfs: what is written there uses memory */
+} pl_file_space;
+
+/* Of the file system that a folder, or an open file, is on. */
+PL_MUST_CHECK int pl_file_space_at(const char *directory, pl_file_space *ret_space);
+PL_MUST_CHECK int pl_file_space_of(int fd, pl_file_space *ret_space);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pool.h: how chunks move. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sys/file.h"
+#include "tensor/pool.h"
+
+int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk)
+{
+    pl_chunk *chunk = calloc(1, sizeof *chunk);
+    if (!chunk)
+        return -ENOMEM;
+    chunk->bytes = bytes;
+    chunk->window.fd = -1;
+    chunk->is_slab = is_slab;
+    pl_extents_init(&chunk->places, PL_MEMORY_ALIGN_BYTES);
+    if (is_slab && pl_extents_grow(&chunk->places, bytes) < 0) {
+        free(chunk);
+        return -ENOMEM;
+    }
+    *ret_chunk = chunk;
+    return 0;
+}
+
+void pl_chunk_free(pl_pool *pool, pl_chunk *chunk)
+{
+    if (!chunk)
+        return;
+    pl_memory_give(pool->memory, &chunk->block);
+    if (chunk->copy.bytes)
+        pl_spill_release(pool->spill, chunk->copy);
+    if (chunk->window.fd >= 0)
+        close(chunk->window.fd);
+    free(chunk->window.path);
+    pl_extents_done(&chunk->places);
+    free(chunk);
+}
+
+/* ---- in ---- */
+
+static int read_window(const pl_window *window, uint64_t offset, void *data, size_t n,
+                       pl_error *reterr)
+{
+    uint64_t at = window->offset + offset;
+    int r = pl_file_read(window->fd, data, n, at);
+    if (r == PL_ECORRUPT)
+        return pl_error_set(reterr, r,
+                            "'%s' was cut off: it no longer has %zu bytes at %" PRIu64
+                            ", which it had when it was opened",
+                            window->path, n, at);
+    if (r < 0)
+        return pl_error_set(reterr, r, "cannot read %zu bytes at %" PRIu64 " of '%s': %s", n, at,
+                            window->path, pl_error_text(r));
+    return 0;
+}
+
+int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset, void *data, size_t n,
+                       pl_error *reterr)
+{
+    if (chunk->window.fd >= 0)
+        return read_window(&chunk->window, offset, data, n, reterr);
+    return pl_spill_read(pool->spill, chunk->copy.offset + offset, data, n, reterr);
+}
+
+/* Takes memory, which may evict others, and reads. */
+static int fetch(pl_pool *pool, pl_chunk *chunk, const char *what, pl_block *ret_block,
+                 pl_error *reterr)
+{
+    pl_block block;
+    int r = pl_memory_take(pool->memory, chunk->bytes, what, &block, reterr);
+    if (r < 0)
+        return r;
+    r = pl_chunk_read_away(pool, chunk, 0, block.data, chunk->bytes, reterr);
+    if (r < 0)
+        pl_memory_give(pool->memory, &block);
+    else
+        *ret_block = block;
+    return r;
+}
+
+/* The chunk is then resident and not yet in the idle list: it is the caller's to pin. */
+static int move_in(pl_pool *pool, pl_chunk *chunk, const char *what, pl_error *reterr)
+{
+    pl_block block = {0};
+    chunk->arriving = true;
+    pthread_mutex_unlock(&pool->mu);
+    int r = fetch(pool, chunk, what, &block, reterr);
+    pthread_mutex_lock(&pool->mu);
+    chunk->arriving = false;
+    if (r == 0) {
+        chunk->block = block;
+        pool->n_in++;
+        pool->in_bytes += chunk->bytes;
+    }
+    pl_pool_tell(pool);
+    return r;
+}
+
+/* Who will write waits until nobody reads: neither the evictor, nor someone at the copy. */
+static bool must_wait(const pl_chunk *chunk, enum pl_pin access)
+{
+    return chunk->arriving || (access == PL_PIN_WRITE && (chunk->leaving || chunk->n_io > 0));
+}
+
+static void drop_copy(pl_pool *pool, pl_chunk *chunk)
+{
+    pl_extent copy = chunk->copy;
+    chunk->copy = (pl_extent){0};
+    if (copy.bytes == 0)
+        return;
+    pthread_mutex_unlock(&pool->mu);
+    pl_spill_release(pool->spill, copy);
+    pthread_mutex_lock(&pool->mu);
+}
+
+int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, const char *what,
+                 pl_error *reterr)
+{
+    for (;;) {
+        if (must_wait(chunk, access)) {
+            pl_pool_wait(pool);
+            continue;
+        }
+        if (pl_chunk_is_resident(chunk))
+            break;
+        int r = move_in(pool, chunk, what, reterr);
+        if (r < 0)
+            return r;
+    }
+    chunk->n_pins++;
+    if (chunk->idle)
+        pl_pool_remove_idle(pool, chunk);
+    if (access == PL_PIN_WRITE)
+        drop_copy(pool, chunk);
+    return 0;
+}
+
+/* One that is leaving has somebody who looks after it. */
+void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk)
+{
+    assert(chunk->n_pins > 0);
+    if (--chunk->n_pins == 0 && !chunk->leaving)
+        pl_pool_add_idle(pool, chunk);
+}
+
+/* ---- out ---- */
+
+/* Copies of what is resident are a convenience: one of them is given up for space in the file. */
+static bool give_up_a_copy(pl_pool *pool)
+{
+    pthread_mutex_lock(&pool->mu);
+    pl_chunk *chunk = NULL;
+    while ((chunk = pl_pool_next_chunk(pool, chunk)))
+        if (pl_chunk_is_resident(chunk) && chunk->copy.bytes && !chunk->leaving && chunk->n_io == 0)
+            break;
+    if (chunk)
+        drop_copy(pool, chunk);
+    pthread_mutex_unlock(&pool->mu);
+    return chunk != NULL;
+}
+
+int pl_chunk_reserve_copy(pl_pool *pool, uint64_t bytes, pl_extent *ret_copy, pl_error *reterr)
+{
+    int r = pl_spill_reserve(pool->spill, bytes, ret_copy, reterr);
+    while (r == -ENOSPC && give_up_a_copy(pool))
+        r = pl_spill_reserve(pool->spill, bytes, ret_copy, reterr);
+    return r;
+}
+
+/* The bytes cannot change: the chunk is leaving, and who would write to it waits. */
+static int write_copy(pl_pool *pool, const pl_chunk *chunk, pl_extent *ret_copy, pl_error *reterr)
+{
+    pl_extent copy;
+    int r = pl_chunk_reserve_copy(pool, chunk->bytes, &copy, reterr);
+    if (r < 0)
+        return r;
+    r = pl_spill_write(pool->spill, copy.offset, chunk->block.data, chunk->bytes, reterr);
+    if (r < 0)
+        pl_spill_release(pool->spill, copy);
+    else
+        *ret_copy = copy;
+    return r;
+}
+
+/* Frees it, or its memory, without the lock; n_leaving still counts it, so that nobody takes the
+ * pool for empty before the bytes are really back. */
+static uint64_t give_back(pl_pool *pool, pl_chunk *chunk)
+{
+    uint64_t cost = pl_memory_cost_bytes(chunk->bytes);
+    pl_chunk *dead = chunk->dead ? chunk : NULL;
+    pl_block block = chunk->block;
+    chunk->block = (pl_block){0};
+    if (dead)
+        pl_pool_remove_chunk(pool, dead);
+    pthread_mutex_unlock(&pool->mu);
+    pl_memory_give(pool->memory, &block);
+    pl_chunk_free(pool, dead);
+    pthread_mutex_lock(&pool->mu);
+    pool->evicted_bytes += cost;
+    return cost;
+}
+
+static int write_if_needed(pl_pool *pool, pl_chunk *chunk, pl_error *reterr)
+{
+    pl_extent copy;
+    if (pl_chunk_is_clean(chunk))
+        return 0;
+    pthread_mutex_unlock(&pool->mu);
+    int r = write_copy(pool, chunk, &copy, reterr);
+    pthread_mutex_lock(&pool->mu);
+    if (r < 0)
+        return r;
+    chunk->copy = copy;
+    pool->n_out++;
+    pool->out_bytes += chunk->bytes;
+    return 0;
+}
+
+int pl_chunk_move_out(pl_pool *pool, pl_chunk *chunk, uint64_t *ret_bytes, pl_error *reterr)
+{
+    pl_pool_remove_idle(pool, chunk);
+    chunk->leaving = true;
+    pool->n_leaving++;
+    int r = write_if_needed(pool, chunk, reterr);
+    chunk->leaving = false;
+    *ret_bytes = 0;
+    if (chunk->dead || (r == 0 && chunk->n_pins == 0))
+        *ret_bytes = give_back(pool, chunk);
+    else if (chunk->n_pins == 0)
+        pl_pool_add_idle(pool, chunk);
+    pool->n_leaving--;
+    pl_pool_tell(pool);
+    return r;
+}
+
+void pl_chunk_end(pl_pool *pool, pl_chunk *chunk)
+{
+    assert(chunk->n_pins == 0 && chunk->n_io == 0 && !chunk->arriving);
+    chunk->dead = true;
+    if (chunk->leaving)
+        return;
+    pl_pool_remove_chunk(pool, chunk);
+    pthread_mutex_unlock(&pool->mu);
+    pl_chunk_free(pool, chunk);
+    pthread_mutex_lock(&pool->mu);
+}

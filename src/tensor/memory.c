@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See memory.h. Where blocks come from:
+ *   - in a guarded run, aligned malloc() for all: the guard claims, measures, refuses with NULL;
+ *   - else, for small ones, aligned malloc(), within a claim;
+ *   - else a mapping of its own, within a claim: its pages go back with it. */
+#include "tensor/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/size.h"
+#include "tensor/memory_private.h"
+
+/* From here on the system is asked for huge pages: a fault for each 4 KiB costs as much as an
+ * elementwise pass over them. */
+#define HUGE_FROM_BYTES (4 * PL_MIB)
+
+/* ---- an account begins and ends ---- */
+
+int pl_memory_new(const pl_memory_options *options, pl_memory **ret_memory, pl_error *reterr)
+{
+    pl_memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return pl_error_set(reterr, -ENOMEM, "no memory for an account of memory");
+    int r = pl_memory_line_init(&memory->line, options ? options->budget_text : NULL, reterr);
+    if (r < 0) {
+        free(memory);
+        return r;
+    }
+    if (options && options->cap_bytes)
+        memory->line.cap_bytes = pl_min_u64(memory->line.cap_bytes, options->cap_bytes);
+    atomic_store(&memory->n_refs, 1);
+    pthread_mutex_init(&memory->mu, NULL);
+    pthread_cond_init(&memory->evict_end, NULL);
+    r = pl_memory_join_forks(memory);
+    if (r < 0) {
+        pl_memory_unref(memory);
+        return pl_error_set(reterr, r, "cannot watch for forks: %s", pl_error_text(r));
+    }
+    pl_memory_look(memory);
+    *ret_memory = memory;
+    return 0;
+}
+
+pl_memory *pl_memory_ref(pl_memory *memory)
+{
+    atomic_fetch_add_explicit(&memory->n_refs, 1, memory_order_relaxed);
+    return memory;
+}
+
+void pl_memory_unref(pl_memory *memory)
+{
+    if (!memory || atomic_fetch_sub(&memory->n_refs, 1) > 1)
+        return;
+    pl_memory_leave_forks(memory);
+    if (memory->line.owner >= 0)
+        pl_ledger_leave(memory->line.ledger, memory->line.owner);
+    pl_memory_line_done(&memory->line);
+    pthread_cond_destroy(&memory->evict_end);
+    pthread_mutex_destroy(&memory->mu);
+    free(memory);
+}
+
+/* ---- claims ---- */
+
+uint64_t pl_memory_cost_bytes(uint64_t bytes)
+{
+    if (bytes > INT64_MAX)
+        return UINT64_MAX;
+    uint64_t unit = bytes < PL_MEMORY_PAGED_BYTES ? PL_MEMORY_ALIGN_BYTES : PL_MEMORY_PAGE;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static bool claim_below_cap(pl_memory *memory, uint64_t cost)
+{
+    uint64_t claimed = atomic_load(&memory->claimed_bytes);
+    do {
+        if (cost > memory->line.cap_bytes || claimed > memory->line.cap_bytes - cost)
+            return false;
+    } while (!atomic_compare_exchange_weak(&memory->claimed_bytes, &claimed, claimed + cost));
+    return true;
+}
+
+static int claim(pl_memory *memory, uint64_t cost)
+{
+    if (!claim_below_cap(memory, cost))
+        return PL_EBUDGET;
+    int r = 0;
+    if (memory->line.owner >= 0)
+        r = pl_ledger_claim(memory->line.ledger, memory->line.owner, cost, PL_CLAIM_REFUSABLE);
+    if (r < 0)
+        atomic_fetch_sub(&memory->claimed_bytes, cost);
+    else
+        pl_peak_raise(&memory->peak_bytes, atomic_load(&memory->claimed_bytes));
+    return r;
+}
+
+static void release(pl_memory *memory, uint64_t cost)
+{
+    if (memory->line.owner >= 0)
+        pl_ledger_release(memory->line.ledger, memory->line.owner, cost);
+    atomic_fetch_sub(&memory->claimed_bytes, cost);
+}
+
+/* ---- blocks ---- */
+
+static int take_from_malloc(pl_memory *memory, uint64_t cost, pl_block *ret_block)
+{
+    size_t alignment = cost < PL_MEMORY_PAGED_BYTES ? PL_MEMORY_ALIGN_BYTES : PL_MEMORY_PAGE;
+    void *data;
+    if (posix_memalign(&data, alignment, cost) != 0)
+        return memory->line.guard_refusal ? PL_EBUDGET : -ENOMEM;
+    atomic_fetch_add(&memory->small_bytes, cost);
+    ret_block->data = data;
+    return 0;
+}
+
+static int take_mapping(pl_memory *memory, uint64_t cost, pl_block *ret_block)
+{
+    pl_mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping)
+        return -ENOMEM;
+    mapping->data = mmap(NULL, cost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping->data == MAP_FAILED) {
+        free(mapping);
+        return -ENOMEM;
+    }
+    if (cost >= HUGE_FROM_BYTES)
+        madvise(mapping->data, cost, MADV_HUGEPAGE); /* where there are none it is as well */
+    mapping->bytes = cost;
+    pthread_mutex_lock(&memory->mu);
+    mapping->after = memory->first_mapping;
+    if (mapping->after)
+        mapping->after->before = mapping;
+    memory->first_mapping = mapping;
+    pthread_mutex_unlock(&memory->mu);
+    ret_block->data = mapping->data;
+    ret_block->mapping = mapping;
+    return 0;
+}
+
+static void unhook_mapping(pl_memory *memory, pl_mapping *mapping)
+{
+    pthread_mutex_lock(&memory->mu);
+    if (mapping->before)
+        mapping->before->after = mapping->after;
+    else
+        memory->first_mapping = mapping->after;
+    if (mapping->after)
+        mapping->after->before = mapping->before;
+    pthread_mutex_unlock(&memory->mu);
+}
+
+/* Claim, then allocate. */
+static int try_to_take(pl_memory *memory, uint64_t cost, pl_block *ret_block)
+{
+    int r = claim(memory, cost);
+    if (r < 0)
+        return r;
+    bool small = memory->line.guard_refusal || cost < PL_MEMORY_PAGED_BYTES;
+    *ret_block = (pl_block){.generation = memory->generation};
+    r = small ? take_from_malloc(memory, cost, ret_block) : take_mapping(memory, cost, ret_block);
+    if (r < 0) {
+        release(memory, cost);
+        return r;
+    }
+    pl_memory_look_if_due(memory, cost);
+    return 0;
+}
+
+static uint64_t headroom_bytes(const pl_memory *memory)
+{
+    uint64_t below_cap =
+        pl_sub_sat_u64(memory->line.cap_bytes, atomic_load(&memory->claimed_bytes));
+    return pl_min_u64(below_cap, pl_ledger_headroom_bytes(memory->line.ledger));
+}
+
+static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
+{
+    pthread_mutex_lock(&memory->mu);
+    pl_memory_evict *function = memory->evict;
+    void *context = memory->evict_context;
+    memory->n_evicting += function != NULL;
+    pthread_mutex_unlock(&memory->mu);
+    if (!function)
+        return 0;
+
+    uint64_t missing = pl_max_u64(pl_sub_sat_u64(cost, headroom_bytes(memory)), 1);
+    uint64_t freed = function(context, missing, reterr);
+    pthread_mutex_lock(&memory->mu);
+    if (--memory->n_evicting == 0)
+        pthread_cond_broadcast(&memory->evict_end);
+    pthread_mutex_unlock(&memory->mu);
+    return freed;
+}
+
+/* The guard writes each refusal into the run's record: it is asked only when there seems to be
+ * room, or when nothing is left to evict. */
+static int take_with_eviction(pl_memory *memory, uint64_t cost, pl_block *ret_block,
+                              pl_error *ret_reason)
+{
+    bool guarded = memory->line.guard_refusal != NULL;
+    int r = guarded ? PL_EBUDGET : try_to_take(memory, cost, ret_block);
+    if (r == PL_EBUDGET)
+        pl_memory_look(memory);
+    while (r == PL_EBUDGET) {
+        if (!guarded || cost <= headroom_bytes(memory))
+            r = try_to_take(memory, cost, ret_block);
+        if (r == PL_EBUDGET && evict(memory, cost, ret_reason) == 0)
+            break;
+    }
+    if (r == PL_EBUDGET) {
+        pl_memory_relieve(memory);
+        r = try_to_take(memory, cost, ret_block);
+    }
+    return r;
+}
+
+static int refuse(pl_memory *memory, uint64_t cost, const char *what, const pl_error *reason,
+                  pl_error *reterr)
+{
+    char guard[256] = "";
+    uint64_t claimed = atomic_load(&memory->claimed_bytes), cap = memory->line.cap_bytes;
+    const char *why = reason->code ? "; what is idle stays, because " : "";
+    const char *more = reason->code ? reason->message : "";
+    if (cost > cap || claimed > cap - cost)
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "no room for %s for '%s': tensors have %s of the %s that they may%s%s",
+                            PL_SIZE(cost), what, PL_SIZE(claimed), PL_SIZE(cap), why, more);
+    if (memory->line.guard_refusal && memory->line.guard_refusal(guard, sizeof guard) > 0)
+        return pl_error_set(reterr, PL_EBUDGET, "no room for '%s': %s%s%s", what, guard, why, more);
+    uint64_t charged = pl_ledger_charged_bytes(memory->line.ledger);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "no room for %s for '%s': %s of the %s budget are in use, %s of it by "
+                        "tensors; free some, or allow more%s%s",
+                        PL_SIZE(cost), what, PL_SIZE(charged),
+                        PL_SIZE(pl_ledger_limit_bytes(memory->line.ledger)), PL_SIZE(claimed), why,
+                        more);
+}
+
+int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what, pl_block *ret_block,
+                   pl_error *reterr)
+{
+    static _Alignas(PL_MEMORY_ALIGN_BYTES) char nothing[PL_MEMORY_ALIGN_BYTES];
+    uint64_t cost = pl_memory_cost_bytes(bytes);
+    pl_block block = {.data = nothing};
+    pl_error reason = {0};
+    int r = 0;
+    if (bytes > 0)
+        r = take_with_eviction(memory, cost, &block, &reason);
+    if (r == PL_EBUDGET)
+        return refuse(memory, cost, what, &reason, reterr);
+    if (r < 0)
+        return pl_error_set(reterr, r, "the system has no %s for '%s', which the budget allows: %s",
+                            PL_SIZE(cost), what, pl_error_text(r));
+    block.bytes = bytes;
+    *ret_block = block;
+    return 0;
+}
+
+void pl_memory_give(pl_memory *memory, pl_block *block)
+{
+    uint64_t cost = pl_memory_cost_bytes(block->bytes);
+    bool ours = block->generation == memory->generation;
+    if (block->bytes > 0 && block->mapping) {
+        atomic_fetch_add(&memory->n_gives_begun, 1);
+        if (ours)
+            unhook_mapping(memory, block->mapping);
+        munmap(block->data, cost);
+        atomic_fetch_add(&memory->n_gives_ended, 1);
+        free(block->mapping);
+    } else if (block->bytes > 0) {
+        free(block->data);
+        if (ours)
+            atomic_fetch_sub(&memory->small_bytes, cost);
+    }
+    if (block->bytes > 0 && ours)
+        release(memory, cost);
+    *block = (pl_block){0};
+}
+
+/* ---- what is asked of it ---- */
+
+uint64_t pl_memory_limit_bytes(const pl_memory *memory)
+{
+    return pl_min_u64(memory->line.cap_bytes, pl_ledger_limit_bytes(memory->line.ledger));
+}
+
+uint64_t pl_memory_claimed_bytes(const pl_memory *memory)
+{
+    return atomic_load(&memory->claimed_bytes);
+}
+
+uint64_t pl_memory_peak_bytes(const pl_memory *memory)
+{
+    return atomic_load(&memory->peak_bytes);
+}
+
+uint64_t pl_memory_headroom_bytes(pl_memory *memory)
+{
+    pl_memory_look(memory);
+    return headroom_bytes(memory);
+}
+
+bool pl_memory_is_guarded(const pl_memory *memory)
+{
+    return memory->line.guard_refusal != NULL;
+}
+
+void pl_memory_set_evictor(pl_memory *memory, pl_memory_evict *function, void *context)
+{
+    pthread_mutex_lock(&memory->mu);
+    memory->evict = function;
+    memory->evict_context = context;
+    while (memory->n_evicting > 0)
+        pthread_cond_wait(&memory->evict_end, &memory->mu);
+    pthread_mutex_unlock(&memory->mu);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See memory_line.h. */
+#include "tensor/memory_line.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "plimsoll/budget.h"
+#include "sys/proc.h"
+
+/* guard/notebook.h has the signatures. The guard is not linked, it is there or not. */
+static bool find_guard(pl_memory_line *line)
+{
+    if (!dlsym(RTLD_DEFAULT, "pl_guard_interface"))
+        return false;
+    void *refusal = dlsym(RTLD_DEFAULT, "pl_guard_refusal");
+    if (!refusal || pl_ledger_open_run(&line->ledger, NULL) < 0)
+        return false; /* preloaded, but in no run */
+    memcpy(&line->guard_refusal, &refusal, sizeof refusal);
+    line->owner = -1;
+    return true;
+}
+
+static int cap_below_the_run(pl_memory_line *line, const char *budget_text, pl_error *reterr)
+{
+    if (!budget_text)
+        return 0;
+    return pl_size_parse(budget_text, pl_ledger_limit_bytes(line->ledger), &line->cap_bytes,
+                         reterr);
+}
+
+static bool is_request(const pl_budget_source *source)
+{
+    return strcmp(source->name, "request") == 0;
+}
+
+/* Of what there is left, the process has its part already: its own bytes are added where a source
+ * has taken them off. A limit on the process alone (an rlimit) is told whole. */
+static uint64_t find_true_limit(const pl_budget *budget, uint64_t own_bytes)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < budget->n_sources; i++) {
+        const pl_budget_source *source = &budget->sources[i];
+        if (!source->present || is_request(source))
+            continue;
+        bool is_what_is_left = source->bytes != source->limit_bytes;
+        least = pl_min_u64(least, source->bytes + (is_what_is_left ? own_bytes : 0));
+    }
+    return least;
+}
+
+static int find_line(const char *budget_text, uint64_t own_bytes, pl_ledger_params *ret_params,
+                     pl_error *reterr)
+{
+    pl_budget budget;
+    const pl_budget_options options = {.request_text = budget_text};
+    int r = pl_budget_discover(&options, &budget, reterr);
+    if (r < 0)
+        return r;
+    uint64_t most = pl_sub_sat_u64(find_true_limit(&budget, own_bytes), budget.reserve_bytes);
+    uint64_t asked = budget_text ? budget.sources[budget.n_sources - 1].bytes : UINT64_MAX;
+    ret_params->limit_bytes = pl_min_u64(asked, most);
+    ret_params->reserve_bytes = budget.reserve_bytes;
+    if (own_bytes < ret_params->limit_bytes)
+        return 0;
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "a budget of %s is too small: the process uses %s already",
+                        PL_SIZE(ret_params->limit_bytes), PL_SIZE(own_bytes));
+}
+
+/* Without /proc nothing is measured: claims alone keep the line. */
+static uint64_t own_bytes_now(void)
+{
+    pl_proc_memory memory;
+    return pl_proc_memory_read(0, &memory) < 0 ? 0 : memory.private_bytes;
+}
+
+static int begin_own_ledger(pl_memory_line *line, const char *budget_text, pl_error *reterr)
+{
+    pl_ledger_params params;
+    int r = find_line(budget_text, own_bytes_now(), &params, reterr);
+    if (r < 0)
+        return r;
+    r = pl_ledger_new_private(&params, &line->ledger);
+    if (r == 0)
+        r = pl_ledger_join(line->ledger, 1, &line->owner);
+    if (r < 0)
+        return pl_error_set(reterr, r, "cannot begin an account of memory: %s", pl_error_text(r));
+    return 0;
+}
+
+int pl_memory_line_init(pl_memory_line *line, const char *budget_text, pl_error *reterr)
+{
+    *line = (pl_memory_line){.cap_bytes = UINT64_MAX};
+    int r = find_guard(line) ? cap_below_the_run(line, budget_text, reterr)
+                             : begin_own_ledger(line, budget_text, reterr);
+    if (r < 0)
+        pl_memory_line_done(line);
+    return r;
+}
+
+void pl_memory_line_done(pl_memory_line *line)
+{
+    pl_ledger_close(line->ledger);
+    line->ledger = NULL;
+}

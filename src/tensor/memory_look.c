@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See memory_private.h. What the process uses beside its blocks is what is resident, less what of
+ * the blocks was touched so far: of the small ones all, of a mapping what mincore() tells. */
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include "sys/proc.h"
+#include "tensor/memory_private.h"
+
+enum { WALK_PAGES = 16384 }; /* looked at in one call: 64 MiB */
+
+/* A look walks all mappings, in 0.3 ms per GiB: once in so much that is claimed, or in a sixteenth
+ * of what is claimed if that is more, so that its cost stays a small part of what touching those
+ * bytes costs. */
+#define LOOK_BYTES (64 * PL_MIB)
+
+uint64_t pl_memory_private_bytes(void)
+{
+    pl_proc_memory memory;
+    return pl_proc_memory_read(0, &memory) < 0 ? 0 : memory.private_bytes;
+}
+
+static uint64_t touched_in(const pl_mapping *mapping)
+{
+    unsigned char pages[WALK_PAGES];
+    uint64_t n_touched = 0;
+    for (uint64_t at = 0; at < mapping->bytes; at += (uint64_t)WALK_PAGES * PL_MEMORY_PAGE) {
+        uint64_t bytes = pl_min_u64(mapping->bytes - at, (uint64_t)WALK_PAGES * PL_MEMORY_PAGE);
+        if (mincore((char *)mapping->data + at, bytes, pages) < 0)
+            return mapping->bytes;
+        for (uint64_t i = 0; i < bytes / PL_MEMORY_PAGE; i++)
+            n_touched += pages[i] & 1;
+    }
+    return n_touched * PL_MEMORY_PAGE;
+}
+
+static uint64_t touched_bytes(pl_memory *memory)
+{
+    uint64_t bytes = atomic_load(&memory->small_bytes);
+    pthread_mutex_lock(&memory->mu);
+    for (const pl_mapping *mapping = memory->first_mapping; mapping; mapping = mapping->after)
+        bytes += touched_in(mapping);
+    pthread_mutex_unlock(&memory->mu);
+    return bytes;
+}
+
+/* Pages that go between the two readings would be charged as the rest's: false then. Those that
+ * come are missed, which is a few megabytes at most, until the next look. */
+static bool measure(pl_memory *memory, uint64_t *ret_rest_bytes)
+{
+    uint64_t n_ended = atomic_load(&memory->n_gives_ended);
+    uint64_t own = pl_sub_sat_u64(pl_memory_private_bytes(), memory->fork_bytes);
+    *ret_rest_bytes = pl_sub_sat_u64(own, touched_bytes(memory));
+    return atomic_load(&memory->n_gives_begun) == n_ended;
+}
+
+void pl_memory_look(pl_memory *memory)
+{
+    uint64_t rest;
+    if (memory->line.owner < 0)
+        return;
+    for (int tries = 0; tries < 4; tries++)
+        if (measure(memory, &rest)) {
+            pl_ledger_measure(memory->line.ledger, memory->line.owner, rest);
+            break;
+        }
+    uint64_t step = pl_max_u64(LOOK_BYTES, atomic_load(&memory->claimed_bytes) / 16);
+    atomic_store(&memory->look_at, atomic_load(&memory->spent_bytes) + step);
+}
+
+void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes)
+{
+    uint64_t spent = atomic_fetch_add(&memory->spent_bytes, bytes) + bytes;
+    uint64_t due = atomic_load(&memory->look_at);
+    /* One of those who find it due looks. */
+    if (spent >= due && atomic_compare_exchange_strong(&memory->look_at, &due, UINT64_MAX))
+        pl_memory_look(memory);
+}
+
+void pl_memory_relieve(pl_memory *memory)
+{
+    if (memory->line.owner < 0)
+        return;
+    malloc_trim(0);
+    pl_ledger_reclaim(memory->line.ledger);
+    pl_memory_look(memory);
+}

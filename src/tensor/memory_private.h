@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory from inside: memory.c claims and allocates, memory_look.c measures the rest of the
+ * process, memory_fork.c begins a child's account, memory_line.c finds the line. */
+#ifndef PL_TENSOR_MEMORY_PRIVATE_H
+#define PL_TENSOR_MEMORY_PRIVATE_H
+
+#include <pthread.h>
+
+#include "tensor/memory.h"
+#include "tensor/memory_line.h"
+
+enum { PL_MEMORY_PAGE = 4096 }; /* of all that we run on; larger ones only make blocks larger */
+
+/* A large block, to be walked over. */
+typedef struct pl_mapping {
+    struct pl_mapping *before, *after; /* the memory's mu */
+    void *data;
+    uint64_t bytes;
+} pl_mapping;
+
+struct pl_memory {
+    _Atomic int n_refs;
+    pl_memory_line line; /* constant, but for the owner in a new child */
+    pl_atomic_u64 claimed_bytes;
+    pl_atomic_u64 peak_bytes;
+    pl_atomic_u64 small_bytes;                  /* part of claimed: what malloc() has given */
+    pl_atomic_u64 spent_bytes;                  /* claimed ever */
+    pl_atomic_u64 look_at;                      /* spent_bytes at which to look next */
+    pl_atomic_u64 n_gives_begun, n_gives_ended; /* of mappings: a look must meet none */
+    uint64_t fork_bytes; /* inherited, and charged to the parent; changes in a new child only,
+                            as does generation */
+    uint32_t generation;
+    pthread_mutex_t mu;        /* leaf lock; all of them are held in a fork */
+    pl_mapping *first_mapping; /* mu */
+    pl_memory_evict *evict;    /* mu; with its context */
+    void *evict_context;
+    int n_evicting;           /* mu; calls of evict under way */
+    pthread_cond_t evict_end; /* mu */
+    struct pl_memory *next;   /* memory_fork.c's */
+};
+
+/* ---- memory_look.c ---- */
+
+/* Anonymous, of the whole process; 0 where /proc cannot be read. */
+uint64_t pl_memory_private_bytes(void);
+
+/* Reads what the process uses beside its blocks and charges it. The guard looks for itself. */
+void pl_memory_look(pl_memory *memory);
+
+/* `bytes` more were claimed: looks if it is time to. */
+void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes);
+
+/* Has malloc() give back what it keeps, and takes off what dead children left charged. */
+void pl_memory_relieve(pl_memory *memory);
+
+/* ---- memory_fork.c ---- */
+
+/* From here on the memory is at rest while a fork happens, and has an account in each child. */
+PL_MUST_CHECK int pl_memory_join_forks(pl_memory *memory);
+void pl_memory_leave_forks(pl_memory *memory);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool from inside: buffer.c knows buffers, chunk.c moves chunks, pool.c keeps and evicts them.
+ *   chunk  bytes that are moved as one: a large buffer's, or a slab that small ones share
+ *   copy   the chunk's place in the spill file, while what is there is what the chunk holds
+ *   io     somebody reads from, or writes to, the copy or the window, without the lock
+ *
+ * Where a chunk is:
+ *
+ *                      leaving: being written          arriving: being read
+ *   new -> resident ------------------------> away ------------------------> resident
+ *
+ *   - resident: block.data is not NULL; away: there is a copy or a window;
+ *   - in the idle list: resident, no pins, neither leaving nor arriving;
+ *   - a chunk that is leaving can be pinned for reading: it then stays, with a good copy;
+ *   - a copy is dropped by whoever is about to write to the resident bytes, with no io under way;
+ *   - a dead chunk (its last buffer is gone) is freed by whoever moves it, else at once.
+ *
+ * One lock, held for a few loads and stores: never during I/O, nor while memory is taken or given.
+ */
+#ifndef PL_TENSOR_POOL_H
+#define PL_TENSOR_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tensor/buffer.h"
+#include "tensor/spill.h"
+
+typedef struct pl_window {
+    int fd; /* -1: this chunk is none */
+    uint64_t offset;
+    char *path;
+} pl_window;
+
+typedef struct pl_chunk {
+    uint64_t bytes;   /* constant */
+    pl_window window; /* constant */
+    pl_block block;   /* the lock's, as is all that follows */
+    pl_extent copy;   /* bytes 0: there is none */
+    int n_pins;
+    int n_io;
+    uint32_t n_buffers;
+    bool is_slab;
+    bool arriving, leaving, dead, idle;
+    pl_extents places;                           /* of a slab's buffers */
+    struct pl_chunk *idle_before, *idle_after;   /* least recently used first */
+    struct pl_chunk *chunk_before, *chunk_after; /* large ones, or slabs */
+} pl_chunk;
+
+struct pl_pool {
+    _Atomic int n_refs;
+    pl_memory *memory; /* constant, as are spill, slab_bytes and generation */
+    pl_spill *spill;
+    uint64_t slab_bytes;
+    uint32_t generation;  /* of the process that made it */
+    pthread_mutex_t mu;   /* leaf lock */
+    pthread_cond_t moved; /* mu; a chunk has moved, or its last io ended */
+    int n_waiting;        /* mu, as is all that follows */
+    int n_leaving;
+    uint64_t evicted_bytes; /* ever given back by moves */
+    pl_chunk *first_idle, *last_idle;
+    pl_chunk *first_large;
+    pl_chunk *first_slab;
+    pl_buffer *first_buffer;
+    uint64_t n_buffers;
+    uint64_t n_out, n_in, out_bytes, in_bytes;
+};
+
+struct pl_buffer {
+    _Atomic int n_refs;
+    pl_pool *pool; /* constant, as are bytes, chunk, place and what */
+    uint64_t bytes;
+    pl_chunk *chunk;
+    pl_extent place;           /* in its slab; of a large one all zero */
+    pl_buffer *before, *after; /* the pool's lock */
+    char what[];
+};
+
+/* ---- pool.c ---- */
+
+/* -ECHILD in a forked child. */
+PL_MUST_CHECK int pl_pool_enter(pl_pool *pool, pl_error *reterr);
+bool pl_pool_is_inherited(const pl_pool *pool);
+
+/* With the lock held: waits for some chunk to have moved, or tells those who wait. */
+void pl_pool_wait(pl_pool *pool);
+void pl_pool_tell(pl_pool *pool);
+
+/* Links and unlinks, with the lock held. */
+void pl_pool_add_chunk(pl_pool *pool, pl_chunk *chunk);
+void pl_pool_remove_chunk(pl_pool *pool, pl_chunk *chunk);
+void pl_pool_add_buffer(pl_pool *pool, pl_buffer *buffer);
+void pl_pool_remove_buffer(pl_pool *pool, pl_buffer *buffer);
+void pl_pool_add_idle(pl_pool *pool, pl_chunk *chunk);
+void pl_pool_remove_idle(pl_pool *pool, pl_chunk *chunk);
+
+/* ---- chunk.c ---- */
+
+/* Not linked yet. -ENOMEM. A slab has its places. */
+PL_MUST_CHECK int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk);
+
+/* Gives back all that it has, without the lock; it is linked nowhere. */
+void pl_chunk_free(pl_pool *pool, pl_chunk *chunk);
+
+/* A place in the spill file, for which copies of resident chunks are given up; no lock held. */
+PL_MUST_CHECK int pl_chunk_reserve_copy(pl_pool *pool, uint64_t bytes, pl_extent *ret_copy,
+                                        pl_error *reterr);
+
+/* These are called with the lock held, and give it up for as long as bytes move. */
+PL_MUST_CHECK int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, const char *what,
+                               pl_error *reterr);
+void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk);
+
+/* Moves an idle chunk out. *ret_bytes is what it gave back: 0 if somebody wanted it meanwhile. On
+ * failure it is idle again. */
+PL_MUST_CHECK int pl_chunk_move_out(pl_pool *pool, pl_chunk *chunk, uint64_t *ret_bytes,
+                                    pl_error *reterr);
+
+/* Its last buffer is gone. */
+void pl_chunk_end(pl_pool *pool, pl_chunk *chunk);
+
+static inline bool pl_chunk_is_resident(const pl_chunk *chunk)
+{
+    return chunk->block.data != NULL;
+}
+
+/* Can it leave without a write? */
+static inline bool pl_chunk_is_clean(const pl_chunk *chunk)
+{
+    return chunk->copy.bytes > 0 || chunk->window.fd >= 0;
+}
+
+/* The next of all chunks, with the lock held; from NULL the first. */
+static inline pl_chunk *pl_pool_next_chunk(const pl_pool *pool, const pl_chunk *chunk)
+{
+    if (!chunk)
+        return pool->first_large ? pool->first_large : pool->first_slab;
+    return chunk->chunk_after || chunk->is_slab ? chunk->chunk_after : pool->first_slab;
+}
+
+/* Reads bytes of what is away, from its copy or window; no lock held, io counted. */
+PL_MUST_CHECK int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset,
+                                     void *data, size_t n, pl_error *reterr);
+
+#endif

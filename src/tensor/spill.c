@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See spill.h. */
+#include "tensor/spill.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "sys/file.h"
+
+/* The file grows by an eighth, within these bounds: fallocate() costs a transaction of the file
+ * system's journal, and a disk that is nearly full should not be filled for nothing. */
+#define GROW_LEAST_BYTES (4 * PL_MIB)
+#define GROW_MOST_BYTES  (256 * PL_MIB)
+
+/* Free bytes at the end of the file go back to the disk when they are half of it, down to this. */
+#define KEEP_BYTES (64 * PL_MIB)
+
+struct pl_spill {
+    char *directory; /* constant; NULL: there is none */
+    bool is_memory;  /* constant; the folder is memory, and nobody named it */
+    uint64_t limit_bytes;
+    pthread_mutex_t mu;    /* leaf lock; held while the file is opened and grown, not during I/O */
+    pl_extents extents;    /* mu */
+    _Atomic int fd;        /* written under mu, once; -1: no file yet */
+    _Atomic int direct;    /* the same; -1: none */
+    atomic_bool no_direct; /* it was refused: never again */
+};
+
+/* ---- where ---- */
+
+static bool is_usable(const char *directory, pl_file_space *ret_space)
+{
+    return directory && *directory && access(directory, W_OK | X_OK) == 0 &&
+           pl_file_space_at(directory, ret_space) == 0;
+}
+
+/* What is memory is only the answer when nothing else is. */
+static const char *find_directory(bool *ret_is_memory)
+{
+    const char *const candidates[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+    const char *in_memory = NULL;
+    for (size_t i = 0; i < PL_COUNT_OF(candidates); i++) {
+        pl_file_space space;
+        if (!is_usable(candidates[i], &space))
+            continue;
+        if (!space.in_memory)
+            return candidates[i];
+        if (!in_memory)
+            in_memory = candidates[i];
+    }
+    *ret_is_memory = in_memory != NULL;
+    return in_memory;
+}
+
+static const char *choose_directory(const char *directory, bool *ret_is_memory)
+{
+    const char *named = directory ? directory : getenv(PL_SPILL_VARIABLE);
+    return named && *named ? named : find_directory(ret_is_memory);
+}
+
+int pl_spill_new(const char *directory, uint64_t limit_bytes, pl_spill **ret_spill,
+                 pl_error *reterr)
+{
+    pl_spill *spill = calloc(1, sizeof *spill);
+    if (!spill)
+        return pl_error_set(reterr, -ENOMEM, "no memory for a spill file");
+    const char *chosen = choose_directory(directory, &spill->is_memory);
+    spill->directory = chosen ? strdup(chosen) : NULL;
+    if (chosen && !spill->directory) {
+        free(spill);
+        return pl_error_set(reterr, -ENOMEM, "no memory for a spill file");
+    }
+    spill->limit_bytes = limit_bytes ? limit_bytes : UINT64_MAX;
+    spill->fd = spill->direct = -1;
+    pthread_mutex_init(&spill->mu, NULL);
+    pl_extents_init(&spill->extents, PL_FILE_DIRECT_BYTES);
+    *ret_spill = spill;
+    return 0;
+}
+
+void pl_spill_free(pl_spill *spill)
+{
+    if (!spill)
+        return;
+    if (spill->direct >= 0)
+        close(spill->direct);
+    if (spill->fd >= 0)
+        close(spill->fd);
+    pl_extents_done(&spill->extents);
+    pthread_mutex_destroy(&spill->mu);
+    free(spill->directory);
+    free(spill);
+}
+
+const char *pl_spill_directory(const pl_spill *spill)
+{
+    return spill->directory;
+}
+
+/* ---- places ---- */
+
+static int open_file(pl_spill *spill, pl_error *reterr)
+{
+    if (spill->fd >= 0)
+        return 0;
+    if (!spill->directory)
+        return pl_error_set(reterr, -ENOENT, "there is no folder to spill to: name one with $%s",
+                            PL_SPILL_VARIABLE);
+    if (spill->is_memory)
+        return pl_error_set(reterr, -ENOSPC,
+                            "'%s' is memory (tmpfs), so nothing is spilled there: name a folder on "
+                            "a disk with $%s",
+                            spill->directory, PL_SPILL_VARIABLE);
+    int fd = pl_file_open_unnamed(spill->directory);
+    if (fd < 0)
+        return pl_error_set(reterr, fd,
+                            "cannot make a spill file in '%s': %s; name another folder "
+                            "with $%s",
+                            spill->directory, pl_error_text(fd), PL_SPILL_VARIABLE);
+    spill->direct = pl_file_open_direct(fd);
+    spill->fd = fd;
+    return 0;
+}
+
+static int refuse(const pl_spill *spill, int code, uint64_t bytes, pl_error *reterr)
+{
+    uint64_t used = spill->extents.end_bytes - spill->extents.free_bytes;
+    if (code == -ENOMEM)
+        return pl_error_set(reterr, code, "no memory to spill %s", PL_SIZE(bytes));
+    return pl_error_set(reterr, code, "cannot spill %s to '%s', where %s are spilled: %s",
+                        PL_SIZE(bytes), spill->directory, PL_SIZE(used), pl_error_text(code));
+}
+
+/* Without fallocate() a full disk shows when the bytes are written, and they stay where they are.
+ */
+static int grow_by(pl_spill *spill, uint64_t bytes)
+{
+    int r = pl_file_reserve(spill->fd, spill->extents.end_bytes, bytes);
+    if (r < 0 && r != -EOPNOTSUPP)
+        return r;
+    return pl_extents_grow(&spill->extents, bytes);
+}
+
+/* Room for an extent of `bytes` at the end: more than is needed if that can be had. */
+static int grow(pl_spill *spill, uint64_t bytes)
+{
+    uint64_t end = spill->extents.end_bytes;
+    uint64_t needed = bytes - pl_extents_tail_bytes(&spill->extents);
+    uint64_t more = pl_clamp_u64(end / 8, GROW_LEAST_BYTES, GROW_MOST_BYTES);
+    if (needed > spill->limit_bytes || end > spill->limit_bytes - needed)
+        return -ENOSPC;
+    more =
+        pl_min_u64(more, (spill->limit_bytes - end) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES);
+    int r = -ENOSPC;
+    if (more > needed)
+        r = grow_by(spill, more);
+    return r == 0 ? 0 : grow_by(spill, needed);
+}
+
+static int reserve(pl_spill *spill, uint64_t bytes, pl_extent *ret_extent)
+{
+    int r = pl_extents_take(&spill->extents, bytes, ret_extent);
+    if (r != -ENOSPC)
+        return r;
+    r = grow(spill, bytes);
+    return r < 0 ? r : pl_extents_take(&spill->extents, bytes, ret_extent);
+}
+
+int pl_spill_reserve(pl_spill *spill, uint64_t bytes, pl_extent *ret_extent, pl_error *reterr)
+{
+    if (bytes > INT64_MAX - PL_FILE_DIRECT_BYTES)
+        return pl_error_set(reterr, -EFBIG, "cannot spill %" PRIu64 " bytes", bytes);
+    bytes = (bytes + PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES;
+    pthread_mutex_lock(&spill->mu);
+    int r = open_file(spill, reterr);
+    if (r == 0) {
+        r = reserve(spill, bytes, ret_extent);
+        if (r < 0)
+            refuse(spill, r, bytes, reterr);
+    }
+    pthread_mutex_unlock(&spill->mu);
+    return r;
+}
+
+/* A cut that fails leaves the file longer than it need be: growing then finds the space there. */
+void pl_spill_release(pl_spill *spill, pl_extent extent)
+{
+    pthread_mutex_lock(&spill->mu);
+    pl_extents *extents = &spill->extents;
+    pl_extents_give(extents, extent);
+    if (extents->end_bytes > KEEP_BYTES && pl_extents_tail_bytes(extents) > extents->end_bytes / 2)
+        (void)!pl_file_cut(spill->fd, pl_extents_shrink(extents, KEEP_BYTES));
+    pthread_mutex_unlock(&spill->mu);
+}
+
+uint64_t pl_spill_used_bytes(pl_spill *spill)
+{
+    pthread_mutex_lock(&spill->mu);
+    uint64_t used = spill->extents.end_bytes - spill->extents.free_bytes;
+    pthread_mutex_unlock(&spill->mu);
+    return used;
+}
+
+/* What is free inside of the file counts although it may lie in pieces: the planner's spills are
+ * large, and the largest piece is at the end as a rule. */
+uint64_t pl_spill_room_bytes(pl_spill *spill)
+{
+    pl_file_space space = {0};
+    if (!spill->directory || spill->is_memory || pl_file_space_at(spill->directory, &space) < 0)
+        return 0;
+    pthread_mutex_lock(&spill->mu);
+    uint64_t used = spill->extents.end_bytes - spill->extents.free_bytes;
+    uint64_t on_disk = pl_add_sat_u64(space.free_bytes, spill->extents.free_bytes);
+    pthread_mutex_unlock(&spill->mu);
+    return pl_min_u64(on_disk, pl_sub_sat_u64(spill->limit_bytes, used));
+}
+
+/* ---- bytes ---- */
+
+/* How many bytes from the start of [data, data + n) can go past the page cache. */
+static size_t direct_part(const pl_spill *spill, uint64_t offset, const void *data, size_t n)
+{
+    bool aligned = ((uintptr_t)data | offset) % PL_FILE_DIRECT_BYTES == 0;
+    return spill->direct >= 0 && !spill->no_direct && aligned && n >= PL_SPILL_DIRECT_BYTES
+               ? n - n % PL_FILE_DIRECT_BYTES
+               : 0;
+}
+
+typedef int move_function(int fd, void *data, size_t n, uint64_t offset);
+
+static int move_out(int fd, void *data, size_t n, uint64_t offset)
+{
+    return pl_file_write(fd, data, n, offset);
+}
+
+/* Some file systems take the flag and refuse the call. */
+static int transfer(pl_spill *spill, move_function *move, uint64_t offset, void *data, size_t n)
+{
+    size_t direct = direct_part(spill, offset, data, n);
+    int r = direct ? move(spill->direct, data, direct, offset) : 0;
+    if (r == -EINVAL) {
+        spill->no_direct = true;
+        direct = 0;
+    } else if (r < 0) {
+        return r;
+    }
+    return move(spill->fd, (char *)data + direct, n - direct, offset + direct);
+}
+
+int pl_spill_write(pl_spill *spill, uint64_t offset, const void *data, size_t n, pl_error *reterr)
+{
+    int r = transfer(spill, move_out, offset, (void *)data, n);
+    if (r < 0)
+        return pl_error_set(reterr, r,
+                            "cannot write %zu bytes at %" PRIu64 " of the spill file in '%s': %s",
+                            n, offset, spill->directory, pl_error_text(r));
+    return 0;
+}
+
+int pl_spill_read(pl_spill *spill, uint64_t offset, void *data, size_t n, pl_error *reterr)
+{
+    int r = transfer(spill, pl_file_read, offset, data, n);
+    if (r < 0)
+        return pl_error_set(reterr, r,
+                            "cannot read %zu bytes at %" PRIu64 " of the spill file in '%s': %s", n,
+                            offset, spill->directory, pl_error_text(r));
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spill file: where values go that memory has no room for.
+ *   file    has no name: gone with the process, however that ends. Made when it is first needed
+ *   extent  a place in it, whose disk space is taken before anything is written there
+ *   room    what may still be reserved: of the limit, and of the disk
+ *
+ * The folder is the caller's, else $PLIMSOLL_SPILL; else the first of $TMPDIR, /var/tmp and /tmp
+ * that is not memory itself (tmpfs). Where only memory is to be had nothing is spilled, because
+ * nothing would leave memory by it; a folder that somebody named is used as it is.
+ *
+ * From PL_SPILL_DIRECT_BYTES on, aligned bytes go past the page cache where the file system can:
+ * what is spilled for want of memory should not be cached there. Safe from any thread, but not two
+ * writers, or a writer and a reader, of the same bytes. */
+#ifndef PL_TENSOR_SPILL_H
+#define PL_TENSOR_SPILL_H
+
+#include "base/base.h"
+#include "tensor/extents.h"
+
+#define PL_SPILL_VARIABLE     "PLIMSOLL_SPILL"
+#define PL_SPILL_DIRECT_BYTES PL_MIB
+
+typedef struct pl_spill pl_spill;
+
+/* `directory` may be NULL; limit_bytes 0: what the disk has. -ENOMEM only: that there is no folder
+ * is told when it is needed. */
+PL_MUST_CHECK int pl_spill_new(const char *directory, uint64_t limit_bytes, pl_spill **ret_spill,
+                               pl_error *reterr);
+void pl_spill_free(pl_spill *spill);
+
+/* Takes a place of so many bytes, rounded up to pages. -ENOSPC at the limit, or on a full disk;
+ * -EFBIG at the process's limit on file sizes; what opening the file gave. */
+PL_MUST_CHECK int pl_spill_reserve(pl_spill *spill, uint64_t bytes, pl_extent *ret_extent,
+                                   pl_error *reterr);
+void pl_spill_release(pl_spill *spill, pl_extent extent);
+
+/* `n` bytes at `offset` of the file, all of them or an error that names file, offset and bytes. */
+PL_MUST_CHECK int pl_spill_write(pl_spill *spill, uint64_t offset, const void *data, size_t n,
+                                 pl_error *reterr);
+PL_MUST_CHECK int pl_spill_read(pl_spill *spill, uint64_t offset, void *data, size_t n,
+                                pl_error *reterr);
+
+uint64_t pl_spill_used_bytes(pl_spill *spill);
+
+/* As things stand: others write to the same disk. 0 where nothing can be spilled. */
+uint64_t pl_spill_room_bytes(pl_spill *spill);
+
+/* The folder; NULL if there is none. */
+const char *pl_spill_directory(const pl_spill *spill);
+
+#endif
