@@ -143,8 +143,10 @@ static void print_short(const pl_printer *printer)
             pl_print_summary(printer, text);
             continue;
         }
+        bool is_magic =
+            strcmp(label, "more") == 0 && text[0] == '%'; /* here, a command without it */
         print_label(printer, label);
-        pl_print_clean(printer, text);
+        pl_print_clean(printer, text + is_magic);
         putc('\n', printer->out);
     }
 }

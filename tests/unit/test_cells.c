@@ -158,7 +158,7 @@ static void the_short_text_is_the_brief(void **state)
              "  peak:  1.0 GiB resident of 10.0 GiB (cgroup v2 /user.slice)\n"
              "  next:  ask who sent it: a restart from the notebook, a user, a batch system's time "
              "limit, a container being stopped\n"
-             "  more:  %%plimsoll explain %s\n",
+             "  more:  plimsoll explain %s\n",
              f->record.directory);
     char *text = fixture_text(report, 0);
     assert_string_equal(text, expected);
