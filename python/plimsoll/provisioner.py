@@ -16,6 +16,8 @@ from typing import Any, Dict, List, Optional
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import CUnicode, Unicode
 
+from . import _program
+
 
 class PlimsollProvisioner(LocalProvisioner):
     """Jupyter's local provisioner, with the kernel's command put behind `plimsoll run --kernel`."""
@@ -65,25 +67,4 @@ def _is_guarded(command: List[str]) -> bool:
 
 
 def _find_program(configured: str) -> Optional[str]:
-    if configured:
-        return shutil.which(os.path.expanduser(configured))
-    return next(filter(_is_program, _programs_beside_the_package()), shutil.which("plimsoll"))
-
-
-def _programs_beside_the_package() -> List[str]:
-    """Where `plimsoll` lies as seen from this file: in the build tree, and installed."""
-    as_named, as_resolved = os.path.abspath(__file__), os.path.realpath(__file__)
-    return [
-        _climb(as_named, 3) + "/plimsoll",  # build/python/plimsoll is a link into the sources
-        _climb(as_resolved, 5) + "/bin/plimsoll",  # from PREFIX/lib/plimsoll/python/plimsoll
-    ]
-
-
-def _climb(path: str, n_levels: int) -> str:
-    for _ in range(n_levels):
-        path = os.path.dirname(path)
-    return path
-
-
-def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
+    return shutil.which(os.path.expanduser(configured)) if configured else _program.find()

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from support import HANG_S, MIB, PLIMSOLL, PYTHON, ROOT, wait_until
+from support import BUILD, HANG_S, MIB, PLIMSOLL, PYTHON, wait_until
 
-sys.path.append(str(ROOT / "python"))
+sys.path.insert(0, str(BUILD / "python"))
 
 from plimsoll.notebook import death, limit, refusals, sizes, tables  # noqa: E402
 
@@ -249,7 +249,7 @@ def test_a_forked_child_marks_no_cells(guarded):
 
 
 def test_a_shell_that_is_started_in_a_cell_marks_no_cells(guarded):
-    kernel = guarded(budget="600M", env={"PYTHONPATH": str(ROOT / "python")})
+    kernel = guarded(budget="600M", env={"PYTHONPATH": str(BUILD / "python")})
     kernel.run(MAKE_ROOM)
     outcome = kernel.run(
         "import subprocess, sys\nchild = subprocess.run([sys.executable, '-m', 'IPython', "
@@ -304,7 +304,7 @@ def test_loading_twice_is_harmless_and_unloading_undoes_it_all(guarded):
 
 
 def test_in_a_kernel_without_a_guard_it_says_so_and_hooks_nothing(plain):
-    kernel = plain(env={"PYTHONPATH": str(ROOT / "python")})
+    kernel = plain(env={"PYTHONPATH": str(BUILD / "python")})
     assert kernel.run("%load_ext plimsoll.notebook").status == "ok"
     outcome = kernel.run("%plimsoll")
     assert outcome.stdout.count("\n") == 1
@@ -316,7 +316,7 @@ def test_in_a_kernel_without_a_guard_it_says_so_and_hooks_nothing(plain):
     hooks = kernel.run("s = get_ipython()\n['plimsoll' in repr(hook) for hook in ("
                        "s.compile.cache, s._showtraceback, s.events.callbacks)]")
     assert hooks.text == repr([False] * 3)
-    assert kernel.run("import os\nos.environ['PYTHONPATH']").text == repr(str(ROOT / "python"))
+    assert kernel.run("import os\nos.environ['PYTHONPATH']").text == repr(str(BUILD / "python"))
 
 
 def test_in_a_terminal_it_is_text(homes):
@@ -326,7 +326,7 @@ def test_in_a_terminal_it_is_text(homes):
          "--colors=NoColor"],
         input="%load_ext plimsoll.notebook\n%plimsoll\nimport numpy as np\nx = np.ones(1 << 29)\n"
               "print('goes', 'on')\n",
-        env=home.environment({"PYTHONPATH": str(ROOT / "python")}), cwd=home.folder,
+        env=home.environment({"PYTHONPATH": str(BUILD / "python")}), cwd=home.folder,
         capture_output=True, text=True, timeout=HANG_S)
     assert re.search(r"of the 600\.0 MiB budget are in use \(peak", done.stdout), done
     assert re.search(r"\nplimsoll: refused 4\.0 GiB: .* of the 600\.0 MiB ", done.stdout), done
@@ -534,6 +534,17 @@ def test_a_death_is_told_once_before_the_first_output_and_again_when_asked(guard
     assert again["text/plain"].endswith(banner["text/plain"])
     dead = records(kernel)[0].name
     assert f"id         {dead}" in kernel.run("%plimsoll explain").stdout
+
+
+def test_a_death_is_told_after_a_restart_that_came_before_any_cell(guarded):
+    kernel = guarded()
+    die(kernel)
+    kernel.restart()
+    kernel.restart(now=True)
+    (banner,) = kernel.run("'first'").displays
+    assert "In [1] line 3: ctypes.string_at(0)" in banner["text/plain"]
+    kernel.restart()
+    assert not kernel.run("'told already'").displays
 
 
 def test_the_user_cannot_be_handed_our_process(guarded):

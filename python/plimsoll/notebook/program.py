@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 
+from .. import _program
+
 TIMEOUT_S = 30
 
 
@@ -18,7 +20,7 @@ class Program:
 
     def start(self, *arguments, stdout):
         """Starts it in the background: a Popen. No interrupt of the notebook's reaches it."""
-        path = self._path or _find()
+        path = self._path or _program.find() or "plimsoll"
         try:
             return subprocess.Popen(
                 [path, *arguments], env=_environment(), stdin=subprocess.DEVNULL, stdout=stdout,
@@ -64,16 +66,6 @@ def _environment():
     """Without the guard, and not counted to this run; the same records are found."""
     ours = ("LD_PRELOAD", "PLIMSOLL_LEDGER")
     return {name: value for name, value in os.environ.items() if name not in ours}
-
-
-def _find():
-    """Beside the folder that this package lies in, as built and as installed; else by $PATH."""
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for place in ("../plimsoll", "../build/plimsoll", "../../../bin/plimsoll"):
-        path = os.path.normpath(os.path.join(folder, place))
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return "plimsoll"
 
 
 def _first_line(complaint):
