@@ -204,6 +204,46 @@ static int prepare_kernel(this_run *run, pl_error *reterr)
     return r;
 }
 
+/* A command that never began leaves no record. */
+static void discard(const this_run *run)
+{
+    if (run->ledger)
+        unlink(run->ledger_path);
+    if (run->record.directory[0])
+        rmdir(run->record.directory);
+}
+
+static int create_record(this_run *run, const pl_budget *budget, pl_error *reterr)
+{
+    int r = pl_record_create(run->options->record, &run->record, reterr);
+    if (r < 0)
+        return r;
+    r = pl_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
+    if (r < 0)
+        return pl_error_set(reterr, r, "the record's path is too long: '%s'",
+                            run->record.directory);
+    pl_ledger_params params = {.limit_bytes = budget->line_bytes,
+                               .reserve_bytes = budget->reserve_bytes};
+    return pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
+}
+
+/* Without a record there is no line. A kernel whose home is full or may not be written to starts
+ * all the same, as it would without us. */
+static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error *reterr)
+{
+    char folder[PATH_MAX];
+    pl_error second = {0};
+    int r = create_record(run, budget, reterr);
+    if (r == 0 || run->options->record || pl_kernel_run_use_temporary(folder) < 0)
+        return r;
+    discard(run);
+    run->record = (pl_record){0};
+    if (create_record(run, budget, &second) < 0)
+        return r; /* why the first could not be is what the user can mend */
+    fprintf(stderr, "plimsoll: %s; the kernel's record is kept in '%s'\n", reterr->message, folder);
+    return 0;
+}
+
 static int prepare(this_run *run, pl_error *reterr)
 {
     pl_budget budget;
@@ -213,22 +253,13 @@ static int prepare(this_run *run, pl_error *reterr)
     if (r == 0)
         r = pl_budget_discover(&wanted, &budget, reterr);
     if (r == 0)
-        r = pl_record_create(run->options->record, &run->record, reterr);
+        r = run->options->kernel ? create_kernel_record(run, &budget, reterr)
+                                 : create_record(run, &budget, reterr);
     if (r < 0)
         return r;
     if (budget.cut && !run->options->quiet)
         fprintf(stderr, "plimsoll: the budget is %s: more than that is not there\n",
                 PL_SIZE(budget.line_bytes));
-
-    r = pl_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
-    if (r < 0)
-        return pl_error_set(reterr, r, "the record's path is too long: '%s'",
-                            run->record.directory);
-    pl_ledger_params params = {.limit_bytes = budget.line_bytes,
-                               .reserve_bytes = budget.reserve_bytes};
-    r = pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
-    if (r < 0)
-        return r;
     describe_run(run, &budget);
     run->command = run->options->command;
     return run->options->kernel ? prepare_kernel(run, reterr) : 0;
@@ -310,15 +341,6 @@ static void explain_apart(const this_run *run)
     if (pid > 0 && waitpid(pid, &status, 0) == pid && status != 0)
         say_no_report(run, WIFSIGNALED(status) ? "making the report ended by a signal"
                                                : "making the report failed");
-}
-
-/* A command that never began leaves no record. */
-static void discard(const this_run *run)
-{
-    if (run->ledger)
-        unlink(run->ledger_path);
-    if (run->record.directory[0])
-        rmdir(run->record.directory);
 }
 
 int pl_cmd_run(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/installed.h"
@@ -15,6 +16,21 @@
 #include "sys/cpu.h"
 
 static char load_extension[] = "--ext=plimsoll.notebook";
+
+int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX])
+{
+    const char *temporary = getenv("TMPDIR");
+    struct stat st;
+    int n = snprintf(ret_folder, PATH_MAX, "%s/plimsoll-%u",
+                     temporary && temporary[0] == '/' ? temporary : "/tmp", geteuid());
+    if (n < 0 || n >= PATH_MAX)
+        return -ENAMETOOLONG;
+    if ((mkdir(ret_folder, 0700) < 0 && errno != EEXIST) || lstat(ret_folder, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
+        return -EPERM;
+    return setenv("PLIMSOLL_STATE", ret_folder, 1) < 0 ? -errno : 0;
+}
 
 /* The end of a path tells more than its head: a kernel's id, a notebook's name. */
 static void keep_tail(char *field, size_t n, const char *text)

@@ -8,10 +8,16 @@
 #ifndef PL_CLI_KERNEL_RUN_H
 #define PL_CLI_KERNEL_RUN_H
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "base/base.h"
 #include "ledger/ledger.h"
+
+/* The folder for records is full, or may not be written to, and a plain kernel would start all the
+ * same: from now on they are kept in one of this user's own in $TMPDIR, `*ret_folder`. -EPERM where
+ * somebody else has taken its name. */
+PL_MUST_CHECK int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX]);
 
 /* Writes kernel, notebook and previous. A predecessor that cannot be looked for is none. */
 void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file);

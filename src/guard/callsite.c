@@ -110,6 +110,14 @@ void pl_callsite_python(pl_python_frame *ret_frame)
         memset(ret_frame, 0, sizeof *ret_frame);
 }
 
+bool pl_callsite_is_users(void)
+{
+    pl_python_spot spots[SPOTS];
+    pl_python_frame frame;
+    int n = own_spots(spots);
+    return n > 0 && users_frame(spots, n, &frame) && pl_python_is_users(frame.file);
+}
+
 bool pl_callsite_catches(int n_frames, bool at_spot)
 {
     pl_python_spot spots[SPOTS];

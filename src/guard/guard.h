@@ -208,6 +208,9 @@ PL_HIDDEN pl_site *pl_callsite_find(const void *return_address);
 /* Where the user's Python code is, for an event. Leaves it empty where there is none. */
 PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
 
+/* Does this thread run the user's own Python code, among its innermost frames? */
+PL_HIDDEN bool pl_callsite_is_users(void);
+
 /* Would an exception from outside be caught where it should, in the innermost `n_frames`? */
 PL_HIDDEN bool pl_callsite_catches(int n_frames, bool at_spot);
 

@@ -152,6 +152,10 @@ bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes)
 {
     if (claim(bytes) || claim_after_relief(bytes))
         return true;
+    /* A notebook's output, say: what the reserve is for, as far as it goes. */
+    if (pl_kernel_is_at_work(0) &&
+        pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_RESERVE) == 0)
+        return true;
     return refuse(asked_bytes);
 }
 

@@ -31,9 +31,7 @@ int pl_guard_cell_begin(const char *id, uint32_t number)
 {
     int r = guard->ledger ? pl_cell_begin(guard->ledger, id, number) : -ENOENT;
     if (r == 0) {
-        pl_thread.inside = true;
         pl_kernel_note_threads();
-        pl_thread.inside = false;
         pl_kernel_code_runs(false);
     }
     return r;

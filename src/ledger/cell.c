@@ -107,11 +107,34 @@ int pl_cell_begin(pl_ledger *ledger, const char *id, uint32_t number)
     return 0;
 }
 
+enum { FILE_PROBES = 16 };
+
+/* The place of a file's name: its own, or a free one, or that of the cell run longest ago. */
+static pl_cell_file *take_file(pl_ledger *ledger, uint64_t key)
+{
+    pl_cell_file *oldest = NULL;
+    for (uint64_t i = 0; i < FILE_PROBES; i++) {
+        pl_cell_file *file = &ledger->cell_files[(key + i) % PL_CELL_FILES];
+        uint64_t seen = atomic_load(&file->key);
+        if (seen == key || seen == 0)
+            return file;
+        if (!oldest || atomic_load(&file->number) < atomic_load(&oldest->number))
+            oldest = file;
+    }
+    return oldest;
+}
+
 void pl_cell_set_file(pl_ledger *ledger, const char *file)
 {
-    pl_cell *cell = running_cell(ledger);
-    if (cell)
-        atomic_store(&cell->file_key, hash_file(file));
+    const pl_cell *cell = running_cell(ledger);
+    if (!cell)
+        return;
+    uint64_t key = hash_file(file);
+    pl_cell_file *place = take_file(ledger, key);
+    if (atomic_load(&place->key) != key)
+        atomic_store(&place->key, 0); /* another's name must not lead to our number */
+    atomic_store(&place->number, atomic_load(&cell->number));
+    atomic_store(&place->key, key);
 }
 
 /* What the cell's sites hold; each also remembers it, for the next time. */
@@ -166,9 +189,11 @@ int pl_cell_end(pl_ledger *ledger, pl_cell_run *ret_run)
 uint32_t pl_cell_number_of(const pl_ledger *ledger, const char *file)
 {
     uint64_t key = hash_file(file);
-    for (int i = 0; i < PL_CELLS; i++)
-        if (atomic_load(&ledger->cells[i].file_key) == key)
-            return atomic_load(&ledger->cells[i].number);
+    for (uint64_t i = 0; i < FILE_PROBES; i++) {
+        const pl_cell_file *place = &ledger->cell_files[(key + i) % PL_CELL_FILES];
+        if (atomic_load(&place->key) == key)
+            return atomic_load(&place->number);
+    }
     return 0;
 }
 

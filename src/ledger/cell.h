@@ -37,7 +37,7 @@ typedef struct pl_cell_run {
  * another process has begun cells in this ledger. */
 PL_MUST_CHECK int pl_cell_begin(pl_ledger *ledger, const char *id, uint32_t number);
 
-/* Tracebacks call the source of the cell that runs `file` (until it is given another one). */
+/* Tracebacks call the source of the cell that runs, or a piece of it, `file`. */
 void pl_cell_set_file(pl_ledger *ledger, const char *file);
 
 /* The cell that runs has ended. -ENOENT when none does. */

@@ -32,6 +32,7 @@ enum {
     PL_MODULES = 256,
     PL_CELLS = 512,
     PL_CELL_RUNS = 8,
+    PL_CELL_FILES = 1024,
     PL_CRASHES = 8,
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
@@ -215,13 +216,20 @@ typedef struct pl_cell {
     pl_atomic_u64 after_bytes;   /* charged when it ended */
     pl_atomic_u64 peak_bytes;    /* the most that was charged meanwhile */
     pl_atomic_u64 highest_bytes; /* the same, over all its runs */
-    pl_atomic_u64 file_key;      /* hash of the name that tracebacks have for its source */
     pl_atomic_u32 n_growing; /* runs in a row after which it held more than after the one before */
     uint32_t spare;
     pl_atomic_u64
         held_bytes[PL_CELL_RUNS]; /* by what it allocated, after run N: in N % PL_CELL_RUNS */
     char id[64];                  /* the notebook's own, or a hash of the source */
 } pl_cell;
+
+/* What tracebacks call the source of a cell. One that is edited has a file for each of its texts,
+ * and so has each piece that a magic runs. */
+typedef struct pl_cell_file {
+    pl_atomic_u64 key;    /* hash of the name; 0: free */
+    pl_atomic_u32 number; /* of the cell that ran it last */
+    uint32_t spare;
+} pl_cell_file;
 
 typedef struct pl_module {
     pl_atomic_u64 key; /* hash of the path; 0: free; 1: being written */
@@ -270,6 +278,7 @@ struct pl_ledger {
                                            sites, to be walked at the end of each cell */
     _Alignas(4096) pl_module modules[PL_MODULES];
     _Alignas(4096) pl_cell cells[PL_CELLS];
+    pl_cell_file cell_files[PL_CELL_FILES];
     _Alignas(4096) pl_crash crashes[PL_CRASHES];
 };
 
@@ -279,7 +288,8 @@ static_assert(sizeof(pl_event) == 256, "shared layout");
 static_assert(sizeof(pl_sample) == 64, "shared layout");
 static_assert(sizeof(pl_site) == 384, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
-static_assert(sizeof(pl_cell) == 208, "shared layout");
+static_assert(sizeof(pl_cell) == 200, "shared layout");
+static_assert(sizeof(pl_cell_file) == 16, "shared layout");
 static_assert(sizeof(pl_ledger_header) <= 8192, "the header is two pages");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics work between processes only when lock-free");
 

@@ -199,3 +199,67 @@ def test_an_error_that_a_later_cell_raises_itself_says_nothing_of_an_old_refusal
     error = kernel.run("raise MemoryError").error
     assert error.ename == "MemoryError" and error.evalue == ""
     assert "plimsoll" not in error.traceback
+
+
+# ---- the kernel's own work ----
+
+
+def test_a_kernel_that_is_over_the_line_loses_no_message(guarded):
+    """What the kernel does between cells is not refused: whoever waits for an answer gets one."""
+    kernel = guarded(budget="600M")
+    assert kernel.run("import numpy as np\na = np.ones(200 << 17)").status == "ok"
+    for _ in range(15):
+        said = kernel.run("%plimsoll budget 100M").stdout
+        assert "which is more: cells fail until some of it is freed" in said
+        outcomes = [kernel.run(code) for code in ("[i for i in range(10)]", "1", "2")]
+        for outcome in outcomes:
+            assert not outcome.error or outcome.error.traceback.count("plimsoll: ") <= 2
+        assert "ok" in [kernel.run("%plimsoll budget 600M").status for _ in range(2)]
+    assert "MemoryError" not in kernel.log.read_text()
+
+
+PRINT = """
+def print_over_the_line():
+    global n_printed
+    for _ in range(300):
+        try:
+            print("x" * 2000, flush=True)
+            n_printed += 1
+        except MemoryError:
+            pass
+        time.sleep(0.0005)
+n_printed = 0
+guard.set_line("100M")
+print_over_the_line()
+"""
+
+
+def test_what_a_cell_prints_over_the_line_is_shown_whole(guarded):
+    kernel = guarded(budget="600M")
+    kernel.run("import numpy as np, time\na = np.ones(200 << 17)\n"
+               "from plimsoll._guard import Guard\nguard = Guard()")
+    for _ in range(4):
+        n_shown = kernel.finish(kernel.start(PRINT)).stdout.count("x")
+        told = [kernel.run("guard.set_line('600M'); n_printed").text for _ in range(2)]
+        assert n_shown >= 2000 * int(told[1]) > 0
+    assert "MemoryError" not in kernel.log.read_text()
+
+
+def test_a_holder_is_named_by_its_cell_after_that_was_edited(guarded):
+    kernel = guarded(budget="600M")
+    kernel.run("import numpy as np\na = np.ones(100 << 17)", cell_id="cell-a")
+    kernel.run("\nb = np.ones(90 << 17)", cell_id="cell-a")
+    kernel.run("%%capture\nc = np.ones(80 << 17)", cell_id="cell-b")
+    outcome = kernel.run("np.ones(1000 << 17)")
+    assert ("largest holders: In [1] line 2 run by In [2] 100.0 MiB, In [2] line 1 90.0 MiB, "
+            "In [3] line 1 80.0 MiB;") in outcome.error.traceback
+
+
+@pytest.mark.parametrize("n_mib", [2, 10])
+def test_an_output_of_some_mib_is_shown_near_the_line(guarded, n_mib):
+    """The kernel copies it several times on its way: out of the reserve."""
+    kernel = guarded(budget="600M")
+    kernel.run(f"import numpy as np\ns = 'y' * ({n_mib} << 20)")
+    kernel.run("from plimsoll._guard import Guard\nguard = Guard()\nm = guard.memory()\n"
+               "a = np.ones(m.line_bytes - m.charged_bytes - (1 << 20), np.uint8)")
+    assert len(kernel.run("print(s)").stdout) == (n_mib << 20) + 1

@@ -47,6 +47,30 @@ def test_a_disk_too_full_for_the_record(session, small_tmpfs):
     assert list((session.state / "runs").iterdir()) == [], "half a record was left behind"
 
 
+def test_a_kernel_starts_where_its_record_has_no_room(session, small_tmpfs):
+    session.state = small_tmpfs("256k")
+    temporary = session.folder / "temporary"
+    temporary.mkdir()
+    done = call(session, "run", "--kernel", "/run/kernel-1.json", "--", "sh", "-c",
+                "echo $PLIMSOLL_STATE", env={"TMPDIR": str(temporary)})
+    folder = temporary / f"plimsoll-{os.geteuid()}"
+    assert done.returncode == 0 and done.stdout == f"{folder}\n", done
+    assert is_one_line_of_ours(done.stderr) and f"is kept in '{folder}'" in done.stderr, done
+    assert list((session.state / "runs").iterdir()) == [], "half a record was left behind"
+    assert len(list((folder / "runs").iterdir())) == 1 and folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_kernels_record_goes_into_no_folder_that_others_can_write_to(session, small_tmpfs):
+    session.state = small_tmpfs("256k")
+    temporary = session.folder / "temporary"
+    folder = temporary / f"plimsoll-{os.geteuid()}"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    done = call(session, "run", "--kernel", "/run/kernel-1.json", "--", "true",
+                env={"TMPDIR": str(temporary)})
+    assert done.returncode == 125 and "No space left on device" in done.stderr, done
+
+
 def script_that_fills(folder):
     """Takes all the space that is left; goes on at line 7."""
     return f"""\

@@ -186,6 +186,39 @@ static void a_file_leads_to_the_last_number_of_its_cell(void **state)
     assert_int_equal(pl_cell_number_of(ledger, ""), 0);
 }
 
+/* What an earlier text of a cell allocated is still held, and a magic runs pieces of its own. */
+static void every_file_of_a_cell_keeps_its_number(void **state)
+{
+    pl_ledger *ledger = *state;
+    begin(ledger, "a", 1);
+    pl_cell_set_file(ledger, "before.py");
+    end(ledger);
+    begin(ledger, "a", 2);
+    pl_cell_set_file(ledger, "after.py");
+    pl_cell_set_file(ledger, "piece.py");
+    end(ledger);
+    assert_int_equal(pl_cell_number_of(ledger, "before.py"), 1);
+    assert_int_equal(pl_cell_number_of(ledger, "after.py"), 2);
+    assert_int_equal(pl_cell_number_of(ledger, "piece.py"), 2);
+}
+
+static void the_newest_files_are_known_when_there_were_many(void **state)
+{
+    enum { N = 3 * PL_CELL_FILES };
+    pl_ledger *ledger = *state;
+    char name[32];
+    for (int i = 1; i <= N; i++) {
+        snprintf(name, sizeof name, "%d.py", i);
+        begin(ledger, "a", (uint32_t)i);
+        pl_cell_set_file(ledger, name);
+        end(ledger);
+    }
+    for (int i = N - PL_CELL_FILES / 4; i <= N; i++) {
+        snprintf(name, sizeof name, "%d.py", i);
+        assert_int_equal(pl_cell_number_of(ledger, name), i);
+    }
+}
+
 /* A frame has the tail of a long name, in whole characters; the kernel knows all of it. */
 static void a_file_with_a_long_name_is_known_by_its_tail(void **state)
 {
@@ -292,6 +325,8 @@ int main(void)
         TEST(a_cell_that_did_not_end_is_ended_by_the_next),
         TEST(events_know_the_cell_that_ran),
         TEST(a_file_leads_to_the_last_number_of_its_cell),
+        TEST(every_file_of_a_cell_keeps_its_number),
+        TEST(the_newest_files_are_known_when_there_were_many),
         TEST(a_file_with_a_long_name_is_known_by_its_tail),
         TEST(in_a_full_table_the_cell_run_longest_ago_gives_way),
         TEST(what_a_cell_that_gave_way_held_is_nobodys),

@@ -10,6 +10,8 @@ import tempfile
 from . import program, tables
 
 WAIT_S = 10
+# Kernels in a row that ran no cell: their user has not been told yet of the one before them.
+MOST_SKIPPED = 8
 # How a kernel ends that is shut down or restarted: of itself, or by a signal, which its supervisor
 # may get as well.
 ENDED_AS_ASKED = ("finished", "finished-after-refusals", "killed", "lost")
@@ -20,6 +22,7 @@ class Previous:
         self._program, self._run = program_, run
         self._process = self._answer = None
         self._report = None
+        self._n_skipped = 0
         self.died_run = None  # its run, once it is known that it died
 
     def ask(self):
@@ -53,22 +56,28 @@ class Previous:
 
     def wait(self):
         """For the answer; True once there is nothing more to wait for."""
-        if self._process is None:
-            return True
-        try:
-            self._process.wait(WAIT_S)
-        except subprocess.TimeoutExpired:
-            return False
-        self._answer.seek(0)
-        text = self._answer.read().decode("utf-8", "replace")
-        self.forget()
-        try:
-            report = program.parse(text)
-        except program.ProgramError:
-            return True
+        while self._process is not None:
+            try:
+                self._process.wait(WAIT_S)
+            except subprocess.TimeoutExpired:
+                return False
+            self._answer.seek(0)
+            text = self._answer.read().decode("utf-8", "replace")
+            self.forget()
+            try:
+                self._take(program.parse(text))
+            except program.ProgramError:
+                return True
+        return True
+
+    def _take(self, report):
+        """A death is kept. Of a kernel that ran no cell, the one before it is asked for."""
         if is_death(report):
             self._report, self.died_run = report, self._run
-        return True
+        elif not report.get("cells") and self._n_skipped < MOST_SKIPPED:
+            self._n_skipped += 1
+            self._run = report.get("notebook", {}).get("previous")
+            self.ask()
 
     def page(self):
         """The explanation, or None when the kernel before did not die."""

@@ -43,7 +43,9 @@ class Refusals:
         if not _is_about_memory(error):
             return []
         sentence = self._guard.refusal()
-        lines = [] if not sentence or sentence in str(error) else [f"plimsoll: {sentence}"]
+        # An exception that the guard raised itself has its own sentence, with the numbers of then.
+        told = str(error).startswith("plimsoll: ")
+        lines = [] if not sentence or told else [f"plimsoll: {sentence}"]
         return lines + self._about_limit()
 
     def _about_limit(self):

@@ -30,6 +30,8 @@ def budget(memory):
     """%plimsoll budget, from the guard's own numbers."""
     in_use = sizes.show(memory.charged_bytes)
     line = f"the line is {sizes.show(memory.line_bytes)}: {in_use} are in use"
+    if memory.charged_bytes > memory.line_bytes:
+        line += ", which is more: cells fail until some of it is freed"
     if not memory.true_limit_bytes:
         return line
     return (
