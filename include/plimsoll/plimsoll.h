@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), how
- * large it can truly be (budget.h), and what tensors are described in (tensor.h). Each header may
- * be included alone. */
+ * large it can truly be (budget.h), what tensors are described in (tensor.h), and what is to be
+ * computed with them (graph.h). Each header may be included alone. */
 #ifndef PLIMSOLL_PLIMSOLL_H
 #define PLIMSOLL_PLIMSOLL_H
 
 #include "plimsoll/budget.h"
 #include "plimsoll/error.h"
+#include "plimsoll/graph.h"
 #include "plimsoll/ledger.h"
 #include "plimsoll/tensor.h"
 

@@ -36,7 +36,8 @@ def test_public_header_stands_alone(call, tmp_path, compiler, suffix, header):
 
 @pytest.mark.parametrize("header", PRIVATE)
 def test_private_header_stands_alone(call, tmp_path, header):
-    compiler = ("gcc", "-std=gnu17", "-D_GNU_SOURCE", '-DPL_VERSION="0"')
+    compiler = ("gcc", "-std=gnu17", "-D_GNU_SOURCE", '-DPL_VERSION="0"',
+                "-DPL_ISA=plain")
     done = compile_alone(call, tmp_path, compiler, f'"{header}"', ".c")
     assert done.returncode == 0, done.stderr
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instruction sets that kernels are compiled for, and which of them this machine has. The same
+ * sources are compiled for each: see meson.build. AVX-512 is not among them: nothing here gained by
+ * it could be measured. Safe from any thread. */
+#ifndef PL_KERNELS_ISA_H
+#define PL_KERNELS_ISA_H
+
+#include "kernels/cast.h"
+#include "kernels/elementwise.h"
+
+#ifdef __x86_64__
+#define PL_HAS_AVX2_BUILD 1
+#else
+#define PL_HAS_AVX2_BUILD 0
+#endif
+
+typedef enum pl_isa {
+    PL_ISA_PLAIN, /* whatever the compiler assumes: on x86-64, SSE2 */
+    PL_ISA_AVX2,  /* with FMA */
+} pl_isa;
+
+/* The best that this machine has; the same answer each time. */
+static inline pl_isa pl_isa_best(void)
+{
+#if PL_HAS_AVX2_BUILD
+    /* Answered from what the loader found out; it also says whether the system keeps the wide
+     * registers. */
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return PL_ISA_AVX2;
+#endif
+    return PL_ISA_PLAIN;
+}
+
+/* Of one that need not be the best: what tests hold against each other. The machine must have it.
+ */
+pl_elementwise_kernel pl_elementwise_find_for(pl_isa isa, pl_elementwise op, pl_dtype dtype,
+                                              unsigned repeated);
+pl_cast_kernel pl_cast_find_for(pl_isa isa, pl_dtype from, pl_dtype to);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Partials of reductions: what nothing reduces to, what merging keeps, and what an index is. That
+ * values are NumPy's is tested in tests/kernels/test_reductions.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/isa_table.h"
+#include "kernels/reduce.h"
+#include "tensor/dtype.h"
+
+static double scratch[2][64];
+
+static double one_f64(pl_reduce_op op, const double *x, int64_t n, double ddof)
+{
+    pl_reduce reduce = {op, PL_F64};
+    pl_partials partials = {scratch[0], 1};
+    double result;
+    pl_reduce_init(reduce, partials, 0, 1);
+    pl_reduce_rows(reduce, &(pl_reduce_tile){.data = x, .n_rows = 1, .n_columns = n}, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, 1, ddof, &result);
+    return result;
+}
+
+static void results_have_numpys_dtypes(void **state)
+{
+    (void)state;
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_SUM, PL_I32}), PL_I64);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_SUM, PL_BOOL}), PL_I64);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_PROD, PL_U8}), PL_U64);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_MEAN, PL_U8}), PL_F64);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_MEAN, PL_F32}), PL_F32);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_ANY, PL_F32}), PL_BOOL);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_ARGMAX, PL_F32}), PL_I64);
+}
+
+static void what_cannot_be_reduced_has_no_result(void **state)
+{
+    (void)state;
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_SUM, PL_STRING}), PL_DTYPE_NONE);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_SUM, PL_F16}), PL_DTYPE_NONE);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_LOGSUMEXP, PL_I32}), PL_DTYPE_NONE);
+    assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_SUM, PL_DTYPE_NONE}), PL_DTYPE_NONE);
+}
+
+static void nothing_reduces_to_what_the_header_says(void **state)
+{
+    (void)state;
+    assert_true(one_f64(PL_REDUCE_SUM, NULL, 0, 0) == 0);
+    assert_true(one_f64(PL_REDUCE_PROD, NULL, 0, 0) == 1);
+    assert_true(one_f64(PL_REDUCE_MAX, NULL, 0, 0) == -INFINITY);
+    assert_true(one_f64(PL_REDUCE_MIN, NULL, 0, 0) == INFINITY);
+    assert_true(one_f64(PL_REDUCE_LOGSUMEXP, NULL, 0, 0) == -INFINITY);
+    assert_true(isnan(one_f64(PL_REDUCE_MEAN, NULL, 0, 0)));
+    assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, NULL, 0, 0)));
+}
+
+static void a_variance_without_freedom_is_nan(void **state)
+{
+    (void)state;
+    const double x[] = {3};
+    assert_true(one_f64(PL_REDUCE_VARIANCE, x, 1, 0) == 0);
+    assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, x, 1, 1)));
+}
+
+/* 2^53 and then ones that a double beside it cannot hold one by one. */
+static void rounding_errors_of_a_long_sum_are_kept(void **state)
+{
+    (void)state;
+    pl_reduce reduce = {PL_REDUCE_SUM, PL_F64};
+    pl_partials partials = {scratch[0], 1};
+    double big = 0x1p53, one = 1, result;
+    pl_reduce_tile tile = {.data = &big, .n_rows = 1, .n_columns = 1};
+    pl_reduce_init(reduce, partials, 0, 1);
+    pl_reduce_rows(reduce, &tile, partials, 0);
+    tile.data = &one;
+    for (int i = 0; i < 1000; i++)
+        (i % 2 ? pl_reduce_rows : pl_reduce_columns)(reduce, &tile, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, 1, 0, &result);
+    assert_true(result == 0x1p53 + 1000);
+}
+
+static void equal_elements_of_tiles_in_any_order_give_the_lowest_index(void **state)
+{
+    (void)state;
+    const float x[] = {1, 7, 7, 2, 7, 7};
+    pl_reduce reduce = {PL_REDUCE_ARGMAX, PL_F32};
+    pl_partials one = {scratch[0], 1}, other = {scratch[1], 1};
+    int64_t index;
+    pl_reduce_init(reduce, one, 0, 1);
+    pl_reduce_init(reduce, other, 0, 1);
+    pl_reduce_tile late = {
+        .data = x + 3, .n_rows = 1, .n_columns = 3, .first_index = 3, .index_step = 1};
+    pl_reduce_tile early = {.data = x, .n_rows = 1, .n_columns = 3, .index_step = 1};
+    pl_reduce_rows(reduce, &late, one, 0);
+    pl_reduce_finish(reduce, one, 0, 1, 0, &index);
+    assert_int_equal(index, 4);
+    pl_reduce_rows(reduce, &early, other, 0);
+    pl_reduce_merge(reduce, one, 0, other, 0, 1);
+    pl_reduce_finish(reduce, one, 0, 1, 0, &index);
+    assert_int_equal(index, 1);
+    pl_reduce_rows(reduce, &late, one, 0);
+    pl_reduce_finish(reduce, one, 0, 1, 0, &index);
+    assert_int_equal(index, 1);
+}
+
+static void an_index_step_counts_along_what_is_reduced(void **state)
+{
+    (void)state;
+    const int32_t x[3][2] = {{1, 9}, {5, 2}, {4, 9}};
+    pl_reduce reduce = {PL_REDUCE_ARGMAX, PL_I32};
+    pl_partials partials = {scratch[0], 2};
+    int64_t index[2];
+    pl_reduce_init(reduce, partials, 0, 2);
+    pl_reduce_tile tile = {.data = x,
+                           .row_bytes = 8,
+                           .n_rows = 3,
+                           .n_columns = 2,
+                           .first_index = 100,
+                           .index_step = 10};
+    pl_reduce_columns(reduce, &tile, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, 2, 0, index);
+    assert_int_equal(index[0], 110);
+    assert_int_equal(index[1], 100);
+}
+
+static void rows_may_be_taken_from_the_last(void **state)
+{
+    (void)state;
+    const double x[3][2] = {{1, 2}, {3, 4}, {5, 6}};
+    pl_reduce reduce = {PL_REDUCE_SUM, PL_F64};
+    pl_partials partials = {scratch[0], 3};
+    double sums[3];
+    pl_reduce_init(reduce, partials, 0, 3);
+    pl_reduce_tile tile = {.data = x[2], .row_bytes = -16, .n_rows = 3, .n_columns = 2};
+    pl_reduce_rows(reduce, &tile, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, 3, 0, sums);
+    assert_true(sums[0] == 11 && sums[1] == 7 && sums[2] == 3);
+}
+
+/* The neighbours' planes lie beside: nothing outside of [at, at + n) may change. */
+static void outputs_that_are_not_meant_stay(void **state)
+{
+    (void)state;
+    for (int op = 0; op < PL_N_REDUCE_OPS; op++) {
+        pl_reduce reduce = {(pl_reduce_op)op, PL_F32};
+        pl_partials partials = {scratch[0], 10};
+        const float x[2][3] = {{1, 2, 3}, {4, 5, 6}};
+        int64_t raw[10], raw_after[10];
+        pl_reduce_init(reduce, partials, 0, 10);
+        pl_reduce_tile tile = {.data = x, .row_bytes = 12, .n_rows = 2, .n_columns = 3};
+        pl_reduce_finish(reduce, partials, 0, 10, 0, raw);
+        pl_reduce_columns(reduce, &tile, partials, 4);
+        pl_reduce_rows(reduce, &tile, partials, 4);
+        pl_reduce_finish(reduce, partials, 0, 10, 0, raw_after);
+        size_t item = pl_dtype_info_of(pl_reduce_result(reduce))->item_bytes;
+        assert_memory_equal(raw, raw_after, 4 * item);
+        assert_memory_equal((char *)raw + 7 * item, (char *)raw_after + 7 * item, 3 * item);
+    }
+}
+
+static void unaligned_rows_and_all_lengths_are_read_as_they_are(void **state)
+{
+    (void)state;
+    double *exact = malloc(80 * sizeof(double)); /* at its very end, for the sanitizer */
+    for (int64_t n = 1; n <= 80; n++) {
+        double *x = exact + 80 - n, sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            sum += x[i] = (double)(i * i % 17);
+        x[n / 2] += 100;
+        assert_true(one_f64(PL_REDUCE_SUM, x, n, 0) == sum + 100);
+        assert_true(one_f64(PL_REDUCE_MAX, x, n, 0) == x[n / 2]);
+        x[n - 1] = NAN;
+        assert_true(isnan(one_f64(PL_REDUCE_MAX, x, n, 0)));
+        assert_true(isnan(one_f64(PL_REDUCE_MIN, x, n, 0)));
+    }
+    free(exact);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_have_numpys_dtypes),
+        cmocka_unit_test(what_cannot_be_reduced_has_no_result),
+        cmocka_unit_test(nothing_reduces_to_what_the_header_says),
+        cmocka_unit_test(a_variance_without_freedom_is_nan),
+        cmocka_unit_test(rounding_errors_of_a_long_sum_are_kept),
+        cmocka_unit_test(equal_elements_of_tiles_in_any_order_give_the_lowest_index),
+        cmocka_unit_test(an_index_step_counts_along_what_is_reduced),
+        cmocka_unit_test(rows_may_be_taken_from_the_last),
+        cmocka_unit_test(outputs_that_are_not_meant_stay),
+        cmocka_unit_test(unaligned_rows_and_all_lengths_are_read_as_they_are),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    pl_isa_limit(PL_ISA_PLAIN);
+    return failed + cmocka_run_group_tests_name("plain", tests, NULL, NULL);
+}
