@@ -162,7 +162,8 @@ def test_modules_are_found_in_the_same_places(plain, guarded):
     for folder in paths[1][len(paths[0]):]:
         assert {n.partition(".")[0].partition("-")[0] for n in os.listdir(folder)} == {"plimsoll"}
     modules = [set(eval(k.run("list(sys.modules)").text)) for k in kernels]
-    assert {m for m in modules[1] - modules[0] if not m.startswith("plimsoll")} == set()
+    # mmap is the standard library's, and none of the user's can hide it: it is loaded from C.
+    assert {m for m in modules[1] - modules[0] if not m.startswith("plimsoll")} <= {"mmap"}
 
 
 # Without a page
