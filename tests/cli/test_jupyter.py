@@ -785,8 +785,7 @@ def test_the_twin_of_python3_runs_code_under_the_line(jupyter):
 
 
 def test_the_twin_of_a_kernel_of_another_language_runs_its_code(jupyter):
-    if not (IRKERNEL / "kernel.json").exists():
-        pytest.skip("R's kernel is not installed (Debian: r-cran-irkernel)")
+    assert (IRKERNEL / "kernel.json").exists(), "r-cran-irkernel: tools/install-deps test"
     jupyter.kernels.mkdir(parents=True)
     (jupyter.kernels / "r").symlink_to(IRKERNEL)
     before = tree(IRKERNEL)

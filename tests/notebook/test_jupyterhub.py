@@ -71,7 +71,7 @@ class Hub:
 def hub(homes):
     """A hub that runs; its users' servers end with it."""
     if not shutil.which("jupyterhub") or not shutil.which("configurable-http-proxy"):
-        pytest.skip("jupyterhub and its proxy are not installed")
+        pytest.fail("jupyterhub or its proxy is not installed: tools/install-deps test")
     home, port, token = homes.home(), free_port(), uuid.uuid4().hex
     (home.folder / "jupyterhub_config.py").write_text(CONFIGURATION.format(
         port=port, hub_port=free_port(), proxy_port=free_port(), token=token, kept=KEPT,

@@ -147,8 +147,7 @@ def test_the_package_is_found_where_it_is_installed(show, tmp_path):
 
 def test_a_real_kernel_loads_it_and_shows_its_cells_nothing_of_how(session):
     """ipykernel and jupyter_client themselves, as a server would start and ask them."""
-    connect = pytest.importorskip("jupyter_client.connect")
-    client_of = pytest.importorskip("jupyter_client").BlockingKernelClient
+    from jupyter_client import BlockingKernelClient as client_of, connect
     file, _ = connect.write_connection_file(str(session.folder / "kernel-7.json"))
     process = session.start(PYTHON, "-m", "ipykernel_launcher", "-f", file,
                             options=["--kernel", file],

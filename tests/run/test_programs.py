@@ -15,7 +15,7 @@ from conftest import PLIMSOLL, PROGRAMS
 def need(name):
     path = shutil.which(name)
     if path is None:
-        pytest.skip(f"'{name}' is not installed")
+        pytest.fail(f"'{name}' is not installed: tools/install-deps test")
     return path
 
 
@@ -92,7 +92,7 @@ def test_postgresql(session, open_folder):
     """A server that makes and fills a database, as the user it insists on."""
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
     if not found:
-        pytest.skip("PostgreSQL is not installed")
+        pytest.fail("PostgreSQL is not installed: tools/install-deps test")
     if os.geteuid() != 0:
         pytest.skip("running as the user 'postgres' needs root")
     tools = os.path.dirname(found[-1])
@@ -119,7 +119,7 @@ def library(name):
     for line in listing.splitlines():
         if line.split()[:1] == [name]:
             return line.split()[-1]
-    return pytest.skip(f"'{name}' is not installed")
+    return pytest.fail(f"'{name}' is not installed: tools/install-deps test")
 
 
 ALLOCATORS = ["libjemalloc.so.2", "libtcmalloc.so.4"]

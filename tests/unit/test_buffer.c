@@ -681,8 +681,7 @@ static int do_everything(pl_error *reterr)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    if (!FAULT_ALLOC_WORKS)
-        skip();
+    fault_need_alloc();
     char path[96];
     make_file(path, 1000);
     int n_hits = 0;

@@ -52,8 +52,10 @@ static unsigned n_usable(void)
  * processors: skipped where the answer would prove nothing. */
 static void need_two_processors(void)
 {
-    if (n_allowed() < 2)
+    if (n_allowed() < 2) {
+        print_message("with one processor there is nothing to limit\n");
         skip();
+    }
 }
 
 static void put_v2(const char *groups)

@@ -23,6 +23,14 @@ enum { RESIDENT_IS_OURS = false };
 enum { RESIDENT_IS_OURS = true };
 #endif
 
+static void need_own_residence(void)
+{
+    if (!RESIDENT_IS_OURS) {
+        print_message("TSan's shadow is resident as well\n");
+        skip();
+    }
+}
+
 static pl_memory *new_memory(uint64_t cap_bytes)
 {
     pl_memory *memory;
@@ -161,8 +169,7 @@ static void a_budget_that_the_process_has_used_up_is_refused(void **state)
 static void what_the_process_uses_beside_its_blocks_is_charged(void **state)
 {
     (void)state;
-    if (!RESIDENT_IS_OURS)
-        skip();
+    need_own_residence();
     pl_memory *memory;
     const pl_memory_options options = {.budget_text = "900M"};
     assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
@@ -186,8 +193,7 @@ static void what_the_process_uses_beside_its_blocks_is_charged(void **state)
 static void what_the_process_gave_back_can_be_taken(void **state)
 {
     (void)state;
-    if (!RESIDENT_IS_OURS)
-        skip();
+    need_own_residence();
     pl_memory *memory;
     const pl_memory_options options = {.budget_text = "300M"};
     void *own = use(200 * PL_MIB);
@@ -266,8 +272,7 @@ static int live_as_child(pl_memory *memory, pl_block *inherited)
 static void a_forked_child_shares_the_line_and_leaves_nothing_charged(void **state)
 {
     (void)state;
-    if (!RESIDENT_IS_OURS)
-        skip();
+    need_own_residence();
     pl_memory *memory;
     const pl_memory_options options = {.budget_text = "400M"};
     assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
@@ -323,8 +328,7 @@ static void threads_share_one_account(void **state)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    if (!FAULT_ALLOC_WORKS)
-        skip();
+    fault_need_alloc();
     bool hit = true;
     for (int number = 1; hit; number++) {
         pl_memory *memory = NULL;

@@ -83,7 +83,7 @@ class Page:
 def page():
     for name in ("node", "npm", "chromium"):
         if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed")
+            pytest.fail(f"{name} is not installed: tools/install-deps test")
     install_playwright()
     page = Page()
     yield page
