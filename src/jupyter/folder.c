@@ -60,27 +60,6 @@ int pl_path_absolute(const char *text, char path[PATH_MAX])
     return r;
 }
 
-int pl_folder_make(const char *path)
-{
-    char part[PATH_MAX];
-    if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
-        return -ENAMETOOLONG;
-    for (char *slash = part + 1;; slash++) {
-        slash = strchrnul(slash, '/');
-        char kept = *slash;
-        *slash = '\0';
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
-            return -errno;
-        if (kept == '\0')
-            break;
-        *slash = kept;
-    }
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return -errno;
-    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
-}
-
 static void leave_out(const copying *job, const char *path, const char *why)
 {
     char text[PATH_MAX + 128];

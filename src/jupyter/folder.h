@@ -14,9 +14,6 @@ PL_MUST_CHECK int pl_path_join(const char *left, const char *right, char path[PA
 /* The path, below the working folder if it is relative, less slashes at its end. */
 PL_MUST_CHECK int pl_path_absolute(const char *text, char path[PATH_MAX]);
 
-/* mkdir -p, with the rights that the umask leaves. */
-PL_MUST_CHECK int pl_folder_make(const char *path);
-
 /* A remark that stops nothing, for a person to read. */
 typedef void pl_folder_note(const char *text);
 

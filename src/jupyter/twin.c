@@ -14,6 +14,7 @@
 
 #include "jupyter/program.h"
 #include "jupyter/spec_file.h"
+#include "sys/file.h"
 
 static const char connection_file[] = "{connection_file}";
 
@@ -163,7 +164,7 @@ static int check_place(const char *path, pl_error *reterr)
 
 static int make_workshop(const char *kernels, char workshop[PATH_MAX])
 {
-    int r = pl_folder_make(kernels);
+    int r = pl_file_make_folders(kernels, 0777);
     if (r == 0)
         r = pl_path_join(kernels, ".plimsoll-XXXXXX", workshop);
     if (r == 0 && mkdtemp(workshop) == NULL)

@@ -16,6 +16,7 @@
 
 #include "ledger/layout.h"
 #include "sys/cgroup.h"
+#include "sys/file.h"
 #include "sys/proc.h"
 
 /* More runs than this cannot begin in one second under one pid; it bounds the search for a name. */
@@ -79,28 +80,6 @@ static int runs_directory(char path[PATH_MAX], pl_error *reterr)
     return 0;
 }
 
-/* mkdir -p. A part that exists already is fine, whoever made it. */
-static int make_directories(const char *path)
-{
-    char part[PATH_MAX];
-    if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
-        return -ENAMETOOLONG;
-    for (char *slash = part + 1;; slash++) {
-        slash = strchrnul(slash, '/');
-        char kept = *slash;
-        *slash = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return -errno;
-        if (kept == '\0')
-            break;
-        *slash = kept;
-    }
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return -errno;
-    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
-}
-
 static int cannot_write(pl_error *reterr, int r, const char *directory)
 {
     return pl_error_set(reterr, r,
@@ -126,7 +105,7 @@ static int create_listed(pl_record *ret_record, pl_error *reterr)
     int r = runs_directory(runs, reterr);
     if (r < 0)
         return r;
-    r = make_directories(runs);
+    r = pl_file_make_folders(runs, 0700);
     if (r < 0)
         return cannot_write(reterr, r, runs);
 
@@ -158,7 +137,7 @@ static int create_chosen(const char *directory, pl_record *ret_record, pl_error 
 {
     pl_record record;
     char ledger[PATH_MAX];
-    int r = directory[0] == '\0' ? -ENOENT : make_directories(directory);
+    int r = directory[0] == '\0' ? -ENOENT : pl_file_make_folders(directory, 0700);
     if (r == 0)
         r = record_at(directory, &record);
     if (r == 0 && access(record.directory, W_OK | X_OK) < 0)

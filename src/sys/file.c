@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -32,6 +33,29 @@ static int open_and_unlink(const char *directory)
         return -errno;
     unlink(path);
     return fd;
+}
+
+int pl_file_make_folders(const char *path, mode_t mode)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof part)
+        return -ENAMETOOLONG;
+    memcpy(part, path, n + 1);
+    for (char *slash = part + 1;; slash++) {
+        slash = strchrnul(slash, '/');
+        char kept = *slash;
+        *slash = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return -errno;
+        if (kept == '\0')
+            break;
+        *slash = kept;
+    }
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
 int pl_file_open_unnamed(const char *directory)

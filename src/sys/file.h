@@ -7,10 +7,16 @@
 #ifndef PL_SYS_FILE_H
 #define PL_SYS_FILE_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 /* What every disk takes; 512 would do for most. */
 #define PL_FILE_DIRECT_BYTES 4096
+
+/* mkdir -p: the folder and all above it, each with `mode` less the umask. What exists is fine,
+ * whoever made it; -ENOTDIR if it is no folder. */
+PL_MUST_CHECK int pl_file_make_folders(const char *path, mode_t mode);
 
 /* A file for reading and writing that no name leads to: it is gone with its last descriptor, also
  * when the process is killed. Returns the descriptor. */
