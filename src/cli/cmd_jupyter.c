@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/jupyter_list.h"
 #include "cli/jupyter_options.h"
@@ -305,9 +306,6 @@ int pl_cmd_jupyter(int argc, char **argv)
         if (strcmp(options.verb, verbs[i].name) == 0)
             status = verbs[i].call(&place);
     workplace_done(&place);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        perror("plimsoll: cannot write the answer");
-        return PL_EXIT_FAILURE;
-    }
-    return status;
+    int end = pl_answer_end(0, NULL);
+    return end != 0 ? end : status;
 }

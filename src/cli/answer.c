@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See answer.h. */
+#include "cli/answer.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "cli/commands.h"
+
+bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *ret_options)
+{
+    static const struct option longs[] = {{"json", no_argument, NULL, 'j'}, {0}};
+    pl_answer_options options = {0};
+    opterr = 0;
+    optind = 1;
+    int c;
+    while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+        if (c != 'j') {
+            fprintf(stderr, "plimsoll: %s: unknown option '%s'\n", argv[0], argv[optind - 1]);
+            return false;
+        }
+        options.json = true;
+    }
+    int n_given = argc - optind;
+    if (n_given > 0 && !takes_run) {
+        fprintf(stderr, "plimsoll: %s: unexpected argument '%s'\n", argv[0], argv[optind]);
+        return false;
+    }
+    if (n_given > 1) {
+        fprintf(stderr, "plimsoll: %s: give one run, not %d\n", argv[0], n_given);
+        return false;
+    }
+    if (n_given == 1)
+        options.run = argv[optind];
+    *ret_options = options;
+    return true;
+}
+
+int pl_answer_end(int r, const pl_error *error)
+{
+    if (r < 0) {
+        fprintf(stderr, "plimsoll: %s\n", error->message);
+        return PL_EXIT_FAILURE;
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("plimsoll: cannot write the answer");
+        return PL_EXIT_FAILURE;
+    }
+    return 0;
+}
