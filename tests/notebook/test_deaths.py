@@ -29,7 +29,8 @@ PATTERNS = {
     "limit": r"cgroup v[12] \S+",
     "strlen": r"(__)?strlen\w*( \(\S+\))?",
     "memcpy": r"(__)?mem\w+( \(\S+\))?",
-    "importing": r"<frozen importlib\._bootstrap_external>:\d+ in \w+\(\)",
+    # What the imports hold is near the share below which a holder is not worth its words.
+    "others": r"(, <frozen importlib\._bootstrap_external>:\d+ in \w+\(\) \d+(\.\d)? MiB)?",
 }
 # Every death is that of the third cell, so that no number is right by accident.
 BEFORE = ["import ctypes, mmap, os, threading, time", "rows = list(range(1000))"]
@@ -361,7 +362,7 @@ def test_killed_by_the_system_for_memory(kernel):
         killed for memory: the system's OOM killer ended the kernel (pid <pid>)
           cell  In [3] line 4, which took most of it: kept = [bytes(4000) for _ in range(250_000)]
           peak  <size> claimed of <size>, <size> resident of <size> (<limit>)
-          held  In [3] line 4 in <listcomp> <size>, <importing> <size>
+          held  In [3] line 4 in <listcomp> <size><others>
           next  draw the line with %plimsoll budget SIZE below <size>, so that requests are refused
                 before the system kills; free or batch what In [3] line 4 in <listcomp> keeps
           more  %plimsoll explain <run>
@@ -470,7 +471,7 @@ def test_killed_for_memory_together_with_its_supervisor(kernel):
         killed for memory: the system's OOM killer ended the kernel (pid <pid>)
           cell  In [3] line 4, which took most of it: kept = [bytes(4000) for _ in range(250_000)]
           peak  <size> claimed of <size>, <size> resident of <size> (<limit>)
-          held  In [3] line 4 in <listcomp> <size>, <importing> <size>
+          held  In [3] line 4 in <listcomp> <size><others>
           next  draw the line with %plimsoll budget SIZE below <size>, so that requests are refused
                 before the system kills; free or batch what In [3] line 4 in <listcomp> keeps
           more  %plimsoll explain <run>

@@ -221,15 +221,16 @@ def test_a_kernel_that_is_over_the_line_loses_no_message(guarded):
 PRINT = """
 def print_over_the_line():
     global n_printed
-    for _ in range(300):
+    for i in range(300):
         try:
+            if i == 0:
+                guard.set_line("100M")
             print("x" * 2000, flush=True)
             n_printed += 1
+            time.sleep(0.0005)
         except MemoryError:
             pass
-        time.sleep(0.0005)
 n_printed = 0
-guard.set_line("100M")
 print_over_the_line()
 """
 
@@ -238,10 +239,15 @@ def test_what_a_cell_prints_over_the_line_is_shown_whole(guarded):
     kernel = guarded(budget="600M")
     kernel.run("import numpy as np, time\na = np.ones(200 << 17)\n"
                "from plimsoll._guard import Guard\nguard = Guard()")
+    n_printed_in_all = 0
     for _ in range(4):
+        # The exception may also come between two tries, and end the cell: after some prints or none.
         n_shown = kernel.finish(kernel.start(PRINT)).stdout.count("x")
-        told = [kernel.run("guard.set_line('600M'); n_printed").text for _ in range(2)]
-        assert n_shown >= 2000 * int(told[1]) > 0
+        told = [kernel.run("guard.set_line('600M'); n_printed") for _ in range(2)]
+        n_printed = int(told[1].text)
+        assert n_shown >= 2000 * n_printed, told
+        n_printed_in_all += n_printed
+    assert n_printed_in_all > 0
     assert "MemoryError" not in kernel.log.read_text()
 
 
