@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/memory.h"
 
 /* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
@@ -52,7 +53,8 @@ static void count_slabs(fitter *f)
     f->slab_bytes = any && used > 0 ? (1 + bytes / used) * slab : 0;
 }
 
-/* What values take at each step. Those from outside are pinned only while they are used. */
+/* What values take at each step. Those from outside are pinned only while they are used; what was
+ * brought into memory for that is still there afterwards, until somebody needs the room. */
 static void count_values(fitter *f)
 {
     pl_plan *plan = f->plan;
@@ -61,11 +63,14 @@ static void count_values(fitter *f)
         f->in_memory[s] = 0;
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *value = &plan->values[i];
-        if (value->from_outside || value->place != PL_PLACE_MEMORY || is_in_slab(f, value))
+        if (value->place != PL_PLACE_MEMORY || is_in_slab(f, value) ||
+            (value->from_outside && !(value->brought && value->last_use >= 0)))
             continue;
-        int end = value->last_use < plan->n_steps ? value->last_use : plan->n_steps - 1;
+        int begin = value->from_outside ? value->first_use : value->born;
+        int end = value->last_use < plan->n_steps && !value->from_outside ? value->last_use
+                                                                          : plan->n_steps - 1;
         uint64_t cost = pl_memory_cost_bytes(value->bytes);
-        f->in_memory[value->born] += cost; /* differences, summed below */
+        f->in_memory[begin] += cost; /* differences, summed below */
         f->in_memory[end + 1] -= cost;
     }
     uint64_t sum = 0;
@@ -76,7 +81,7 @@ static void count_values(fitter *f)
     for (int s = 0; s < plan->n_steps; s++)
         for (int i = 0; i < plan->steps[s].n_uses; i++) {
             const pl_plan_value *value = &plan->values[plan->steps[s].uses[i]];
-            if (value->from_outside && value->place == PL_PLACE_MEMORY)
+            if (value->from_outside && !value->brought && value->place == PL_PLACE_MEMORY)
                 f->in_memory[s] += pl_memory_cost_bytes(value->bytes);
         }
 }
@@ -107,6 +112,8 @@ static bool can_spill(const fitter *f, const pl_plan_value *value)
 static bool is_live(const pl_plan *plan, int value, int s)
 {
     const pl_plan_value *v = &plan->values[value];
+    if (v->from_outside && v->brought)
+        return v->last_use >= 0 && v->first_use <= s;
     return v->from_outside ? uses(&plan->steps[s], value) : v->born <= s && s <= v->last_use;
 }
 
@@ -146,6 +153,13 @@ static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64
     if (step->node->op->op_class == PL_CLASS_MATMUL)
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
+    if (pl_step_is_product(f->plan, step)) {
+        if (!pl_step_plan_product(f->plan, step, f->request, n_workers, room,
+                                  last == LEVELS_THAT_PAY, &bytes))
+            return false;
+        step->peak_bytes = bytes;
+        return true;
+    }
     for (int level = 0;
          level <= last && pl_step_tiles(f->plan, step, f->request, level, n_workers, &bytes);
          level++) {
@@ -183,9 +197,25 @@ static uint64_t smallest_bytes(fitter *f, int s)
 {
     uint64_t least = UINT64_MAX, bytes;
     pl_step *step = &f->plan->steps[s];
+    if (pl_step_is_product(f->plan, step)) {
+        pl_matmul_plan product = pl_step_least_product(f->plan, step);
+        return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
+    }
     for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, 1, &bytes); level++)
         least = pl_min_u64(least, bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
+}
+
+static int refuse_product(const fitter *f, int s, uint64_t bytes, pl_error *reterr)
+{
+    const pl_step *step = &f->plan->steps[s];
+    pl_matmul_plan least = pl_step_least_product(f->plan, step);
+    char parts[PL_MATMUL_PARTS_BYTES];
+    pl_matmul_plan_parts(&least, f->in_memory[s], parts);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': the smallest tiling needs %s (%s); the budget is %s",
+                        step->node->op->name, step->node->name, PL_SIZE(bytes), parts,
+                        PL_SIZE(f->request->budget_bytes));
 }
 
 static int refuse(fitter *f, pl_error *reterr)
@@ -205,6 +235,8 @@ static int refuse(fitter *f, pl_error *reterr)
         }
     }
     const pl_node *node = plan->steps[worst].node;
+    if (plan->steps[worst].kind == PL_STEP_MATMUL)
+        return refuse_product(f, worst, most, reterr);
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
                         "budget is %s: give at least %s",
@@ -223,7 +255,9 @@ static int count_disk(fitter *f, pl_error *reterr)
             plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
     }
     for (int s = 0; s < plan->n_steps; s++) {
-        const pl_step *step = &plan->steps[s];
+        pl_step *step = &plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->disk_bytes += step->product->plan.scratch_disk_bytes;
         if (step->disk_bytes > f->request->disk_bytes)
             return pl_error_set(reterr, -ENOSPC,
                                 "%s '%s': %s must be spilled, and the disk has room for %s: set "

@@ -28,6 +28,7 @@ typedef struct pl_plan_source {
     pl_shape shape;
     bool resident;  /* in memory now, so that pinning it costs nothing more */
     bool permuted;  /* its axes lie in another order */
+    bool swapped;   /* namely the last two, and no others */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
 } pl_plan_source;
 
@@ -56,15 +57,19 @@ typedef struct pl_plan_request {
 typedef enum pl_step_kind {
     PL_STEP_TILES,  /* tiles of the result, each for itself */
     PL_STEP_REDUCE, /* tiles of the input, folded */
+    PL_STEP_MATMUL, /* a product of matrices as a whole: see product.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {
     const pl_node *node;
     uint64_t bytes;
     pl_place place;
-    bool from_outside, kept, permuted, scattered;
-    int born, last_use; /* steps; born -1: from outside. last_use is n_steps if it is kept */
+    bool from_outside, kept, permuted, swapped, scattered;
+    bool brought; /* from outside, and not in memory: if it is to be, then from its first use on */
+    int born, first_use, last_use; /* steps; born -1: from outside. n_steps if it is kept */
 } pl_plan_value;
+
+typedef struct pl_product pl_product;
 
 typedef struct pl_step {
     const pl_node *node;
@@ -78,8 +83,9 @@ typedef struct pl_step {
     int n_workers;
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
-    uint64_t shared_bytes;  /* of a reduction in chunks: their partials */
+    uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
     uint64_t library_bytes; /* of all workers */
+    pl_product *product;    /* may be NULL, and is only used by a step of that kind */
     int *uses;              /* values that it reads */
     int n_uses;
     const char *why;         /* it is a step of its own */
