@@ -9,9 +9,10 @@
 #include "graph/geometry.h"
 #include "tensor/dtype.h"
 
-/* Multiplications: below that a step costs more than what it could gain, and the product is one
- * tile. 100 x 100 x 100 take some 20 us. */
+/* Multiplications, and elements of an operand: below both a step of its own gains nothing, and the
+ * product is one tile. 100 x 100 x 100 take some 20 us. */
 #define LARGE_PRODUCTS 0x1p20
+#define LARGE_OPERAND  0x1p16
 
 /* Of one product of a batch that is not all in memory: smaller ones are read many at a time, as
  * tiles. */
@@ -76,12 +77,14 @@ bool pl_product_is_large(const pl_node *node, const pl_shape *shapes)
     pl_matmul_dims dims = pl_matmul_dims_of(node, pl_node_input_shape(node, shapes, 0),
                                             pl_node_input_shape(node, shapes, 1));
     double products = (double)dims.inner;
+    int64_t longer = dims.rows > dims.columns ? dims.rows : dims.columns;
     for (int i = 0; i < c->rank; i++) {
         if (c->dims[i] <= 0) /* or not known */
             return false;
         products *= (double)c->dims[i];
     }
-    return dims.inner > 0 && products >= LARGE_PRODUCTS && pl_matmul_takes(node->dtype);
+    bool large = products >= LARGE_PRODUCTS || (double)dims.inner * (double)longer > LARGE_OPERAND;
+    return dims.inner > 0 && large && pl_matmul_takes(node->dtype);
 }
 
 /* ---- how it lies ---- */
