@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), how
- * large it can truly be (budget.h), what tensors are described in (tensor.h), and what is to be
- * computed with them (graph.h). Each header may be included alone. */
+ * large it can truly be (budget.h), tensors (tensor.h), what is to be computed with them
+ * (graph.h), and what computes it (session.h). Each header may be included alone. */
 #ifndef PLIMSOLL_PLIMSOLL_H
 #define PLIMSOLL_PLIMSOLL_H
 
@@ -9,6 +9,7 @@
 #include "plimsoll/error.h"
 #include "plimsoll/graph.h"
 #include "plimsoll/ledger.h"
+#include "plimsoll/session.h"
 #include "plimsoll/tensor.h"
 
 /* Of these headers. Compare as PLIMSOLL_VERSION >= PLIMSOLL_VERSION_OF(0, 2, 0). */

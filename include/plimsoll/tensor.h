@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words that every tensor is described in.
+/* Tensors, and the words that they are described in.
  *   dtype    what an element is. bool is one byte, 0 or 1; a string is bytes of any length
  *   storage  f16 and bf16 are kept and converted; what computes with them goes through f32
  *   shape    how many elements along each axis, outermost first; rank 0 is one element
  *   unknown  a dimension that a graph does not know yet; data never has one
  *
+ *   tensor   elements in a buffer, which other tensors may share. Never changed once made
+ *   runtime  a budget, its threads and its spill file: what tensors and sessions live in
+ *
  *   0 <= rank <= PL_RANK_MAX;  each of dims[0 .. rank-1] is PL_UNKNOWN or >= 0; the rest is ignored
  *
- * Plain values: copy them, share them between threads as one shares an int. */
+ * Dtypes and shapes are plain values. Tensors and runtimes are counted: what is given out is the
+ * caller's to give back with unref. Safe from any thread. */
 #ifndef PLIMSOLL_TENSOR_H
 #define PLIMSOLL_TENSOR_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "plimsoll/error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,6 +67,72 @@ typedef struct pl_shape {
     int32_t rank;
     int64_t dims[PL_RANK_MAX];
 } pl_shape;
+
+typedef struct pl_runtime pl_runtime;
+typedef struct pl_tensor pl_tensor;
+
+typedef struct pl_runtime_options {
+    const char *budget_text;     /* "2G", "80%" of what there is; NULL: all there is */
+    uint64_t cap_bytes;          /* the most that values and scratch may take; 0: the budget */
+    const char *spill_directory; /* NULL: $PLIMSOLL_SPILL, else a folder that is not in memory */
+    uint64_t spill_limit_bytes;  /* 0: what the disk has */
+    int n_threads;               /* 0: as many as there are processors to use */
+} pl_runtime_options;
+
+/* `options` may be NULL. PL_EFORMAT for a budget that is no size, PL_EBUDGET for one that is too
+ * small. */
+PL_API PL_MUST_CHECK int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime,
+                                        pl_error *reterr);
+PL_API pl_runtime *pl_runtime_ref(pl_runtime *runtime);
+
+/* Tensors and sessions keep it alive as well. NULL is allowed. */
+PL_API void pl_runtime_unref(pl_runtime *runtime);
+
+/* What values and scratch take now, and the most that they ever took. */
+PL_API uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime);
+PL_API uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime);
+
+/* A copy of elements that lie one after the other, last axis first; `what` is its name in messages.
+ * -EINVAL for a shape that is not known or a dtype that has no size (strings); PL_EBUDGET. */
+PL_API PL_MUST_CHECK int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
+                                       const void *data, const char *what, pl_tensor **ret_tensor,
+                                       pl_error *reterr);
+
+/* An .npy file where it is: read as it is needed, never copied whole; but one with its bytes
+ * swapped is. What is wrong with the file is told as numpy.load() would. */
+PL_API PL_MUST_CHECK int pl_tensor_open_npy(pl_runtime *runtime, const char *path,
+                                            pl_tensor **ret_tensor, pl_error *reterr);
+
+/* What numpy.save() would write, piece by piece. */
+PL_API PL_MUST_CHECK int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr);
+
+PL_API pl_tensor *pl_tensor_ref(pl_tensor *tensor);
+PL_API void pl_tensor_unref(pl_tensor *tensor); /* NULL is allowed */
+
+PL_API pl_dtype pl_tensor_dtype(const pl_tensor *tensor);
+PL_API const pl_shape *pl_tensor_shape(const pl_tensor *tensor);
+
+/* Elements times their size; views share what they view. */
+PL_API uint64_t pl_tensor_bytes(const pl_tensor *tensor);
+
+/* Brings it into memory, where it stays until pl_tensor_unpin(). strides[i] are the bytes from one
+ * element to the next along axis i, and may be negative or 0. */
+PL_API PL_MUST_CHECK int pl_tensor_pin(pl_tensor *tensor, const void **ret_data,
+                                       int64_t strides[PL_RANK_MAX], pl_error *reterr);
+PL_API void pl_tensor_unpin(pl_tensor *tensor);
+
+/* Copies the elements [begin, begin + extent) to `data`, one after the other, wherever the tensor
+ * is, without bringing it into memory as a whole. */
+PL_API PL_MUST_CHECK int pl_tensor_read(pl_tensor *tensor, const int64_t *begin,
+                                        const int64_t *extent, void *data, pl_error *reterr);
+
+/* Views. Every step-th element from start on, `count` of them along each axis: -EINVAL if one is
+ * not there. Axes in another order. */
+PL_API PL_MUST_CHECK int pl_tensor_slice(pl_tensor *tensor, const int64_t *start,
+                                         const int64_t *step, const int64_t *count,
+                                         pl_tensor **ret_view, pl_error *reterr);
+PL_API PL_MUST_CHECK int pl_tensor_transpose(pl_tensor *tensor, const int *axes,
+                                             pl_tensor **ret_view, pl_error *reterr);
 
 #ifdef __cplusplus
 }

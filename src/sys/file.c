@@ -74,7 +74,10 @@ int pl_file_open_direct(int fd)
     pl_text text = pl_text_begin(path, sizeof path);
     pl_text_add(&text, "/proc/self/fd/");
     pl_text_add_u64(&text, (uint64_t)fd);
-    int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    int direct = open(path, (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC);
     return direct < 0 ? -errno : direct;
 }
 

@@ -22,8 +22,8 @@ PL_MUST_CHECK int pl_file_make_folders(const char *path, mode_t mode);
  * when the process is killed. Returns the descriptor. */
 PL_MUST_CHECK int pl_file_open_unnamed(const char *directory);
 
-/* One more descriptor of an open file, for direct access. -EINVAL where the file system has none.
- */
+/* One more descriptor of an open file, for direct access to what it may be used for. -EINVAL where
+ * the file system has none. */
 PL_MUST_CHECK int pl_file_open_direct(int fd);
 
 /* A regular file for reading. -EINVAL for anything else; nothing is waited for. */

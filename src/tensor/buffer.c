@@ -13,9 +13,6 @@
 #include "sys/file.h"
 #include "tensor/pool.h"
 
-/* A small buffer is at most this part of a slab: what is lost at a slab's end is then little. */
-enum { SMALL_SHARE = 16 };
-
 /* ---- beginnings ---- */
 
 static int no_memory(const char *what, pl_error *reterr)
@@ -151,7 +148,7 @@ int pl_buffer_new(pl_pool *pool, uint64_t bytes, const char *what, pl_buffer **r
     pl_buffer *buffer = buffer_alloc(pool, bytes, what);
     if (!buffer)
         return no_memory(what, reterr);
-    bool small = bytes <= pool->slab_bytes / SMALL_SHARE;
+    bool small = bytes <= pool->slab_bytes / PL_POOL_SMALL_SHARE;
     r = small ? new_small(pool, buffer, reterr) : new_large(pool, buffer, reterr);
     if (r < 0) {
         buffer_drop(buffer);

@@ -26,6 +26,9 @@
 #include "tensor/buffer.h"
 #include "tensor/spill.h"
 
+/* A small buffer is at most this part of a slab: what is lost at a slab's end is then little. */
+#define PL_POOL_SMALL_SHARE 16
+
 typedef struct pl_window {
     int fd; /* -1: this chunk is none */
     uint64_t offset;

@@ -24,7 +24,8 @@ def libraries():
     found += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
     assert len(found) >= 3, f"{BUILD} has not been built: run `make build`"
     sleef = ["-lsleef"] if platform.machine() == "x86_64" else []
-    return [*map(str, found), *sleef, "-lm", "-pthread"]
+    # OpenBLAS starts threads when it is loaded: only in programs that multiply.
+    return [*map(str, found), *sleef, "-Wl,--as-needed", "-lopenblas", "-lm", "-pthread"]
 
 
 @pytest.fixture(scope="session")

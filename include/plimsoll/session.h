@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: graphs that are planned before they run, and never pass the budget.
+ *   feed     a tensor for a placeholder
+ *   fetch    a node whose value is wanted: as a tensor, or in an .npy file
+ *   plan     the steps of a run, where its values lie and what it claims; made before each run
+ *   variable a value that a session keeps between runs; assigned to by the assign ops
+ *
+ * In one run every variable has the value from before the run, wherever it is read. What is
+ * assigned becomes its value when the whole run has gone well, else it stays as it was. Runs that
+ * assign wait for each other; all others go on side by side, from any number of threads.
+ *
+ * The graph outlives its sessions, and nobody adds to it while one runs. */
+#ifndef PLIMSOLL_SESSION_H
+#define PLIMSOLL_SESSION_H
+
+#include "plimsoll/graph.h"
+#include "plimsoll/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pl_session pl_session;
+
+typedef struct pl_feed {
+    const pl_node *placeholder;
+    pl_tensor *tensor;
+} pl_feed;
+
+typedef struct pl_fetch {
+    const pl_node *node;
+    const char *npy_path; /* NULL: as a tensor. Else the file is there when the run went well */
+} pl_fetch;
+
+typedef struct pl_run_options {
+    uint64_t budget_bytes; /* 0: what the runtime has left */
+    const int *cancel; /* may be NULL; read atomically: once it is not 0, the run is -ECANCELED */
+    /* May be NULL. Called now and then, from any thread of the runtime, but not by two at once:
+     * how much of all is done, and the node that is being computed. */
+    void (*progress)(void *context, double fraction, const char *node_name);
+    void *progress_context;
+} pl_run_options;
+
+/* The value of a constant, for as long as the graph lives; not while a session runs. -EINVAL if it
+ * is none, or the tensor has another dtype or shape. */
+PL_API PL_MUST_CHECK int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr);
+
+PL_API PL_MUST_CHECK int pl_session_new(const pl_graph *graph, pl_runtime *runtime,
+                                        pl_session **ret_session, pl_error *reterr);
+
+/* Lets go of its variables at once. No run may be under way. NULL is allowed. */
+PL_API void pl_session_free(pl_session *session);
+
+/* A variable's value. Setting it: -EINVAL for another dtype or shape. Reading it: NULL in
+ * *ret_tensor if it has none. */
+PL_API PL_MUST_CHECK int pl_session_set(pl_session *session, const pl_node *variable,
+                                        pl_tensor *tensor, pl_error *reterr);
+PL_API PL_MUST_CHECK int pl_session_get(pl_session *session, const pl_node *variable,
+                                        pl_tensor **ret_tensor, pl_error *reterr);
+
+/* Runs what the fetches need. ret_tensors has n_fetches places; NULL in those of files, which may
+ * be all (then it may be NULL itself). `options` may be NULL. PL_EBUDGET before anything is
+ * allocated if it cannot be done in the budget, with the smallest one that would do and the op that
+ * decides it; -ENOSPC likewise for the disk; -EINVAL for what does not fit or is not fed; -ENOTSUP
+ * for an op that sessions cannot run; -ECANCELED; what reading and writing files gave. Messages
+ * name op and node. Then nothing is left behind, and no variable has changed. */
+PL_API PL_MUST_CHECK int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
+                                        const pl_feed *feeds, int n_feeds,
+                                        const pl_run_options *options, pl_tensor **ret_tensors,
+                                        pl_error *reterr);
+
+typedef struct pl_run_cost {
+    uint64_t peak_bytes; /* the most memory that it claims */
+    uint64_t disk_bytes; /* spilled at a time */
+    double flops;
+} pl_run_cost;
+
+/* The plan that a run would have now: a table for people, or JSON, to free(). Either output may be
+ * NULL. Fails as the run would. */
+PL_API PL_MUST_CHECK int pl_session_explain(pl_session *session, const pl_fetch *fetches,
+                                            int n_fetches, const pl_feed *feeds, int n_feeds,
+                                            const pl_run_options *options, bool as_json,
+                                            char **ret_text, pl_run_cost *ret_cost,
+                                            pl_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

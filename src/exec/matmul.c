@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See matmul.h. */
+#include "exec/matmul.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "exec/matmul_private.h"
+#include "sys/file.h"
+#include "tensor/dtype.h"
+
+/* ---- everything in memory ---- */
+
+static bool is_square(const pl_matmul_question *q, const pl_matmul_job *job)
+{
+    return job->a.data == job->b.data && job->a.row_bytes == job->b.row_bytes &&
+           q->a_transposed != q->b_transposed && q->m == q->n;
+}
+
+static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job)
+{
+    const pl_matmul_question *q = &plan->question;
+    pl_gemm g = {
+        .dtype = q->dtype,
+        .m = q->m,
+        .n = q->n,
+        .k = q->k,
+        .a = job->a.data,
+        .b = job->b.data,
+        .c = job->c.data,
+        .a_row_bytes = job->a.row_bytes,
+        .b_row_bytes = job->b.row_bytes,
+        .c_row_bytes = job->c.row_bytes,
+        .a_transposed = q->a_transposed,
+        .b_transposed = q->b_transposed,
+    };
+    if (is_square(q, job))
+        pl_product_square(job->threads, &g);
+    else
+        pl_product_run(job->threads, &g);
+    if (job->progress)
+        job->progress(job->progress_context, 1);
+    return 0;
+}
+
+/* ---- in parts ---- */
+
+static int open_scratch(pl_matmul_state *s)
+{
+    const char *directory = s->job->scratch_directory;
+    if (!directory)
+        return pl_error_set(s->reterr, -EINVAL, "there is no folder for %s of scratch",
+                            PL_SIZE(s->plan->scratch_disk_bytes));
+    int fd = pl_file_open_unnamed(directory);
+    if (fd < 0)
+        return pl_error_set(s->reterr, fd, "cannot make a scratch file in '%s': %s", directory,
+                            pl_error_text(fd));
+    s->scratch_fd = fd;
+    int r = pl_file_reserve(fd, 0, s->plan->scratch_disk_bytes);
+    if (r < 0 && r != -EOPNOTSUPP)
+        return pl_error_set(s->reterr, r, "cannot take %s for scratch in '%s': %s",
+                            PL_SIZE(s->plan->scratch_disk_bytes), directory, pl_error_text(r));
+    return 0;
+}
+
+static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right, uint64_t *end)
+{
+    pl_stream *stream = right ? &s->b : &s->a;
+    stream->in_blocks = true;
+    stream->blocks = pl_matmul_blocks_of(s->plan, right);
+    stream->offset = *end;
+    *end += pl_matmul_blocks_disk_bytes(&stream->blocks);
+    return pl_matmul_copy_to_blocks(s, matrix, &stream->blocks, stream->offset);
+}
+
+/* What is resident stays where it is. */
+static int prepare_tiles(pl_matmul_state *s)
+{
+    uint64_t end = 0;
+    s->a_streams = s->job->a.where != PL_MATRIX_RESIDENT;
+    s->b_streams = s->job->b.where != PL_MATRIX_RESIDENT;
+    int r = s->plan->scratch_disk_bytes > 0 ? open_scratch(s) : 0;
+    if (r == 0 && s->a_streams)
+        r = copy_operand(s, &s->job->a, false, &end);
+    if (r == 0 && s->b_streams)
+        r = copy_operand(s, &s->job->b, true, &end);
+    return r;
+}
+
+static void prepare_strips(pl_matmul_state *s)
+{
+    const pl_matmul_question *q = &s->plan->question;
+    s->a_stays = s->job->a.where != PL_MATRIX_RESIDENT;
+    s->b_streams = s->job->b.where != PL_MATRIX_RESIDENT;
+    s->b.n_rows = q->b_transposed ? q->n : q->k;
+    s->b.piece_rows = s->plan->panel_rows;
+    s->b.row_bytes = (uint64_t)(q->b_transposed ? q->k : q->n) * s->item_bytes;
+    s->b.offset = s->job->b.offset;
+}
+
+static int start_stream(pl_matmul_state *s, pl_stream *stream)
+{
+    uint64_t bytes = (uint64_t)stream->piece_rows * stream->row_bytes;
+    if (stream->in_blocks)
+        bytes = stream->blocks.block_bytes;
+    if (stream->in_blocks || stream->matrix->where == PL_MATRIX_FILE)
+        stream->file = pl_panel_file_open(stream->in_blocks ? s->scratch_fd : stream->matrix->fd);
+    return pl_stream_init(s, stream, bytes);
+}
+
+static int start_all(pl_matmul_state *s)
+{
+    const pl_matmul_plan *p = s->plan;
+    uint64_t rows = (uint64_t)p->tile_rows;
+    s->c_stays = s->job->c.where != PL_MATRIX_RESIDENT;
+    int r = s->a_streams ? start_stream(s, &s->a) : 0;
+    if (r == 0 && s->b_streams)
+        r = start_stream(s, &s->b);
+    if (r == 0 && s->a_stays)
+        r = pl_strip_init(s, &s->a_strip, &s->job->a,
+                          rows * (uint64_t)p->question.k * s->item_bytes, s->job->a.name);
+    if (r == 0 && s->c_stays)
+        r = pl_strip_init(s, &s->c_strip, &s->job->c,
+                          rows * (uint64_t)p->tile_columns * s->item_bytes, s->job->c.name);
+    return r;
+}
+
+/* Ends what is under way before its memory goes. */
+static void end_all(pl_matmul_state *s)
+{
+    pl_panel_io_free(s->io);
+    pl_stream_done(s, &s->a);
+    pl_stream_done(s, &s->b);
+    pl_strip_done(s, &s->a_strip);
+    pl_strip_done(s, &s->c_strip);
+    pl_memory_give(s->job->memory, &s->bounce);
+    if (s->scratch_fd >= 0)
+        close(s->scratch_fd);
+}
+
+static int run_in_parts(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
+{
+    const pl_panel_file none = {-1, -1};
+    pl_matmul_state s = {
+        .plan = plan,
+        .job = job,
+        .reterr = reterr,
+        .item_bytes = pl_dtype_info_of(plan->question.dtype)->item_bytes,
+        .scratch_fd = -1,
+        .a = {.matrix = &job->a, .file = none},
+        .b = {.matrix = &job->b, .file = none},
+        .a_strip = {.file = none},
+        .c_strip = {.file = none},
+    };
+    int r = pl_memory_take(job->memory, PL_PANEL_THREADS * PL_PANEL_BOUNCE_BYTES, "reading ahead",
+                           &s.bounce, reterr);
+    if (r == 0)
+        r = pl_panel_io_new(s.bounce.data, &s.io, reterr);
+    if (r == 0 && plan->strategy == PL_MATMUL_TILES)
+        r = prepare_tiles(&s);
+    else if (r == 0)
+        prepare_strips(&s);
+    if (r == 0)
+        r = start_all(&s);
+    if (r == 0)
+        r = pl_matmul_pass(&s);
+    end_all(&s);
+    return r;
+}
+
+/* ---- either ---- */
+
+static bool agrees(const pl_matmul_plan *plan, const pl_matmul_job *job)
+{
+    const pl_matmul_question *q = &plan->question;
+    return q->a_resident == (job->a.where == PL_MATRIX_RESIDENT) &&
+           q->b_resident == (job->b.where == PL_MATRIX_RESIDENT) &&
+           q->c_resident == (job->c.where == PL_MATRIX_RESIDENT) &&
+           job->c.where != PL_MATRIX_COMPUTED;
+}
+
+int pl_matmul_run(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
+{
+    if (!agrees(plan, job))
+        return pl_error_set(reterr, -EINVAL, "the matrices are not where the plan has them");
+    if (plan->question.m == 0 || plan->question.n == 0)
+        return 0;
+    if (job->cancel && atomic_load(job->cancel))
+        return pl_error_set(reterr, -ECANCELED, "cancelled");
+    pl_blas_use use;
+    int r = pl_blas_use_begin(&use, job->memory, plan->question.n_threads, plan->workspace_bytes,
+                              reterr);
+    if (r < 0)
+        return r;
+    r = plan->strategy == PL_MATMUL_WHOLE ? run_whole(plan, job) : run_in_parts(plan, job, reterr);
+    pl_blas_use_end(&use);
+    return r;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See matmul_plan.h. Of strips and tiles, the one is taken that a rough count of seconds prefers.
+ */
+#include "exec/matmul_plan.h"
+
+#include <errno.h>
+
+#include "base/size.h"
+#include "exec/matmul_plan_private.h"
+#include "exec/matmul_product.h"
+#include "sys/file.h"
+
+/* Rough rates of a machine of 2 processors, 2020s: they choose between strategies, nothing else. */
+#define FLOPS_PER_THREAD 80e9
+#define PACK_S_PER_ITEM  1e-9
+#define DISK_BYTES_PER_S 2e9
+
+/* Of products: more would take years, and sums of bytes below could overflow. */
+#define PRODUCTS_MOST 0x1p58
+
+uint64_t pl_matmul_buffer_bytes(uint64_t bytes)
+{
+    uint64_t pages = (bytes + 2 * PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES;
+    return pl_max_u64(pages * PL_FILE_DIRECT_BYTES, PL_MEMORY_PAGED_BYTES);
+}
+
+/* Loading and computing go on side by side; copying to blocks comes before. */
+static double seconds_of(const pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    double products = (double)q->m * (double)q->n * (double)q->k, threads = q->n_threads;
+    double packed = 1.0 / (double)plan->tile_rows + 1.0 / (double)plan->tile_columns;
+    int64_t full = depth_of(q);
+    if (plan->depth < full)
+        packed += 1.0 / (double)plan->depth - 1.0 / (double)full;
+    if (q->b_transposed && plan->strategy == PL_MATMUL_STRIPS)
+        packed += 1.0 / (double)plan->panel_rows;
+    double computing =
+        (2 * products / FLOPS_PER_THREAD + products * packed * PACK_S_PER_ITEM) / threads;
+    double copied = 2.0 * (double)plan->scratch_disk_bytes;
+    double streamed = (double)(plan->read_bytes + plan->written_bytes) - copied;
+    double streaming = streamed / DISK_BYTES_PER_S;
+    return (computing > streaming ? computing : streaming) + copied / DISK_BYTES_PER_S;
+}
+
+static uint64_t needed_bytes(const pl_matmul_plan *plan)
+{
+    return plan->scratch_bytes + plan->workspace_bytes;
+}
+
+static int refuse(question *q, pl_error *reterr)
+{
+    pl_matmul_plan strips = {.question = *q}, tiles = {.question = *q};
+    bool have_strips = pl_matmul_least_strips(&strips), have_tiles = pl_matmul_least_tiles(&tiles);
+    bool take_tiles = have_tiles && (!have_strips || needed_bytes(&tiles) < needed_bytes(&strips));
+    const pl_matmul_plan *smaller = take_tiles ? &tiles : &strips;
+    return pl_error_set(
+        reterr, PL_EBUDGET,
+        "the smallest tiling needs %s (buffers %s, BLAS workspace %s); there are %s",
+        PL_SIZE(needed_bytes(smaller)), PL_SIZE(smaller->scratch_bytes),
+        PL_SIZE(smaller->workspace_bytes), PL_SIZE(q->budget_bytes));
+}
+
+static bool plan_whole(pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    plan->strategy = PL_MATMUL_WHOLE;
+    plan->tile_rows = q->m;
+    plan->tile_columns = q->n;
+    plan->depth = q->k;
+    plan->panel_rows = b_rows(q);
+    plan->n_groups = 1;
+    set_workspace(plan, q->m);
+    return fits(plan);
+}
+
+static int plan_in_parts(pl_matmul_plan *plan, pl_error *reterr)
+{
+    pl_matmul_plan strips = *plan, tiles = *plan;
+    bool have_strips = pl_matmul_plan_strips(&strips), have_tiles = pl_matmul_plan_tiles(&tiles);
+    if (!have_strips && !have_tiles)
+        return refuse(&plan->question, reterr);
+    bool take_tiles = have_tiles && (!have_strips || seconds_of(&tiles) < seconds_of(&strips));
+    *plan = take_tiles ? tiles : strips;
+    return 0;
+}
+
+static bool countable(question *q)
+{
+    double m = (double)most(q->m, 1), n = (double)most(q->n, 1), k = (double)most(q->k, 1);
+    return m * n * k <= PRODUCTS_MOST;
+}
+
+int pl_matmul_plan_make(question *q, pl_matmul_plan *ret_plan, pl_error *reterr)
+{
+    if (!pl_product_takes(q->dtype))
+        return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",
+                            pl_dtype_info_of(q->dtype)->name);
+    if (!countable(q))
+        return pl_error_set(reterr, -EOVERFLOW, "%.3g products are too many",
+                            (double)q->m * (double)q->n * (double)q->k);
+    pl_matmul_plan plan = {.question = *q};
+    bool empty = q->m == 0 || q->n == 0;
+    plan.flops = 2.0 * (double)q->m * (double)q->n * (double)q->k;
+    bool resident = q->a_resident && q->b_resident && q->c_resident;
+    if (q->b_is_a && resident)
+        plan.flops /= 2;
+    bool whole = empty || (resident && plan_whole(&plan));
+    int r = whole ? 0 : plan_in_parts(&plan, reterr);
+    if (r == 0)
+        *ret_plan = plan;
+    return r;
+}
+
+const char *pl_matmul_strategy_name(pl_matmul_strategy strategy)
+{
+    return strategy == PL_MATMUL_WHOLE    ? "whole"
+           : strategy == PL_MATMUL_STRIPS ? "strips"
+                                          : "tiles";
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planning strips: see matmul_plan.h. The largest strip that fits beside two panels is searched
+ * for.
+ */
+#include "exec/matmul_plan_private.h"
+#include "sys/file.h"
+
+enum { PANEL_DEPTHS_MOST = 3 }; /* more gives loading no more time than it needs */
+
+static uint64_t b_row_bytes(question *q)
+{
+    return (uint64_t)(q->b_transposed ? q->k : q->n) * item_of(q);
+}
+
+static void measure_strips(pl_matmul_plan *plan, int64_t rows, int64_t panel_rows)
+{
+    question *q = &plan->question;
+    uint64_t panel = pl_matmul_buffer_bytes((uint64_t)panel_rows * b_row_bytes(q));
+    plan->tile_rows = rows;
+    plan->panel_rows = panel_rows;
+    plan->scratch_bytes = bounce_bytes();
+    if (!q->a_resident)
+        plan->scratch_bytes += pl_matmul_buffer_bytes(matrix_bytes(q, rows, q->k));
+    if (!q->c_resident)
+        plan->scratch_bytes += pl_matmul_buffer_bytes(matrix_bytes(q, rows, q->n));
+    if (!q->b_resident)
+        plan->scratch_bytes += panel_rows < b_rows(q) ? 2 * panel : panel;
+    set_workspace(plan, rows);
+}
+
+/* Panels take at most a third of what buffers may have: a thin strip costs more than a thin panel,
+ * because all of B is packed anew for each strip. Where they are columns of the product, it is A
+ * that is packed for each, and they get half. */
+static int64_t panel_rows_for(question *q)
+{
+    if (q->b_resident)
+        return b_rows(q);
+    uint64_t fixed = bounce_bytes() + pl_blas_workspace_bytes(q->dtype, 1, q->n_threads);
+    uint64_t share = pl_sub_sat_u64(q->budget_bytes, fixed) / (q->b_transposed ? 2 : 3);
+    uint64_t in_share = share / (2 * pl_max_u64(b_row_bytes(q), 1));
+    int64_t rows = (int64_t)pl_clamp_u64(in_share, 1, (uint64_t)b_rows(q));
+    if (!q->b_transposed && rows > depth_of(q))
+        rows = least(rows / depth_of(q), PANEL_DEPTHS_MOST) * depth_of(q);
+    return even_part(b_rows(q), rows);
+}
+
+/* Strips of so many rows begin at the same place in a page, in A and C: what is loaded for the next
+ * strip then lies exactly over what is done with, and goes there without a copy. */
+static int64_t rows_per_page(question *q)
+{
+    int64_t rows = 1;
+    while ((!q->a_resident && (uint64_t)(rows * q->k) * item_of(q) % PL_FILE_DIRECT_BYTES) ||
+           (!q->c_resident && (uint64_t)(rows * q->n) * item_of(q) % PL_FILE_DIRECT_BYTES))
+        rows *= 2;
+    return rows;
+}
+
+static bool strips_fit(pl_matmul_plan *plan, int64_t rows, int64_t panel_rows)
+{
+    measure_strips(plan, rows, panel_rows);
+    return fits(plan);
+}
+
+static int64_t largest_strip(pl_matmul_plan *plan, int64_t panel_rows)
+{
+    int64_t low = 0, high = plan->question.m;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (strips_fit(plan, middle, panel_rows))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static int64_t even_strip(question *q, int64_t rows)
+{
+    int64_t unit = rows_per_page(q), even = even_part(q->m, rows);
+    if (rows >= q->m || rows < 4 * unit)
+        return even;
+    rows -= rows % unit;
+    return round_up(even_part(q->m, rows), unit);
+}
+
+/* A's strips would lie across its rows. Of nothing there are strips of any kind. */
+static bool strips_possible(question *q)
+{
+    return !q->a_transposed || q->a_resident || q->k == 0;
+}
+
+bool pl_matmul_plan_strips(pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    if (!strips_possible(q))
+        return false;
+    plan->strategy = PL_MATMUL_STRIPS;
+    int64_t panel = panel_rows_for(q), rows = largest_strip(plan, panel);
+    for (; rows == 0 && panel > 1; rows = largest_strip(plan, panel))
+        panel /= 2;
+    if (rows == 0)
+        return false;
+    measure_strips(plan, even_strip(q, rows), panel);
+    plan->tile_columns = q->n;
+    plan->depth = q->b_transposed ? q->k : panel;
+    set_groups(plan);
+    uint64_t n_strips = (uint64_t)parts_of(q->m, plan->tile_rows);
+    if (!q->a_resident)
+        plan->read_bytes += matrix_bytes(q, q->m, q->k);
+    if (!q->b_resident)
+        plan->read_bytes += n_strips * matrix_bytes(q, q->k, q->n);
+    if (!q->c_resident)
+        plan->written_bytes += matrix_bytes(q, q->m, q->n);
+    return true;
+}
+
+bool pl_matmul_least_strips(pl_matmul_plan *plan)
+{
+    measure_strips(plan, 1, 1);
+    return strips_possible(&plan->question);
+}

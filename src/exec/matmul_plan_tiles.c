@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planning tiles: see matmul_plan.h. The largest square that fits beside two pairs of blocks is
+ * searched for, and then the largest bands for copying operands to blocks, which comes before. */
+#include "exec/matmul_plan_private.h"
+#include "sys/file.h"
+
+enum { TILE_UNIT = 16 }; /* rows and columns: blocks of 64 rows are then whole pages */
+
+/* Two bands on their way in, two on their way out, of 16 MiB each. */
+#define BANDS_MOST_BYTES (64 * PL_MIB)
+
+static pl_matmul_blocks blocks_of(question *q, int64_t rows, int64_t columns, int64_t block_rows,
+                                  int64_t block_columns)
+{
+    uint64_t block = (uint64_t)block_rows * (uint64_t)block_columns * item_of(q);
+    return (pl_matmul_blocks){
+        .rows = rows,
+        .columns = columns,
+        .block_rows = block_rows,
+        .block_columns = block_columns,
+        .n_down = parts_of(rows, block_rows),
+        .n_across = parts_of(columns, block_columns),
+        .item_bytes = item_of(q),
+        .block_bytes =
+            (block + PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES,
+    };
+}
+
+pl_matmul_blocks pl_matmul_blocks_of(const pl_matmul_plan *plan, bool right)
+{
+    question *q = &plan->question;
+    if (right)
+        return q->b_transposed ? blocks_of(q, q->n, q->k, plan->tile_columns, plan->depth)
+                               : blocks_of(q, q->k, q->n, plan->depth, plan->tile_columns);
+    return q->a_transposed ? blocks_of(q, q->k, q->m, plan->depth, plan->tile_rows)
+                           : blocks_of(q, q->m, q->k, plan->tile_rows, plan->depth);
+}
+
+uint64_t pl_matmul_blocks_disk_bytes(const pl_matmul_blocks *blocks)
+{
+    return (uint64_t)(blocks->n_down * blocks->n_across) * blocks->block_bytes;
+}
+
+/* Two bands as they are read, and two cut into pieces that each lie in a page as they will on disk.
+ */
+static uint64_t band_bytes(const pl_matmul_blocks *blocks, int64_t band_rows)
+{
+    uint64_t band = (uint64_t)band_rows * (uint64_t)blocks->columns * blocks->item_bytes;
+    uint64_t n_pieces = 2 * (uint64_t)blocks->n_across;
+    return pl_memory_cost_bytes(n_pieces * sizeof(pl_panel_request)) +
+           2 * pl_matmul_buffer_bytes(band) +
+           2 * pl_matmul_buffer_bytes(band + (uint64_t)blocks->n_across * 2 * PL_FILE_DIRECT_BYTES);
+}
+
+static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
+{
+    uint64_t bytes = 0;
+    for (int right = 0; right < 2; right++) {
+        pl_matmul_blocks blocks = pl_matmul_blocks_of(plan, right);
+        if (!(right ? plan->question.b_resident : plan->question.a_resident))
+            bytes = pl_max_u64(bytes, band_bytes(&blocks, band_rows));
+    }
+    return bytes;
+}
+
+static uint64_t computing_bytes(const pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    uint64_t bytes = 0;
+    if (!q->a_resident)
+        bytes += 2 * pl_matmul_buffer_bytes(matrix_bytes(q, plan->tile_rows, plan->depth));
+    if (!q->b_resident)
+        bytes += 2 * pl_matmul_buffer_bytes(matrix_bytes(q, plan->depth, plan->tile_columns));
+    if (!q->c_resident)
+        bytes += pl_matmul_buffer_bytes(matrix_bytes(q, plan->tile_rows, plan->tile_columns));
+    return bytes;
+}
+
+static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, int64_t band_rows)
+{
+    plan->tile_rows = least(rows, plan->question.m);
+    plan->tile_columns = least(columns, plan->question.n);
+    plan->band_rows = band_rows;
+    plan->scratch_bytes =
+        bounce_bytes() + pl_max_u64(computing_bytes(plan), copying_bytes(plan, band_rows));
+    set_workspace(plan, plan->tile_rows);
+}
+
+/* The largest square, in units: rows and columns of C cost the same reads. */
+static int64_t largest_tile(pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    int64_t low = 0, high = parts_of(most(q->m, q->n), TILE_UNIT);
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        measure_tiles(plan, middle * TILE_UNIT, middle * TILE_UNIT, 1);
+        if (fits(plan))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low * TILE_UNIT;
+}
+
+/* Bands of many rows make large pieces; doubled while they fit, up to where more gains nothing. */
+static int64_t largest_band(pl_matmul_plan *plan, int64_t rows, int64_t columns)
+{
+    int64_t band = 1, most_rows = most(rows, most(columns, plan->depth));
+    for (; band < most_rows; band *= 2) {
+        measure_tiles(plan, rows, columns, band * 2);
+        if (!fits(plan) || copying_bytes(plan, band * 2) > BANDS_MOST_BYTES)
+            break;
+    }
+    return band;
+}
+
+static void count_tiles(pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    uint64_t down = (uint64_t)parts_of(q->m, plan->tile_rows);
+    uint64_t across = (uint64_t)parts_of(q->n, plan->tile_columns);
+    for (int right = 0; right < 2; right++) {
+        if (right ? q->b_resident : q->a_resident)
+            continue;
+        pl_matmul_blocks blocks = pl_matmul_blocks_of(plan, right);
+        uint64_t bytes = matrix_bytes(q, blocks.rows, blocks.columns);
+        plan->scratch_disk_bytes += pl_matmul_blocks_disk_bytes(&blocks);
+        plan->read_bytes += bytes + (right ? down : across) * bytes;
+        plan->written_bytes += bytes;
+    }
+    if (!q->c_resident)
+        plan->written_bytes += matrix_bytes(q, q->m, q->n);
+}
+
+bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    if (q->k == 0)
+        return false;
+    plan->strategy = PL_MATMUL_TILES;
+    plan->depth = least(depth_of(q), q->k);
+    int64_t side = largest_tile(plan);
+    for (; side == 0 && plan->depth > 1; side = largest_tile(plan))
+        plan->depth /= 2;
+    if (side == 0)
+        return false;
+    int64_t rows = round_up(even_part(q->m, side), TILE_UNIT);
+    int64_t columns = round_up(even_part(q->n, side), TILE_UNIT);
+    measure_tiles(plan, rows, columns, largest_band(plan, rows, columns));
+    set_groups(plan);
+    count_tiles(plan);
+    return true;
+}
+
+bool pl_matmul_least_tiles(pl_matmul_plan *plan)
+{
+    plan->depth = 1;
+    measure_tiles(plan, TILE_UNIT, TILE_UNIT, 1);
+    return plan->question.k > 0;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See matmul_product.h. */
+#include "exec/matmul_product.h"
+
+#include <string.h>
+
+#include "tensor/dtype.h"
+
+enum {
+    PART_ROWS = 16,   /* of c, for a thread at a time */
+    BLOCK_INNER = 64, /* along k: so many rows of b stay in the cache for a part's rows */
+    MIRROR = 64,      /* rows and columns that are mirrored at a time: both sides in L1 */
+};
+
+bool pl_product_takes(pl_dtype dtype)
+{
+    const pl_dtype_info *info = pl_dtype_info_of(dtype);
+    return (info->kind == PL_KIND_UNSIGNED || info->kind == PL_KIND_SIGNED ||
+            info->kind == PL_KIND_FLOAT) &&
+           !info->is_storage;
+}
+
+static int64_t item_bytes(const pl_gemm *g)
+{
+    return pl_dtype_info_of(g->dtype)->item_bytes;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- plain loops ---- */
+
+/* Rows [row, row_end) of c take part [inner, inner_end) of the sum. `wide` is what products of the
+ * type are exact in, modulo its bits: unsigned, because a signed overflow is undefined. */
+#define PLAIN_LOOP(name, type, wide)                                                               \
+    static void name(const pl_gemm *g, int64_t row, int64_t row_end, int64_t inner,                \
+                     int64_t inner_end)                                                            \
+    {                                                                                              \
+        int64_t a_i = g->a_transposed ? (int64_t)sizeof(type) : g->a_row_bytes;                    \
+        int64_t a_p = g->a_transposed ? g->a_row_bytes : (int64_t)sizeof(type);                    \
+        for (int64_t i = row; i < row_end; i++) {                                                  \
+            const char *a = (const char *)g->a + i * a_i;                                          \
+            type *c = (type *)((char *)g->c + i * g->c_row_bytes);                                 \
+            if (g->b_transposed) {                                                                 \
+                for (int64_t j = 0; j < g->n; j++) {                                               \
+                    const type *b = (const type *)((const char *)g->b + j * g->b_row_bytes);       \
+                    wide sum = c[j];                                                               \
+                    for (int64_t p = inner; p < inner_end; p++)                                    \
+                        sum += *(const type *)(a + p * a_p) * (wide)b[p];                          \
+                    c[j] = (type)sum;                                                              \
+                }                                                                                  \
+            } else {                                                                               \
+                for (int64_t p = inner; p < inner_end; p++) {                                      \
+                    wide x = *(const type *)(a + p * a_p);                                         \
+                    const type *b = (const type *)((const char *)g->b + p * g->b_row_bytes);       \
+                    for (int64_t j = 0; j < g->n; j++)                                             \
+                        c[j] = (type)(c[j] + x * b[j]);                                            \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+PLAIN_LOOP(plain_8, uint8_t, uint32_t)
+PLAIN_LOOP(plain_16, uint16_t, uint32_t)
+PLAIN_LOOP(plain_32, uint32_t, uint32_t)
+PLAIN_LOOP(plain_64, uint64_t, uint64_t)
+PLAIN_LOOP(plain_f32, float, float)
+PLAIN_LOOP(plain_f64, double, double)
+
+typedef void plain_loop(const pl_gemm *g, int64_t row, int64_t row_end, int64_t inner,
+                        int64_t inner_end);
+
+/* Floats come here when BLAS cannot count their rows. */
+static plain_loop *loop_of(pl_dtype dtype)
+{
+    if (dtype == PL_F32)
+        return plain_f32;
+    if (dtype == PL_F64)
+        return plain_f64;
+    switch (pl_dtype_info_of(dtype)->item_bytes) {
+    case 1:
+        return plain_8;
+    case 2:
+        return plain_16;
+    case 4:
+        return plain_32;
+    default:
+        return plain_64;
+    }
+}
+
+static void clear_rows(const pl_gemm *g, int64_t row, int64_t row_end)
+{
+    for (int64_t i = row; i < row_end; i++)
+        memset((char *)g->c + i * g->c_row_bytes, 0, (size_t)(g->n * item_bytes(g)));
+}
+
+static int plain_part(void *context, int64_t part, int worker)
+{
+    (void)worker;
+    const pl_gemm *g = context;
+    int64_t row = part * PART_ROWS, row_end = least(row + PART_ROWS, g->m);
+    if (!g->add)
+        clear_rows(g, row, row_end);
+    for (int64_t p = 0; p < g->k; p += BLOCK_INNER)
+        loop_of(g->dtype)(g, row, row_end, p, least(p + BLOCK_INNER, g->k));
+    return 0;
+}
+
+/* No part fails, so neither does the whole. */
+static void run_parts(pl_threads *threads, int64_t n_parts, pl_threads_work *work,
+                      const pl_gemm *gemm)
+{
+    if (threads)
+        (void)!pl_threads_run(threads, n_parts, work, (void *)gemm);
+    else
+        for (int64_t part = 0; part < n_parts; part++)
+            (void)!work((void *)gemm, part, 0);
+}
+
+void pl_product_run(pl_threads *threads, const pl_gemm *gemm)
+{
+    if (gemm->m == 0 || gemm->n == 0)
+        return;
+    if (gemm->k > 0 && pl_blas_takes(gemm))
+        pl_blas_gemm(gemm);
+    else
+        run_parts(threads, (gemm->m + PART_ROWS - 1) / PART_ROWS, plain_part, gemm);
+}
+
+/* ---- a matrix times itself ---- */
+
+#define MIRROR_LOOP(name, type)                                                                    \
+    static void name(const pl_gemm *g, int64_t row, int64_t column)                                \
+    {                                                                                              \
+        for (int64_t i = row; i < least(row + MIRROR, g->m); i++)                                  \
+            for (int64_t j = column; j < least(column + MIRROR, i); j++)                           \
+                *((type *)((char *)g->c + j * g->c_row_bytes) + i) =                               \
+                    *((const type *)((const char *)g->c + i * g->c_row_bytes) + j);                \
+    }
+
+MIRROR_LOOP(mirror_f32, float)
+MIRROR_LOOP(mirror_f64, double)
+
+/* The lower triangle's rows [part * MIRROR, ...) become columns of the upper one. */
+static int mirror_part(void *context, int64_t part, int worker)
+{
+    (void)worker;
+    const pl_gemm *g = context;
+    int64_t row = part * MIRROR;
+    for (int64_t column = 0; column <= row; column += MIRROR)
+        (g->dtype == PL_F32 ? mirror_f32 : mirror_f64)(g, row, column);
+    return 0;
+}
+
+void pl_product_square(pl_threads *threads, const pl_gemm *gemm)
+{
+    pl_gemm g = *gemm;
+    g.b = g.a;
+    g.b_row_bytes = g.a_row_bytes;
+    g.b_transposed = !g.a_transposed;
+    if (g.add || g.k == 0 || g.m == 0 || !pl_blas_takes(&g)) {
+        pl_product_run(threads, &g);
+        return;
+    }
+    pl_blas_syrk(&g);
+    run_parts(threads, (g.m + MIRROR - 1) / MIRROR, mirror_part, &g);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One product of matrices in memory, of any dtype that is computed with: floats by BLAS (within a
+ * pl_blas_use), integers by plain loops that wrap around as C's unsigned ones do.
+ *   f32 and f64  each element is a sum of k rounded products in an order that depends on shapes and
+ *                threads: within (k + 1) * epsilon * (|a| |b|) of the exact one, the same each time
+ *   integers     exact modulo 2 to the bits of the dtype, as NumPy's
+ *
+ * Safe from any thread. */
+#ifndef PL_EXEC_MATMUL_PRODUCT_H
+#define PL_EXEC_MATMUL_PRODUCT_H
+
+#include "exec/blas.h"
+#include "util/threads.h"
+
+/* bool, f16, bf16 and strings are not multiplied: whoever has them converts them first. */
+bool pl_product_takes(pl_dtype dtype);
+
+/* `threads` are for what BLAS does not do; NULL: the caller does it all. Any of m, n, k may be 0.
+ */
+void pl_product_run(pl_threads *threads, const pl_gemm *gemm);
+
+/* The same where b is a, used the other way round: half the work, and the other half copied. */
+void pl_product_square(pl_threads *threads, const pl_gemm *gemm);
+
+#endif

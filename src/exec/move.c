@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements copied to where they belong: concat, pad, tile, gather, one_hot, reshape. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "exec/run.h"
+#include "graph/geometry.h"
+#include "kernels/cast.h"
+#include "kernels/gather.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+static size_t item_bytes_of(const pl_op_call *call)
+{
+    return pl_dtype_info_of(call->instr->dtype)->item_bytes;
+}
+
+static const pl_shape *input_shape(const pl_op_call *call, int i)
+{
+    return pl_node_input_shape(call->instr->node, call->frame->run->plan->shapes, i);
+}
+
+/* Copies a packed region to where it lies, `there`, in the packed output. */
+static void place(const pl_op_call *call, const char *data, const pl_region *there)
+{
+    int64_t from[PL_RANK_MAX], to[PL_RANK_MAX], offset = 0;
+    size_t item_bytes = item_bytes_of(call);
+    pl_region_packed_strides(there, item_bytes, from);
+    pl_region_packed_strides(call->out, item_bytes, to);
+    for (int i = 0; i < there->rank; i++)
+        offset += (there->begin[i] - call->out->begin[i]) * to[i];
+    pl_region_copy(call->to + offset, to, data, from, there->extent, there->rank, item_bytes);
+}
+
+static int do_concat(const pl_op_call *call)
+{
+    const pl_node *node = call->instr->node;
+    int axis = pl_axis_of(node->attrs[PL_ATTR_concat_axis].value.i, call->out->rank);
+    int64_t begin = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        pl_region in, there;
+        if (pl_call_needs(call, i) &&
+            pl_region_of_concat(call->out, axis, begin, input_shape(call, i), &in, &there))
+            place(call, pl_call_data(call, i), &there);
+        begin += input_shape(call, i)->dims[axis];
+    }
+    return 0;
+}
+
+static int do_pad(const pl_op_call *call)
+{
+    const pl_node *node = call->instr->node;
+    uint64_t element = 0;
+    pl_region in, there;
+    int64_t before[PL_RANK_MAX];
+    for (int i = 0; i < call->out->rank; i++)
+        before[i] = node->attrs[PL_ATTR_pad_before].value.values[i];
+    pl_element_of(&node->attrs[PL_ATTR_pad_value], node->dtype, &element);
+    pl_fill(call->to, pl_region_count(call->out), &element, item_bytes_of(call));
+    if (pl_call_needs(call, 0) &&
+        pl_region_of_pad(call->out, before, input_shape(call, 0), &in, &there))
+        place(call, pl_call_data(call, 0), &there);
+    return 0;
+}
+
+/* One repetition after the other along `axis`, then what is within. */
+static void tile_axis(const pl_op_call *call, int axis, pl_region *in, pl_region *there)
+{
+    const pl_region *have = pl_call_region(call, 0);
+    size_t item_bytes = item_bytes_of(call);
+    if (axis == call->out->rank) {
+        int64_t from[PL_RANK_MAX], to[PL_RANK_MAX];
+        pl_region_packed_strides(have, item_bytes, from);
+        pl_region_packed_strides(call->out, item_bytes, to);
+        int64_t from_offset = 0, to_offset = 0;
+        for (int i = 0; i < axis; i++) {
+            from_offset += (in->begin[i] - have->begin[i]) * from[i];
+            to_offset += (there->begin[i] - call->out->begin[i]) * to[i];
+        }
+        pl_region_copy(call->to + to_offset, to, pl_call_data(call, 0) + from_offset, from,
+                       there->extent, axis, item_bytes);
+        return;
+    }
+    int64_t dim = input_shape(call, 0)->dims[axis];
+    int64_t end = call->out->begin[axis] + call->out->extent[axis];
+    for (int64_t at = call->out->begin[axis]; at < end;) {
+        int64_t first = at % dim, n = dim - first < end - at ? dim - first : end - at;
+        in->begin[axis] = first;
+        there->begin[axis] = at;
+        there->extent[axis] = n;
+        tile_axis(call, axis + 1, in, there);
+        at += n;
+    }
+}
+
+static int do_tile(const pl_op_call *call)
+{
+    pl_region in = *call->out, there = *call->out;
+    tile_axis(call, 0, &in, &there);
+    return 0;
+}
+
+static int64_t count_between(const pl_region *region, int begin, int end)
+{
+    int64_t n = 1;
+    for (int i = begin; i < end; i++)
+        n *= region->extent[i];
+    return n;
+}
+
+static int64_t index_at(const pl_op_call *call, int i, int64_t at)
+{
+    pl_dtype dtype = pl_call_input(call, i)->dtype;
+    int64_t index;
+    pl_cast_find(dtype, PL_I64)(
+        &index, pl_call_data(call, i) + at * pl_dtype_info_of(dtype)->item_bytes, 1);
+    return index;
+}
+
+static int do_gather(const pl_op_call *call)
+{
+    const pl_node *node = call->instr->node;
+    const pl_region *in = pl_call_region(call, 0);
+    int axis = pl_axis_of(node->attrs[PL_ATTR_gather_axis].value.i, in->rank);
+    int64_t size = input_shape(call, 0)->dims[axis];
+    int64_t n = pl_region_count(pl_call_region(call, 1));
+    int64_t *map = (int64_t *)(void *)call->work;
+    int64_t bad = pl_gather_map(pl_call_input(call, 1)->dtype, pl_call_data(call, 1), n, size, map);
+    if (bad >= 0)
+        return pl_error_set(&call->frame->error, -EINVAL,
+                            "index %" PRId64 " is not in axis %d, which has %" PRId64 " elements",
+                            index_at(call, 1, bad), axis, size);
+    int64_t n_outer = count_between(in, 0, axis);
+    int64_t row_bytes = count_between(in, axis + 1, in->rank) * (int64_t)item_bytes_of(call);
+    for (int64_t i = 0; i < n_outer; i++)
+        pl_gather_rows(call->to + i * n * row_bytes, row_bytes,
+                       pl_call_data(call, 0) + i * size * row_bytes, row_bytes, row_bytes, map, n,
+                       0);
+    return 0;
+}
+
+static int do_one_hot(const pl_op_call *call)
+{
+    const pl_node *node = call->instr->node;
+    const pl_region *out = call->out;
+    size_t item_bytes = item_bytes_of(call);
+    int axis = pl_axis_of(node->attrs[PL_ATTR_one_hot_axis].value.i, out->rank);
+    uint64_t on = 0, off = 0;
+    pl_element_of(&node->attrs[PL_ATTR_one_hot_on], node->dtype, &on);
+    pl_element_of(&node->attrs[PL_ATTR_one_hot_off], node->dtype, &off);
+    int64_t n_outer = count_between(out, 0, axis);
+    int64_t n_inner = count_between(out, axis + 1, out->rank);
+    if (n_inner == 1) {
+        pl_one_hot(pl_call_input(call, 0)->dtype, pl_call_data(call, 0), n_outer, out->begin[axis],
+                   out->extent[axis], &on, &off, item_bytes, call->to);
+        return 0;
+    }
+    pl_fill(call->to, pl_region_count(out), &off, item_bytes);
+    for (int64_t i = 0; i < n_outer * n_inner; i++) {
+        int64_t class = index_at(call, 0, i) - out->begin[axis];
+        if (class < 0 || class >= out->extent[axis])
+            continue;
+        int64_t at = (i / n_inner * out->extent[axis] + class) * n_inner + i % n_inner;
+        memcpy(call->to + at * (int64_t)item_bytes, &on, item_bytes);
+    }
+    return 0;
+}
+
+/* Where element `linear` of the input's shape lies in its packed region, and how many follow it
+ * there along the last axis. */
+static int64_t find_element(const pl_region *in, const pl_shape *shape, int64_t linear,
+                            int64_t *ret_n)
+{
+    int64_t at = 0, stride = 1;
+    *ret_n = 1;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        int64_t place = linear % shape->dims[i] - in->begin[i];
+        linear /= shape->dims[i];
+        if (i == shape->rank - 1)
+            *ret_n = in->extent[i] - place;
+        at += place * stride;
+        stride *= in->extent[i];
+    }
+    return at;
+}
+
+static int do_reshape(const pl_op_call *call)
+{
+    const pl_node *node = call->instr->node;
+    const pl_region *in = pl_call_region(call, 0);
+    int64_t item_bytes = (int64_t)item_bytes_of(call), offset;
+    char *to = call->to;
+    pl_region_runs runs;
+    pl_region_runs_init(&runs, call->out, &call->frame->run->plan->shapes[node->number],
+                        (size_t)item_bytes);
+    while (pl_region_runs_next(&runs, &offset)) {
+        int64_t linear = offset / item_bytes, left = runs.run_bytes / item_bytes;
+        while (left > 0) {
+            int64_t n, at = find_element(in, input_shape(call, 0), linear, &n);
+            n = n < left ? n : left;
+            memcpy(to, pl_call_data(call, 0) + at * item_bytes, (size_t)(n * item_bytes));
+            to += n * item_bytes;
+            linear += n;
+            left -= n;
+        }
+    }
+    return 0;
+}
+
+int pl_op_move(const pl_op_call *call)
+{
+    switch (call->instr->node->op->id) {
+    case PL_OP_concat:
+        return do_concat(call);
+    case PL_OP_pad:
+        return do_pad(call);
+    case PL_OP_tile:
+        return do_tile(call);
+    case PL_OP_gather:
+        return do_gather(call);
+    case PL_OP_one_hot:
+        return do_one_hot(call);
+    default:
+        return do_reshape(call);
+    }
+}

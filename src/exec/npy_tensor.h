@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors and .npy files. A file that is made has another name until it is complete, so that one of
+ * the same name, which may be read meanwhile, stays whole. Safe from any thread. */
+#ifndef PL_EXEC_NPY_TENSOR_H
+#define PL_EXEC_NPY_TENSOR_H
+
+#include "plimsoll/tensor.h"
+
+/* Makes a file for this many elements, to be written at *ret_offset of *ret_fd. */
+PL_MUST_CHECK int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape,
+                                int *ret_fd, uint64_t *ret_offset, pl_error *reterr);
+
+/* Gives a file that is complete its name, or takes an unfinished one away. */
+PL_MUST_CHECK int pl_npy_publish(const char *path, pl_error *reterr);
+void pl_npy_discard(const char *path);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and their variables. See plimsoll/session.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/session_private.h"
+#include "graph/node.h"
+#include "tensor/dtype.h"
+#include "tensor/runtime.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+int pl_session_check(const pl_node *node, const pl_tensor *tensor, pl_error *reterr)
+{
+    if (tensor->dtype != node->dtype || !pl_shape_compatible(&tensor->shape, &node->shape))
+        return pl_error_set(reterr, -EINVAL, "%s '%s' is %s %s, and cannot be %s %s",
+                            node->op->name, node->name, pl_dtype_info_of(node->dtype)->name,
+                            PL_SHAPE_TEXT(&node->shape), pl_dtype_info_of(tensor->dtype)->name,
+                            PL_SHAPE_TEXT(&tensor->shape));
+    return 0;
+}
+
+static void free_constant(void *payload)
+{
+    pl_tensor_unref(payload);
+}
+
+int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr)
+{
+    if (constant->op->id != PL_OP_constant)
+        return pl_error_set(reterr, -EINVAL, "%s '%s' is no constant", constant->op->name,
+                            constant->name);
+    int r = pl_session_check(constant, tensor, reterr);
+    if (r == 0)
+        pl_node_set_payload(constant, pl_tensor_ref(tensor), free_constant);
+    return r;
+}
+
+int pl_session_new(const pl_graph *graph, pl_runtime *runtime, pl_session **ret_session,
+                   pl_error *reterr)
+{
+    pl_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return pl_error_set(reterr, -ENOMEM, "no memory for a session");
+    session->graph = graph;
+    session->runtime = pl_runtime_ref(runtime);
+    pthread_mutex_init(&session->mu, NULL);
+    pthread_mutex_init(&session->assign, NULL);
+    *ret_session = session;
+    return 0;
+}
+
+void pl_session_free(pl_session *session)
+{
+    if (!session)
+        return;
+    for (int i = 0; i < session->n_nodes; i++)
+        pl_tensor_unref(session->variables[i]);
+    free(session->variables);
+    pthread_mutex_destroy(&session->mu);
+    pthread_mutex_destroy(&session->assign);
+    pl_runtime_unref(session->runtime);
+    free(session);
+}
+
+/* ---- variables ---- */
+
+/* With the lock held: room for nodes that were added since. */
+static int grow_variables(pl_session *session, int number)
+{
+    if (number < session->n_nodes)
+        return 0;
+    int n = pl_graph_n_nodes(session->graph);
+    pl_tensor **grown = realloc(session->variables, (size_t)n * sizeof(pl_tensor *));
+    if (!grown)
+        return -ENOMEM;
+    memset(grown + session->n_nodes, 0, (size_t)(n - session->n_nodes) * sizeof(pl_tensor *));
+    session->variables = grown;
+    session->n_nodes = n;
+    return 0;
+}
+
+static int check_variable(const pl_session *session, const pl_node *node, pl_error *reterr)
+{
+    if (node->op->id == PL_OP_variable && node->graph == session->graph)
+        return 0;
+    return pl_error_set(reterr, -EINVAL, "%s '%s' is no variable of this session's graph",
+                        node->op->name, node->name);
+}
+
+int pl_session_set(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+                   pl_error *reterr)
+{
+    int r = check_variable(session, variable, reterr);
+    if (r == 0)
+        r = pl_session_check(variable, tensor, reterr);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&session->mu);
+    pl_tensor *before = NULL;
+    r = grow_variables(session, variable->number);
+    if (r == 0) {
+        before = session->variables[variable->number];
+        session->variables[variable->number] = pl_tensor_ref(tensor);
+    }
+    pthread_mutex_unlock(&session->mu);
+    pl_tensor_unref(before);
+    return r < 0 ? pl_error_set(reterr, r, "no memory for variable '%s'", variable->name) : 0;
+}
+
+pl_tensor *pl_session_variable(pl_session *session, const pl_node *node)
+{
+    pl_tensor *tensor = NULL;
+    pthread_mutex_lock(&session->mu);
+    if (node->number < session->n_nodes && session->variables[node->number])
+        tensor = pl_tensor_ref(session->variables[node->number]);
+    pthread_mutex_unlock(&session->mu);
+    return tensor;
+}
+
+int pl_session_get(pl_session *session, const pl_node *variable, pl_tensor **ret_tensor,
+                   pl_error *reterr)
+{
+    int r = check_variable(session, variable, reterr);
+    if (r == 0)
+        *ret_tensor = pl_session_variable(session, variable);
+    return r;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run: what is given is gathered, a plan is made of its descriptions, the steps are run, and what
+ * is kept goes to the caller and to the variables. See plimsoll/session.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/blas.h"
+#include "exec/npy_tensor.h"
+#include "exec/run.h"
+#include "exec/session_private.h"
+#include "tensor/pool.h"
+
+/* One call of run() or explain(). */
+typedef struct call {
+    pl_session *session;
+    const pl_fetch *fetches;
+    int n_fetches;
+    const pl_feed *feeds;
+    int n_feeds;
+    const pl_run_options *options;
+    bool *needed; /* by number of the node */
+    pl_plan_source *sources;
+    pl_tensor **given; /* by source */
+    int n_sources;
+    bool assigns;
+    pl_plan *plan;
+    pl_run run;
+} call;
+
+static int no_memory(pl_error *reterr)
+{
+    return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+}
+
+/* ---- what is given ---- */
+
+static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    for (int i = 0; i < c->n_feeds; i++)
+        if (c->feeds[i].placeholder == node) {
+            *ret_tensor = pl_tensor_ref(c->feeds[i].tensor);
+            return pl_session_check(node, c->feeds[i].tensor, reterr);
+        }
+    *ret_tensor = NULL;
+    return 0;
+}
+
+/* The tensor of a source, the caller's; NULL if it has none (which choose.c refuses, if it is
+ * used). */
+static int find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    *ret_tensor = NULL;
+    switch (node->op->id) {
+    case PL_OP_placeholder:
+        return find_feed(c, node, ret_tensor, reterr);
+    case PL_OP_constant:
+        if (pl_node_payload(node))
+            *ret_tensor = pl_tensor_ref(pl_node_payload(node));
+        return 0;
+    case PL_OP_variable:
+        *ret_tensor = pl_session_variable(c->session, node);
+        return 0;
+    case PL_OP_file: {
+        int r = pl_tensor_open_npy(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text,
+                                   ret_tensor, reterr);
+        return r < 0 ? r : pl_session_check(node, *ret_tensor, reterr);
+    }
+    default:
+        return 0;
+    }
+}
+
+static bool is_in_order(const int axes[PL_RANK_MAX], int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (axes[i] != i)
+            return false;
+    return true;
+}
+
+static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
+{
+    int axes[PL_RANK_MAX];
+    bool permuted = pl_tensor_order(tensor, axes);
+    *source = (pl_plan_source){
+        .node = node,
+        .shape = tensor->shape,
+        .resident = pl_buffer_pin_cost_bytes(tensor->buffer) == 0,
+        .permuted = permuted && !is_in_order(axes, tensor->shape.rank),
+        .scattered = !permuted,
+    };
+}
+
+static int gather_sources(call *c, pl_error *reterr)
+{
+    int n = pl_graph_n_nodes(c->session->graph), r = 0;
+    for (int i = 0; r == 0 && i < n; i++) {
+        const pl_node *node = pl_graph_node(c->session->graph, i);
+        pl_tensor *tensor = NULL;
+        if (!c->needed[i])
+            continue;
+        c->assigns = c->assigns || node->op->op_class == PL_CLASS_STATE;
+        r = find_given(c, node, &tensor, reterr);
+        if (tensor) {
+            describe(node, tensor, &c->sources[c->n_sources]);
+            c->given[c->n_sources++] = tensor;
+        }
+    }
+    return r;
+}
+
+static int check_fetches(const call *c, pl_error *reterr)
+{
+    for (int i = 0; i < c->n_fetches; i++)
+        if (c->fetches[i].node->graph != c->session->graph)
+            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph",
+                                c->fetches[i].node->op->name, c->fetches[i].node->name);
+    for (int i = 0; i < c->n_feeds; i++) {
+        const pl_node *node = c->feeds[i].placeholder;
+        if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
+            return pl_error_set(reterr, -EINVAL, "%s '%s' is no placeholder of this graph",
+                                node->op->name, node->name);
+        for (int k = 0; k < i; k++)
+            if (c->feeds[k].placeholder == node)
+                return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
+    }
+    return 0;
+}
+
+/* Two assignments to one variable: which one would it be? */
+static int check_assignments(const call *c, pl_error *reterr)
+{
+    const pl_plan *plan = c->plan;
+    for (int i = 0; c->assigns && i < plan->n_steps; i++) {
+        const pl_node *b = plan->steps[i].node;
+        for (int k = 0; b->op->op_class == PL_CLASS_STATE && k < i; k++) {
+            const pl_node *a = plan->steps[k].node;
+            if (a->op->op_class == PL_CLASS_STATE && a->inputs[0] == b->inputs[0])
+                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
+                                    a->name, b->name, a->inputs[0]->name);
+        }
+    }
+    return 0;
+}
+
+/* ---- the plan ---- */
+
+/* Is this the only fetch of its node? Else it is a tensor first. */
+static bool is_only_fetch(const call *c, int at)
+{
+    for (int i = 0; i < c->n_fetches; i++)
+        if (i != at && c->fetches[i].node == c->fetches[at].node)
+            return false;
+    return true;
+}
+
+static uint64_t budget_of(const call *c)
+{
+    pl_pool_state state;
+    pl_pool *pool = c->session->runtime->pool;
+    pl_pool_state_read(pool, &state);
+    uint64_t budget =
+        pl_add_sat_u64(pl_memory_headroom_bytes(c->session->runtime->memory), state.idle_bytes);
+    if (c->options && c->options->budget_bytes > 0)
+        budget = pl_min_u64(budget, c->options->budget_bytes);
+    return budget;
+}
+
+/* Workers call it side by side, each with one thread. */
+static uint64_t blas_bytes(pl_dtype dtype, int64_t rows)
+{
+    return pl_blas_workspace_bytes(dtype, rows, 1);
+}
+
+static int make_plan(call *c, pl_error *reterr)
+{
+    pl_runtime *runtime = c->session->runtime;
+    pl_pool_state state;
+    pl_pool_state_read(runtime->pool, &state);
+    pl_plan_fetch *fetches = calloc((size_t)c->n_fetches + 1, sizeof *fetches);
+    if (!fetches)
+        return no_memory(reterr);
+    for (int i = 0; i < c->n_fetches; i++)
+        fetches[i] = (pl_plan_fetch){c->fetches[i].node,
+                                     c->fetches[i].npy_path && is_only_fetch(c, i) &&
+                                         c->fetches[i].node->op->op_class != PL_CLASS_STATE};
+    const pl_plan_request request = {
+        .graph = c->session->graph,
+        .fetches = fetches,
+        .n_fetches = c->n_fetches,
+        .sources = c->sources,
+        .n_sources = c->n_sources,
+        .budget_bytes = budget_of(c),
+        .disk_bytes = state.room_bytes,
+        .slab_bytes = runtime->pool->slab_bytes,
+        .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
+        .library_bytes = blas_bytes,
+        .n_threads = pl_threads_count(runtime->threads),
+    };
+    int r = pl_plan_new(&request, &c->plan, reterr);
+    free(fetches);
+    return r;
+}
+
+static int prepare(call *c, pl_error *reterr)
+{
+    size_t n = (size_t)pl_graph_n_nodes(c->session->graph) + 1;
+    pl_node **nodes = calloc((size_t)c->n_fetches + 1, sizeof(pl_node *));
+    c->needed = calloc(n, sizeof *c->needed);
+    c->sources = calloc(n, sizeof *c->sources);
+    c->given = calloc(n, sizeof(pl_tensor *));
+    int r =
+        nodes && c->needed && c->sources && c->given ? check_fetches(c, reterr) : no_memory(reterr);
+    for (int i = 0; r == 0 && i < c->n_fetches; i++)
+        nodes[i] = pl_graph_node(c->session->graph, c->fetches[i].node->number);
+    if (r == 0) {
+        pl_graph_mark_needed(c->session->graph, nodes, c->n_fetches, c->needed);
+        for (size_t i = 0; i + 1 < n; i++)
+            if (c->needed[i])
+                c->assigns |=
+                    pl_graph_node(c->session->graph, (int)i)->op->op_class == PL_CLASS_STATE;
+    }
+    free(nodes);
+    return r;
+}
+
+static int plan_call(call *c, pl_error *reterr)
+{
+    int r = gather_sources(c, reterr);
+    if (r == 0)
+        r = make_plan(c, reterr);
+    if (r == 0)
+        r = check_assignments(c, reterr);
+    return r;
+}
+
+/* ---- the run ---- */
+
+static int set_values(call *c, pl_error *reterr)
+{
+    pl_run *run = &c->run;
+    run->runtime = c->session->runtime;
+    run->plan = c->plan;
+    run->options = c->options;
+    pthread_mutex_init(&run->telling, NULL);
+    run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
+    if (!run->values)
+        return no_memory(reterr);
+    for (int i = 0; i < c->plan->n_values; i++)
+        run->values[i].fd = -1;
+    for (int i = 0; i < c->n_sources; i++) {
+        pl_live_value *value = &run->values[c->plan->value_of[c->sources[i].node->number]];
+        const pl_tensor *tensor = c->given[i];
+        value->buffer = pl_buffer_ref(tensor->buffer);
+        value->offset = (uint64_t)tensor->offset_bytes;
+        memcpy(value->strides, tensor->strides, sizeof value->strides);
+        pl_tensor_order(tensor, value->order);
+    }
+    for (int i = 0; i < c->n_fetches; i++)
+        run->values[c->plan->value_of[c->fetches[i].node->number]].path = c->fetches[i].npy_path;
+    return 0;
+}
+
+/* The value of a node that is kept, as a tensor. */
+static int kept_tensor(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    int number = c->plan->value_of[node->number];
+    pl_live_value *value = &c->run.values[number];
+    if (c->plan->values[number].from_outside) {
+        for (int i = 0; i < c->n_sources; i++)
+            if (c->sources[i].node == node)
+                *ret_tensor = pl_tensor_ref(c->given[i]);
+        return 0;
+    }
+    return pl_tensor_wrap(pl_buffer_ref(value->buffer), node->dtype, &c->plan->shapes[node->number],
+                          NULL, 0, ret_tensor, reterr);
+}
+
+/* Results that are not in their files yet are written; files get their names later, together. */
+static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    const pl_fetch *fetch = &c->fetches[i];
+    const pl_plan_value *value = &c->plan->values[c->plan->value_of[fetch->node->number]];
+    if (value->place == PL_PLACE_FILE && !value->from_outside)
+        return pl_npy_publish(fetch->npy_path, reterr);
+    int r = kept_tensor(c, fetch->node, ret_tensor, reterr);
+    if (r < 0 || !fetch->npy_path)
+        return r;
+    r = pl_tensor_save_npy(*ret_tensor, fetch->npy_path, reterr);
+    pl_tensor_unref(PL_TAKE(*ret_tensor));
+    return r;
+}
+
+static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    for (int i = 0; i < c->plan->n_values; i++) { /* all is written */
+        pl_live_value *value = &c->run.values[i];
+        if (value->fd >= 0) {
+            int r = close(value->fd) < 0 ? -errno : 0;
+            value->fd = -1;
+            if (r < 0)
+                return pl_error_set(reterr, r, "cannot write '%s': %s", value->path,
+                                    pl_error_text(r));
+        } else if (c->plan->values[i].kept && value->pinned) {
+            pl_buffer_unpin(value->buffer);
+            value->pinned = false;
+        }
+    }
+    for (int i = 0; i < c->n_fetches; i++) {
+        int r = finish_fetch(c, i, &tensors[i], reterr);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int commit_variables(call *c, pl_error *reterr)
+{
+    for (int i = 0; i < c->plan->n_steps; i++) {
+        const pl_node *node = c->plan->steps[i].node;
+        pl_tensor *tensor = NULL;
+        if (node->op->op_class != PL_CLASS_STATE)
+            continue;
+        int r = kept_tensor(c, node, &tensor, reterr);
+        if (r == 0)
+            r = pl_session_set(c->session, node->inputs[0], tensor, reterr);
+        pl_tensor_unref(tensor);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void discard_files(call *c)
+{
+    for (int i = 0; c->plan && c->run.values && i < c->plan->n_values; i++)
+        if (c->plan->values[i].place == PL_PLACE_FILE && !c->plan->values[i].from_outside)
+            pl_npy_discard(c->run.values[i].path);
+}
+
+static void call_done(call *c)
+{
+    for (int i = 0; c->run.values && i < c->plan->n_values; i++)
+        pl_run_drop_value(&c->run, i);
+    if (c->run.runtime)
+        pthread_mutex_destroy(&c->run.telling);
+    free(c->run.values);
+    for (int i = 0; i < c->n_sources; i++)
+        pl_tensor_unref(c->given[i]);
+    pl_plan_free(c->plan);
+    free(c->needed);
+    free(c->sources);
+    free(c->given);
+}
+
+static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    int r = plan_call(c, reterr);
+    if (r == 0)
+        r = set_values(c, reterr);
+    if (r == 0)
+        r = pl_run_steps(&c->run, reterr);
+    if (r == 0)
+        r = finish_fetches(c, tensors, reterr);
+    if (r == 0)
+        r = commit_variables(c, reterr);
+    if (r < 0)
+        discard_files(c);
+    return r;
+}
+
+int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
+                   const pl_feed *feeds, int n_feeds, const pl_run_options *options,
+                   pl_tensor **ret_tensors, pl_error *reterr)
+{
+    call c = {session, fetches, n_fetches, feeds, n_feeds, options};
+    pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
+    int r = tensors ? prepare(&c, reterr) : no_memory(reterr);
+    if (r == 0 && c.assigns)
+        pthread_mutex_lock(&session->assign);
+    bool locked = r == 0 && c.assigns;
+    if (r == 0)
+        r = run_call(&c, tensors, reterr);
+    call_done(&c);
+    if (locked)
+        pthread_mutex_unlock(&session->assign);
+    for (int i = 0; tensors && i < n_fetches; i++)
+        if (r == 0 && ret_tensors)
+            ret_tensors[i] = tensors[i];
+        else
+            pl_tensor_unref(tensors[i]);
+    free(tensors);
+    return r;
+}
+
+int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetches,
+                       const pl_feed *feeds, int n_feeds, const pl_run_options *options,
+                       bool as_json, char **ret_text, pl_run_cost *ret_cost, pl_error *reterr)
+{
+    call c = {session, fetches, n_fetches, feeds, n_feeds, options};
+    char *text = NULL;
+    int r = prepare(&c, reterr);
+    if (r == 0)
+        r = plan_call(&c, reterr);
+    if (r == 0 && ret_text) {
+        text = pl_plan_explain(c.plan, as_json);
+        r = text ? 0 : no_memory(reterr);
+    }
+    if (r == 0 && ret_text)
+        *ret_text = text;
+    if (r == 0 && ret_cost)
+        *ret_cost = (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops};
+    call_done(&c);
+    return r;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of a run, one after the other, each in parallel over its tiles. See run.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "exec/blas.h"
+#include "exec/run.h"
+#include "tensor/dtype.h"
+
+int pl_run_check(const pl_run *run)
+{
+    const pl_run_options *options = run->options;
+    if (options && options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED) != 0)
+        return -ECANCELED;
+    return 0;
+}
+
+/* Steps count alike, however long they are. What is told never falls, also where a step goes over
+ * its parts twice. */
+static void tell_progress(pl_run *run, int64_t n_done, int64_t n_parts)
+{
+    const pl_run_options *options = run->options;
+    if (!options || !options->progress || pthread_mutex_trylock(&run->telling) != 0)
+        return;
+    double in_step = (double)n_done / (double)n_parts;
+    double fraction = ((double)run->step + in_step) / (double)run->plan->n_steps;
+    if (fraction >= run->told) {
+        run->told = fraction;
+        options->progress(options->progress_context, fraction,
+                          run->plan->steps[run->step].node->name);
+    }
+    pthread_mutex_unlock(&run->telling);
+}
+
+typedef struct job {
+    pl_run *run;
+    pl_frame *frames;
+    int64_t n_parts;
+    pl_run_part *part;
+    void *context;
+    _Atomic int64_t next, n_done;
+    pthread_mutex_t mu;
+    int64_t failed; /* mu, as is all that follows: the lowest part that failed */
+    int code;
+    pl_error error;
+} job;
+
+/* Of several failures the first part's is told, whichever came first. */
+static void note_failure(job *j, int64_t part, int code, const pl_error *error)
+{
+    pthread_mutex_lock(&j->mu);
+    if (j->code == 0 || part < j->failed) {
+        j->failed = part;
+        j->code = code;
+        j->error = *error;
+    }
+    pthread_mutex_unlock(&j->mu);
+}
+
+/* One frame takes parts until there are none left. */
+static int work(void *context, int64_t at, int worker)
+{
+    job *j = context;
+    pl_frame *frame = &j->frames[at];
+    (void)worker;
+    for (;;) {
+        int64_t part = atomic_fetch_add(&j->next, 1);
+        if (part >= j->n_parts)
+            return 0;
+        frame->error = (pl_error){0};
+        int r = pl_run_check(j->run);
+        if (r == 0)
+            r = j->part(frame, part, j->context);
+        if (r < 0) {
+            note_failure(j, part, r, &frame->error);
+            atomic_store(&j->next, j->n_parts);
+            return 0;
+        }
+        tell_progress(j->run, atomic_fetch_add(&j->n_done, 1) + 1, j->n_parts);
+    }
+}
+
+int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts, pl_run_part *part,
+                    void *context, pl_error *reterr)
+{
+    job j = {.run = run, .frames = frames, .n_parts = n_parts, .part = part, .context = context};
+    pthread_mutex_init(&j.mu, NULL);
+    int r = pl_threads_run(run->runtime->threads, n_frames, work, &j);
+    pthread_mutex_destroy(&j.mu);
+    if (r == 0 && j.code == 0)
+        return 0;
+    int code = r < 0 ? r : j.code;
+    if (j.error.code == 0)
+        return pl_error_set(reterr, code, "%s '%s': %s", frames[0].step->node->op->name,
+                            frames[0].step->node->name,
+                            code == -ECANCELED ? "the run was cancelled" : pl_error_text(code));
+    return pl_error_set(reterr, code, "%s", j.error.message);
+}
+
+/* The tile with this number, in the order of its elements. */
+static pl_region tile_at(const pl_step *step, int64_t number)
+{
+    const pl_shape *shape = &step->program.boxes[0].shape;
+    pl_region tile = {.rank = shape->rank};
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        int64_t extent = step->extent[i], n = (shape->dims[i] + extent - 1) / extent;
+        tile.begin[i] = number % n * extent;
+        tile.extent[i] =
+            extent < shape->dims[i] - tile.begin[i] ? extent : shape->dims[i] - tile.begin[i];
+        number /= n;
+    }
+    return tile;
+}
+
+static int compute_tile(pl_frame *frame, int64_t part, void *context)
+{
+    const pl_step *step = frame->step;
+    const pl_live_value *value = &frame->run->values[step->value];
+    pl_region tile = tile_at(step, part);
+    const char *data;
+    (void)context;
+    if (step->direct)
+        frame->target = value->data + pl_region_offset(&tile, value->strides);
+    int r = pl_tile_compute(frame, &tile, &data);
+    if (r < 0 || step->direct)
+        return r;
+    return pl_run_store(frame->run, step->value, &tile, data, &frame->error);
+}
+
+static int run_frames(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
+                      pl_error *reterr)
+{
+    if (step->kind == PL_STEP_REDUCE)
+        return pl_run_reduce(run, step, frames, shared, reterr);
+    return pl_run_parallel(run, frames, step->n_workers, step->n_tiles, compute_tile, NULL, reterr);
+}
+
+static int with_blas(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
+                     pl_error *reterr)
+{
+    pl_blas_use use;
+    if (step->library_bytes == 0)
+        return run_frames(run, step, frames, shared, reterr);
+    int r = pl_blas_use_begin(&use, run->runtime->memory, 1, step->library_bytes, reterr);
+    if (r < 0)
+        return r;
+    r = run_frames(run, step, frames, shared, reterr);
+    pl_blas_use_end(&use);
+    return r;
+}
+
+static int with_frames(pl_run *run, const pl_step *step, char *scratch, pl_error *reterr)
+{
+    int n = step->n_workers, r = 0;
+    pl_frame *frames = calloc((size_t)n, sizeof *frames);
+    if (!frames)
+        r = -ENOMEM;
+    for (int i = 0; r == 0 && i < n; i++)
+        r = pl_frame_init(&frames[i], run, step, scratch + step->worker_bytes * (uint64_t)i);
+    if (r < 0)
+        pl_error_set(reterr, r, "%s '%s': no memory to compute it", step->node->op->name,
+                     step->node->name);
+    else
+        r = with_blas(run, step, frames, scratch + step->worker_bytes * (uint64_t)n, reterr);
+    for (int i = 0; frames && i < n; i++)
+        pl_frame_done(&frames[i]);
+    free(frames);
+    return r;
+}
+
+static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
+{
+    pl_block scratch = {0};
+    uint64_t bytes = step->worker_bytes * (uint64_t)step->n_workers + step->shared_bytes;
+    int r = pl_run_make_value(run, step->value, reterr);
+    if (r == 0)
+        r = pl_run_pin_uses(run, step, reterr);
+    if (r == 0)
+        r = pl_memory_take(run->runtime->memory, bytes, step->node->name, &scratch, reterr);
+    if (r == 0)
+        r = with_frames(run, step, scratch.data, reterr);
+    pl_memory_give(run->runtime->memory, &scratch);
+    pl_run_unpin_uses(run, step);
+    return r;
+}
+
+int pl_run_steps(pl_run *run, pl_error *reterr)
+{
+    const pl_plan *plan = run->plan;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const pl_step *step = &plan->steps[s];
+        run->step = s;
+        int r = run_step(run, step, reterr);
+        if (r < 0)
+            return r;
+        for (int i = 0; i < step->n_uses; i++) {
+            const pl_plan_value *value = &plan->values[step->uses[i]];
+            if (value->last_use == s && !value->from_outside)
+                pl_run_drop_value(run, step->uses[i]);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One tile: the regions of all boxes from the tile's down, then the instructions in order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/run.h"
+#include "graph/geometry.h"
+#include "graph/op_region.h"
+#include "kernels/cast.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch)
+{
+    const pl_program *program = &step->program;
+    *frame = (pl_frame){.run = run, .step = step, .scratch = scratch};
+    frame->regions = calloc((size_t)program->n_boxes, sizeof *frame->regions);
+    frame->needed = calloc((size_t)program->n_boxes, sizeof *frame->needed);
+    frame->registers = calloc((size_t)program->n_instrs, sizeof *frame->registers);
+    return frame->regions && frame->needed && frame->registers ? 0 : -ENOMEM;
+}
+
+void pl_frame_done(pl_frame *frame)
+{
+    free(frame->regions);
+    free(frame->needed);
+    free(frame->registers);
+}
+
+void pl_region_packed_strides(const pl_region *region, size_t item_bytes,
+                              int64_t strides[PL_RANK_MAX])
+{
+    int64_t stride = (int64_t)item_bytes;
+    for (int i = region->rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= region->extent[i];
+    }
+}
+
+static void set_regions(pl_frame *frame, const pl_region *tile)
+{
+    const pl_program *program = &frame->step->program;
+    const pl_shape *shapes = frame->run->plan->shapes;
+    frame->regions[0] = *tile;
+    frame->needed[0] = !pl_region_is_empty(tile);
+    for (int i = 1; i < program->n_boxes; i++) {
+        const pl_box *box = &program->boxes[i];
+        frame->needed[i] = frame->needed[box->parent] &&
+                           pl_op_region(box->node, shapes, &frame->regions[box->parent], box->input,
+                                        &frame->regions[i]);
+    }
+}
+
+static int load_permuted(const pl_live_value *value, const pl_box *box, size_t item_bytes,
+                         const pl_region *region, pl_register *reg, pl_error *reterr)
+{
+    pl_shape stored = box->shape;
+    pl_region part = *region;
+    int64_t strides[PL_RANK_MAX];
+    for (int i = 0; i < region->rank; i++) {
+        stored.dims[i] = box->shape.dims[value->order[i]];
+        part.begin[i] = region->begin[value->order[i]];
+        part.extent[i] = region->extent[value->order[i]];
+    }
+    pl_region_packed_strides(&part, item_bytes, strides);
+    for (int i = 0; i < region->rank; i++)
+        reg->strides[value->order[i]] = strides[i];
+    return pl_run_read(value, &stored, item_bytes, &part, reg->data, reterr);
+}
+
+static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
+{
+    const pl_plan *plan = frame->run->plan;
+    int number = plan->value_of[instr->value];
+    const pl_live_value *value = &frame->run->values[number];
+    const pl_box *box = &frame->step->program.boxes[instr->box];
+    const pl_region *region = &frame->regions[instr->box];
+    size_t item_bytes = pl_dtype_info_of(instr->dtype)->item_bytes;
+    if (value->data) {
+        if (instr->node->number == instr->value)
+            memcpy(reg->strides, value->strides, sizeof reg->strides);
+        else
+            pl_shape_strides(&box->shape, item_bytes, reg->strides);
+        reg->data = value->data + pl_region_offset(region, reg->strides);
+        return 0;
+    }
+    reg->data = frame->scratch + instr->slot;
+    if (plan->values[number].permuted)
+        return load_permuted(value, box, item_bytes, region, reg, &frame->error);
+    pl_region_packed_strides(region, item_bytes, reg->strides);
+    return pl_run_read(value, &box->shape, item_bytes, region, reg->data, &frame->error);
+}
+
+static void do_slice(pl_frame *frame, const pl_instr *instr, const pl_region *in, pl_register *reg)
+{
+    const pl_node *node = instr->node;
+    const pl_region *out = &frame->regions[instr->box];
+    pl_slice slice = pl_slice_of(node->op->id, node->attrs,
+                                 pl_node_input_shape(node, frame->run->plan->shapes, 0));
+    for (int i = 0; i < out->rank; i++) {
+        int64_t first = slice.start[i] + out->begin[i] * slice.step[i];
+        reg->data += (first - in->begin[i]) * reg->strides[i];
+        reg->strides[i] *= slice.step[i];
+    }
+}
+
+static void do_broadcast(const pl_region *out, const pl_shape *in_shape, pl_register *reg)
+{
+    int64_t strides[PL_RANK_MAX];
+    int n_new = out->rank - in_shape->rank;
+    for (int i = 0; i < out->rank; i++)
+        strides[i] = i < n_new || in_shape->dims[i - n_new] == 1 ? 0 : reg->strides[i - n_new];
+    memcpy(reg->strides, strides, sizeof strides);
+}
+
+static void do_view(pl_frame *frame, const pl_instr *instr, pl_register *reg)
+{
+    const pl_program *program = &frame->step->program;
+    int input = program->inputs[instr->first_input];
+    const pl_instr *from = &program->instrs[input];
+    int axes[PL_RANK_MAX];
+    *reg = frame->registers[input];
+    switch (instr->node->op->id) {
+    case PL_OP_transpose:
+        pl_transpose_axes(instr->node, axes);
+        for (int i = 0; i < frame->regions[instr->box].rank; i++)
+            reg->strides[i] = frame->registers[input].strides[axes[i]];
+        break;
+    case PL_OP_broadcast_to:
+        do_broadcast(&frame->regions[instr->box], &program->boxes[from->box].shape, reg);
+        break;
+    case PL_OP_slice:
+    case PL_OP_crop:
+    case PL_OP_reverse:
+        do_slice(frame, instr, &frame->regions[from->box], reg);
+        break;
+    default: /* identity, ensure_shape */
+        break;
+    }
+}
+
+static bool is_packed(const pl_register *reg, const pl_region *region, size_t item_bytes)
+{
+    int64_t strides[PL_RANK_MAX];
+    pl_region_packed_strides(region, item_bytes, strides);
+    for (int i = 0; i < region->rank; i++)
+        if (region->extent[i] > 1 && reg->strides[i] != strides[i])
+            return false;
+    return true;
+}
+
+static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_register *reg)
+{
+    const pl_register *from = &frame->registers[frame->step->program.inputs[instr->first_input]];
+    const pl_region *region = &frame->regions[instr->box];
+    size_t item_bytes = pl_dtype_info_of(instr->dtype)->item_bytes;
+    bool to_target = to && to == frame->target;
+    if (!to_target && is_packed(from, region, item_bytes)) {
+        reg->data = from->data;
+        return;
+    }
+    int64_t strides[PL_RANK_MAX];
+    pl_region_packed_strides(region, item_bytes, strides);
+    pl_region_copy(to, strides, from->data, from->strides, region->extent, region->rank,
+                   item_bytes);
+    reg->data = to;
+}
+
+static int do_cast(const pl_op_call *call)
+{
+    pl_cast_kernel kernel = pl_cast_find(pl_call_input(call, 0)->dtype, call->instr->dtype);
+    kernel(call->to, pl_call_data(call, 0), (size_t)pl_region_count(call->out));
+    return 0;
+}
+
+static int do_op(const pl_op_call *call)
+{
+    switch (call->instr->kind) {
+    case PL_INSTR_GENERATE:
+        return pl_op_generate(call);
+    case PL_INSTR_ELEMENTWISE:
+        return pl_op_elementwise(call);
+    case PL_INSTR_CAST:
+        return do_cast(call);
+    case PL_INSTR_MOVE:
+        return pl_op_move(call);
+    case PL_INSTR_ROW:
+        return pl_op_row(call);
+    default:
+        return pl_op_matmul(call);
+    }
+}
+
+static int do_instr(pl_frame *frame, int at)
+{
+    const pl_program *program = &frame->step->program;
+    const pl_instr *instr = &program->instrs[at];
+    pl_register *reg = &frame->registers[at];
+    bool to_target = frame->target && at == program->n_instrs - 1;
+    char *slot = instr->slot == PL_NO_SLOT ? NULL : frame->scratch + instr->slot;
+    char *to = to_target ? frame->target : slot;
+    switch (instr->kind) {
+    case PL_INSTR_LOAD:
+        return do_load(frame, instr, reg);
+    case PL_INSTR_VIEW:
+        do_view(frame, instr, reg);
+        return 0;
+    case PL_INSTR_PACK:
+        do_pack(frame, instr, to, reg);
+        return 0;
+    default: {
+        pl_op_call call = {frame, instr, &frame->regions[instr->box], to,
+                           slot ? slot + instr->work : NULL};
+        reg->data = to;
+        pl_region_packed_strides(call.out, pl_dtype_info_of(instr->dtype)->item_bytes,
+                                 reg->strides);
+        return do_op(&call);
+    }
+    }
+}
+
+/* Puts op and node before the message. */
+static int name_error(pl_frame *frame, const pl_node *node, int code)
+{
+    char why[PL_ERROR_MESSAGE_BYTES];
+    strcpy(why, frame->error.code ? frame->error.message : pl_error_text(code));
+    return pl_error_set(&frame->error, code, "%s '%s': %s", node->op->name, node->name, why);
+}
+
+int pl_tile_compute(pl_frame *frame, const pl_region *tile, const char **ret_data)
+{
+    const pl_program *program = &frame->step->program;
+    set_regions(frame, tile);
+    for (int i = 0; i < program->n_instrs; i++) {
+        if (!frame->needed[program->instrs[i].box])
+            continue;
+        int r = do_instr(frame, i);
+        if (r < 0)
+            return name_error(frame, program->instrs[i].node, r);
+    }
+    *ret_data = frame->registers[program->n_instrs - 1].data;
+    return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of a run: in memory, spilled, or in the caller's .npy files. See run.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codec/npy.h"
+#include "exec/npy_tensor.h"
+#include "exec/run.h"
+#include "sys/file.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+static int make_in_memory(pl_run *run, const pl_plan_value *plan, pl_live_value *value,
+                          pl_error *reterr)
+{
+    void *data;
+    int r;
+    if (plan->kept) {
+        r = pl_buffer_new(run->runtime->pool, plan->bytes, plan->node->name, &value->buffer, &data,
+                          reterr);
+        value->pinned = r == 0;
+    } else {
+        r = pl_memory_take(run->runtime->memory, plan->bytes, plan->node->name, &value->block,
+                           reterr);
+        data = value->block.data;
+    }
+    if (r < 0)
+        return r;
+    value->data = data;
+    pl_shape_strides(&run->plan->shapes[plan->node->number],
+                     pl_dtype_info_of(plan->node->dtype)->item_bytes, value->strides);
+    return 0;
+}
+
+int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
+{
+    const pl_plan_value *plan = &run->plan->values[number];
+    pl_live_value *value = &run->values[number];
+    switch (plan->place) {
+    case PL_PLACE_MEMORY:
+        return make_in_memory(run, plan, value, reterr);
+    case PL_PLACE_SPILL:
+        return pl_buffer_new_spilled(run->runtime->pool, plan->bytes, plan->node->name,
+                                     &value->buffer, reterr);
+    case PL_PLACE_FILE:
+        return pl_npy_create(value->path, plan->node->dtype, &run->plan->shapes[plan->node->number],
+                             &value->fd, &value->offset, reterr);
+    }
+    return -EINVAL;
+}
+
+void pl_run_drop_value(pl_run *run, int number)
+{
+    pl_live_value *value = &run->values[number];
+    if (value->pinned)
+        pl_buffer_unpin(value->buffer);
+    pl_buffer_unref(value->buffer);
+    pl_memory_give(run->runtime->memory, &value->block);
+    if (value->fd >= 0)
+        close(value->fd);
+    *value = (pl_live_value){.fd = -1, .path = value->path};
+}
+
+int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr)
+{
+    for (int i = 0; i < step->n_uses; i++) {
+        const pl_plan_value *plan = &run->plan->values[step->uses[i]];
+        pl_live_value *value = &run->values[step->uses[i]];
+        void *data;
+        if (!plan->from_outside || plan->place != PL_PLACE_MEMORY)
+            continue;
+        int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, reterr);
+        if (r < 0)
+            return r;
+        value->pinned = true;
+        value->data = (char *)data + value->offset;
+    }
+    return 0;
+}
+
+void pl_run_unpin_uses(pl_run *run, const pl_step *step)
+{
+    for (int i = 0; i < step->n_uses; i++) {
+        pl_live_value *value = &run->values[step->uses[i]];
+        if (!run->plan->values[step->uses[i]].from_outside || !value->pinned)
+            continue;
+        pl_buffer_unpin(value->buffer);
+        value->pinned = false;
+        value->data = NULL;
+    }
+}
+
+int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
+                const pl_region *region, void *data, pl_error *reterr)
+{
+    if (value->fd < 0)
+        return pl_tensor_read_dense(value->buffer, value->offset, shape, item_bytes, region, data,
+                                    reterr);
+    pl_region_runs runs;
+    int64_t offset;
+    char *to = data;
+    pl_region_runs_init(&runs, region, shape, item_bytes);
+    while (pl_region_runs_next(&runs, &offset)) {
+        int r =
+            pl_file_read(value->fd, to, (size_t)runs.run_bytes, value->offset + (uint64_t)offset);
+        if (r < 0)
+            return pl_error_set(reterr, r, "cannot read '%s': %s", value->path, pl_error_text(r));
+        to += runs.run_bytes;
+    }
+    return 0;
+}
+
+int pl_run_write(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
+                 const pl_region *region, const void *data, pl_error *reterr)
+{
+    pl_region_runs runs;
+    int64_t offset;
+    const char *from = data;
+    pl_region_runs_init(&runs, region, shape, item_bytes);
+    while (pl_region_runs_next(&runs, &offset)) {
+        uint64_t at = value->offset + (uint64_t)offset;
+        size_t n = (size_t)runs.run_bytes;
+        int r = value->fd < 0 ? pl_buffer_write(value->buffer, at, from, n, reterr)
+                              : pl_file_write(value->fd, from, n, at);
+        if (r < 0 && value->fd >= 0)
+            pl_error_set(reterr, r, "cannot write '%s': %s", value->path, pl_error_text(r));
+        if (r < 0)
+            return r;
+        from += n;
+    }
+    return 0;
+}
+
+int pl_run_store(pl_run *run, int number, const pl_region *region, const void *data,
+                 pl_error *reterr)
+{
+    const pl_node *node = run->plan->values[number].node;
+    const pl_live_value *value = &run->values[number];
+    size_t item_bytes = pl_dtype_info_of(node->dtype)->item_bytes;
+    if (!value->data)
+        return pl_run_write(value, &run->plan->shapes[node->number], item_bytes, region, data,
+                            reterr);
+    int64_t strides[PL_RANK_MAX];
+    pl_region_packed_strides(region, item_bytes, strides);
+    pl_region_copy(value->data + pl_region_offset(region, value->strides), value->strides, data,
+                   strides, region->extent, region->rank, item_bytes);
+    return 0;
+}

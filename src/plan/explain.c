@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan for people to read, and for programs. Names of nodes need no quoting: see graph.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "plan/plan.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+static const char *place_name(pl_place place)
+{
+    static const char *const names[] = {
+        [PL_PLACE_MEMORY] = "memory", [PL_PLACE_SPILL] = "spill", [PL_PLACE_FILE] = "file"};
+    return names[place];
+}
+
+static int n_computed(const pl_step *step)
+{
+    int n = step->kind == PL_STEP_REDUCE;
+    for (int i = 0; i < step->program.n_instrs; i++)
+        n += step->program.instrs[i].kind != PL_INSTR_LOAD &&
+             step->program.instrs[i].kind != PL_INSTR_PACK;
+    return n;
+}
+
+static void write_text(const pl_plan *plan, FILE *to)
+{
+    fprintf(to, "peak %s of %s, disk %s, %.3g flops, %d steps\n", PL_SIZE(plan->peak_bytes),
+            PL_SIZE(plan->budget_bytes), PL_SIZE(plan->disk_bytes), plan->flops, plan->n_steps);
+    if (plan->n_steps > 0)
+        fprintf(to, "%4s  %-28s %-16s %10s %-6s %10s %10s %9s  %s\n", "step", "value", "shape",
+                "bytes", "where", "peak", "disk", "flops", "why");
+    for (int i = 0; i < plan->n_steps; i++) {
+        const pl_step *step = &plan->steps[i];
+        const pl_plan_value *value = &plan->values[step->value];
+        char name[160];
+        snprintf(name, sizeof name, "%s '%s'", step->node->op->name, step->node->name);
+        fprintf(to, "%4d  %-28s %-16s %10s %-6s %10s %10s %9.3g  %s", i, name,
+                PL_SHAPE_TEXT(&plan->shapes[step->node->number]), PL_SIZE(value->bytes),
+                place_name(value->place), PL_SIZE(step->peak_bytes), PL_SIZE(step->disk_bytes),
+                step->flops, step->why);
+        if (step->why_node)
+            fprintf(to, " '%s'", step->why_node->name);
+        fprintf(to, "; %d ops in %" PRId64 " tiles\n", n_computed(step), step->n_tiles);
+    }
+}
+
+static void write_json_step(const pl_plan *plan, const pl_step *step, FILE *to)
+{
+    const pl_plan_value *value = &plan->values[step->value];
+    fprintf(to,
+            "{\"op\":\"%s\",\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%" PRIu64
+            ",\"where\":\"%s\",\"why\":\"%s%s%s\",\"n_ops\":%d,\"n_tiles\":%" PRId64
+            ",\"n_workers\":%d,\"scratch_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
+            ",\"disk_bytes\":%" PRIu64 ",\"flops\":%.17g}",
+            step->node->op->name, step->node->name, pl_dtype_info_of(step->node->dtype)->name,
+            PL_SHAPE_TEXT(&plan->shapes[step->node->number]), value->bytes,
+            place_name(value->place), step->why, step->why_node ? " " : "",
+            step->why_node ? step->why_node->name : "", n_computed(step), step->n_tiles,
+            step->n_workers, step->worker_bytes * (uint64_t)step->n_workers + step->shared_bytes,
+            step->peak_bytes, step->disk_bytes, step->flops);
+}
+
+static void write_json(const pl_plan *plan, FILE *to)
+{
+    fprintf(to,
+            "{\"schema\":1,\"budget_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
+            ",\"disk_bytes\":%" PRIu64 ",\"flops\":%.17g,\"steps\":[",
+            plan->budget_bytes, plan->peak_bytes, plan->disk_bytes, plan->flops);
+    for (int i = 0; i < plan->n_steps; i++) {
+        if (i > 0)
+            fputc(',', to);
+        write_json_step(plan, &plan->steps[i], to);
+    }
+    fputs("]}\n", to);
+}
+
+char *pl_plan_explain(const pl_plan *plan, bool as_json)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return NULL;
+    if (as_json)
+        write_json(plan, to);
+    else
+        write_text(plan, to);
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
+}

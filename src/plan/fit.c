@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes a plan fit its budget. All values begin in memory, and steps with the tiles that are best.
+ * Where that is too much, tiles become smaller, down to what still pays; then the value whose next
+ * use is furthest away goes to disk (Belady's rule), from its birth on; when there is none left,
+ * tiles become as small as they can. What does not fit then is refused, with what would. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "plan/plan.h"
+#include "tensor/memory.h"
+
+/* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
+ * and for a step that reads from disk, what makes reads long. */
+#define CACHE_BYTES       (256 * PL_KIB)
+#define DISK_WORKER_BYTES (8 * PL_MIB)
+
+/* From this level on tiles cost more time than a value on disk would. */
+enum { LEVELS_THAT_PAY = 6 };
+
+/* Smaller values make no room. */
+#define SPILL_BYTES (16 * PL_KIB)
+
+typedef struct fitter {
+    pl_plan *plan;
+    const pl_plan_request *request;
+    uint64_t *in_memory; /* values at each step */
+    uint64_t slab_bytes; /* of small kept values */
+    int first_small;     /* the step that makes the first of them */
+} fitter;
+
+static bool is_in_slab(const fitter *f, const pl_plan_value *value)
+{
+    return value->kept && !value->from_outside && f->request->slab_bytes > 0 &&
+           value->bytes <= f->request->small_bytes;
+}
+
+static void count_slabs(fitter *f)
+{
+    uint64_t bytes = 0, slab = f->request->slab_bytes;
+    bool any = false;
+    for (int i = 0; i < f->plan->n_values; i++) {
+        const pl_plan_value *value = &f->plan->values[i];
+        if (is_in_slab(f, value) && value->place == PL_PLACE_MEMORY) {
+            bytes = pl_add_sat_u64(bytes, pl_memory_cost_bytes(pl_max_u64(value->bytes, 1)));
+            f->first_small = any && f->first_small < value->born ? f->first_small : value->born;
+            any = true;
+        }
+    }
+    /* A small value finds no place when less than its size is left: that much a slab loses. */
+    uint64_t used = pl_sub_sat_u64(slab, f->request->small_bytes);
+    f->slab_bytes = any && used > 0 ? (1 + bytes / used) * slab : 0;
+}
+
+/* What values take at each step. Those from outside are pinned only while they are used. */
+static void count_values(fitter *f)
+{
+    pl_plan *plan = f->plan;
+    count_slabs(f);
+    for (int s = 0; s <= plan->n_steps; s++)
+        f->in_memory[s] = 0;
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *value = &plan->values[i];
+        if (value->from_outside || value->place != PL_PLACE_MEMORY || is_in_slab(f, value))
+            continue;
+        int end = value->last_use < plan->n_steps ? value->last_use : plan->n_steps - 1;
+        uint64_t cost = pl_memory_cost_bytes(value->bytes);
+        f->in_memory[value->born] += cost; /* differences, summed below */
+        f->in_memory[end + 1] -= cost;
+    }
+    uint64_t sum = 0;
+    for (int s = 0; s < plan->n_steps; s++) {
+        sum += f->in_memory[s];
+        f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0);
+    }
+    for (int s = 0; s < plan->n_steps; s++)
+        for (int i = 0; i < plan->steps[s].n_uses; i++) {
+            const pl_plan_value *value = &plan->values[plan->steps[s].uses[i]];
+            if (value->from_outside && value->place == PL_PLACE_MEMORY)
+                f->in_memory[s] += pl_memory_cost_bytes(value->bytes);
+        }
+}
+
+static bool uses(const pl_step *step, int value)
+{
+    for (int i = 0; i < step->n_uses; i++)
+        if (step->uses[i] == value)
+            return true;
+    return false;
+}
+
+/* The first step from `s` on that reads or makes the value; n_steps if none does. */
+static int next_use(const pl_plan *plan, int value, int s)
+{
+    for (int at = s; at < plan->n_steps; at++)
+        if (plan->values[value].born == at || uses(&plan->steps[at], value))
+            return at;
+    return plan->n_steps;
+}
+
+static bool can_spill(const fitter *f, const pl_plan_value *value)
+{
+    return value->place == PL_PLACE_MEMORY && !value->scattered && value->bytes >= SPILL_BYTES &&
+           !is_in_slab(f, value);
+}
+
+static bool is_live(const pl_plan *plan, int value, int s)
+{
+    const pl_plan_value *v = &plan->values[value];
+    return v->from_outside ? uses(&plan->steps[s], value) : v->born <= s && s <= v->last_use;
+}
+
+/* Puts one value that is in memory at step `s` on disk; false if there is none. */
+static bool spill_one(fitter *f, int s)
+{
+    pl_plan *plan = f->plan;
+    int best = -1, best_next = 0;
+    for (int i = 0; i < plan->n_values; i++) {
+        if (!can_spill(f, &plan->values[i]) || !is_live(plan, i, s))
+            continue;
+        int next = next_use(plan, i, s);
+        if (best < 0 || next > best_next ||
+            (next == best_next && plan->values[i].bytes > plan->values[best].bytes)) {
+            best = i;
+            best_next = next;
+        }
+    }
+    if (best >= 0)
+        plan->values[best].place = PL_PLACE_SPILL;
+    return best >= 0;
+}
+
+static bool reads_disk(const pl_plan *plan, const pl_step *step)
+{
+    for (int i = 0; i < step->n_uses; i++)
+        if (plan->values[step->uses[i]].place != PL_PLACE_MEMORY)
+            return true;
+    return false;
+}
+
+/* The first level, up to `last`, whose scratch fits `room`. */
+static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64_t room)
+{
+    uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
+    uint64_t wanted = reads_disk(f->plan, step) ? DISK_WORKER_BYTES : cache;
+    if (step->node->op->op_class == PL_CLASS_MATMUL)
+        wanted = UINT64_MAX; /* the larger, the better */
+    uint64_t bytes;
+    for (int level = 0;
+         level <= last && pl_step_tiles(f->plan, step, f->request, level, n_workers, &bytes);
+         level++) {
+        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
+        if (pays && bytes <= room) {
+            step->peak_bytes = bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 1: it fits; 0: something was put on disk, begin again; PL_EBUDGET. */
+static int fit_step(fitter *f, int s)
+{
+    pl_step *step = &f->plan->steps[s];
+    int n_threads = f->request->n_threads > 0 ? f->request->n_threads : 1;
+    uint64_t budget = f->request->budget_bytes;
+    uint64_t room = pl_sub_sat_u64(budget, f->in_memory[s]);
+    bool fits = f->in_memory[s] <= budget;
+    if (!(fits && find_level(f, step, LEVELS_THAT_PAY, n_threads, room))) {
+        if (spill_one(f, s))
+            return 0;
+        fits = fits && (find_level(f, step, INT32_MAX, n_threads, room) ||
+                        find_level(f, step, INT32_MAX, 1, room));
+        if (!fits)
+            return PL_EBUDGET;
+    }
+    step->peak_bytes += f->in_memory[s];
+    return 1;
+}
+
+/* The least that a step can do with, when all is on disk that may be. */
+static uint64_t smallest_bytes(fitter *f, int s)
+{
+    uint64_t least = UINT64_MAX, bytes;
+    pl_step *step = &f->plan->steps[s];
+    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, 1, &bytes); level++)
+        least = pl_min_u64(least, bytes);
+    return pl_add_sat_u64(least, f->in_memory[s]);
+}
+
+static int refuse(fitter *f, pl_error *reterr)
+{
+    pl_plan *plan = f->plan;
+    uint64_t most = 0;
+    int worst = 0;
+    for (int i = 0; i < plan->n_values; i++)
+        if (can_spill(f, &plan->values[i]))
+            plan->values[i].place = PL_PLACE_SPILL;
+    count_values(f);
+    for (int s = 0; s < plan->n_steps; s++) {
+        uint64_t bytes = smallest_bytes(f, s);
+        if (bytes > most) {
+            most = bytes;
+            worst = s;
+        }
+    }
+    const pl_node *node = plan->steps[worst].node;
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
+                        "budget is %s: give at least %s",
+                        node->op->name, node->name, PL_SIZE(most), PL_SIZE(f->in_memory[worst]),
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE(most));
+}
+
+static int count_disk(fitter *f, pl_error *reterr)
+{
+    pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *value = &plan->values[i];
+        if (value->from_outside || value->place != PL_PLACE_SPILL)
+            continue;
+        for (int s = value->born; s < plan->n_steps && s <= value->last_use; s++)
+            plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
+    }
+    for (int s = 0; s < plan->n_steps; s++) {
+        const pl_step *step = &plan->steps[s];
+        if (step->disk_bytes > f->request->disk_bytes)
+            return pl_error_set(reterr, -ENOSPC,
+                                "%s '%s': %s must be spilled, and the disk has room for %s: set "
+                                "PLIMSOLL_SPILL to a folder with more, or give a larger budget",
+                                step->node->op->name, step->node->name, PL_SIZE(step->disk_bytes),
+                                PL_SIZE(f->request->disk_bytes));
+    }
+    return 0;
+}
+
+int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
+{
+    fitter f = {.plan = plan, .request = request};
+    f.in_memory = calloc((size_t)plan->n_steps + 2, sizeof *f.in_memory);
+    if (!f.in_memory)
+        return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+    int r = 0;
+    count_values(&f);
+    for (int s = 0; s < plan->n_steps && r >= 0; s++) {
+        r = fit_step(&f, s);
+        if (r == 0) {
+            count_values(&f);
+            s = -1;
+        }
+    }
+    if (r == PL_EBUDGET)
+        r = refuse(&f, reterr);
+    else
+        r = count_disk(&f, reterr);
+    free(f.in_memory);
+    return r;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a program's registers lie in the scratch of a worker. A slot is free again behind the last
+ * instruction that reads it; slots are reused as they are, never cut, which is enough because most
+ * registers of a program are of one box. */
+#include <stdlib.h>
+
+#include "graph/geometry.h"
+#include "kernels/sort.h"
+#include "plan/program.h"
+#include "tensor/dtype.h"
+
+#define ALIGN_BYTES 64
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return pl_add_sat_u64(a, b);
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return add(bytes, ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+/* Bytes of a register; a box is inside of a shape, so that no product overflows. */
+static uint64_t box_bytes(const pl_program *program, int box, pl_dtype dtype)
+{
+    uint64_t count = (uint64_t)pl_region_count(&program->boxes[box].bound);
+    uint64_t bytes;
+    return __builtin_mul_overflow(count, pl_dtype_info_of(dtype)->item_bytes, &bytes) ? UINT64_MAX
+                                                                                      : bytes;
+}
+
+static const pl_instr *input_of(const pl_program *program, const pl_instr *instr, int i)
+{
+    return &program->instrs[program->inputs[instr->first_input + i]];
+}
+
+/* Rows turned so that their axis is the last, results likewise, and what the kernel needs. */
+static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
+{
+    const pl_instr *in = input_of(program, row, 0);
+    const pl_shape *shape = &program->boxes[in->box].shape;
+    int axis = pl_row_axis(row->node);
+    int64_t n = shape->dims[axis];
+    int64_t k = program->boxes[row->box].shape.dims[axis];
+    uint64_t bytes = 0;
+    if (axis < shape->rank - 1)
+        bytes = add(round_up(box_bytes(program, in->box, in->dtype)),
+                    round_up(box_bytes(program, row->box, row->dtype)));
+    switch (row->node->op->id) {
+    case PL_OP_sort:
+        return add(bytes, pl_sort_scratch_bytes(in->dtype, n));
+    case PL_OP_argsort:
+        return add(bytes, pl_argsort_scratch_bytes(in->dtype, n));
+    case PL_OP_top_k_values:
+    case PL_OP_top_k_indices: /* also what is not asked for, values or places */
+        return add(add(bytes, round_up((uint64_t)k * 8)), pl_top_k_scratch_bytes(in->dtype, n, k));
+    default:
+        return bytes;
+    }
+}
+
+static uint64_t work_bytes(const pl_program *program, const pl_instr *instr)
+{
+    if (instr->kind == PL_INSTR_ROW)
+        return row_work_bytes(program, instr);
+    if (instr->kind == PL_INSTR_MOVE && instr->node->op->id == PL_OP_gather) /* the map */
+        return box_bytes(program, input_of(program, instr, 1)->box, PL_I64);
+    return 0;
+}
+
+/* A load from disk that comes packed leaves its pack nothing to do. */
+static bool needs_slot(const pl_program *program, const pl_instr *instr,
+                       pl_program_residence *residence, const void *context)
+{
+    if (instr->kind == PL_INSTR_VIEW)
+        return false;
+    if (instr->kind == PL_INSTR_LOAD)
+        return residence(context, instr->value) != PL_IN_MEMORY;
+    if (instr->kind != PL_INSTR_PACK)
+        return true;
+    const pl_instr *in = input_of(program, instr, 0);
+    return in->kind != PL_INSTR_LOAD || residence(context, in->value) != PL_ON_DISK;
+}
+
+static bool passes_on(const pl_instr *instr)
+{
+    return instr->kind == PL_INSTR_VIEW || instr->kind == PL_INSTR_PACK;
+}
+
+static void set_bounds(pl_program *program, const pl_shape *shapes, const int64_t *extent)
+{
+    for (int i = 0; i < program->n_boxes; i++) {
+        pl_box *box = &program->boxes[i];
+        if (box->parent >= 0) {
+            box->bound = pl_bound_of_input(box->node, shapes, &program->boxes[box->parent].bound,
+                                           box->input);
+            continue;
+        }
+        box->bound = (pl_region){.rank = box->shape.rank};
+        for (int k = 0; k < box->shape.rank; k++)
+            box->bound.extent[k] = extent[k];
+    }
+}
+
+typedef struct free_slot {
+    uint64_t slot, bytes;
+} free_slot;
+
+typedef struct allotment {
+    free_slot *free; /* as many as there are instructions */
+    int n_free;
+    int *last_use;
+    uint64_t end;
+} allotment;
+
+/* The smallest free slot that is large enough, but not more than twice. */
+static void allot(allotment *a, pl_instr *instr, uint64_t bytes)
+{
+    int best = -1;
+    for (int i = 0; i < a->n_free; i++)
+        if (a->free[i].bytes >= bytes && a->free[i].bytes / 2 <= bytes &&
+            (best < 0 || a->free[i].bytes < a->free[best].bytes))
+            best = i;
+    if (best >= 0) {
+        instr->slot = a->free[best].slot;
+        instr->slot_bytes = a->free[best].bytes;
+        a->free[best] = a->free[--a->n_free];
+        return;
+    }
+    instr->slot = a->end;
+    instr->slot_bytes = bytes;
+    a->end = add(a->end, bytes);
+}
+
+static void set_last_uses(const pl_program *program, int *last_use)
+{
+    int n = program->n_instrs;
+    for (int i = 0; i < n; i++)
+        last_use[i] = i == n - 1 ? n : i;
+    for (int i = n - 1; i >= 0; i--)
+        for (int k = 0; k < program->instrs[i].n_inputs; k++) {
+            int *of_input = &last_use[program->inputs[program->instrs[i].first_input + k]];
+            int until = passes_on(&program->instrs[i]) ? last_use[i] : i;
+            *of_input = *of_input > until ? *of_input : until;
+        }
+}
+
+static void release_one(const pl_program *program, allotment *a, int i, int at)
+{
+    const pl_instr *instr = &program->instrs[i];
+    if (a->last_use[i] == at && instr->slot != PL_NO_SLOT) {
+        a->free[a->n_free++] = (free_slot){instr->slot, instr->slot_bytes};
+        a->last_use[i] = -1;
+    }
+    if (passes_on(instr))
+        release_one(program, a, program->inputs[instr->first_input], at);
+}
+
+/* Slots whose last reader is instruction `at`: its inputs', and those that they pass on. */
+static void release(const pl_program *program, allotment *a, int at)
+{
+    const pl_instr *instr = &program->instrs[at];
+    for (int k = 0; k < instr->n_inputs; k++)
+        release_one(program, a, program->inputs[instr->first_input + k], at);
+    release_one(program, a, at, at);
+}
+
+uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
+                           bool direct, pl_program_residence *residence, const void *context)
+{
+    int n = program->n_instrs;
+    allotment a = {.free = calloc((size_t)n, sizeof *a.free),
+                   .last_use = calloc((size_t)n, sizeof *a.last_use)};
+    set_bounds(program, shapes, extent);
+    if (!a.free || !a.last_use)
+        a.end = UINT64_MAX;
+    else
+        set_last_uses(program, a.last_use);
+    for (int i = 0; i < n && a.end != UINT64_MAX; i++) {
+        pl_instr *instr = &program->instrs[i];
+        uint64_t bytes = 0, work = round_up(work_bytes(program, instr));
+        if (needs_slot(program, instr, residence, context) && !(direct && i == n - 1))
+            bytes = round_up(box_bytes(program, instr->box, instr->dtype));
+        instr->slot = PL_NO_SLOT;
+        if (bytes > 0 || work > 0)
+            allot(&a, instr, add(bytes, work));
+        instr->work = bytes;
+        release(program, &a, i);
+    }
+    free(a.free);
+    free(a.last_use);
+    return a.end;
+}

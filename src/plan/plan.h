@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans: in which steps a graph is run, where each value lies, and how much memory that takes.
+ *   value    a node's elements as a whole: given from outside, or made by a step
+ *   step     makes one value, tile by tile; other nodes are computed inside of it, and never whole
+ *   place    where a value lies: in memory, or on disk, from where it is read as it is needed
+ *   kept     it outlives the run: it was asked for, or assigned to a variable
+ *   scratch  what a step needs beside values: so much for each worker, and some that they share
+ *   peak     the most memory that the run claims, values from outside that it pins included
+ *
+ *   peak = max over steps of (values in memory at that step + its scratch) <= budget
+ *
+ * Made from descriptions alone: no clock, no I/O, no globals. The same inputs give the same plan.
+ * Constant once made, but that layouts are the executor's to read only. */
+#ifndef PL_PLAN_PLAN_H
+#define PL_PLAN_PLAN_H
+
+#include "plan/program.h"
+
+typedef enum pl_place {
+    PL_PLACE_MEMORY,
+    PL_PLACE_SPILL, /* the spill file; of a value from outside: wherever it is, read in parts */
+    PL_PLACE_FILE,  /* the .npy file that the caller named */
+} pl_place;
+
+/* A value from outside: of a placeholder, constant, variable or file. */
+typedef struct pl_plan_source {
+    const pl_node *node;
+    pl_shape shape;
+    bool resident;  /* in memory now, so that pinning it costs nothing more */
+    bool permuted;  /* its axes lie in another order */
+    bool scattered; /* neither that nor dense: it must be pinned to be read */
+} pl_plan_source;
+
+typedef struct pl_plan_fetch {
+    const pl_node *node;
+    bool to_file;
+} pl_plan_fetch;
+
+typedef struct pl_plan_request {
+    const pl_graph *graph;
+    const pl_plan_fetch *fetches;
+    int n_fetches;
+    const pl_plan_source *sources;
+    int n_sources;
+    uint64_t budget_bytes;
+    uint64_t disk_bytes; /* that may be spilled */
+    uint64_t slab_bytes; /* what kept values of up to small_bytes are taken in; 0: no slabs */
+    uint64_t small_bytes;
+    /* What BLAS takes for each worker of a product with so many rows, a pure function; NULL: none
+     * is used. */
+    uint64_t (*library_bytes)(pl_dtype dtype, int64_t rows);
+    uint64_t cache_bytes; /* that a worker's scratch should fit; 0: 256 KiB */
+    int n_threads;
+} pl_plan_request;
+
+typedef enum pl_step_kind {
+    PL_STEP_TILES,  /* tiles of the result, each for itself */
+    PL_STEP_REDUCE, /* tiles of the input, folded */
+} pl_step_kind;
+
+typedef struct pl_plan_value {
+    const pl_node *node;
+    uint64_t bytes;
+    pl_place place;
+    bool from_outside, kept, permuted, scattered;
+    int born, last_use; /* steps; born -1: from outside. last_use is n_steps if it is kept */
+} pl_plan_value;
+
+typedef struct pl_step {
+    const pl_node *node;
+    int value; /* that it makes */
+    pl_step_kind kind;
+    pl_program program;          /* of the result; of a reduction, of its input */
+    int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
+    int64_t n_tiles;
+    int n_chunks; /* of a reduction: parts that each result is made of, if several */
+    bool direct;  /* tiles are written where they belong */
+    int n_workers;
+    uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
+    uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
+    uint64_t shared_bytes;  /* of a reduction in chunks: their partials */
+    uint64_t library_bytes; /* of all workers */
+    int *uses;              /* values that it reads */
+    int n_uses;
+    const char *why;         /* it is a step of its own */
+    const pl_node *why_node; /* may be NULL */
+    uint64_t peak_bytes;     /* during it */
+    uint64_t disk_bytes;     /* spilled by its end */
+    double flops;
+} pl_step;
+
+typedef struct pl_plan {
+    int n_nodes;
+    pl_shape *shapes; /* by number of the node */
+    int *value_of;    /* by number of the node; -1: it has none */
+    pl_plan_value *values;
+    int n_values;
+    pl_step *steps;
+    int n_steps;
+    uint64_t budget_bytes;
+    uint64_t peak_bytes;
+    uint64_t disk_bytes;
+    double flops;
+} pl_plan;
+
+/* PL_EBUDGET when nothing fits, with the smallest budget that would do and the op that decides it;
+ * -ENOSPC likewise for the disk; -ENOTSUP for an op that sessions cannot run; -EINVAL for shapes
+ * that do not fit, or something that was not fed; -ENOMEM. */
+PL_MUST_CHECK int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr);
+
+/* NULL is allowed. */
+void pl_plan_free(pl_plan *plan);
+
+/* A table, or JSON: the caller's, to free(). NULL for want of memory. */
+char *pl_plan_explain(const pl_plan *plan, bool as_json);
+
+/* ---- between the files of this folder ---- */
+
+/* Which nodes are values, and why: choose.c. `plan` has shapes; adds values and steps. */
+PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
+
+/* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
+ * scratch and library claim. False if there is no smaller level. tiles.c */
+PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
+                                 int level, int n_workers, uint64_t *ret_bytes);
+
+/* Places of values and levels of steps, such that all fits: fit.c. */
+PL_MUST_CHECK int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
+
+#endif

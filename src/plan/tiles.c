@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a step is cut into tiles. See plan.h.
+ *
+ * Tiles are cut along the outermost axes, so that what is read and written lies together, unless
+ * something is transposed: then they are as square as can be, and neither side is torn apart. */
+#include <string.h>
+
+#include "graph/geometry.h"
+#include "plan/plan.h"
+#include "plan/reduction.h"
+#include "tensor/dtype.h"
+#include "tensor/memory.h"
+
+/* Elements of a tile at level 0: all registers of it together should fit the second-level cache; a
+ * read from disk should be a few megabytes, else the system call shows. */
+enum { TILE_ELEMENTS = 1 << 16, DISK_TILE_ELEMENTS = 1 << 20 };
+
+/* A reduction to few results is done in parts, so that there is work for several threads, but
+ * always the same: what is added in which order must not depend on how many there are. */
+enum { FEW_TILES = 8, CHUNKS = 16 };
+#define CHUNK_BYTES PL_MIB
+
+typedef struct cut {
+    pl_plan *plan;
+    pl_step *step;
+    const pl_shape *shape; /* that is cut */
+    int64_t elements;      /* wanted in a tile */
+    int halvings;          /* of a product's sides */
+    int n_workers;
+} cut;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return b == 0 ? 0 : a / b + (a % b != 0);
+}
+
+static pl_residence residence_of(const void *context, int number)
+{
+    const pl_plan *plan = context;
+    const pl_plan_value *value = &plan->values[plan->value_of[number]];
+    if (value->place == PL_PLACE_MEMORY)
+        return PL_IN_MEMORY;
+    return value->permuted ? PL_PERMUTED : PL_ON_DISK;
+}
+
+static bool touches_disk(const pl_plan *plan, const pl_step *step)
+{
+    for (int i = 0; i < step->n_uses; i++)
+        if (plan->values[step->uses[i]].place != PL_PLACE_MEMORY)
+            return true;
+    return plan->values[step->value].place != PL_PLACE_MEMORY;
+}
+
+/* Outermost axes first. An empty region has no tiles, and no extents. */
+static void cut_rows(const pl_shape *shape, int64_t elements, int64_t *extent)
+{
+    pl_region_tiles tiles;
+    pl_region whole = pl_region_whole(shape);
+    memset(extent, 0, PL_RANK_MAX * sizeof *extent);
+    if (pl_region_tiles_init(&tiles, &whole, 1, (uint64_t)elements) == 0)
+        memcpy(extent, tiles.extent, sizeof tiles.extent);
+}
+
+static void cut_squares(const pl_shape *shape, int64_t elements, int64_t *extent)
+{
+    int64_t product = 1;
+    for (int i = 0; i < shape->rank; i++)
+        extent[i] = least(1, shape->dims[i]);
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (int i = shape->rank - 1; i >= 0; i--) {
+            int64_t more = least(2 * extent[i], shape->dims[i]);
+            if (more > extent[i] && product / extent[i] * more <= elements) {
+                product = product / extent[i] * more;
+                extent[i] = more;
+                grown = true;
+            }
+        }
+    }
+}
+
+static void cut_row_op(const cut *c, int axis, int64_t *extent)
+{
+    pl_shape others = *c->shape;
+    int64_t in = pl_node_input_shape(c->step->node, c->plan->shapes, 0)->dims[axis];
+    int64_t longest = in > others.dims[axis] ? in : others.dims[axis];
+    others.dims[axis] = 1;
+    cut_rows(&others, longest > 0 && c->elements / longest > 1 ? c->elements / longest : 1, extent);
+    extent[axis] = c->shape->dims[axis];
+}
+
+/* Whole products while they are small, several at a time; else blocks of one. */
+static void cut_product(const cut *c, int64_t *extent)
+{
+    int rank = c->shape->rank;
+    pl_shape batch = *c->shape;
+    int64_t rows = batch.dims[rank - 2], columns = batch.dims[rank - 1];
+    bool small = rows == 0 || columns <= TILE_ELEMENTS / rows;
+    batch.rank -= 2;
+    int64_t n_products = small ? c->elements / (rows * columns > 0 ? rows * columns : 1) : 1;
+    cut_rows(&batch, n_products > 1 ? n_products : 1, extent);
+    if (!small && rows >= 2 * c->n_workers)
+        rows = divide_up(rows, c->n_workers);
+    for (int i = 0; i < c->halvings; i++) {
+        int64_t *side = rows >= columns ? &rows : &columns;
+        *side = divide_up(*side, 2);
+    }
+    extent[rank - 2] = rows;
+    extent[rank - 1] = columns;
+}
+
+/* Does every tile lie in one piece in the whole? */
+static bool is_in_one_piece(const pl_shape *shape, const int64_t *extent)
+{
+    int axis = 0;
+    while (axis < shape->rank && extent[axis] == 1)
+        axis++;
+    for (axis++; axis < shape->rank; axis++)
+        if (extent[axis] != shape->dims[axis])
+            return false;
+    return true;
+}
+
+static int64_t count_tiles(const pl_shape *shape, const int64_t *extent, uint32_t axes)
+{
+    int64_t n = 1;
+    for (int i = 0; i < shape->rank; i++)
+        if (axes & 1u << i)
+            n *= divide_up(shape->dims[i], extent[i]);
+    return n;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return pl_add_sat_u64(bytes, 63) / 64 * 64;
+}
+
+/* Partials and results of a reduction. */
+static void plan_partials(pl_step *step, const pl_shape *shape)
+{
+    uint32_t kept = ~pl_reduced_axes(step->node);
+    uint64_t n_results = 1, partial_bytes = pl_reduce_bytes(pl_reduction_of(step->node));
+    for (int i = 0; i < shape->rank; i++)
+        if (kept & 1u << i)
+            n_results *= (uint64_t)step->extent[i];
+    int64_t n_folded = count_tiles(shape, step->extent, ~kept);
+    uint64_t bytes = round_up(n_results * partial_bytes);
+    step->n_tiles = count_tiles(shape, step->extent, kept);
+    step->n_chunks = 1;
+    if (step->n_tiles < FEW_TILES && n_folded > 1) {
+        uint64_t room = CHUNK_BYTES / pl_max_u64(bytes * (uint64_t)step->n_tiles, 1);
+        step->n_chunks = (int)pl_clamp_u64(room, 1, (uint64_t)least(n_folded, CHUNKS));
+    }
+    step->shared_bytes =
+        step->n_chunks > 1 ? bytes * (uint64_t)(step->n_chunks * step->n_tiles) : 0;
+    /* The results, and again in the dtype that they are stored in. */
+    step->tile_bytes = (step->n_chunks > 1 ? 0 : bytes) + 2 * round_up(n_results * 8);
+}
+
+static void cut_step(cut *c)
+{
+    pl_step *step = c->step;
+    pl_op_class op_class = step->node->op->op_class;
+    pl_region whole = pl_region_whole(c->shape);
+    if (step->kind == PL_STEP_REDUCE && pl_region_is_empty(&whole)) /* results of nothing */
+        memcpy(step->extent, whole.extent, sizeof whole.extent);
+    else if (step->kind == PL_STEP_TILES && op_class == PL_CLASS_MATMUL)
+        cut_product(c, step->extent);
+    else if (step->kind == PL_STEP_TILES && op_class == PL_CLASS_ROW)
+        cut_row_op(c, pl_row_axis(step->node), step->extent);
+    else if (step->program.transposes && c->shape->rank > 1)
+        cut_squares(c->shape, c->elements, step->extent);
+    else
+        cut_rows(c->shape, c->elements, step->extent);
+}
+
+bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
+                   int n_workers, uint64_t *ret_bytes)
+{
+    int64_t most = touches_disk(plan, step) ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
+    bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
+    int last = is_product ? 80 : 20;
+    if (level > last)
+        return false;
+    cut c = {plan,
+             step,
+             &step->program.boxes[0].shape,
+             most >> least(level, 20),
+             level > 20 ? level - 20 : 0,
+             n_workers};
+    if (c.elements == 0)
+        c.elements = 1;
+    /* A large product has its level 0 in memory as a whole: halve it from the start. */
+    if (is_product && c.shape->dims[c.shape->rank - 2] > 0 &&
+        c.shape->dims[c.shape->rank - 1] > TILE_ELEMENTS / c.shape->dims[c.shape->rank - 2])
+        c.halvings = level;
+    cut_step(&c);
+    step->tile_bytes = step->shared_bytes = 0;
+    step->n_chunks = 1;
+    if (step->kind == PL_STEP_REDUCE)
+        plan_partials(step, c.shape);
+    else
+        step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
+    step->direct = step->kind == PL_STEP_TILES && is_in_one_piece(c.shape, step->extent) &&
+                   plan->values[step->value].place == PL_PLACE_MEMORY;
+    uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
+                                               step->direct, residence_of, plan);
+    step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
+    step->n_workers =
+        (int)pl_clamp_u64((uint64_t)(step->n_tiles * step->n_chunks), 1, (uint64_t)n_workers);
+    uint64_t workers_bytes;
+    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)step->n_workers, &workers_bytes))
+        workers_bytes = UINT64_MAX;
+    step->library_bytes = 0;
+    if (is_product && request->library_bytes)
+        step->library_bytes = (uint64_t)step->n_workers *
+                              request->library_bytes(pl_program_compute_dtype(step->node->dtype),
+                                                     step->extent[c.shape->rank - 2]);
+    *ret_bytes =
+        pl_add_sat_u64(pl_memory_cost_bytes(pl_add_sat_u64(workers_bytes, step->shared_bytes)),
+                       pl_memory_cost_bytes(step->library_bytes));
+    return true;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See runtime.h and plimsoll/tensor.h. */
+#include "tensor/runtime.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "plimsoll/tensor.h"
+
+int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime, pl_error *reterr)
+{
+    const pl_runtime_options none = {0};
+    options = options ? options : &none;
+    pl_runtime *runtime = calloc(1, sizeof *runtime);
+    if (!runtime)
+        return pl_error_set(reterr, -ENOMEM, "no memory for a runtime");
+    runtime->n_refs = 1;
+    const pl_memory_options memory = {options->budget_text, options->cap_bytes};
+    const pl_pool_options pool = {options->spill_directory, options->spill_limit_bytes};
+    int r = pl_memory_new(&memory, &runtime->memory, reterr);
+    if (r == 0)
+        r = pl_pool_new(runtime->memory, &pool, &runtime->pool, reterr);
+    if (r == 0)
+        r = pl_threads_new(options->n_threads, &runtime->threads, reterr);
+    if (r < 0) {
+        pl_runtime_unref(runtime);
+        return r;
+    }
+    *ret_runtime = runtime;
+    return 0;
+}
+
+pl_runtime *pl_runtime_ref(pl_runtime *runtime)
+{
+    atomic_fetch_add(&runtime->n_refs, 1);
+    return runtime;
+}
+
+void pl_runtime_unref(pl_runtime *runtime)
+{
+    if (!runtime || atomic_fetch_sub(&runtime->n_refs, 1) > 1)
+        return;
+    pl_threads_free(runtime->threads);
+    pl_pool_unref(runtime->pool);
+    pl_memory_unref(runtime->memory);
+    free(runtime);
+}
+
+uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime)
+{
+    return pl_memory_claimed_bytes(runtime->memory);
+}
+
+uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime)
+{
+    return pl_memory_peak_bytes(runtime->memory);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tensor.h and plimsoll/tensor.h; .npy files are exec/npy_tensor.c's. */
+#include "tensor/tensor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/dtype.h"
+#include "tensor/runtime.h"
+#include "tensor/shape.h"
+
+static size_t item_bytes_of(const pl_tensor *tensor)
+{
+    return pl_dtype_info_of(tensor->dtype)->item_bytes;
+}
+
+int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape, const int64_t *strides,
+                   int64_t offset_bytes, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    pl_tensor *tensor = calloc(1, sizeof *tensor);
+    if (!tensor) {
+        pl_buffer_unref(buffer);
+        return pl_error_set(reterr, -ENOMEM, "no memory to describe a tensor");
+    }
+    tensor->n_refs = 1;
+    tensor->buffer = buffer;
+    tensor->dtype = dtype;
+    tensor->shape = *shape;
+    tensor->offset_bytes = offset_bytes;
+    if (strides)
+        memcpy(tensor->strides, strides, (size_t)shape->rank * sizeof *strides);
+    else
+        pl_shape_strides(shape, item_bytes_of(tensor), tensor->strides);
+    *ret_tensor = tensor;
+    return 0;
+}
+
+int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes, pl_error *reterr)
+{
+    size_t item_bytes = pl_dtype_info_of(dtype)->item_bytes;
+    if (item_bytes == 0)
+        return pl_error_set(reterr, -EINVAL, "a tensor cannot have elements of dtype %s",
+                            pl_dtype_info_of(dtype)->name);
+    return pl_shape_bytes(shape, item_bytes, ret_bytes, reterr);
+}
+
+int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape, const void *data,
+                  const char *what, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    int64_t bytes;
+    pl_buffer *buffer;
+    void *to;
+    int r = pl_tensor_size(dtype, shape, &bytes, reterr);
+    if (r == 0)
+        r = pl_buffer_new(runtime->pool, (uint64_t)bytes, what, &buffer, &to, reterr);
+    if (r < 0)
+        return r;
+    if (bytes > 0)
+        memcpy(to, data, (size_t)bytes);
+    pl_buffer_unpin(buffer);
+    return pl_tensor_wrap(buffer, dtype, shape, NULL, 0, ret_tensor, reterr);
+}
+
+pl_tensor *pl_tensor_ref(pl_tensor *tensor)
+{
+    atomic_fetch_add(&tensor->n_refs, 1);
+    return tensor;
+}
+
+void pl_tensor_unref(pl_tensor *tensor)
+{
+    if (!tensor || atomic_fetch_sub(&tensor->n_refs, 1) > 1)
+        return;
+    pl_buffer_unref(tensor->buffer);
+    free(tensor);
+}
+
+pl_dtype pl_tensor_dtype(const pl_tensor *tensor)
+{
+    return tensor->dtype;
+}
+
+const pl_shape *pl_tensor_shape(const pl_tensor *tensor)
+{
+    return &tensor->shape;
+}
+
+uint64_t pl_tensor_bytes(const pl_tensor *tensor)
+{
+    pl_region whole = pl_region_whole(&tensor->shape);
+    return (uint64_t)pl_region_count(&whole) * item_bytes_of(tensor);
+}
+
+int pl_tensor_pin(pl_tensor *tensor, const void **ret_data, int64_t strides[PL_RANK_MAX],
+                  pl_error *reterr)
+{
+    void *data;
+    int r = pl_buffer_pin(tensor->buffer, PL_PIN_READ, &data, reterr);
+    if (r < 0)
+        return r;
+    memcpy(strides, tensor->strides, sizeof tensor->strides);
+    *ret_data = (const char *)data + tensor->offset_bytes;
+    return 0;
+}
+
+void pl_tensor_unpin(pl_tensor *tensor)
+{
+    pl_buffer_unpin(tensor->buffer);
+}
+
+/* Outermost first: by falling stride; axes of 1 may be anywhere. */
+bool pl_tensor_order(const pl_tensor *tensor, int axes[PL_RANK_MAX])
+{
+    int rank = tensor->shape.rank;
+    for (int i = 0; i < rank; i++) {
+        int at = i;
+        for (; at > 0 && tensor->strides[axes[at - 1]] < tensor->strides[i]; at--)
+            axes[at] = axes[at - 1];
+        axes[at] = i;
+    }
+    int64_t stride = (int64_t)item_bytes_of(tensor);
+    for (int i = rank - 1; i >= 0; i--) {
+        int64_t dim = tensor->shape.dims[axes[i]];
+        if (dim != 1 && tensor->strides[axes[i]] != stride)
+            return false;
+        stride *= dim;
+    }
+    return true;
+}
+
+int pl_tensor_read_dense(pl_buffer *buffer, uint64_t offset_bytes, const pl_shape *shape,
+                         size_t item_bytes, const pl_region *region, void *data, pl_error *reterr)
+{
+    pl_region_runs runs;
+    int64_t offset;
+    char *to = data;
+    pl_region_runs_init(&runs, region, shape, item_bytes);
+    while (pl_region_runs_next(&runs, &offset)) {
+        int r = pl_buffer_read(buffer, offset_bytes + (uint64_t)offset, to, (size_t)runs.run_bytes,
+                               reterr);
+        if (r < 0)
+            return r;
+        to += runs.run_bytes;
+    }
+    return 0;
+}
+
+static int read_pinned(pl_tensor *tensor, const pl_region *region, void *data, pl_error *reterr)
+{
+    const void *from;
+    int64_t strides[PL_RANK_MAX], to_strides[PL_RANK_MAX];
+    int r = pl_tensor_pin(tensor, &from, strides, reterr);
+    if (r < 0)
+        return r;
+    pl_shape shape = {.rank = region->rank};
+    memcpy(shape.dims, region->extent, sizeof shape.dims);
+    pl_shape_strides(&shape, item_bytes_of(tensor), to_strides);
+    pl_region_copy(data, to_strides, (const char *)from + pl_region_offset(region, strides),
+                   strides, region->extent, region->rank, item_bytes_of(tensor));
+    pl_tensor_unpin(tensor);
+    return 0;
+}
+
+int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *extent, void *data,
+                   pl_error *reterr)
+{
+    pl_region region = {.rank = tensor->shape.rank};
+    int axes[PL_RANK_MAX];
+    bool in_order = pl_tensor_order(tensor, axes);
+    for (int i = 0; i < region.rank; i++) {
+        region.begin[i] = begin[i];
+        region.extent[i] = extent[i];
+        in_order = in_order && axes[i] == i;
+    }
+    if (!pl_region_inside(&region, &tensor->shape))
+        return pl_error_set(reterr, -EINVAL, "cannot read '%s': the region is not inside of %s",
+                            pl_buffer_what(tensor->buffer), PL_SHAPE_TEXT(&tensor->shape));
+    if (pl_region_is_empty(&region))
+        return 0;
+    if (!in_order)
+        return read_pinned(tensor, &region, data, reterr);
+    return pl_tensor_read_dense(tensor->buffer, (uint64_t)tensor->offset_bytes, &tensor->shape,
+                                item_bytes_of(tensor), &region, data, reterr);
+}
+
+static int no_slice(const pl_tensor *tensor, int axis, int64_t start, int64_t step, int64_t count,
+                    pl_error *reterr)
+{
+    return pl_error_set(
+        reterr, -EINVAL,
+        "cannot slice '%s' %s: axis %d has no %" PRId64 " elements from %" PRId64 " on by %" PRId64,
+        pl_buffer_what(tensor->buffer), PL_SHAPE_TEXT(&tensor->shape), axis, count, start, step);
+}
+
+/* Are start, start + step, ... all inside of [0, dim)? */
+static bool slice_fits(int64_t dim, int64_t start, int64_t step, int64_t count)
+{
+    int64_t last;
+    if (count <= 0)
+        return count == 0;
+    return !__builtin_mul_overflow(count - 1, step, &last) &&
+           !__builtin_add_overflow(start, last, &last) && start >= 0 && start < dim && last >= 0 &&
+           last < dim;
+}
+
+int pl_tensor_slice(pl_tensor *tensor, const int64_t *start, const int64_t *step,
+                    const int64_t *count, pl_tensor **ret_view, pl_error *reterr)
+{
+    pl_shape shape = tensor->shape;
+    int64_t strides[PL_RANK_MAX], offset = tensor->offset_bytes;
+    for (int i = 0; i < shape.rank; i++) {
+        if (!slice_fits(shape.dims[i], start[i], step[i], count[i]))
+            return no_slice(tensor, i, start[i], step[i], count[i], reterr);
+        shape.dims[i] = count[i];
+        if (count[i] > 0)
+            offset += start[i] * tensor->strides[i];
+        strides[i] = count[i] > 1 ? step[i] * tensor->strides[i] : tensor->strides[i];
+    }
+    return pl_tensor_wrap(pl_buffer_ref(tensor->buffer), tensor->dtype, &shape, strides, offset,
+                          ret_view, reterr);
+}
+
+int pl_tensor_transpose(pl_tensor *tensor, const int *axes, pl_tensor **ret_view, pl_error *reterr)
+{
+    pl_shape shape = tensor->shape;
+    int64_t strides[PL_RANK_MAX];
+    unsigned seen = 0;
+    for (int i = 0; i < shape.rank; i++) {
+        if (axes[i] < 0 || axes[i] >= shape.rank || seen & 1u << axes[i])
+            return pl_error_set(
+                reterr, -EINVAL, "cannot transpose '%s' %s: axis %d is named twice or not there",
+                pl_buffer_what(tensor->buffer), PL_SHAPE_TEXT(&tensor->shape), axes[i]);
+        seen |= 1u << axes[i];
+        shape.dims[i] = tensor->shape.dims[axes[i]];
+        strides[i] = tensor->strides[axes[i]];
+    }
+    return pl_tensor_wrap(pl_buffer_ref(tensor->buffer), tensor->dtype, &shape, strides,
+                          tensor->offset_bytes, ret_view, reterr);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors from inside: a buffer and how its bytes are elements.
+ *   dense     the elements lie one after the other, last axis first
+ *   permuted  dense, but for the order of the axes (as a Fortran-ordered file's)
+ *
+ *   element (i, j, ...) lies offset_bytes + i * strides[0] + j * strides[1] + ... into the buffer
+ *
+ * Constant once made; safe from any thread. */
+#ifndef PL_TENSOR_TENSOR_H
+#define PL_TENSOR_TENSOR_H
+
+#include "plimsoll/tensor.h"
+#include "tensor/buffer.h"
+#include "tensor/region.h"
+
+struct pl_tensor {
+    _Atomic int n_refs;
+    pl_buffer *buffer;
+    pl_dtype dtype;
+    pl_shape shape;
+    int64_t strides[PL_RANK_MAX];
+    int64_t offset_bytes;
+};
+
+/* Takes over the caller's reference to `buffer`, also on failure. `strides` NULL: dense.
+ * -ENOMEM. */
+PL_MUST_CHECK int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape,
+                                 const int64_t *strides, int64_t offset_bytes,
+                                 pl_tensor **ret_tensor, pl_error *reterr);
+
+/* Bytes of a tensor that can be made: -EINVAL for one without a size. */
+PL_MUST_CHECK int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes,
+                                 pl_error *reterr);
+
+/* If the tensor is permuted (or dense): axes[i] is the tensor's axis that is i-th in the buffer. */
+bool pl_tensor_order(const pl_tensor *tensor, int axes[PL_RANK_MAX]);
+
+/* Reads a region of dense elements in this shape, `offset_bytes` into the buffer, one run of
+ * contiguous bytes at a time. */
+PL_MUST_CHECK int pl_tensor_read_dense(pl_buffer *buffer, uint64_t offset_bytes,
+                                       const pl_shape *shape, size_t item_bytes,
+                                       const pl_region *region, void *data, pl_error *reterr);
+
+/* Runs of contiguous bytes of a region in a dense shape: how long each is, in bytes, and how many
+ * axes (the first ones) are walked to go through them. */
+int64_t pl_region_run_bytes(const pl_region *region, const pl_shape *shape, size_t item_bytes,
+                            int *ret_n_outer);
+
+/* A walk over the runs: the offset of the next one, in bytes; false when there are none left. */
+typedef struct pl_region_runs {
+    int n_outer;
+    int64_t run_bytes;
+    int64_t strides[PL_RANK_MAX];
+    pl_region region;
+    int64_t at[PL_RANK_MAX];
+    bool done;
+} pl_region_runs;
+
+void pl_region_runs_init(pl_region_runs *runs, const pl_region *region, const pl_shape *shape,
+                         size_t item_bytes);
+bool pl_region_runs_next(pl_region_runs *runs, int64_t *ret_offset_bytes);
+
+#endif
