@@ -91,6 +91,7 @@ static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sourc
         .permuted = permuted && !is_in_order(axes, tensor->shape.rank),
         .scattered = !permuted,
     };
+    source->holder = pl_buffer_holder(tensor->buffer, &source->holder_bytes);
 }
 
 static int gather_sources(call *c, pl_error *reterr)

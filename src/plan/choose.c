@@ -12,6 +12,7 @@
 #include "graph/op_region.h"
 #include "plan/plan.h"
 #include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 /* Wanted in more spots, a node is a value, however cheap. */
@@ -207,6 +208,9 @@ static int add_source(chooser *c, const pl_plan_source *source, pl_error *reterr
     value->place = source->resident || source->scattered ? PL_PLACE_MEMORY : PL_PLACE_SPILL;
     value->permuted = source->permuted;
     value->scattered = source->scattered;
+    value->holder = source->holder ? source->holder : source->node;
+    value->holder_bytes =
+        source->holder ? source->holder_bytes : pl_memory_cost_bytes(value->bytes);
     c->wants[source->node->number].source = true;
     return 0;
 }

@@ -52,6 +52,34 @@ static void count_slabs(fitter *f)
     f->slab_bytes = any && used > 0 ? (1 + bytes / used) * slab : 0;
 }
 
+static bool is_pinned(const pl_plan_value *value)
+{
+    return value->from_outside && value->place == PL_PLACE_MEMORY;
+}
+
+/* Is what holds it pinned by one of the step's first uses? */
+static bool is_held(const pl_plan *plan, const pl_step *step, int n_first, const void *holder)
+{
+    for (int i = 0; i < n_first; i++) {
+        const pl_plan_value *value = &plan->values[step->uses[i]];
+        if (is_pinned(value) && value->holder == holder)
+            return true;
+    }
+    return false;
+}
+
+/* By values from outside; what holds several is counted once. */
+static uint64_t pinned_bytes(const pl_plan *plan, const pl_step *step)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < step->n_uses; i++) {
+        const pl_plan_value *value = &plan->values[step->uses[i]];
+        if (is_pinned(value) && !is_held(plan, step, i, value->holder))
+            bytes = pl_add_sat_u64(bytes, value->holder_bytes);
+    }
+    return bytes;
+}
+
 /* What values take at each step. Those from outside are pinned only while they are used. */
 static void count_values(fitter *f)
 {
@@ -74,11 +102,7 @@ static void count_values(fitter *f)
         f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0);
     }
     for (int s = 0; s < plan->n_steps; s++)
-        for (int i = 0; i < plan->steps[s].n_uses; i++) {
-            const pl_plan_value *value = &plan->values[plan->steps[s].uses[i]];
-            if (value->from_outside && value->place == PL_PLACE_MEMORY)
-                f->in_memory[s] += pl_memory_cost_bytes(value->bytes);
-        }
+        f->in_memory[s] += pinned_bytes(plan, &plan->steps[s]);
 }
 
 static bool uses(const pl_step *step, int value)
@@ -208,8 +232,8 @@ static int refuse(fitter *f, pl_error *reterr)
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
                         "budget is %s: give at least %s",
-                        node->op->name, node->name, PL_SIZE(most), PL_SIZE(f->in_memory[worst]),
-                        PL_SIZE(f->request->budget_bytes), PL_SIZE(most));
+                        node->op->name, node->name, PL_SIZE_UP(most), PL_SIZE(f->in_memory[worst]),
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(most));
 }
 
 static int count_disk(fitter *f, pl_error *reterr)

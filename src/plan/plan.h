@@ -29,6 +29,10 @@ typedef struct pl_plan_source {
     bool resident;  /* in memory now, so that pinning it costs nothing more */
     bool permuted;  /* its axes lie in another order */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
+    /* What is pinned with it: all of what it is a view of, and for a small one, its neighbours. May
+     * be NULL: it is pinned alone. */
+    const void *holder;
+    uint64_t holder_bytes;
 } pl_plan_source;
 
 typedef struct pl_plan_fetch {
@@ -63,6 +67,8 @@ typedef struct pl_plan_value {
     uint64_t bytes;
     pl_place place;
     bool from_outside, kept, permuted, scattered;
+    const void *holder; /* of one from outside, as in its source */
+    uint64_t holder_bytes;
     int born, last_use; /* steps; born -1: from outside. last_use is n_steps if it is kept */
 } pl_plan_value;
 

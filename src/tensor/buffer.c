@@ -376,3 +376,9 @@ uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer)
     pthread_mutex_unlock(&buffer->pool->mu);
     return resident ? 0 : pl_memory_cost_bytes(buffer->chunk->bytes);
 }
+
+const void *pl_buffer_holder(const pl_buffer *buffer, uint64_t *ret_bytes)
+{
+    *ret_bytes = pl_memory_cost_bytes(buffer->chunk->bytes);
+    return buffer->chunk;
+}
