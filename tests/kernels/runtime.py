@@ -365,8 +365,11 @@ class Session(Handle):
 
     def run(self, fetches, feeds=None, budget_bytes=0):
         """An array for each fetch, read from its file if it has one."""
+        return self.read(fetches, self.run_tensors(fetches, feeds, budget_bytes))
+
+    def read(self, fetches, tensors):
+        """Arrays of what run_tensors() gave, and closes it."""
         arrays = []
-        tensors = self.run_tensors(fetches, feeds, budget_bytes)
         for fetch, tensor in zip(fetches, tensors):
             arrays.append(tensor.numpy() if tensor else np.load(fetch[1]))
             if tensor:
