@@ -91,6 +91,7 @@ static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sourc
         .permuted = permuted && !is_in_order(axes, tensor->shape.rank),
         .scattered = !permuted,
     };
+    source->holder = pl_buffer_holder(tensor->buffer, &source->holder_bytes);
 }
 
 static int gather_sources(call *c, pl_error *reterr)
@@ -147,6 +148,14 @@ static int check_assignments(const call *c, pl_error *reterr)
 
 /* ---- the plan ---- */
 
+static bool is_given(const call *c, const pl_node *node)
+{
+    for (int i = 0; i < c->n_sources; i++)
+        if (c->sources[i].node == node)
+            return true;
+    return false;
+}
+
 /* Is this the only fetch of its node? Else it is a tensor first. */
 static bool is_only_fetch(const call *c, int at)
 {
@@ -154,6 +163,14 @@ static bool is_only_fetch(const call *c, int at)
         if (i != at && c->fetches[i].node == c->fetches[at].node)
             return false;
     return true;
+}
+
+/* Of what is from outside, all that are to be written count. */
+static bool goes_to_file(const call *c, int at)
+{
+    pl_op_class op_class = c->fetches[at].node->op->op_class;
+    return c->fetches[at].npy_path && (is_given(c, c->fetches[at].node) ||
+                                       (is_only_fetch(c, at) && op_class != PL_CLASS_STATE));
 }
 
 static uint64_t budget_of(const call *c)
@@ -183,9 +200,7 @@ static int make_plan(call *c, pl_error *reterr)
     if (!fetches)
         return no_memory(reterr);
     for (int i = 0; i < c->n_fetches; i++)
-        fetches[i] = (pl_plan_fetch){c->fetches[i].node,
-                                     c->fetches[i].npy_path && is_only_fetch(c, i) &&
-                                         c->fetches[i].node->op->op_class != PL_CLASS_STATE};
+        fetches[i] = (pl_plan_fetch){c->fetches[i].node, goes_to_file(c, i)};
     const pl_plan_request request = {
         .graph = c->session->graph,
         .fetches = fetches,
@@ -289,6 +304,8 @@ static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr
     if (r < 0 || !fetch->npy_path)
         return r;
     r = pl_tensor_save_npy(*ret_tensor, fetch->npy_path, reterr);
+    if (value->saved)
+        pl_buffer_leave((*ret_tensor)->buffer);
     pl_tensor_unref(PL_TAKE(*ret_tensor));
     return r;
 }

@@ -199,6 +199,8 @@ int pl_run_steps(pl_run *run, pl_error *reterr)
             const pl_plan_value *value = &plan->values[step->uses[i]];
             if (value->last_use == s && !value->from_outside)
                 pl_run_drop_value(run, step->uses[i]);
+            else if (value->last_use == s && value->arrives)
+                pl_buffer_leave(run->values[step->uses[i]].buffer);
         }
     }
     return 0;

@@ -12,6 +12,7 @@
 #include "graph/op_region.h"
 #include "plan/plan.h"
 #include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 /* Wanted in more spots, a node is a value, however cheap. */
@@ -207,6 +208,10 @@ static int add_source(chooser *c, const pl_plan_source *source, pl_error *reterr
     value->place = source->resident || source->scattered ? PL_PLACE_MEMORY : PL_PLACE_SPILL;
     value->permuted = source->permuted;
     value->scattered = source->scattered;
+    value->arrives = source->scattered && !source->resident;
+    value->holder = source->holder ? source->holder : source->node;
+    value->holder_bytes =
+        source->holder ? source->holder_bytes : pl_memory_cost_bytes(value->bytes);
     c->wants[source->node->number].source = true;
     return 0;
 }
@@ -317,8 +322,12 @@ static void keep(pl_plan *plan, int number, bool to_file)
 {
     pl_plan_value *value = &plan->values[plan->value_of[number]];
     value->kept = true;
+    if (value->from_outside) {
+        value->saved = value->saved || (to_file && (value->permuted || value->scattered));
+        return;
+    }
     value->last_use = plan->n_steps;
-    if (to_file && !value->from_outside)
+    if (to_file)
         value->place = PL_PLACE_FILE;
 }
 

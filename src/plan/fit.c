@@ -52,6 +52,82 @@ static void count_slabs(fitter *f)
     f->slab_bytes = any && used > 0 ? (1 + bytes / used) * slab : 0;
 }
 
+static bool uses(const pl_step *step, int value)
+{
+    for (int i = 0; i < step->n_uses; i++)
+        if (step->uses[i] == value)
+            return true;
+    return false;
+}
+
+/* The first step from `s` on that reads or makes the value; n_steps if none does. */
+static int next_use(const pl_plan *plan, int value, int s)
+{
+    for (int at = s; at < plan->n_steps; at++)
+        if (plan->values[value].born == at || uses(&plan->steps[at], value))
+            return at;
+    return plan->n_steps;
+}
+
+/* From outside, and there at a step that uses it; those that arrive are counted apart. */
+static bool is_pinned(const pl_plan_value *value)
+{
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !value->arrives;
+}
+
+/* Is what holds it pinned by one of the step's first uses? */
+static bool is_held(const pl_plan *plan, const pl_step *step, int n_first, const void *holder)
+{
+    for (int i = 0; i < n_first; i++) {
+        const pl_plan_value *value = &plan->values[step->uses[i]];
+        if (is_pinned(value) && value->holder == holder)
+            return true;
+    }
+    return false;
+}
+
+/* By values from outside; what holds several is counted once. */
+static uint64_t pinned_bytes(const pl_plan *plan, const pl_step *step)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < step->n_uses; i++) {
+        const pl_plan_value *value = &plan->values[step->uses[i]];
+        if (is_pinned(value) && !is_held(plan, step, i, value->holder))
+            bytes = pl_add_sat_u64(bytes, value->holder_bytes);
+    }
+    return bytes;
+}
+
+/* Widens [*first, *last] to the uses of all that arrive with the value, in the same holder. False
+ * if one before it has done so. */
+static bool span_of_holder(const pl_plan *plan, int value, int *first, int *last)
+{
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *other = &plan->values[i];
+        if (!other->arrives || other->holder != plan->values[value].holder)
+            continue;
+        if (i < value)
+            return false;
+        int use = next_use(plan, i, 0);
+        *first = use < *first ? use : *first;
+        *last = other->last_use > *last ? other->last_use : *last;
+    }
+    return true;
+}
+
+/* What comes into memory for the run stays from its first use to its last. */
+static void count_arrivals(fitter *f)
+{
+    const pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++) {
+        int first = plan->n_steps, last = -1;
+        if (!plan->values[i].arrives || !span_of_holder(plan, i, &first, &last))
+            continue;
+        for (int s = first; s < plan->n_steps && s <= last; s++)
+            f->in_memory[s] += plan->values[i].holder_bytes;
+    }
+}
+
 /* What values take at each step. Those from outside are pinned only while they are used. */
 static void count_values(fitter *f)
 {
@@ -74,28 +150,8 @@ static void count_values(fitter *f)
         f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0);
     }
     for (int s = 0; s < plan->n_steps; s++)
-        for (int i = 0; i < plan->steps[s].n_uses; i++) {
-            const pl_plan_value *value = &plan->values[plan->steps[s].uses[i]];
-            if (value->from_outside && value->place == PL_PLACE_MEMORY)
-                f->in_memory[s] += pl_memory_cost_bytes(value->bytes);
-        }
-}
-
-static bool uses(const pl_step *step, int value)
-{
-    for (int i = 0; i < step->n_uses; i++)
-        if (step->uses[i] == value)
-            return true;
-    return false;
-}
-
-/* The first step from `s` on that reads or makes the value; n_steps if none does. */
-static int next_use(const pl_plan *plan, int value, int s)
-{
-    for (int at = s; at < plan->n_steps; at++)
-        if (plan->values[value].born == at || uses(&plan->steps[at], value))
-            return at;
-    return plan->n_steps;
+        f->in_memory[s] += pinned_bytes(plan, &plan->steps[s]);
+    count_arrivals(f);
 }
 
 static bool can_spill(const fitter *f, const pl_plan_value *value)
@@ -178,6 +234,42 @@ static int fit_step(fitter *f, int s)
     return 1;
 }
 
+/* What is kept, and the largest that is pinned once more, to be written. *ret_largest may be -1. */
+static uint64_t count_end(fitter *f, int *ret_largest)
+{
+    const pl_plan *plan = f->plan;
+    uint64_t bytes = f->slab_bytes, largest = 0;
+    *ret_largest = -1;
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *value = &plan->values[i];
+        if (value->kept && !value->from_outside && value->place == PL_PLACE_MEMORY &&
+            !is_in_slab(f, value))
+            bytes = pl_add_sat_u64(bytes, pl_memory_cost_bytes(value->bytes));
+        if (value->saved && value->holder_bytes > largest) {
+            largest = value->holder_bytes;
+            *ret_largest = i;
+        }
+    }
+    return pl_add_sat_u64(bytes, largest);
+}
+
+/* Likewise, for what is written in the end. */
+static int fit_end(fitter *f)
+{
+    pl_plan *plan = f->plan;
+    int largest;
+    plan->end_bytes = count_end(f, &largest);
+    if (largest < 0 || plan->end_bytes <= f->request->budget_bytes)
+        return 1;
+    for (int i = 0; i < plan->n_values; i++)
+        if (plan->values[i].kept && !plan->values[i].from_outside &&
+            can_spill(f, &plan->values[i])) {
+            plan->values[i].place = PL_PLACE_SPILL;
+            return 0;
+        }
+    return PL_EBUDGET;
+}
+
 /* The least that a step can do with, when all is on disk that may be. */
 static uint64_t smallest_bytes(fitter *f, int s)
 {
@@ -204,12 +296,23 @@ static int refuse(fitter *f, pl_error *reterr)
             worst = s;
         }
     }
+    int largest;
+    uint64_t at_end = count_end(f, &largest);
+    if (at_end > most && largest >= 0) {
+        const pl_node *saved = plan->values[largest].node;
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "%s '%s': its elements do not lie in order, and have to be in memory "
+                            "to be written: %s with all that is kept; the budget is %s: give at "
+                            "least %s",
+                            saved->op->name, saved->name, PL_SIZE_UP(at_end),
+                            PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(at_end));
+    }
     const pl_node *node = plan->steps[worst].node;
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
                         "budget is %s: give at least %s",
-                        node->op->name, node->name, PL_SIZE(most), PL_SIZE(f->in_memory[worst]),
-                        PL_SIZE(f->request->budget_bytes), PL_SIZE(most));
+                        node->op->name, node->name, PL_SIZE_UP(most), PL_SIZE(f->in_memory[worst]),
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(most));
 }
 
 static int count_disk(fitter *f, pl_error *reterr)
@@ -242,8 +345,8 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
         return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
     int r = 0;
     count_values(&f);
-    for (int s = 0; s < plan->n_steps && r >= 0; s++) {
-        r = fit_step(&f, s);
+    for (int s = 0; s <= plan->n_steps && r >= 0; s++) {
+        r = s < plan->n_steps ? fit_step(&f, s) : fit_end(&f);
         if (r == 0) {
             count_values(&f);
             s = -1;

@@ -55,6 +55,7 @@ out:
 
 static void sum_up(pl_plan *plan)
 {
+    plan->peak_bytes = plan->end_bytes;
     for (int i = 0; i < plan->n_steps; i++) {
         plan->peak_bytes = pl_max_u64(plan->peak_bytes, plan->steps[i].peak_bytes);
         plan->disk_bytes = pl_max_u64(plan->disk_bytes, plan->steps[i].disk_bytes);

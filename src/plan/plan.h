@@ -29,6 +29,10 @@ typedef struct pl_plan_source {
     bool resident;  /* in memory now, so that pinning it costs nothing more */
     bool permuted;  /* its axes lie in another order */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
+    /* What is pinned with it: all of what it is a view of, and for a small one, its neighbours. May
+     * be NULL: it is pinned alone. */
+    const void *holder;
+    uint64_t holder_bytes;
 } pl_plan_source;
 
 typedef struct pl_plan_fetch {
@@ -63,7 +67,11 @@ typedef struct pl_plan_value {
     uint64_t bytes;
     pl_place place;
     bool from_outside, kept, permuted, scattered;
-    int born, last_use; /* steps; born -1: from outside. last_use is n_steps if it is kept */
+    bool arrives;       /* from outside, and comes into memory from its first use to its last */
+    bool saved;         /* from outside, asked for in a file, and pinned to be written there */
+    const void *holder; /* of one from outside, as in its source */
+    uint64_t holder_bytes;
+    int born, last_use; /* steps; born -1: from outside; else last_use is n_steps if it is kept */
 } pl_plan_value;
 
 typedef struct pl_step {
@@ -98,6 +106,8 @@ typedef struct pl_plan {
     pl_step *steps;
     int n_steps;
     uint64_t budget_bytes;
+    uint64_t
+        end_bytes; /* claimed when the steps are done, and results are written that are not yet */
     uint64_t peak_bytes;
     uint64_t disk_bytes;
     double flops;

@@ -83,6 +83,13 @@ const char *pl_buffer_what(const pl_buffer *buffer);
 /* What a pin would claim now: 0 if it is resident; of a small one its slab. */
 uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer);
 
+/* Gives back its memory at once if nobody has it pinned and nothing need be written for it. */
+void pl_buffer_leave(pl_buffer *buffer);
+
+/* What is in memory with it while it is pinned: buffers of one holder are pinned as one. *ret_bytes
+ * is what the holder costs. Only to be compared. */
+const void *pl_buffer_holder(const pl_buffer *buffer, uint64_t *ret_bytes);
+
 /* Moves idle buffers out until `bytes` were given back. Returns how many were: see pl_memory_evict.
  */
 uint64_t pl_pool_evict(pl_pool *pool, uint64_t bytes, pl_error *reterr);
