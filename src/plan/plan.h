@@ -73,8 +73,9 @@ typedef struct pl_step {
     pl_program program;          /* of the result; of a reduction, of its input */
     int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
     int64_t n_tiles;
-    int n_chunks; /* of a reduction: parts that each result is made of, if several */
-    bool direct;  /* tiles are written where they belong */
+    int n_chunks;      /* of a reduction: parts that each result is made of, if several */
+    bool direct;       /* tiles are written where they belong */
+    bool folds_strips; /* of a reduction: its input is never whole, not even a tile of it */
     int n_workers;
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
