@@ -182,7 +182,10 @@ static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_registe
         *reg = *from;
         return;
     }
-    pl_region_packed_strides(region, item_bytes, reg->strides);
+    if (to_target) /* which need not be packed: moves are cut as suits both sides */
+        memcpy(reg->strides, frame->run->values[frame->step->value].strides, sizeof reg->strides);
+    else
+        pl_region_packed_strides(region, item_bytes, reg->strides);
     pl_region_copy(to, reg->strides, from->data, from->strides, region->extent, region->rank,
                    item_bytes);
     reg->data = to;
