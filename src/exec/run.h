@@ -41,6 +41,9 @@ typedef struct pl_register {
     int64_t strides[PL_RANK_MAX];
 } pl_register;
 
+typedef struct pl_strips pl_strips;
+struct pl_strip_taker;
+
 typedef struct pl_frame {
     pl_run *run;
     const pl_step *step;
@@ -48,7 +51,9 @@ typedef struct pl_frame {
     pl_region *regions; /* by box */
     bool *needed;       /* by box: false if this tile needs nothing of it */
     pl_register *registers;
-    char *target; /* where the last instruction writes, if the step is direct */
+    char *target;      /* where the last instruction writes, if the step is direct */
+    pl_strips *strips; /* strips.h; NULL: there are no chains */
+    const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
     pl_error error;
 } pl_frame;
 
@@ -74,12 +79,14 @@ PL_MUST_CHECK int pl_run_store(pl_run *run, int value, const pl_region *region, 
 
 /* ---- tile.c ---- */
 
-/* -ENOMEM. */
-PL_MUST_CHECK int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch);
+/* -ENOMEM; -ENOTSUP for what has no kernel. */
+PL_MUST_CHECK int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch,
+                                pl_error *reterr);
 void pl_frame_done(pl_frame *frame);
 
 /* Computes the program in `tile`, a region of box 0. *ret_data is the result, packed: in the
- * frame's scratch until the next one, or at frame->target. Errors name op and node. */
+ * frame's scratch until the next one, or at frame->target; with a taker there is none. Errors name
+ * op and node. */
 PL_MUST_CHECK int pl_tile_compute(pl_frame *frame, const pl_region *tile, const char **ret_data);
 
 /* ---- steps.c, reduce_step.c ---- */
@@ -128,7 +135,6 @@ static inline bool pl_call_needs(const pl_op_call *call, int i)
     return call->frame->needed[pl_call_input(call, i)->box];
 }
 
-PL_MUST_CHECK int pl_op_elementwise(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_generate(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_move(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_row(const pl_op_call *call);

@@ -156,13 +156,12 @@ static int with_frames(pl_run *run, const pl_step *step, char *scratch, pl_error
     int n = step->n_workers, r = 0;
     pl_frame *frames = calloc((size_t)n, sizeof *frames);
     if (!frames)
-        r = -ENOMEM;
+        r = pl_error_set(reterr, -ENOMEM, "%s '%s': no memory to compute it", step->node->op->name,
+                         step->node->name);
     for (int i = 0; r == 0 && i < n; i++)
-        r = pl_frame_init(&frames[i], run, step, scratch + step->worker_bytes * (uint64_t)i);
-    if (r < 0)
-        pl_error_set(reterr, r, "%s '%s': no memory to compute it", step->node->op->name,
-                     step->node->name);
-    else
+        r = pl_frame_init(&frames[i], run, step, scratch + step->worker_bytes * (uint64_t)i,
+                          reterr);
+    if (r == 0)
         r = with_blas(run, step, frames, scratch + step->worker_bytes * (uint64_t)n, reterr);
     for (int i = 0; frames && i < n; i++)
         pl_frame_done(&frames[i]);

@@ -81,8 +81,9 @@ typedef struct pl_step {
     pl_program program;          /* of the result; of a reduction, of its input */
     int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
     int64_t n_tiles;
-    int n_chunks; /* of a reduction: parts that each result is made of, if several */
-    bool direct;  /* tiles are written where they belong */
+    int n_chunks;      /* of a reduction: parts that each result is made of, if several */
+    bool direct;       /* tiles are written where they belong */
+    bool folds_strips; /* of a reduction: its input is never whole, not even a tile of it */
     int n_workers;
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
@@ -133,6 +134,11 @@ PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, 
  * scratch and library claim. False if there is no smaller level. tiles.c */
 PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                  int level, int n_workers, uint64_t *ret_bytes);
+
+/* Does a step only move elements, from memory to memory? It is then cut so that both sides have long
+ * rows: moves.c. */
+bool pl_step_only_moves(const pl_plan *plan, const pl_step *step);
+void pl_cut_move(const pl_step *step, int level, int64_t *extent);
 
 /* Places of values and levels of steps, such that all fits: fit.c. */
 PL_MUST_CHECK int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
