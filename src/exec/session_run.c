@@ -2,6 +2,7 @@
 /* A run: what is given is gathered, a plan is made of its descriptions, the steps are run, and what
  * is kept goes to the caller and to the variables. See plimsoll/session.h. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ typedef struct call {
     bool assigns;
     pl_plan *plan;
     pl_run run;
+    pl_run_mark mark;
 } call;
 
 static int no_memory(pl_error *reterr)
@@ -244,6 +246,7 @@ static int set_values(call *c, pl_error *reterr)
     run->runtime = c->session->runtime;
     run->plan = c->plan;
     run->options = c->options;
+    run->cancelled = &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
     if (!run->values)
@@ -325,7 +328,7 @@ static int commit_variables(call *c, pl_error *reterr)
             continue;
         int r = kept_tensor(c, node, &tensor, reterr);
         if (r == 0)
-            r = pl_session_set(c->session, node->inputs[0], tensor, reterr);
+            r = pl_session_put(c->session, node->inputs[0], tensor, reterr);
         pl_tensor_unref(tensor);
         if (r < 0)
             return r;
@@ -361,6 +364,8 @@ static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
     if (r == 0)
         r = set_values(c, reterr);
     if (r == 0)
+        atomic_store(&c->mark.peak_bytes, c->plan->peak_bytes);
+    if (r == 0)
         r = pl_run_steps(&c->run, reterr);
     if (r == 0)
         r = finish_fetches(c, tensors, reterr);
@@ -371,21 +376,32 @@ static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
     return r;
 }
 
+/* Alone among those who assign, for what a run leaves must not be lost to another's. */
+static int run_in_turn(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    if (!c->assigns)
+        return run_call(c, tensors, reterr);
+    pthread_mutex_lock(&c->session->assign);
+    int r = run_call(c, tensors, reterr);
+    pthread_mutex_unlock(&c->session->assign);
+    return r;
+}
+
 int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
                    const pl_feed *feeds, int n_feeds, const pl_run_options *options,
                    pl_tensor **ret_tensors, pl_error *reterr)
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
+    c.mark.name = n_fetches > 0 ? fetches[0].node->name : "";
+    int r = pl_session_enter(session, &c.mark, reterr);
+    if (r < 0)
+        return r;
     pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
-    int r = tensors ? prepare(&c, reterr) : no_memory(reterr);
-    if (r == 0 && c.assigns)
-        pthread_mutex_lock(&session->assign);
-    bool locked = r == 0 && c.assigns;
+    r = tensors ? prepare(&c, reterr) : no_memory(reterr);
     if (r == 0)
-        r = run_call(&c, tensors, reterr);
+        r = run_in_turn(&c, tensors, reterr);
     call_done(&c);
-    if (locked)
-        pthread_mutex_unlock(&session->assign);
+    pl_session_leave(session, &c.mark);
     for (int i = 0; tensors && i < n_fetches; i++)
         if (r == 0 && ret_tensors)
             ret_tensors[i] = tensors[i];
@@ -401,7 +417,10 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
     char *text = NULL;
-    int r = prepare(&c, reterr);
+    int r = pl_session_enter(session, NULL, reterr);
+    if (r < 0)
+        return r;
+    r = prepare(&c, reterr);
     if (r == 0)
         r = plan_call(&c, reterr);
     if (r == 0 && ret_text) {
@@ -413,5 +432,6 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
     if (r == 0 && ret_cost)
         *ret_cost = (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops};
     call_done(&c);
+    pl_session_leave(session, NULL);
     return r;
 }

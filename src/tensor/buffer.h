@@ -96,6 +96,9 @@ typedef struct pl_buffer_info {
     bool pinned;         /* itself, or what shares a slab with it */
 } pl_buffer_info;
 
+/* How it is now. Not in a forked child. */
+pl_buffer_info pl_buffer_look(pl_buffer *buffer);
+
 /* Calls `visit` for every live buffer, newest first, with the pool locked: it must not call the
  * pool. A negative result ends the walk and is returned. */
 PL_MUST_CHECK int

@@ -34,9 +34,12 @@ int pl_pool_new(pl_memory *memory, const pl_pool_options *options, pl_pool **ret
         free(pool);
         return pl_error_set(reterr, -ENOMEM, "no memory for a pool of tensors");
     }
-    int r =
-        pl_spill_new(options->spill_directory, options->spill_limit_bytes, &pool->spill, reterr);
+    pool->tensors = pl_links_new();
+    int r = pool->tensors ? pl_spill_new(options->spill_directory, options->spill_limit_bytes,
+                                         &pool->spill, reterr)
+                          : pl_error_set(reterr, -ENOMEM, "no memory for a pool of tensors");
     if (r < 0) {
+        pl_links_free(pool->tensors);
         free(pool);
         return r;
     }
@@ -64,6 +67,7 @@ void pl_pool_unref(pl_pool *pool)
         return;
     pl_memory_set_evictor(pool->memory, NULL, NULL);
     pl_spill_free(pool->spill);
+    pl_links_free(pool->tensors);
     pl_memory_unref(pool->memory);
     pthread_cond_destroy(&pool->moved);
     pthread_mutex_destroy(&pool->mu);
@@ -224,6 +228,24 @@ static enum pl_where where_is(const pl_chunk *chunk)
     return chunk->window.fd >= 0 ? PL_WINDOW : PL_SPILLED;
 }
 
+static pl_buffer_info info_of(const pl_buffer *buffer)
+{
+    return (pl_buffer_info){
+        .what = buffer->what,
+        .bytes = buffer->bytes,
+        .where = where_is(buffer->chunk),
+        .pinned = buffer->chunk->n_pins > 0,
+    };
+}
+
+pl_buffer_info pl_buffer_look(pl_buffer *buffer)
+{
+    pthread_mutex_lock(&buffer->pool->mu);
+    pl_buffer_info info = info_of(buffer);
+    pthread_mutex_unlock(&buffer->pool->mu);
+    return info;
+}
+
 int pl_pool_list(pl_pool *pool, int (*visit)(void *context, const pl_buffer_info *info),
                  void *context)
 {
@@ -232,12 +254,7 @@ int pl_pool_list(pl_pool *pool, int (*visit)(void *context, const pl_buffer_info
         return r;
     pthread_mutex_lock(&pool->mu);
     for (const pl_buffer *buffer = pool->first_buffer; buffer && r >= 0; buffer = buffer->after) {
-        const pl_buffer_info info = {
-            .what = buffer->what,
-            .bytes = buffer->bytes,
-            .where = where_is(buffer->chunk),
-            .pinned = buffer->chunk->n_pins > 0,
-        };
+        const pl_buffer_info info = info_of(buffer);
         r = visit(context, &info);
     }
     pthread_mutex_unlock(&pool->mu);

@@ -7,11 +7,16 @@
 #ifndef PL_TESTS_UNIT_FAULTS_H
 #define PL_TESTS_UNIT_FAULTS_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
