@@ -304,9 +304,12 @@ static int add_all(chooser *c, pl_error *reterr)
                    !plan->values[plan->value_of[i]].scattered;
     }
     const pl_program_context context = {plan->shapes, stored, dense, newest};
-    for (int i = 0; r == 0 && i < n; i++)
-        if (c->wants[i].root && !c->wants[i].source)
-            r = add_step(c, &context, pl_graph_node(graph, i), reterr);
+    int n_steps = plan->n_values - c->request->n_sources;
+    for (int i = 0; r == 0 && i < (plan->order ? n_steps : n); i++) {
+        int number = plan->order ? plan->order[i] : i;
+        if (c->wants[number].root && !c->wants[number].source)
+            r = add_step(c, &context, pl_graph_node(graph, number), reterr);
+    }
     free(stored);
     free(dense);
     free(newest);

@@ -93,6 +93,7 @@ typedef struct pl_plan {
     int n_nodes;
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
+    const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */
     pl_plan_value *values;
     int n_values;
     pl_step *steps;
@@ -100,6 +101,7 @@ typedef struct pl_plan {
     uint64_t budget_bytes;
     uint64_t peak_bytes;
     uint64_t disk_bytes;
+    uint64_t least_bytes; /* of one that is refused: the budget that would do */
     double flops;
 } pl_plan;
 
