@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "exec/session_plans.h"
 #include "exec/session_private.h"
 #include "graph/node.h"
 #include "tensor/pool.h"
@@ -77,12 +78,14 @@ void pl_session_cancel(pl_session *session)
 
 /* ---- ends ---- */
 
-static void drop_variables(pl_session *session)
+static void drop_all(pl_session *session)
 {
     for (int i = 0; i < session->n_nodes; i++)
         pl_tensor_let_go(session->variables[i]);
     free(PL_TAKE(session->variables));
     session->n_nodes = 0;
+    for (int i = 0; i < PL_KEPT_PLANS; i++)
+        pl_kept_plan_unref(PL_TAKE(session->plans[i]));
 }
 
 /* With the lock held: alone from here on, or false, when somebody else has closed it. */
@@ -109,7 +112,7 @@ static void session_close(pl_session *session)
     pthread_mutex_unlock(&session->mu);
     if (!alone)
         return;
-    drop_variables(session);
+    drop_all(session);
     pl_links_remove(pl_graph_sessions(session->graph), &session->in_graph);
     session->graph = NULL;
     pthread_mutex_lock(&session->mu);

@@ -22,6 +22,10 @@ typedef enum pl_session_state {
     PL_SESSION_CLOSED
 } pl_session_state;
 
+/* As many as a program runs in turns, with some to spare. */
+enum { PL_KEPT_PLANS = 8 };
+typedef struct pl_kept_plan pl_kept_plan;
+
 /* A run that is under way. */
 typedef struct pl_run_mark {
     struct pl_run_mark *before, *after; /* the session's mu */
@@ -36,14 +40,15 @@ struct pl_session {
     const pl_graph *graph; /* gone once the session is closed */
     pl_runtime *runtime;   /* constant, as is all above mu but counts and links */
     pl_link in_graph, in_runtime;
-    pthread_mutex_t mu;     /* leaf lock, held for a few loads and stores */
-    pthread_cond_t left;    /* mu; the last user has left, or it is closed */
-    pl_session_state state; /* mu */
-    bool keeps_runtime;     /* mu */
-    int n_users;            /* mu */
-    pl_run_mark *runs;      /* mu; that are under way */
-    pl_tensor **variables;  /* mu; by number of the node */
-    int n_nodes;            /* mu */
+    pthread_mutex_t mu;                 /* leaf lock, held for a few loads and stores */
+    pthread_cond_t left;                /* mu; the last user has left, or it is closed */
+    pl_session_state state;             /* mu */
+    bool keeps_runtime;                 /* mu */
+    int n_users;                        /* mu */
+    pl_run_mark *runs;                  /* mu; that are under way */
+    pl_tensor **variables;              /* mu; by number of the node */
+    int n_nodes;                        /* mu */
+    pl_kept_plan *plans[PL_KEPT_PLANS]; /* mu; last used first */
     pthread_mutex_t assign; /* held by a run that assigns, for all of it; taken before mu */
 };
 
