@@ -160,11 +160,9 @@ static int check_assignments(const call *c, pl_error *reterr)
 
 static uint64_t budget_of(const call *c)
 {
-    pl_pool_state state;
-    pl_pool *pool = c->session->runtime->pool;
-    pl_pool_state_read(pool, &state);
-    uint64_t budget =
-        pl_add_sat_u64(pl_memory_headroom_bytes(c->session->runtime->memory), state.idle_bytes);
+    pl_runtime *runtime = c->session->runtime;
+    uint64_t budget = pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
+                                     pl_pool_idle_bytes(runtime->pool));
     if (c->options && c->options->budget_bytes > 0)
         budget = pl_min_u64(budget, c->options->budget_bytes);
     return budget;

@@ -114,6 +114,9 @@ typedef struct pl_pool_state {
     uint64_t out_bytes, in_bytes;
 } pl_pool_state;
 
+/* The same as its part of the state, for whoever asks often. */
+uint64_t pl_pool_idle_bytes(pl_pool *pool);
+
 void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state);
 
 /* Walks every invariant: 0, or PL_ECORRUPT and the first that is broken. */

@@ -153,6 +153,7 @@ void pl_pool_add_idle(pl_pool *pool, pl_chunk *chunk)
     else
         pool->first_idle = chunk;
     pool->last_idle = chunk;
+    pool->idle_bytes += pl_memory_cost_bytes(chunk->bytes);
     chunk->idle = true;
 }
 
@@ -166,6 +167,7 @@ void pl_pool_remove_idle(pl_pool *pool, pl_chunk *chunk)
         chunk->idle_after->idle_before = chunk->idle_before;
     else
         pool->last_idle = chunk->idle_before;
+    pool->idle_bytes -= pl_memory_cost_bytes(chunk->bytes);
     chunk->idle = false;
 }
 
@@ -261,6 +263,16 @@ int pl_pool_list(pl_pool *pool, int (*visit)(void *context, const pl_buffer_info
     return r < 0 ? r : 0;
 }
 
+uint64_t pl_pool_idle_bytes(pl_pool *pool)
+{
+    if (pl_pool_is_inherited(pool))
+        return 0;
+    pthread_mutex_lock(&pool->mu);
+    uint64_t bytes = pool->idle_bytes;
+    pthread_mutex_unlock(&pool->mu);
+    return bytes;
+}
+
 void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
 {
     pl_pool_state state = {0};
@@ -273,9 +285,8 @@ void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
         uint64_t cost = pl_memory_cost_bytes(chunk->bytes);
         if (pl_chunk_is_resident(chunk))
             state.resident_bytes += cost;
-        if (chunk->idle)
-            state.idle_bytes += cost;
     }
+    state.idle_bytes = pool->idle_bytes;
     state.n_buffers = pool->n_buffers;
     state.n_out = pool->n_out;
     state.n_in = pool->n_in;
@@ -312,16 +323,22 @@ int pl_pool_check(pl_pool *pool, pl_error *reterr)
     int r = pl_pool_enter(pool, reterr);
     if (r < 0)
         return r;
-    uint64_t n_chunk_buffers = 0;
+    uint64_t n_chunk_buffers = 0, idle_bytes = 0;
     pthread_mutex_lock(&pool->mu);
     const pl_chunk *chunk = NULL;
     while (r == 0 && (chunk = pl_pool_next_chunk(pool, chunk))) {
         n_chunk_buffers += chunk->n_buffers;
         r = check_chunk(chunk, reterr);
     }
-    for (chunk = pool->first_idle; chunk && r == 0; chunk = chunk->idle_after)
+    for (chunk = pool->first_idle; chunk && r == 0; chunk = chunk->idle_after) {
+        idle_bytes += pl_memory_cost_bytes(chunk->bytes);
         if (!chunk->idle || (chunk->idle_after == NULL && chunk != pool->last_idle))
             r = pl_error_set(reterr, PL_ECORRUPT, "the list of idle chunks is torn");
+    }
+    if (r == 0 && idle_bytes != pool->idle_bytes)
+        r = pl_error_set(reterr, PL_ECORRUPT,
+                         "%" PRIu64 " bytes are idle, and %" PRIu64 " are counted", idle_bytes,
+                         pool->idle_bytes);
     if (r == 0 && n_chunk_buffers != pool->n_buffers)
         r = pl_error_set(reterr, PL_ECORRUPT,
                          "%" PRIu64 " buffers, of which the chunks know %" PRIu64, pool->n_buffers,

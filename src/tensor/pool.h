@@ -64,6 +64,7 @@ struct pl_pool {
     int n_leaving;
     uint64_t evicted_bytes; /* ever given back by moves */
     pl_chunk *first_idle, *last_idle;
+    uint64_t idle_bytes; /* what these cost of the memory */
     pl_chunk *first_large;
     pl_chunk *first_slab;
     pl_buffer *first_buffer;
