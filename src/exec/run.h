@@ -31,6 +31,7 @@ typedef struct pl_run {
     const pl_plan *plan;
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
+    const _Atomic int *cancelled; /* by the session */
     int step;
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
     double told;             /* telling; the largest fraction so far */

@@ -2,6 +2,7 @@
 /* A run: what is given is gathered, a plan is made of its descriptions, the steps are run, and what
  * is kept goes to the caller and to the variables. See plimsoll/session.h. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +10,9 @@
 #include "exec/blas.h"
 #include "exec/npy_tensor.h"
 #include "exec/run.h"
-#include "exec/session_private.h"
+#include "exec/session_plans.h"
 #include "tensor/pool.h"
+#include "tensor/shape.h"
 
 /* One call of run() or explain(). */
 typedef struct call {
@@ -20,13 +22,17 @@ typedef struct call {
     const pl_feed *feeds;
     int n_feeds;
     const pl_run_options *options;
-    bool *needed; /* by number of the node */
+    bool *needed;   /* by number of the node */
+    int *feed_of;   /* by number of the node: its number and 1; 0: it is not fed */
+    int *n_fetched; /* by number of the node */
     pl_plan_source *sources;
     pl_tensor **given; /* by source */
     int n_sources;
     bool assigns;
     pl_plan *plan;
+    pl_kept_plan *kept; /* that has the plan; NULL: it is the call's own */
     pl_run run;
+    pl_run_mark mark;
 } call;
 
 static int no_memory(pl_error *reterr)
@@ -38,13 +44,11 @@ static int no_memory(pl_error *reterr)
 
 static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    for (int i = 0; i < c->n_feeds; i++)
-        if (c->feeds[i].placeholder == node) {
-            *ret_tensor = pl_tensor_ref(c->feeds[i].tensor);
-            return pl_session_check(node, c->feeds[i].tensor, reterr);
-        }
-    *ret_tensor = NULL;
-    return 0;
+    int feed = c->feed_of[node->number] - 1;
+    if (feed < 0)
+        return 0;
+    *ret_tensor = pl_tensor_ref(c->feeds[feed].tensor);
+    return pl_session_check(node, *ret_tensor, reterr);
 }
 
 /* The tensor of a source, the caller's; NULL if it has none (which choose.c refuses, if it is
@@ -112,20 +116,23 @@ static int gather_sources(call *c, pl_error *reterr)
     return r;
 }
 
-static int check_fetches(const call *c, pl_error *reterr)
+static int check_fetches(call *c, pl_error *reterr)
 {
-    for (int i = 0; i < c->n_fetches; i++)
-        if (c->fetches[i].node->graph != c->session->graph)
-            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph",
-                                c->fetches[i].node->op->name, c->fetches[i].node->name);
+    for (int i = 0; i < c->n_fetches; i++) {
+        const pl_node *node = c->fetches[i].node;
+        if (node->graph != c->session->graph)
+            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph", node->op->name,
+                                node->name);
+        c->n_fetched[node->number]++;
+    }
     for (int i = 0; i < c->n_feeds; i++) {
         const pl_node *node = c->feeds[i].placeholder;
         if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
             return pl_error_set(reterr, -EINVAL, "%s '%s' is no placeholder of this graph",
                                 node->op->name, node->name);
-        for (int k = 0; k < i; k++)
-            if (c->feeds[k].placeholder == node)
-                return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
+        if (c->feed_of[node->number] > 0)
+            return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
+        c->feed_of[node->number] = i + 1;
     }
     return 0;
 }
@@ -134,16 +141,20 @@ static int check_fetches(const call *c, pl_error *reterr)
 static int check_assignments(const call *c, pl_error *reterr)
 {
     const pl_plan *plan = c->plan;
-    for (int i = 0; c->assigns && i < plan->n_steps; i++) {
-        const pl_node *b = plan->steps[i].node;
-        for (int k = 0; b->op->op_class == PL_CLASS_STATE && k < i; k++) {
-            const pl_node *a = plan->steps[k].node;
-            if (a->op->op_class == PL_CLASS_STATE && a->inputs[0] == b->inputs[0])
-                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
-                                    a->name, b->name, a->inputs[0]->name);
-        }
+    const pl_node **by = c->assigns ? calloc((size_t)plan->n_nodes + 1, sizeof(pl_node *)) : NULL;
+    int r = c->assigns && !by ? no_memory(reterr) : 0;
+    for (int i = 0; r == 0 && c->assigns && i < plan->n_steps; i++) {
+        const pl_node *node = plan->steps[i].node;
+        if (node->op->op_class != PL_CLASS_STATE)
+            continue;
+        const pl_node **other = &by[node->inputs[0]->number];
+        if (*other)
+            r = pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
+                             (*other)->name, node->name, node->inputs[0]->name);
+        *other = node;
     }
-    return 0;
+    free(by);
+    return r;
 }
 
 /* ---- the plan ---- */
@@ -156,30 +167,20 @@ static bool is_given(const call *c, const pl_node *node)
     return false;
 }
 
-/* Is this the only fetch of its node? Else it is a tensor first. */
-static bool is_only_fetch(const call *c, int at)
-{
-    for (int i = 0; i < c->n_fetches; i++)
-        if (i != at && c->fetches[i].node == c->fetches[at].node)
-            return false;
-    return true;
-}
-
-/* Of what is from outside, all that are to be written count. */
+/* What is fetched twice is a tensor first; but of what is from outside, all that are to be written
+ * count. */
 static bool goes_to_file(const call *c, int at)
 {
-    pl_op_class op_class = c->fetches[at].node->op->op_class;
-    return c->fetches[at].npy_path && (is_given(c, c->fetches[at].node) ||
-                                       (is_only_fetch(c, at) && op_class != PL_CLASS_STATE));
+    const pl_node *node = c->fetches[at].node;
+    bool alone = c->n_fetched[node->number] == 1 && node->op->op_class != PL_CLASS_STATE;
+    return c->fetches[at].npy_path && (alone || is_given(c, node));
 }
 
 static uint64_t budget_of(const call *c)
 {
-    pl_pool_state state;
-    pl_pool *pool = c->session->runtime->pool;
-    pl_pool_state_read(pool, &state);
-    uint64_t budget =
-        pl_add_sat_u64(pl_memory_headroom_bytes(c->session->runtime->memory), state.idle_bytes);
+    pl_runtime *runtime = c->session->runtime;
+    uint64_t budget = pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
+                                     pl_pool_idle_bytes(runtime->pool));
     if (c->options && c->options->budget_bytes > 0)
         budget = pl_min_u64(budget, c->options->budget_bytes);
     return budget;
@@ -224,10 +225,12 @@ static int prepare(call *c, pl_error *reterr)
     size_t n = (size_t)pl_graph_n_nodes(c->session->graph) + 1;
     pl_node **nodes = calloc((size_t)c->n_fetches + 1, sizeof(pl_node *));
     c->needed = calloc(n, sizeof *c->needed);
+    c->feed_of = calloc(n, sizeof *c->feed_of);
+    c->n_fetched = calloc(n, sizeof *c->n_fetched);
     c->sources = calloc(n, sizeof *c->sources);
     c->given = calloc(n, sizeof(pl_tensor *));
-    int r =
-        nodes && c->needed && c->sources && c->given ? check_fetches(c, reterr) : no_memory(reterr);
+    bool made = nodes && c->needed && c->feed_of && c->n_fetched && c->sources && c->given;
+    int r = made ? check_fetches(c, reterr) : no_memory(reterr);
     for (int i = 0; r == 0 && i < c->n_fetches; i++)
         nodes[i] = pl_graph_node(c->session->graph, c->fetches[i].node->number);
     if (r == 0) {
@@ -251,6 +254,100 @@ static int plan_call(call *c, pl_error *reterr)
     return r;
 }
 
+/* ---- the plan of a run that was alike ---- */
+
+static pl_kept_key key_of(const call *c)
+{
+    return (pl_kept_key){c->fetches, c->n_fetches, c->feeds, c->n_feeds};
+}
+
+static void keep_plan(call *c)
+{
+    const pl_kept_key key = key_of(c);
+    if (c->plan->disk_bytes > 0 || c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
+        return;
+    for (int i = 0; i < c->n_sources; i++)
+        if (!pl_source_is_plain(&c->sources[i]))
+            return;
+    c->kept = pl_session_keep_plan(c->session, &key, c->sources, c->n_sources, c->assigns, c->plan);
+}
+
+static void drop_sources(call *c)
+{
+    for (int i = 0; i < c->n_sources; i++)
+        pl_tensor_unref(c->given[i]);
+    c->n_sources = 0;
+}
+
+/* The tensor for a source of the kept plan; NULL if it is not as it was. */
+static pl_tensor *same_source(const call *c, const pl_kept_source *kept, pl_plan_source *source)
+{
+    pl_tensor *tensor = NULL;
+    if (kept->feed >= 0) {
+        tensor = pl_tensor_ref(c->feeds[kept->feed].tensor);
+    } else if (kept->node->op->id != PL_OP_placeholder &&
+               find_given(c, kept->node, &tensor, NULL) < 0) {
+        pl_tensor_unref(PL_TAKE(tensor));
+    }
+    if (!tensor)
+        return NULL;
+    describe(kept->node, tensor, source);
+    if (pl_source_is_plain(source) && pl_shape_equal(&source->shape, &kept->shape) &&
+        tensor->dtype == kept->node->dtype)
+        return tensor;
+    pl_tensor_unref(tensor);
+    return NULL;
+}
+
+/* Gathers what the kept plan needs. False if it does not serve: then nothing is gathered. */
+static bool use_kept(call *c)
+{
+    const pl_kept_plan *kept = c->kept;
+    size_t n = (size_t)kept->n_sources + 1;
+    c->sources = calloc(n, sizeof *c->sources);
+    c->given = calloc(n, sizeof(pl_tensor *));
+    bool same = c->sources && c->given && kept->plan->peak_bytes <= budget_of(c) / PL_KEPT_SHARE;
+    for (int i = 0; same && i < kept->n_sources; i++) {
+        c->given[i] = same_source(c, &kept->sources[i], &c->sources[i]);
+        same = c->given[i] != NULL;
+        c->n_sources += same;
+    }
+    if (same)
+        return true;
+    if (c->given)
+        drop_sources(c);
+    free(PL_TAKE(c->sources));
+    free(PL_TAKE(c->given));
+    return false;
+}
+
+/* From inside of the run's turn, because variables are read. */
+static int find_plan(call *c, pl_error *reterr)
+{
+    if (c->kept && use_kept(c)) {
+        c->plan = c->kept->plan;
+        return 0;
+    }
+    int r = c->kept ? prepare(c, reterr) : 0;
+    pl_kept_plan_unref(PL_TAKE(c->kept));
+    if (r == 0)
+        r = plan_call(c, reterr);
+    if (r == 0)
+        keep_plan(c);
+    return r;
+}
+
+/* Whether the run assigns decides when its turn is, so that much is found out before. */
+static int begin_call(call *c, pl_error *reterr)
+{
+    const pl_kept_key key = key_of(c);
+    c->kept = pl_session_find_plan(c->session, &key);
+    if (!c->kept)
+        return prepare(c, reterr);
+    c->assigns = c->kept->assigns;
+    return 0;
+}
+
 /* ---- the run ---- */
 
 static int set_values(call *c, pl_error *reterr)
@@ -259,6 +356,7 @@ static int set_values(call *c, pl_error *reterr)
     run->runtime = c->session->runtime;
     run->plan = c->plan;
     run->options = c->options;
+    run->cancelled = &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
     if (!run->values)
@@ -283,10 +381,8 @@ static int kept_tensor(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_
 {
     int number = c->plan->value_of[node->number];
     pl_live_value *value = &c->run.values[number];
-    if (c->plan->values[number].from_outside) {
-        for (int i = 0; i < c->n_sources; i++)
-            if (c->sources[i].node == node)
-                *ret_tensor = pl_tensor_ref(c->given[i]);
+    if (c->plan->values[number].from_outside) { /* the first values are the sources */
+        *ret_tensor = pl_tensor_ref(c->given[number]);
         return 0;
     }
     return pl_tensor_wrap(pl_buffer_ref(value->buffer), node->dtype, &c->plan->shapes[node->number],
@@ -342,7 +438,7 @@ static int commit_variables(call *c, pl_error *reterr)
             continue;
         int r = kept_tensor(c, node, &tensor, reterr);
         if (r == 0)
-            r = pl_session_set(c->session, node->inputs[0], tensor, reterr);
+            r = pl_session_put(c->session, node->inputs[0], tensor, reterr);
         pl_tensor_unref(tensor);
         if (r < 0)
             return r;
@@ -364,19 +460,24 @@ static void call_done(call *c)
     if (c->run.runtime)
         pthread_mutex_destroy(&c->run.telling);
     free(c->run.values);
-    for (int i = 0; i < c->n_sources; i++)
-        pl_tensor_unref(c->given[i]);
-    pl_plan_free(c->plan);
+    drop_sources(c);
+    if (!c->kept)
+        pl_plan_free(c->plan);
+    pl_kept_plan_unref(c->kept);
     free(c->needed);
+    free(c->feed_of);
+    free(c->n_fetched);
     free(c->sources);
     free(c->given);
 }
 
 static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
 {
-    int r = plan_call(c, reterr);
+    int r = find_plan(c, reterr);
     if (r == 0)
         r = set_values(c, reterr);
+    if (r == 0)
+        atomic_store(&c->mark.peak_bytes, c->plan->peak_bytes);
     if (r == 0)
         r = pl_run_steps(&c->run, reterr);
     if (r == 0)
@@ -388,21 +489,32 @@ static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
     return r;
 }
 
+/* Alone among those who assign, for what a run leaves must not be lost to another's. */
+static int run_in_turn(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    if (!c->assigns)
+        return run_call(c, tensors, reterr);
+    pthread_mutex_lock(&c->session->assign);
+    int r = run_call(c, tensors, reterr);
+    pthread_mutex_unlock(&c->session->assign);
+    return r;
+}
+
 int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
                    const pl_feed *feeds, int n_feeds, const pl_run_options *options,
                    pl_tensor **ret_tensors, pl_error *reterr)
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
+    c.mark.name = n_fetches > 0 ? fetches[0].node->name : "";
+    int r = pl_session_enter(session, &c.mark, reterr);
+    if (r < 0)
+        return r;
     pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
-    int r = tensors ? prepare(&c, reterr) : no_memory(reterr);
-    if (r == 0 && c.assigns)
-        pthread_mutex_lock(&session->assign);
-    bool locked = r == 0 && c.assigns;
+    r = tensors ? begin_call(&c, reterr) : no_memory(reterr);
     if (r == 0)
-        r = run_call(&c, tensors, reterr);
+        r = run_in_turn(&c, tensors, reterr);
     call_done(&c);
-    if (locked)
-        pthread_mutex_unlock(&session->assign);
+    pl_session_leave(session, &c.mark);
     for (int i = 0; tensors && i < n_fetches; i++)
         if (r == 0 && ret_tensors)
             ret_tensors[i] = tensors[i];
@@ -418,7 +530,10 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
     char *text = NULL;
-    int r = prepare(&c, reterr);
+    int r = pl_session_enter(session, NULL, reterr);
+    if (r < 0)
+        return r;
+    r = prepare(&c, reterr);
     if (r == 0)
         r = plan_call(&c, reterr);
     if (r == 0 && ret_text) {
@@ -430,5 +545,6 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
     if (r == 0 && ret_cost)
         *ret_cost = (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops};
     call_done(&c);
+    pl_session_leave(session, NULL);
     return r;
 }

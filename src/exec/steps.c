@@ -12,6 +12,8 @@
 int pl_run_check(const pl_run *run)
 {
     const pl_run_options *options = run->options;
+    if (atomic_load_explicit(run->cancelled, memory_order_relaxed) != 0)
+        return -ECANCELED;
     if (options && options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED) != 0)
         return -ECANCELED;
     return 0;
@@ -26,12 +28,20 @@ static void tell_progress(pl_run *run, int64_t n_done, int64_t n_parts)
         return;
     double in_step = (double)n_done / (double)n_parts;
     double fraction = ((double)run->step + in_step) / (double)run->plan->n_steps;
-    if (fraction >= run->told) {
+    if (fraction >= run->told && fraction < 1) {
         run->told = fraction;
         options->progress(options->progress_context, fraction,
                           run->plan->steps[run->step].node->name);
     }
     pthread_mutex_unlock(&run->telling);
+}
+
+/* The last word is told here, where nobody else can be telling. */
+static void tell_end(const pl_run *run)
+{
+    const pl_run_options *options = run->options;
+    if (options && options->progress && run->plan->n_steps > 0)
+        options->progress(options->progress_context, 1, run->plan->steps[run->step].node->name);
 }
 
 typedef struct job {
@@ -202,5 +212,6 @@ int pl_run_steps(pl_run *run, pl_error *reterr)
                 pl_buffer_leave(run->values[step->uses[i]].buffer);
         }
     }
+    tell_end(run);
     return 0;
 }

@@ -23,13 +23,18 @@ struct pl_graph {
     pl_node **nodes; /* by number */
     int n_nodes, n_places;
     pl_scope *scope; /* the innermost; NULL: none */
+    pl_links *sessions;
 };
 
 int pl_graph_new(pl_graph **ret_graph, pl_error *reterr)
 {
     pl_graph *graph = calloc(1, sizeof *graph);
-    if (!graph)
+    if (graph)
+        graph->sessions = pl_links_new();
+    if (!graph || !graph->sessions) {
+        free(graph);
         return pl_error_set(reterr, -ENOMEM, "no memory for a graph");
+    }
     *ret_graph = graph;
     return 0;
 }
@@ -38,6 +43,7 @@ void pl_graph_free(pl_graph *graph)
 {
     if (!graph)
         return;
+    pl_links_free(graph->sessions);
     for (int i = graph->n_nodes - 1; i >= 0; i--)
         pl_node_set_payload(graph->nodes[i], NULL, NULL);
     while (graph->scope)
@@ -46,6 +52,11 @@ void pl_graph_free(pl_graph *graph)
     pl_names_done(&graph->names);
     pl_arena_done(&graph->arena);
     free(graph);
+}
+
+pl_links *pl_graph_sessions(const pl_graph *graph)
+{
+    return graph->sessions;
 }
 
 /* ---- scopes ---- */

@@ -21,6 +21,10 @@ enum { SPOTS_MAX = 4 };
 /* A step that computes more nodes gains nothing, and plans take longer. */
 enum { STEP_NODES_MAX = 200 };
 
+/* But where all of a step is small, as one tile, its cost is in being a step: there it computes as
+ * many as share its box. Cut off in the middle, nodes that use each other would all be steps. */
+enum { SMALL_STEP_NODES_MAX = 1 << 16, SMALL_ELEMENTS = 1 << 14 };
+
 /* Flops per element up to which computing again is no slower than reading from memory. */
 #define CHEAP_FLOPS 4
 
@@ -41,6 +45,7 @@ typedef struct chooser {
     const pl_plan_request *request;
     want *wants;    /* by number of the node */
     int *n_in_step; /* nodes, by number of the root */
+    int *box_of;    /* of the step, by number of the root */
     int n_boxes;
 } chooser;
 
@@ -130,6 +135,13 @@ static bool is_cheap(const chooser *c, const pl_node *node)
     return true;
 }
 
+static int most_nodes(const chooser *c, const spot *at)
+{
+    pl_region whole = pl_region_whole(&c->plan->shapes[at->step]);
+    bool small = at->box == c->box_of[at->step] && pl_region_count(&whole) <= SMALL_ELEMENTS;
+    return small ? SMALL_STEP_NODES_MAX : STEP_NODES_MAX;
+}
+
 static const char *why_root(const chooser *c, const pl_node *node)
 {
     const want *w = &c->wants[node->number];
@@ -147,7 +159,7 @@ static const char *why_root(const chooser *c, const pl_node *node)
     }
     if (w->n_spots > SPOTS_MAX || (w->n_spots > 1 && !is_cheap(c, node)))
         return "is used in several places";
-    if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= STEP_NODES_MAX)
+    if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= most_nodes(c, &w->spots[0]))
         return "comes before a step that is full";
     return NULL;
 }
@@ -162,7 +174,8 @@ static void choose_node(chooser *c, const pl_node *node)
         want_whole(w, why, NULL);
     if (w->root) {
         c->n_in_step[node->number] = 1;
-        want_inputs(c, node, (spot){node->number, ++c->n_boxes});
+        c->box_of[node->number] = ++c->n_boxes;
+        want_inputs(c, node, (spot){node->number, c->n_boxes});
         return;
     }
     for (int i = 0; i < w->n_spots; i++) {
@@ -309,9 +322,12 @@ static int add_all(chooser *c, pl_error *reterr)
                    !plan->values[plan->value_of[i]].scattered;
     }
     const pl_program_context context = {plan->shapes, stored, dense, newest};
-    for (int i = 0; r == 0 && i < n; i++)
-        if (c->wants[i].root && !c->wants[i].source)
-            r = add_step(c, &context, pl_graph_node(graph, i), reterr);
+    int n_steps = plan->n_values - c->request->n_sources;
+    for (int i = 0; r == 0 && i < (plan->order ? n_steps : n); i++) {
+        int number = plan->order ? plan->order[i] : i;
+        if (c->wants[number].root && !c->wants[number].source)
+            r = add_step(c, &context, pl_graph_node(graph, number), reterr);
+    }
     free(stored);
     free(dense);
     free(newest);
@@ -347,10 +363,11 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
     chooser c = {.plan = plan, .request = request};
     c.wants = calloc(n, sizeof *c.wants);
     c.n_in_step = calloc(n, sizeof *c.n_in_step);
+    c.box_of = calloc(n, sizeof *c.box_of);
     plan->values = calloc(n, sizeof *plan->values);
     plan->steps = calloc(n, sizeof *plan->steps);
     int r = 0;
-    if (!c.wants || !c.n_in_step || !plan->values || !plan->steps)
+    if (!c.wants || !c.n_in_step || !c.box_of || !plan->values || !plan->steps)
         r = pl_error_set(reterr, -ENOMEM, "no memory for a plan");
     for (int i = 0; i < plan->n_nodes; i++)
         plan->value_of[i] = -1;
@@ -369,5 +386,6 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
         keep_all(&c);
     free(c.wants);
     free(c.n_in_step);
+    free(c.box_of);
     return r;
 }

@@ -308,6 +308,7 @@ static int refuse(fitter *f, pl_error *reterr)
                             PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(at_end));
     }
     const pl_node *node = plan->steps[worst].node;
+    plan->least_bytes = most;
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
                         "budget is %s: give at least %s",

@@ -102,6 +102,7 @@ typedef struct pl_plan {
     int n_nodes;
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
+    const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */
     pl_plan_value *values;
     int n_values;
     pl_step *steps;
@@ -111,6 +112,7 @@ typedef struct pl_plan {
         end_bytes; /* claimed when the steps are done, and results are written that are not yet */
     uint64_t peak_bytes;
     uint64_t disk_bytes;
+    uint64_t least_bytes; /* of one that is refused: the budget that would do */
     double flops;
 } pl_plan;
 

@@ -103,6 +103,9 @@ typedef struct pl_buffer_info {
     bool pinned;         /* itself, or what shares a slab with it */
 } pl_buffer_info;
 
+/* How it is now. Not in a forked child. */
+pl_buffer_info pl_buffer_look(pl_buffer *buffer);
+
 /* Calls `visit` for every live buffer, newest first, with the pool locked: it must not call the
  * pool. A negative result ends the walk and is returned. */
 PL_MUST_CHECK int
@@ -117,6 +120,9 @@ typedef struct pl_pool_state {
     uint64_t n_out, n_in;    /* moves to the spill file, and from it or from windows, ever */
     uint64_t out_bytes, in_bytes;
 } pl_pool_state;
+
+/* The same as its part of the state, for whoever asks often. */
+uint64_t pl_pool_idle_bytes(pl_pool *pool);
 
 void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state);
 

@@ -21,6 +21,9 @@ int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime, 
     int r = pl_memory_new(&memory, &runtime->memory, reterr);
     if (r == 0)
         r = pl_pool_new(runtime->memory, &pool, &runtime->pool, reterr);
+    runtime->sessions = pl_links_new();
+    if (r == 0 && !runtime->sessions)
+        r = pl_error_set(reterr, -ENOMEM, "no memory for a runtime");
     if (r == 0)
         r = pl_threads_new(options->n_threads, &runtime->threads, reterr);
     if (r < 0) {
@@ -41,6 +44,7 @@ void pl_runtime_unref(pl_runtime *runtime)
 {
     if (!runtime || atomic_fetch_sub(&runtime->n_refs, 1) > 1)
         return;
+    pl_links_free(runtime->sessions);
     pl_threads_free(runtime->threads);
     pl_pool_unref(runtime->pool);
     pl_memory_unref(runtime->memory);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime from inside: the account, the pool on it, and the threads that compute. Constant once
- * made; safe from any thread. */
+/* A runtime from inside: the account, the pool on it, and the threads that compute. All but
+ * counts is constant once made; safe from any thread. */
 #ifndef PL_TENSOR_RUNTIME_H
 #define PL_TENSOR_RUNTIME_H
 
 #include "tensor/buffer.h"
+#include "util/links.h"
 #include "util/threads.h"
 
 struct pl_runtime {
@@ -12,6 +13,8 @@ struct pl_runtime {
     pl_memory *memory;
     pl_pool *pool;
     pl_threads *threads;
+    pl_links *sessions;          /* of exec/session.c; also closed ones that nobody has freed */
+    _Atomic uint64_t n_sessions; /* ever made: they are numbered */
 };
 
 #endif

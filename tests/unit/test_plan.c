@@ -116,7 +116,7 @@ static void the_value_that_is_used_last_goes_to_disk_first(void **state)
     (void)state;
     pl_node *a = given("a", PL_SHAPE(1024, 1024), false);
     pl_node *late = must_add("softmax", "late", NODES(a), NO_ATTRS);
-    pl_node *soon = must_add("sort", "soon", NODES(a), NO_ATTRS);
+    pl_node *soon = must_add("sort", "soon", NODES(late), NO_ATTRS);
     pl_node *more = must_add("softmax", "more", NODES(soon), NO_ATTRS);
     pl_node *end = must_add("add", "end", NODES(late, more), NO_ATTRS);
     pl_node *sum = must_add("sum", "sum", NODES(end), NO_ATTRS);
