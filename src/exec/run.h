@@ -96,6 +96,12 @@ PL_MUST_CHECK int pl_run_steps(pl_run *run, pl_error *reterr);
 PL_MUST_CHECK int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
                                 pl_error *reterr);
 
+/* matmul_step.c: a step that is a product; it takes memory itself. */
+PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr);
+
+/* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
+void pl_run_tell(pl_run *run, double fraction);
+
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);
 

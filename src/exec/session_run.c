@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/blas.h"
 #include "exec/npy_tensor.h"
 #include "exec/run.h"
 #include "exec/session_plans.h"
+#include "exec/session_private.h"
+#include "plan/matmul_plan.h"
 #include "tensor/pool.h"
 #include "tensor/shape.h"
 
@@ -84,6 +85,11 @@ static bool is_in_order(const int axes[PL_RANK_MAX], int rank)
     return true;
 }
 
+static bool swaps_last_two(const int axes[PL_RANK_MAX], int rank)
+{
+    return rank >= 2 && is_in_order(axes, rank - 2) && axes[rank - 2] == rank - 1;
+}
+
 static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
 {
     int axes[PL_RANK_MAX];
@@ -96,6 +102,7 @@ static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sourc
         .scattered = !permuted,
     };
     source->holder = pl_buffer_holder(tensor->buffer, &source->holder_bytes);
+    source->swapped = source->permuted && swaps_last_two(axes, tensor->shape.rank);
 }
 
 static int gather_sources(call *c, pl_error *reterr)
@@ -189,7 +196,7 @@ static uint64_t budget_of(const call *c)
 /* Workers call it side by side, each with one thread. */
 static uint64_t blas_bytes(pl_dtype dtype, int64_t rows)
 {
-    return pl_blas_workspace_bytes(dtype, rows, 1);
+    return pl_matmul_workspace_bytes(dtype, rows, 1);
 }
 
 static int make_plan(call *c, pl_error *reterr)

@@ -21,12 +21,11 @@ int pl_run_check(const pl_run *run)
 
 /* Steps count alike, however long they are. What is told never falls, also where a step goes over
  * its parts twice. */
-static void tell_progress(pl_run *run, int64_t n_done, int64_t n_parts)
+void pl_run_tell(pl_run *run, double in_step)
 {
     const pl_run_options *options = run->options;
     if (!options || !options->progress || pthread_mutex_trylock(&run->telling) != 0)
         return;
-    double in_step = (double)n_done / (double)n_parts;
     double fraction = ((double)run->step + in_step) / (double)run->plan->n_steps;
     if (fraction >= run->told && fraction < 1) {
         run->told = fraction;
@@ -88,7 +87,8 @@ static int work(void *context, int64_t at, int worker)
             atomic_store(&j->next, j->n_parts);
             return 0;
         }
-        tell_progress(j->run, atomic_fetch_add(&j->n_done, 1) + 1, j->n_parts);
+        int64_t n_done = atomic_fetch_add(&j->n_done, 1) + 1;
+        pl_run_tell(j->run, (double)n_done / (double)j->n_parts);
     }
 }
 
@@ -182,13 +182,16 @@ static int with_frames(pl_run *run, const pl_step *step, char *scratch, pl_error
 static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
 {
     pl_block scratch = {0};
+    bool is_product = step->kind == PL_STEP_MATMUL;
     uint64_t bytes = step->worker_bytes * (uint64_t)step->n_workers + step->shared_bytes;
     int r = pl_run_make_value(run, step->value, reterr);
     if (r == 0)
         r = pl_run_pin_uses(run, step, reterr);
-    if (r == 0)
+    if (r == 0 && is_product)
+        r = pl_run_product(run, step, reterr);
+    if (r == 0 && !is_product)
         r = pl_memory_take(run->runtime->memory, bytes, step->node->name, &scratch, reterr);
-    if (r == 0)
+    if (r == 0 && !is_product)
         r = with_frames(run, step, scratch.data, reterr);
     pl_memory_give(run->runtime->memory, &scratch);
     pl_run_unpin_uses(run, step);
@@ -208,7 +211,7 @@ int pl_run_steps(pl_run *run, pl_error *reterr)
             const pl_plan_value *value = &plan->values[step->uses[i]];
             if (value->last_use == s && !value->from_outside)
                 pl_run_drop_value(run, step->uses[i]);
-            else if (value->last_use == s && value->arrives)
+            else if (value->last_use == s && pl_value_arrives(value))
                 pl_buffer_leave(run->values[step->uses[i]].buffer);
         }
     }

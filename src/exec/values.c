@@ -56,7 +56,7 @@ void pl_run_drop_value(pl_run *run, int number)
     pl_live_value *value = &run->values[number];
     if (value->pinned)
         pl_buffer_unpin(value->buffer);
-    if (value->buffer && run->plan->values[number].arrives)
+    if (value->buffer && pl_value_arrives(&run->plan->values[number]))
         pl_buffer_leave(value->buffer);
     pl_buffer_unref(value->buffer);
     pl_memory_give(run->runtime->memory, &value->block);

@@ -11,6 +11,7 @@
 #include "graph/cost.h"
 #include "graph/op_region.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
 #include "tensor/shape.h"
@@ -101,11 +102,26 @@ static bool is_only_described(const pl_node *node)
     return node->op->op_class == PL_CLASS_VIEW && node->op->id != PL_OP_reshape;
 }
 
+/* What a large product reads, beneath views that it sees through. */
+static void want_operands(chooser *c, const pl_node *node, spot at)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        pl_product_base base = pl_product_base_of(c->plan, NULL, node->inputs[i]);
+        want *wanted = &c->wants[base.node->number];
+        want_at(wanted, (spot){at.step, ++c->n_boxes});
+        want_whole(wanted, "is read again and again by", node);
+    }
+}
+
 /* The inputs of a node that is computed at `at`. */
 static void want_inputs(chooser *c, const pl_node *node, spot at)
 {
     if (lends_shape_only(node))
         return;
+    if (node->op->op_class == PL_CLASS_MATMUL && pl_product_is_large(node, c->plan->shapes)) {
+        want_operands(c, node, at);
+        return;
+    }
     const pl_shape *shapes = c->plan->shapes;
     for (int i = node->op->id == PL_OP_assign; i < node->n_inputs; i++) {
         const pl_node *input = node->inputs[i];
@@ -220,8 +236,9 @@ static int add_source(chooser *c, const pl_plan_source *source, pl_error *reterr
     pl_plan_value *value = &plan->values[plan->n_values - 1];
     value->place = source->resident || source->scattered ? PL_PLACE_MEMORY : PL_PLACE_SPILL;
     value->permuted = source->permuted;
+    value->swapped = source->swapped;
+    value->resident = source->resident;
     value->scattered = source->scattered;
-    value->arrives = source->scattered && !source->resident;
     value->holder = source->holder ? source->holder : source->node;
     value->holder_bytes =
         source->holder ? source->holder_bytes : pl_memory_cost_bytes(value->bytes);
@@ -277,6 +294,17 @@ static double step_flops(const pl_plan *plan, const pl_step *step)
     return flops;
 }
 
+/* A matrix times itself takes half the time if it is in memory. */
+static int add_product(pl_plan *plan, pl_step *step, const bool *stored, pl_error *reterr)
+{
+    int r = pl_product_new(plan, stored, step->node, &step->product);
+    if (r < 0)
+        return pl_error_set(reterr, r, "no memory for a plan");
+    if (step->product && step->product->b_is_a)
+        plan->values[step->product->a.value].place = PL_PLACE_MEMORY;
+    return 0;
+}
+
 static int add_step(chooser *c, const pl_program_context *context, const pl_node *node,
                     pl_error *reterr)
 {
@@ -297,6 +325,8 @@ static int add_step(chooser *c, const pl_program_context *context, const pl_node
         r = add_uses(plan, step, number, reterr);
     if (r == 0)
         step->flops = step_flops(plan, step);
+    if (r == 0 && node->op->op_class == PL_CLASS_MATMUL)
+        r = add_product(plan, step, context->stored, reterr);
     return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -23,6 +24,13 @@ static int n_computed(const pl_step *step)
         n += step->program.instrs[i].kind != PL_INSTR_LOAD &&
              step->program.instrs[i].kind != PL_INSTR_PACK;
     return n;
+}
+
+/* How a product is done. */
+static const char *tiling_of(const pl_step *step)
+{
+    return step->product->as_batch ? "batch"
+                                   : pl_matmul_strategy_name(step->product->plan.strategy);
 }
 
 static void write_text(const pl_plan *plan, FILE *to)
@@ -43,19 +51,25 @@ static void write_text(const pl_plan *plan, FILE *to)
                 step->flops, step->why);
         if (step->why_node)
             fprintf(to, " '%s'", step->why_node->name);
-        fprintf(to, "; %d ops in %" PRId64 " tiles\n", n_computed(step), step->n_tiles);
+        if (step->kind == PL_STEP_MATMUL)
+            fprintf(to, "; %s, %" PRId64 "\n", tiling_of(step), step->n_tiles);
+        else
+            fprintf(to, "; %d ops in %" PRId64 " tiles\n", n_computed(step), step->n_tiles);
     }
 }
 
 static void write_json_step(const pl_plan *plan, const pl_step *step, FILE *to)
 {
     const pl_plan_value *value = &plan->values[step->value];
+    bool is_product = step->kind == PL_STEP_MATMUL;
     fprintf(to,
-            "{\"op\":\"%s\",\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%" PRIu64
+            "{\"op\":\"%s\",%s%s%s\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%" PRIu64
             ",\"where\":\"%s\",\"why\":\"%s%s%s\",\"n_ops\":%d,\"n_tiles\":%" PRId64
             ",\"n_workers\":%d,\"scratch_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
             ",\"disk_bytes\":%" PRIu64 ",\"flops\":%.17g}",
-            step->node->op->name, step->node->name, pl_dtype_info_of(step->node->dtype)->name,
+            step->node->op->name, is_product ? "\"tiling\":\"" : "",
+            is_product ? tiling_of(step) : "", is_product ? "\"," : "", step->node->name,
+            pl_dtype_info_of(step->node->dtype)->name,
             PL_SHAPE_TEXT(&plan->shapes[step->node->number]), value->bytes,
             place_name(value->place), step->why, step->why_node ? " " : "",
             step->why_node ? step->why_node->name : "", n_computed(step), step->n_tiles,

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/memory.h"
 
 /* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
@@ -72,7 +73,7 @@ static int next_use(const pl_plan *plan, int value, int s)
 /* From outside, and there at a step that uses it; those that arrive are counted apart. */
 static bool is_pinned(const pl_plan_value *value)
 {
-    return value->from_outside && value->place == PL_PLACE_MEMORY && !value->arrives;
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value);
 }
 
 /* Is what holds it pinned by one of the step's first uses? */
@@ -104,7 +105,7 @@ static bool span_of_holder(const pl_plan *plan, int value, int *first, int *last
 {
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *other = &plan->values[i];
-        if (!other->arrives || other->holder != plan->values[value].holder)
+        if (!pl_value_arrives(other) || other->holder != plan->values[value].holder)
             continue;
         if (i < value)
             return false;
@@ -121,7 +122,7 @@ static void count_arrivals(fitter *f)
     const pl_plan *plan = f->plan;
     for (int i = 0; i < plan->n_values; i++) {
         int first = plan->n_steps, last = -1;
-        if (!plan->values[i].arrives || !span_of_holder(plan, i, &first, &last))
+        if (!pl_value_arrives(&plan->values[i]) || !span_of_holder(plan, i, &first, &last))
             continue;
         for (int s = first; s < plan->n_steps && s <= last; s++)
             f->in_memory[s] += plan->values[i].holder_bytes;
@@ -163,6 +164,8 @@ static bool can_spill(const fitter *f, const pl_plan_value *value)
 static bool is_live(const pl_plan *plan, int value, int s)
 {
     const pl_plan_value *v = &plan->values[value];
+    if (pl_value_arrives(v))
+        return next_use(plan, value, 0) <= s && s <= v->last_use;
     return v->from_outside ? uses(&plan->steps[s], value) : v->born <= s && s <= v->last_use;
 }
 
@@ -202,6 +205,13 @@ static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64
     if (step->node->op->op_class == PL_CLASS_MATMUL)
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
+    if (pl_step_is_product(f->plan, step)) {
+        if (!pl_step_plan_product(f->plan, step, f->request, n_workers, room,
+                                  last == LEVELS_THAT_PAY, &bytes))
+            return false;
+        step->peak_bytes = bytes;
+        return true;
+    }
     for (int level = 0;
          level <= last && pl_step_tiles(f->plan, step, f->request, level, n_workers, &bytes);
          level++) {
@@ -275,9 +285,26 @@ static uint64_t smallest_bytes(fitter *f, int s)
 {
     uint64_t least = UINT64_MAX, bytes;
     pl_step *step = &f->plan->steps[s];
+    if (pl_step_is_product(f->plan, step)) {
+        pl_matmul_plan product = pl_step_least_product(f->plan, step);
+        return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
+    }
     for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, 1, &bytes); level++)
         least = pl_min_u64(least, bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
+}
+
+static int refuse_product(const fitter *f, int s, uint64_t bytes, pl_error *reterr)
+{
+    const pl_step *step = &f->plan->steps[s];
+    pl_matmul_plan least = pl_step_least_product(f->plan, step);
+    char parts[PL_MATMUL_PARTS_BYTES];
+    pl_matmul_plan_parts(&least, f->in_memory[s], parts);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': the smallest tiling needs %s (%s); the budget is %s: give at "
+                        "least %s",
+                        step->node->op->name, step->node->name, PL_SIZE_UP(bytes), parts,
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
 }
 
 static int refuse(fitter *f, pl_error *reterr)
@@ -309,6 +336,8 @@ static int refuse(fitter *f, pl_error *reterr)
     }
     const pl_node *node = plan->steps[worst].node;
     plan->least_bytes = most;
+    if (plan->steps[worst].kind == PL_STEP_MATMUL)
+        return refuse_product(f, worst, most, reterr);
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
                         "budget is %s: give at least %s",
@@ -327,7 +356,9 @@ static int count_disk(fitter *f, pl_error *reterr)
             plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
     }
     for (int s = 0; s < plan->n_steps; s++) {
-        const pl_step *step = &plan->steps[s];
+        pl_step *step = &plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->disk_bytes += step->product->plan.scratch_disk_bytes;
         if (step->disk_bytes > f->request->disk_bytes)
             return pl_error_set(reterr, -ENOSPC,
                                 "%s '%s': %s must be spilled, and the disk has room for %s: set "

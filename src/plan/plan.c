@@ -17,6 +17,7 @@ void pl_plan_free(pl_plan *plan)
         return;
     for (int i = 0; i < plan->n_steps; i++) {
         pl_program_done(&plan->steps[i].program);
+        free(plan->steps[i].product);
         free(plan->steps[i].uses);
     }
     free(plan->steps);

@@ -28,6 +28,7 @@ typedef struct pl_plan_source {
     pl_shape shape;
     bool resident;  /* in memory now, so that pinning it costs nothing more */
     bool permuted;  /* its axes lie in another order */
+    bool swapped;   /* namely the last two, and no others */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
     /* What is pinned with it: all of what it is a view of, and for a small one, its neighbours. May
      * be NULL: it is pinned alone. */
@@ -60,19 +61,28 @@ typedef struct pl_plan_request {
 typedef enum pl_step_kind {
     PL_STEP_TILES,  /* tiles of the result, each for itself */
     PL_STEP_REDUCE, /* tiles of the input, folded */
+    PL_STEP_MATMUL, /* a product of matrices as a whole: see product.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {
     const pl_node *node;
     uint64_t bytes;
     pl_place place;
-    bool from_outside, kept, permuted, scattered;
-    bool arrives;       /* from outside, and comes into memory from its first use to its last */
+    bool from_outside, kept, permuted, swapped, scattered;
+    bool resident;      /* from outside, and in memory when the run begins */
     bool saved;         /* from outside, asked for in a file, and pinned to be written there */
     const void *holder; /* of one from outside, as in its source */
     uint64_t holder_bytes;
     int born, last_use; /* steps; born -1: from outside; else last_use is n_steps if it is kept */
 } pl_plan_value;
+
+/* Does it come into memory for the run? It is there from its first use to its last. */
+static inline bool pl_value_arrives(const pl_plan_value *value)
+{
+    return value->from_outside && !value->resident && value->place == PL_PLACE_MEMORY;
+}
+
+typedef struct pl_product pl_product;
 
 typedef struct pl_step {
     const pl_node *node;
@@ -87,8 +97,9 @@ typedef struct pl_step {
     int n_workers;
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
-    uint64_t shared_bytes;  /* of a reduction in chunks: their partials */
+    uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
     uint64_t library_bytes; /* of all workers */
+    pl_product *product;    /* may be NULL, and is only used by a step of that kind */
     int *uses;              /* values that it reads */
     int n_uses;
     const char *why;         /* it is a step of its own */
