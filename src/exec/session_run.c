@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "exec/blas.h"
+#include "exec/device_step.h"
 #include "exec/npy_tensor.h"
 #include "exec/run.h"
 #include "exec/session_private.h"
@@ -186,7 +187,8 @@ static int make_plan(call *c, pl_error *reterr)
         fetches[i] = (pl_plan_fetch){c->fetches[i].node,
                                      c->fetches[i].npy_path && is_only_fetch(c, i) &&
                                          c->fetches[i].node->op->op_class != PL_CLASS_STATE};
-    const pl_plan_request request = {
+    pl_plan_device *devices;
+    pl_plan_request request = {
         .graph = c->session->graph,
         .fetches = fetches,
         .n_fetches = c->n_fetches,
@@ -199,7 +201,10 @@ static int make_plan(call *c, pl_error *reterr)
         .library_bytes = blas_bytes,
         .n_threads = pl_threads_count(runtime->threads),
     };
-    int r = pl_plan_new(&request, &c->plan, reterr);
+    int r = pl_request_devices(runtime, &request, &devices, reterr);
+    if (r == 0)
+        r = pl_plan_new(&request, &c->plan, reterr);
+    free(devices);
     free(fetches);
     return r;
 }
@@ -233,6 +238,8 @@ static int plan_call(call *c, pl_error *reterr)
         r = make_plan(c, reterr);
     if (r == 0)
         r = check_assignments(c, reterr);
+    if (r == 0)
+        pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "graph/op_region.h"
+#include "plan/device_step.h"
 #include "tensor/shape.h"
 
 void pl_plan_free(pl_plan *plan)
@@ -15,10 +16,13 @@ void pl_plan_free(pl_plan *plan)
     for (int i = 0; i < plan->n_steps; i++) {
         pl_program_done(&plan->steps[i].program);
         free(plan->steps[i].uses);
+        pl_device_work_free(plan->steps[i].work);
     }
     free(plan->steps);
     free(plan->values);
     free(plan->value_of);
+    free(plan->device_of);
+    free(plan->fallbacks);
     free(plan->shapes);
     free(plan);
 }
@@ -73,6 +77,8 @@ int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *re
     plan->value_of = calloc((size_t)plan->n_nodes + 1, sizeof *plan->value_of);
     int r =
         plan->shapes && plan->value_of ? infer_shapes(plan, request, reterr) : no_memory(reterr);
+    if (r == 0)
+        r = pl_plan_place(plan, request, reterr);
     if (r == 0)
         r = pl_plan_choose(plan, request, reterr);
     if (r == 0)

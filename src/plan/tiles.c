@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/geometry.h"
+#include "plan/device_step.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
 #include "tensor/dtype.h"
@@ -182,6 +183,8 @@ static void cut_step(cut *c)
 bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
                    int n_workers, uint64_t *ret_bytes)
 {
+    if (step->kind == PL_STEP_DEVICE)
+        return pl_device_step_tiles(plan, step, request, level, ret_bytes);
     int64_t most = touches_disk(plan, step) ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
     bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
     int last = is_product ? 80 : 20;

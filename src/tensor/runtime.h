@@ -7,11 +7,17 @@
 #include "tensor/buffer.h"
 #include "util/threads.h"
 
+/* What a later layer hangs on a runtime, freed with it; the first member of what it is. */
+typedef struct pl_runtime_part {
+    void (*free)(struct pl_runtime_part *part);
+} pl_runtime_part;
+
 struct pl_runtime {
     _Atomic int n_refs;
     pl_memory *memory;
     pl_pool *pool;
     pl_threads *threads;
+    _Atomic(pl_runtime_part *) devices; /* set once, when they are first asked for */
 };
 
 #endif
