@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/device_step.h"
 #include "exec/npy_tensor.h"
 #include "exec/run.h"
 #include "exec/session_plans.h"
@@ -209,7 +210,8 @@ static int make_plan(call *c, pl_error *reterr)
         return no_memory(reterr);
     for (int i = 0; i < c->n_fetches; i++)
         fetches[i] = (pl_plan_fetch){c->fetches[i].node, goes_to_file(c, i)};
-    const pl_plan_request request = {
+    pl_plan_device *devices;
+    pl_plan_request request = {
         .graph = c->session->graph,
         .fetches = fetches,
         .n_fetches = c->n_fetches,
@@ -222,7 +224,10 @@ static int make_plan(call *c, pl_error *reterr)
         .library_bytes = blas_bytes,
         .n_threads = pl_threads_count(runtime->threads),
     };
-    int r = pl_plan_new(&request, &c->plan, reterr);
+    int r = pl_request_devices(runtime, &request, &devices, reterr);
+    if (r == 0)
+        r = pl_plan_new(&request, &c->plan, reterr);
+    free(devices);
     free(fetches);
     return r;
 }
@@ -258,6 +263,8 @@ static int plan_call(call *c, pl_error *reterr)
         r = make_plan(c, reterr);
     if (r == 0)
         r = check_assignments(c, reterr);
+    if (r == 0)
+        pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
 }
 
@@ -271,7 +278,8 @@ static pl_kept_key key_of(const call *c)
 static void keep_plan(call *c)
 {
     const pl_kept_key key = key_of(c);
-    if (c->plan->disk_bytes > 0 || c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
+    if (c->plan->device_of || c->plan->disk_bytes > 0 ||
+        c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
         return;
     for (int i = 0; i < c->n_sources; i++)
         if (!pl_source_is_plain(&c->sources[i]))

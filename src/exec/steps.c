@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "exec/blas.h"
+#include "exec/device_step.h"
 #include "exec/run.h"
 #include "tensor/dtype.h"
 
@@ -192,7 +193,8 @@ static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
     if (r == 0 && !is_product)
         r = pl_memory_take(run->runtime->memory, bytes, step->node->name, &scratch, reterr);
     if (r == 0 && !is_product)
-        r = with_frames(run, step, scratch.data, reterr);
+        r = step->kind == PL_STEP_DEVICE ? pl_run_device(run, step, scratch.data, reterr)
+                                         : with_frames(run, step, scratch.data, reterr);
     pl_memory_give(run->runtime->memory, &scratch);
     pl_run_unpin_uses(run, step);
     return r;

@@ -10,6 +10,7 @@
 
 #include "graph/cost.h"
 #include "graph/op_region.h"
+#include "plan/device_step.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/dtype.h"
@@ -118,7 +119,8 @@ static void want_inputs(chooser *c, const pl_node *node, spot at)
 {
     if (lends_shape_only(node))
         return;
-    if (node->op->op_class == PL_CLASS_MATMUL && pl_product_is_large(node, c->plan->shapes)) {
+    if (node->op->op_class == PL_CLASS_MATMUL && pl_device_of(c->plan, node) == 0 &&
+        pl_product_is_large(node, c->plan->shapes)) {
         want_operands(c, node, at);
         return;
     }
@@ -131,6 +133,8 @@ static void want_inputs(chooser *c, const pl_node *node, spot at)
         want_at(wanted, same ? at : (spot){at.step, ++c->n_boxes});
         if (rereads(node, i) && !is_only_described(input))
             want_whole(wanted, "is read again and again by", node);
+        if (pl_is_apart(c->plan, node, input, same))
+            want_whole(wanted, "is needed elsewhere than it is made, by", node);
     }
 }
 
@@ -175,6 +179,10 @@ static const char *why_root(const chooser *c, const pl_node *node)
     }
     if (w->n_spots > SPOTS_MAX || (w->n_spots > 1 && !is_cheap(c, node)))
         return "is used in several places";
+    bool elsewhere = pl_device_of(c->plan, node) > 0; /* kernels there are short */
+    for (int i = 0; elsewhere && i < w->n_spots; i++)
+        if (c->n_in_step[w->spots[i].step] >= PL_DEVICE_NODES_MAX)
+            return "comes before a step that is full";
     if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= most_nodes(c, &w->spots[0]))
         return "comes before a step that is full";
     return NULL;
@@ -319,6 +327,8 @@ static int add_step(chooser *c, const pl_program_context *context, const pl_node
                       .why = w->why,
                       .why_node = w->why_node};
     plan->values[step->value].born = number;
+    if (pl_device_of(plan, node) > 0)
+        return pl_device_step_build(plan, step, c->request, context, reterr);
     int r = pl_program_build(&step->program, context, reduces ? node->inputs[0] : node, reduces,
                              reterr);
     if (r == 0)

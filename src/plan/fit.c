@@ -202,7 +202,7 @@ static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64
 {
     uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
     uint64_t wanted = reads_disk(f->plan, step) ? DISK_WORKER_BYTES : cache;
-    if (step->node->op->op_class == PL_CLASS_MATMUL)
+    if (step->node->op->op_class == PL_CLASS_MATMUL || step->kind == PL_STEP_DEVICE)
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
     if (pl_step_is_product(f->plan, step)) {

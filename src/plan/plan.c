@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/op_region.h"
+#include "plan/device_step.h"
 #include "plan/order.h"
 #include "tensor/shape.h"
 
@@ -19,10 +20,13 @@ void pl_plan_free(pl_plan *plan)
         pl_program_done(&plan->steps[i].program);
         free(plan->steps[i].product);
         free(plan->steps[i].uses);
+        pl_device_work_free(plan->steps[i].work);
     }
     free(plan->steps);
     free(plan->values);
     free(plan->value_of);
+    free(plan->device_of);
+    free(plan->fallbacks);
     free(plan->shapes);
     free(plan);
 }
@@ -91,6 +95,8 @@ static int plan_in_order(const pl_plan_request *request, const int *order, pl_pl
         return no_memory(reterr);
     plan->order = order;
     int r = infer_shapes(plan, request, reterr);
+    if (r == 0)
+        r = pl_plan_place(plan, request, reterr);
     if (r == 0)
         r = pl_plan_choose(plan, request, reterr);
     plan->order = NULL;

@@ -41,6 +41,20 @@ typedef struct pl_plan_fetch {
     bool to_file;
 } pl_plan_fetch;
 
+/* A device beside the CPU. What it says of itself are pure functions, and `context` is theirs. */
+typedef struct pl_plan_device {
+    const char *name; /* "/GPU:0" */
+    uint64_t budget_bytes;
+    uint64_t largest_bytes; /* of one buffer */
+    bool unified;           /* its memory is the host's: what it works in is claimed here, too */
+    /* Can it run the node, which is elementwise or a product? */
+    bool (*takes)(const void *context, const pl_node *node);
+    /* What a product of m x k and k x n needs beside its matrices. */
+    int (*workspace)(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
+                     uint64_t *ret_bytes, pl_error *reterr);
+    const void *context;
+} pl_plan_device;
+
 typedef struct pl_plan_request {
     const pl_graph *graph;
     const pl_plan_fetch *fetches;
@@ -54,6 +68,9 @@ typedef struct pl_plan_request {
     /* What BLAS takes for each worker of a product with so many rows, a pure function; NULL: none
      * is used. */
     uint64_t (*library_bytes)(pl_dtype dtype, int64_t rows);
+    const pl_plan_device *devices;
+    int n_devices;
+    bool strict;          /* placement */
     uint64_t cache_bytes; /* that a worker's scratch should fit; 0: 256 KiB */
     int n_threads;
 } pl_plan_request;
@@ -62,6 +79,7 @@ typedef enum pl_step_kind {
     PL_STEP_TILES,  /* tiles of the result, each for itself */
     PL_STEP_REDUCE, /* tiles of the input, folded */
     PL_STEP_MATMUL, /* a product of matrices as a whole: see product.h */
+    PL_STEP_DEVICE, /* tiles of the result, on a device: see device_step.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {
@@ -88,6 +106,7 @@ typedef struct pl_step {
     const pl_node *node;
     int value; /* that it makes */
     pl_step_kind kind;
+    struct pl_device_work *work; /* of PL_STEP_DEVICE, which has no program */
     pl_program program;          /* of the result; of a reduction, of its input */
     int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
     int64_t n_tiles;
@@ -109,8 +128,19 @@ typedef struct pl_step {
     double flops;
 } pl_step;
 
+/* Nodes that are computed on the CPU, and were placed elsewhere, for one and the same reason. */
+typedef struct pl_fallback {
+    const pl_node *node; /* the first */
+    int n_nodes;
+    bool missing; /* there is no such device; else it cannot run the op */
+} pl_fallback;
+
 typedef struct pl_plan {
     int n_nodes;
+    uint8_t *device_of; /* by number of the node: 0 is the CPU, then the request's. NULL: no node
+                           was ever placed */
+    pl_fallback *fallbacks;
+    int n_fallbacks;
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
     const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */
@@ -129,7 +159,8 @@ typedef struct pl_plan {
 
 /* PL_EBUDGET when nothing fits, with the smallest budget that would do and the op that decides it;
  * -ENOSPC likewise for the disk; -ENOTSUP for an op that sessions cannot run; -EINVAL for shapes
- * that do not fit, or something that was not fed; -ENOMEM. */
+ * that do not fit, or something that was not fed; -ENODEV and -ENOTSUP for what strict placement
+ * refuses; -ENOMEM. */
 PL_MUST_CHECK int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr);
 
 /* NULL is allowed. */

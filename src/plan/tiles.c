@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/geometry.h"
+#include "plan/device_step.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
 #include "tensor/dtype.h"
@@ -189,6 +190,8 @@ static void cut_step(cut *c)
 bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
                    int n_workers, uint64_t *ret_bytes)
 {
+    if (step->kind == PL_STEP_DEVICE)
+        return pl_device_step_tiles(plan, step, request, level, ret_bytes);
     int64_t most = touches_disk(plan, step) ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
     bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
     int last = is_product ? 80 : 20;
@@ -217,9 +220,9 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
         plan_partials(step, c.shape);
     else
         step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
-    step->direct = only_moves ||
-                   (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
-                    plan->values[step->value].place == PL_PLACE_MEMORY);
+    step->direct =
+        only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
+                       plan->values[step->value].place == PL_PLACE_MEMORY);
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
     uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
                                                result_of(step), residence_of, plan);

@@ -8,6 +8,11 @@
 #include "util/links.h"
 #include "util/threads.h"
 
+/* What a later layer hangs on a runtime, freed with it; the first member of what it is. */
+typedef struct pl_runtime_part {
+    void (*free)(struct pl_runtime_part *part);
+} pl_runtime_part;
+
 struct pl_runtime {
     _Atomic int n_refs;
     pl_memory *memory;
@@ -15,6 +20,7 @@ struct pl_runtime {
     pl_threads *threads;
     pl_links *sessions;          /* of exec/session.c; also closed ones that nobody has freed */
     _Atomic uint64_t n_sessions; /* ever made: they are numbered */
+    _Atomic(pl_runtime_part *) devices; /* set once, when they are first asked for */
 };
 
 #endif
