@@ -89,6 +89,9 @@ PL_MUST_CHECK int pl_run_steps(pl_run *run, pl_error *reterr);
 PL_MUST_CHECK int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
                                 pl_error *reterr);
 
+/* Is this thread inside of a progress callback? */
+bool pl_run_is_telling(void);
+
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);
 

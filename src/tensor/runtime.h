@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runtime from inside: the account, the pool on it, and the threads that compute. All but
- * counts is constant once made; safe from any thread. */
+ * counts and turns is constant once made; safe from any thread. */
 #ifndef PL_TENSOR_RUNTIME_H
 #define PL_TENSOR_RUNTIME_H
+
+#include <pthread.h>
 
 #include "tensor/buffer.h"
 #include "util/links.h"
 #include "util/threads.h"
+
+/* Runs that are under way, and what they were promised: see exec/turns.h. */
+typedef struct pl_turns {
+    pthread_mutex_t mu;   /* leaf lock */
+    pthread_cond_t ended; /* mu, as is all that follows */
+    int n_running;
+    int n_urgent; /* that waited before: nobody else begins until they have */
+    uint64_t n_ended;
+    uint64_t promised_bytes;
+} pl_turns;
 
 struct pl_runtime {
     _Atomic int n_refs;
@@ -15,6 +27,7 @@ struct pl_runtime {
     pl_threads *threads;
     pl_links *sessions;          /* of exec/session.c; also closed ones that nobody has freed */
     _Atomic uint64_t n_sessions; /* ever made: they are numbered */
+    pl_turns turns;
 };
 
 #endif
