@@ -266,7 +266,8 @@ static int arrange(gathering *g)
         r = mark_shared(g);
     if (r < 0)
         return r;
-    qsort(g->live->entries, (size_t)g->live->n_entries, sizeof *g->live->entries, by_name);
+    if (g->live->n_entries > 1)
+        qsort(g->live->entries, (size_t)g->live->n_entries, sizeof *g->live->entries, by_name);
     return sum_up(g->live);
 }
 

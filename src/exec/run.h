@@ -102,6 +102,9 @@ PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *ret
 /* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
 void pl_run_tell(pl_run *run, double fraction);
 
+/* Is this thread inside of a progress callback? */
+bool pl_run_is_telling(void);
+
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);
 

@@ -9,33 +9,12 @@
 
 #include "exec/device_step.h"
 #include "exec/npy_tensor.h"
-#include "exec/run.h"
-#include "exec/session_plans.h"
-#include "exec/session_private.h"
+#include "exec/session_call.h"
+#include "exec/turns.h"
 #include "plan/matmul_plan.h"
 #include "tensor/pool.h"
-#include "tensor/shape.h"
 
-/* One call of run() or explain(). */
-typedef struct call {
-    pl_session *session;
-    const pl_fetch *fetches;
-    int n_fetches;
-    const pl_feed *feeds;
-    int n_feeds;
-    const pl_run_options *options;
-    bool *needed;   /* by number of the node */
-    int *feed_of;   /* by number of the node: its number and 1; 0: it is not fed */
-    int *n_fetched; /* by number of the node */
-    pl_plan_source *sources;
-    pl_tensor **given; /* by source */
-    int n_sources;
-    bool assigns;
-    pl_plan *plan;
-    pl_kept_plan *kept; /* that has the plan; NULL: it is the call's own */
-    pl_run run;
-    pl_run_mark mark;
-} call;
+typedef pl_call call;
 
 static int no_memory(pl_error *reterr)
 {
@@ -55,7 +34,7 @@ static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor,
 
 /* The tensor of a source, the caller's; NULL if it has none (which choose.c refuses, if it is
  * used). */
-static int find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_call_find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     *ret_tensor = NULL;
     switch (node->op->id) {
@@ -91,7 +70,7 @@ static bool swaps_last_two(const int axes[PL_RANK_MAX], int rank)
     return rank >= 2 && is_in_order(axes, rank - 2) && axes[rank - 2] == rank - 1;
 }
 
-static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
+void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
 {
     int axes[PL_RANK_MAX];
     bool permuted = pl_tensor_order(tensor, axes);
@@ -115,9 +94,9 @@ static int gather_sources(call *c, pl_error *reterr)
         if (!c->needed[i])
             continue;
         c->assigns = c->assigns || node->op->op_class == PL_CLASS_STATE;
-        r = find_given(c, node, &tensor, reterr);
+        r = pl_call_find_given(c, node, &tensor, reterr);
         if (tensor) {
-            describe(node, tensor, &c->sources[c->n_sources]);
+            pl_call_describe(node, tensor, &c->sources[c->n_sources]);
             c->given[c->n_sources++] = tensor;
         }
     }
@@ -184,14 +163,10 @@ static bool goes_to_file(const call *c, int at)
     return c->fetches[at].npy_path && (alone || is_given(c, node));
 }
 
-static uint64_t budget_of(const call *c)
+uint64_t pl_call_budget_bytes(call *c)
 {
-    pl_runtime *runtime = c->session->runtime;
-    uint64_t budget = pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
-                                     pl_pool_idle_bytes(runtime->pool));
-    if (c->options && c->options->budget_bytes > 0)
-        budget = pl_min_u64(budget, c->options->budget_bytes);
-    return budget;
+    bool given = c->options && c->options->budget_bytes > 0;
+    return pl_turn_budget_bytes(&c->turn, given ? c->options->budget_bytes : UINT64_MAX);
 }
 
 /* Workers call it side by side, each with one thread. */
@@ -217,7 +192,7 @@ static int make_plan(call *c, pl_error *reterr)
         .n_fetches = c->n_fetches,
         .sources = c->sources,
         .n_sources = c->n_sources,
-        .budget_bytes = budget_of(c),
+        .budget_bytes = pl_call_budget_bytes(c),
         .disk_bytes = state.room_bytes,
         .slab_bytes = runtime->pool->slab_bytes,
         .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
@@ -232,7 +207,7 @@ static int make_plan(call *c, pl_error *reterr)
     return r;
 }
 
-static int prepare(call *c, pl_error *reterr)
+int pl_call_prepare(call *c, pl_error *reterr)
 {
     size_t n = (size_t)pl_graph_n_nodes(c->session->graph) + 1;
     pl_node **nodes = calloc((size_t)c->n_fetches + 1, sizeof(pl_node *));
@@ -256,7 +231,7 @@ static int prepare(call *c, pl_error *reterr)
     return r;
 }
 
-static int plan_call(call *c, pl_error *reterr)
+int pl_call_plan(call *c, pl_error *reterr)
 {
     int r = gather_sources(c, reterr);
     if (r == 0)
@@ -266,101 +241,6 @@ static int plan_call(call *c, pl_error *reterr)
     if (r == 0)
         pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
-}
-
-/* ---- the plan of a run that was alike ---- */
-
-static pl_kept_key key_of(const call *c)
-{
-    return (pl_kept_key){c->fetches, c->n_fetches, c->feeds, c->n_feeds};
-}
-
-static void keep_plan(call *c)
-{
-    const pl_kept_key key = key_of(c);
-    if (c->plan->device_of || c->plan->disk_bytes > 0 ||
-        c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
-        return;
-    for (int i = 0; i < c->n_sources; i++)
-        if (!pl_source_is_plain(&c->sources[i]))
-            return;
-    c->kept = pl_session_keep_plan(c->session, &key, c->sources, c->n_sources, c->assigns, c->plan);
-}
-
-static void drop_sources(call *c)
-{
-    for (int i = 0; i < c->n_sources; i++)
-        pl_tensor_unref(c->given[i]);
-    c->n_sources = 0;
-}
-
-/* The tensor for a source of the kept plan; NULL if it is not as it was. */
-static pl_tensor *same_source(const call *c, const pl_kept_source *kept, pl_plan_source *source)
-{
-    pl_tensor *tensor = NULL;
-    if (kept->feed >= 0) {
-        tensor = pl_tensor_ref(c->feeds[kept->feed].tensor);
-    } else if (kept->node->op->id != PL_OP_placeholder &&
-               find_given(c, kept->node, &tensor, NULL) < 0) {
-        pl_tensor_unref(PL_TAKE(tensor));
-    }
-    if (!tensor)
-        return NULL;
-    describe(kept->node, tensor, source);
-    if (pl_source_is_plain(source) && pl_shape_equal(&source->shape, &kept->shape) &&
-        tensor->dtype == kept->node->dtype)
-        return tensor;
-    pl_tensor_unref(tensor);
-    return NULL;
-}
-
-/* Gathers what the kept plan needs. False if it does not serve: then nothing is gathered. */
-static bool use_kept(call *c)
-{
-    const pl_kept_plan *kept = c->kept;
-    size_t n = (size_t)kept->n_sources + 1;
-    c->sources = calloc(n, sizeof *c->sources);
-    c->given = calloc(n, sizeof(pl_tensor *));
-    bool same = c->sources && c->given && kept->plan->peak_bytes <= budget_of(c) / PL_KEPT_SHARE;
-    for (int i = 0; same && i < kept->n_sources; i++) {
-        c->given[i] = same_source(c, &kept->sources[i], &c->sources[i]);
-        same = c->given[i] != NULL;
-        c->n_sources += same;
-    }
-    if (same)
-        return true;
-    if (c->given)
-        drop_sources(c);
-    free(PL_TAKE(c->sources));
-    free(PL_TAKE(c->given));
-    return false;
-}
-
-/* From inside of the run's turn, because variables are read. */
-static int find_plan(call *c, pl_error *reterr)
-{
-    if (c->kept && use_kept(c)) {
-        c->plan = c->kept->plan;
-        return 0;
-    }
-    int r = c->kept ? prepare(c, reterr) : 0;
-    pl_kept_plan_unref(PL_TAKE(c->kept));
-    if (r == 0)
-        r = plan_call(c, reterr);
-    if (r == 0)
-        keep_plan(c);
-    return r;
-}
-
-/* Whether the run assigns decides when its turn is, so that much is found out before. */
-static int begin_call(call *c, pl_error *reterr)
-{
-    const pl_kept_key key = key_of(c);
-    c->kept = pl_session_find_plan(c->session, &key);
-    if (!c->kept)
-        return prepare(c, reterr);
-    c->assigns = c->kept->assigns;
-    return 0;
 }
 
 /* ---- the run ---- */
@@ -475,10 +355,7 @@ static void call_done(call *c)
     if (c->run.runtime)
         pthread_mutex_destroy(&c->run.telling);
     free(c->run.values);
-    drop_sources(c);
-    if (!c->kept)
-        pl_plan_free(c->plan);
-    pl_kept_plan_unref(c->kept);
+    pl_call_end_turn(c);
     free(c->needed);
     free(c->feed_of);
     free(c->n_fetched);
@@ -488,7 +365,7 @@ static void call_done(call *c)
 
 static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
 {
-    int r = find_plan(c, reterr);
+    int r = pl_call_take_turn(c, reterr);
     if (r == 0)
         r = set_values(c, reterr);
     if (r == 0)
@@ -525,7 +402,7 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
     if (r < 0)
         return r;
     pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
-    r = tensors ? begin_call(&c, reterr) : no_memory(reterr);
+    r = tensors ? pl_call_begin(&c, reterr) : no_memory(reterr);
     if (r == 0)
         r = run_in_turn(&c, tensors, reterr);
     call_done(&c);
@@ -548,9 +425,10 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
     int r = pl_session_enter(session, NULL, reterr);
     if (r < 0)
         return r;
-    r = prepare(&c, reterr);
+    c.turn.runtime = session->runtime;
+    r = pl_call_prepare(&c, reterr);
     if (r == 0)
-        r = plan_call(&c, reterr);
+        r = pl_call_plan(&c, reterr);
     if (r == 0 && ret_text) {
         text = pl_plan_explain(c.plan, as_json);
         r = text ? 0 : no_memory(reterr);

@@ -20,6 +20,21 @@ int pl_run_check(const pl_run *run)
     return 0;
 }
 
+static _Thread_local bool is_telling;
+
+bool pl_run_is_telling(void)
+{
+    return is_telling;
+}
+
+static void call_back(const pl_run *run, double fraction)
+{
+    is_telling = true;
+    run->options->progress(run->options->progress_context, fraction,
+                           run->plan->steps[run->step].node->name);
+    is_telling = false;
+}
+
 /* Steps count alike, however long they are. What is told never falls, also where a step goes over
  * its parts twice. */
 void pl_run_tell(pl_run *run, double in_step)
@@ -30,8 +45,7 @@ void pl_run_tell(pl_run *run, double in_step)
     double fraction = ((double)run->step + in_step) / (double)run->plan->n_steps;
     if (fraction >= run->told && fraction < 1) {
         run->told = fraction;
-        options->progress(options->progress_context, fraction,
-                          run->plan->steps[run->step].node->name);
+        call_back(run, fraction);
     }
     pthread_mutex_unlock(&run->telling);
 }
@@ -41,7 +55,7 @@ static void tell_end(const pl_run *run)
 {
     const pl_run_options *options = run->options;
     if (options && options->progress && run->plan->n_steps > 0)
-        options->progress(options->progress_context, 1, run->plan->steps[run->step].node->name);
+        call_back(run, 1);
 }
 
 typedef struct job {
