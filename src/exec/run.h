@@ -43,6 +43,7 @@ typedef struct pl_register {
 
 typedef struct pl_strips pl_strips;
 struct pl_strip_taker;
+struct pl_turns;
 
 typedef struct pl_frame {
     pl_run *run;
@@ -54,6 +55,7 @@ typedef struct pl_frame {
     char *target;      /* where the last instruction writes, if the step is direct */
     pl_strips *strips; /* strips.h; NULL: there are no chains */
     const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
+    struct pl_turns *turns;             /* turns.h; NULL: there are as many threads as frames */
     pl_error error;
 } pl_frame;
 

@@ -263,12 +263,23 @@ int pl_spill_write(pl_spill *spill, uint64_t offset, const void *data, size_t n,
     return 0;
 }
 
+static int cannot_read(const pl_spill *spill, int code, uint64_t offset, size_t n, pl_error *reterr)
+{
+    return pl_error_set(reterr, code,
+                        "cannot read %zu bytes at %" PRIu64 " of the spill file in '%s': %s", n,
+                        offset, spill->directory, pl_error_text(code));
+}
+
 int pl_spill_read(pl_spill *spill, uint64_t offset, void *data, size_t n, pl_error *reterr)
 {
     int r = transfer(spill, pl_file_read, offset, data, n);
-    if (r < 0)
-        return pl_error_set(reterr, r,
-                            "cannot read %zu bytes at %" PRIu64 " of the spill file in '%s': %s", n,
-                            offset, spill->directory, pl_error_text(r));
-    return 0;
+    return r < 0 ? cannot_read(spill, r, offset, n, reterr) : 0;
+}
+
+int pl_spill_read_around(pl_spill *spill, uint64_t offset, void *room, size_t n, void **ret_data,
+                         pl_error *reterr)
+{
+    int direct = spill->no_direct ? -1 : spill->direct;
+    int r = pl_file_read_around(spill->fd, direct, room, n, offset, ret_data);
+    return r < 0 ? cannot_read(spill, r, offset, n, reterr) : 0;
 }
