@@ -32,6 +32,7 @@ typedef struct pl_run {
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
     int step;
+    int direct_fd; /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
     double told;             /* telling; the largest fraction so far */
 } pl_run;
@@ -68,12 +69,12 @@ void pl_run_drop_value(pl_run *run, int value);
 PL_MUST_CHECK int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr);
 void pl_run_unpin_uses(pl_run *run, const pl_step *step);
 
-/* Reads a region in a dense shape from a value that is not in memory; writes packed elements to
- * one. */
+/* Reads a region in a dense shape from a value that is not in memory. */
 PL_MUST_CHECK int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
                               const pl_region *region, void *data, pl_error *reterr);
-PL_MUST_CHECK int pl_run_write(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
-                               const pl_region *region, const void *data, pl_error *reterr);
+
+/* Where in its page of the file the region begins, if it is written in one piece; -1 if not. */
+int64_t pl_run_in_page(const pl_run *run, int value, const pl_region *region);
 
 /* Puts the packed elements of a region where the value is. */
 PL_MUST_CHECK int pl_run_store(pl_run *run, int value, const pl_region *region, const void *data,

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "exec/blas.h"
 #include "exec/run.h"
@@ -167,6 +168,22 @@ static pl_region tile_at(const pl_step *step, int64_t number)
     return tile;
 }
 
+/* In the slot of the last instruction, if there is room, where the tile lies in its page as it does
+ * in the file. */
+static char *place_for_file(const pl_frame *frame, const pl_region *tile)
+{
+    const pl_program *program = &frame->step->program;
+    const pl_instr *last = &program->instrs[program->n_instrs - 1];
+    uint64_t bytes = (uint64_t)pl_region_count(tile) * pl_dtype_info_of(last->dtype)->item_bytes;
+    if (last->slot == PL_NO_SLOT || last->work < bytes + PL_BUFFER_AROUND_BYTES)
+        return NULL;
+    int64_t in_page = pl_run_in_page(frame->run, frame->step->value, tile);
+    if (in_page < 0)
+        return NULL;
+    uintptr_t slot = (uintptr_t)frame->scratch + last->slot;
+    return (char *)(slot + (uintptr_t)-slot % PL_FILE_DIRECT_BYTES + (uint64_t)in_page);
+}
+
 static int compute_tile(pl_frame *frame, int64_t part, void *context)
 {
     const pl_step *step = frame->step;
@@ -174,8 +191,8 @@ static int compute_tile(pl_frame *frame, int64_t part, void *context)
     pl_region tile = tile_at(step, part);
     const char *data;
     (void)context;
-    if (step->direct)
-        frame->target = value->data + pl_region_offset(&tile, value->strides);
+    frame->target = step->direct ? value->data + pl_region_offset(&tile, value->strides)
+                                 : place_for_file(frame, &tile);
     int r = pl_tile_compute(frame, &tile, &data);
     if (r < 0 || step->direct)
         return r;
@@ -236,6 +253,9 @@ static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
     pl_block scratch = {0};
     uint64_t bytes = step->worker_bytes * (uint64_t)pl_step_n_frames(step) + step->shared_bytes;
     int r = pl_run_make_value(run, step->value, reterr);
+    run->direct_fd = -1;
+    if (r == 0 && run->values[step->value].fd >= 0)
+        run->direct_fd = pl_file_open_direct(run->values[step->value].fd);
     if (r == 0)
         r = pl_run_pin_uses(run, step, reterr);
     if (r == 0)
@@ -244,6 +264,8 @@ static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
         r = with_frames(run, step, scratch.data, reterr);
     pl_memory_give(run->runtime->memory, &scratch);
     pl_run_unpin_uses(run, step);
+    if (run->direct_fd >= 0)
+        close(run->direct_fd);
     return r;
 }
 

@@ -162,11 +162,13 @@ static bool folds_strips(const pl_step *step, const pl_shape *shape)
     return in_chain && last >= 0 && folded >> last & 1;
 }
 
-static pl_result result_of(const pl_step *step)
+static pl_result result_of(const pl_plan *plan, const pl_step *step)
 {
-    return step->direct         ? PL_RESULT_DIRECT
-           : step->folds_strips ? PL_RESULT_STRIPS
-                                : PL_RESULT_WHOLE;
+    bool on_disk = plan->values[step->value].place != PL_PLACE_MEMORY;
+    return step->direct                             ? PL_RESULT_DIRECT
+           : step->folds_strips                     ? PL_RESULT_STRIPS
+           : on_disk && step->kind == PL_STEP_TILES ? PL_RESULT_DISK
+                                                    : PL_RESULT_WHOLE;
 }
 
 static void cut_step(cut *c)
@@ -225,7 +227,7 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                    plan->values[step->value].place == PL_PLACE_MEMORY;
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
     uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
-                                               result_of(step), residence_of, plan);
+                                               result_of(plan, step), residence_of, plan);
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
     int64_t n_parts = step->n_tiles * step->n_chunks;
     step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)crew.n_workers);

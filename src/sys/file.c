@@ -169,6 +169,22 @@ int pl_file_read_around(int fd, int direct, void *room, size_t n, uint64_t offse
     return r;
 }
 
+int pl_file_write_straight(int fd, int direct, const void *data, size_t n, uint64_t offset)
+{
+    const char *from = data;
+    size_t before = (size_t)(-offset % PL_FILE_DIRECT_BYTES);
+    bool straight = ((uintptr_t)data - offset) % PL_FILE_DIRECT_BYTES == 0;
+    if (direct < 0 || !straight || n < before + PL_FILE_DIRECT_BYTES)
+        return pl_file_write(fd, data, n, offset);
+    size_t pages = (n - before) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES;
+    int r = pl_file_write(direct, from + before, pages, offset + before);
+    if (r == 0)
+        r = pl_file_write(fd, data, before, offset);
+    if (r == 0)
+        r = pl_file_write(fd, from + before + pages, n - before - pages, offset + before + pages);
+    return r;
+}
+
 int pl_file_reserve(int fd, uint64_t offset, uint64_t n)
 {
     uint64_t end;

@@ -377,6 +377,11 @@ int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t
 
 /* ---- what is asked of it ---- */
 
+uint64_t pl_buffer_in_page(const pl_buffer *buffer, uint64_t offset)
+{
+    return (buffer->chunk->copy.offset + buffer->place.offset + offset) % PL_FILE_DIRECT_BYTES;
+}
+
 uint64_t pl_buffer_bytes(const pl_buffer *buffer)
 {
     return buffer->bytes;
