@@ -103,9 +103,9 @@ static void write_json_step(const pl_plan *plan, const pl_step *step, FILE *to)
         PL_SHAPE_TEXT(&plan->shapes[step->node->number]), value->bytes, place_name(value->place),
         step->why, step->why_node ? " " : "", step->why_node ? step->why_node->name : "",
         n_computed(step), step->n_tiles, step->n_workers,
-        step->worker_bytes * (uint64_t)step->n_workers + step->shared_bytes, step->peak_bytes,
-        step->disk_bytes, step->flops, device_name(step), step->work ? step->work->device_bytes : 0,
-        fell_back(plan, step) ? step->node->device : "");
+        step->worker_bytes * (uint64_t)pl_step_n_frames(step) + step->shared_bytes,
+        step->peak_bytes, step->disk_bytes, step->flops, device_name(step),
+        step->work ? step->work->device_bytes : 0, fell_back(plan, step) ? step->node->device : "");
 }
 
 static void write_json(const pl_plan *plan, FILE *to)

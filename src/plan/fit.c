@@ -16,8 +16,9 @@
 #define CACHE_BYTES       (256 * PL_KIB)
 #define DISK_WORKER_BYTES (8 * PL_MIB)
 
-/* From this level on tiles cost more time than a value on disk would. */
-enum { LEVELS_THAT_PAY = 6 };
+/* From this level on tiles cost more time than a value on disk would; and reads are so short that
+ * they should rather be longer than ahead. */
+enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3 };
 
 /* Smaller values make no room. */
 #define SPILL_BYTES (16 * PL_KIB)
@@ -198,7 +199,7 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
 }
 
 /* The first level, up to `last`, whose scratch fits `room`. */
-static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64_t room)
+static bool find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
 {
     uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
     uint64_t wanted = reads_disk(f->plan, step) ? DISK_WORKER_BYTES : cache;
@@ -206,15 +207,14 @@ static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
     if (pl_step_is_product(f->plan, step)) {
-        if (!pl_step_plan_product(f->plan, step, f->request, n_workers, room,
-                                  last == LEVELS_THAT_PAY, &bytes))
+        if (!pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room, last < INT32_MAX,
+                                  &bytes))
             return false;
         step->peak_bytes = bytes;
         return true;
     }
     for (int level = 0;
-         level <= last && pl_step_tiles(f->plan, step, f->request, level, n_workers, &bytes);
-         level++) {
+         level <= last && pl_step_tiles(f->plan, step, f->request, level, crew, &bytes); level++) {
         bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
         if (pays && bytes <= room) {
             step->peak_bytes = bytes;
@@ -228,15 +228,17 @@ static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64
 static int fit_step(fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
-    int n_threads = f->request->n_threads > 0 ? f->request->n_threads : 1;
+    const pl_crew crew = {f->request->n_threads > 0 ? f->request->n_threads : 1, false};
+    const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
     uint64_t budget = f->request->budget_bytes;
     uint64_t room = pl_sub_sat_u64(budget, f->in_memory[s]);
     bool fits = f->in_memory[s] <= budget;
-    if (!(fits && find_level(f, step, LEVELS_THAT_PAY, n_threads, room))) {
+    if (!(fits && (find_level(f, step, LEVELS_AHEAD, ahead, room) ||
+                   find_level(f, step, LEVELS_THAT_PAY, crew, room)))) {
         if (spill_one(f, s))
             return 0;
-        fits = fits && (find_level(f, step, INT32_MAX, n_threads, room) ||
-                        find_level(f, step, INT32_MAX, 1, room));
+        fits = fits && (find_level(f, step, INT32_MAX, crew, room) ||
+                        find_level(f, step, INT32_MAX, alone, room));
         if (!fits)
             return PL_EBUDGET;
     }
@@ -289,7 +291,8 @@ static uint64_t smallest_bytes(fitter *f, int s)
         pl_matmul_plan product = pl_step_least_product(f->plan, step);
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, 1, &bytes); level++)
+    const pl_crew alone = {1, false};
+    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes); level++)
         least = pl_min_u64(least, bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
 }

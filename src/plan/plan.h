@@ -5,6 +5,8 @@
  *   place    where a value lies: in memory, or on disk, from where it is read as it is needed
  *   kept     it outlives the run: it was asked for, or assigned to a variable
  *   scratch  what a step needs beside values: so much for each worker, and some that they share
+ *   ahead    a worker more than there are threads, where a step reads or writes files: while one
+ *            waits for the disk another computes. The first thing to go when the budget is short
  *   peak     the most memory that the run claims, values from outside that it pins included
  *
  *   peak = max over steps of (values in memory at that step + its scratch) <= budget
@@ -114,6 +116,7 @@ typedef struct pl_step {
     bool direct;       /* tiles are written where they belong */
     bool folds_strips; /* of a reduction: its input is never whole, not even a tile of it */
     int n_workers;
+    int n_ahead;            /* workers beside them: so many wait for the disk */
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
     uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
@@ -174,13 +177,28 @@ char *pl_plan_explain(const pl_plan *plan, bool as_json);
 /* Which nodes are values, and why: choose.c. `plan` has shapes; adds values and steps. */
 PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
 
+/* Who works on a step: at a time, and others ahead of them. */
+typedef struct pl_crew {
+    int n_workers;
+    bool ahead;
+} pl_crew;
+
 /* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
  * scratch and library claim. False if there is no smaller level. tiles.c */
 PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
-                                 int level, int n_workers, uint64_t *ret_bytes);
+                                 int level, pl_crew crew, uint64_t *ret_bytes);
 
-/* Does a step only move elements, from memory to memory? It is then cut so that both sides have long
- * rows: moves.c. */
+/* More would be a queue at the disk that none needs. */
+enum { PL_STEP_AHEAD_MAX = 8 };
+
+/* Workers and those ahead. */
+static inline int pl_step_n_frames(const pl_step *step)
+{
+    return step->n_workers + step->n_ahead;
+}
+
+/* Does a step only move elements, from memory to memory? It is then cut so that both sides have
+ * long rows: moves.c. */
 bool pl_step_only_moves(const pl_plan *plan, const pl_step *step);
 void pl_cut_move(const pl_step *step, int level, int64_t *extent);
 

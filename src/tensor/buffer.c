@@ -334,6 +334,26 @@ int pl_buffer_read(pl_buffer *buffer, uint64_t offset, void *data, size_t n, pl_
     return r;
 }
 
+int pl_buffer_read_around(pl_buffer *buffer, uint64_t offset, void *room, size_t n, void **ret_data,
+                          pl_error *reterr)
+{
+    bool away = false;
+    int r = check_range(buffer, offset, n, reterr);
+    if (r == 0)
+        r = begin_io(buffer, PL_PIN_READ, &away, reterr);
+    if (r < 0)
+        return r;
+    if (away) {
+        r = pl_chunk_read_around(buffer->pool, buffer->chunk, buffer->place.offset + offset, room,
+                                 n, ret_data, reterr);
+    } else {
+        memcpy(room, (const char *)address_of(buffer) + offset, n);
+        *ret_data = room;
+    }
+    end_io(buffer, away);
+    return r;
+}
+
 int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t n,
                     pl_error *reterr)
 {
@@ -356,6 +376,11 @@ int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t
 }
 
 /* ---- what is asked of it ---- */
+
+uint64_t pl_buffer_in_page(const pl_buffer *buffer, uint64_t offset)
+{
+    return (buffer->chunk->copy.offset + buffer->place.offset + offset) % PL_FILE_DIRECT_BYTES;
+}
 
 uint64_t pl_buffer_bytes(const pl_buffer *buffer)
 {
