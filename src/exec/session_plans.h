@@ -4,10 +4,11 @@
  *          placeholders, in the same order
  *   plain  a value from outside that is in memory, its elements one after the other
  *
- * Kept is what the budget had no part in: values from outside are plain, nothing is spilled, and
- * the peak is at most a PL_KEPT_SHARE-th of the budget. Tiles are halved until they fit, so nothing
- * was made smaller than is best, and any budget that large gives the same plan. It is used again
- * for a run that is alike, whose values have the same shapes and are plain, in such a budget.
+ * Kept is what no budget had a part in: all is on the CPU, values from outside are plain, nothing
+ * is spilled, and the peak is at most a PL_KEPT_SHARE-th of the budget. Tiles are halved until they
+ * fit, so nothing was made smaller than is best, and any budget that large gives the same plan. It
+ * is used again for a run that is alike, whose values have the same shapes and are plain, in such a
+ * budget.
  *
  * A kept plan is counted: runs side by side share one. Safe from any thread. */
 #ifndef PL_EXEC_SESSION_PLANS_H

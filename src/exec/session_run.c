@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/blas.h"
+#include "exec/device_step.h"
 #include "exec/npy_tensor.h"
 #include "exec/session_call.h"
 #include "exec/turns.h"
+#include "plan/matmul_plan.h"
 #include "tensor/pool.h"
 
 typedef pl_call call;
@@ -64,6 +65,11 @@ static bool is_in_order(const int axes[PL_RANK_MAX], int rank)
     return true;
 }
 
+static bool swaps_last_two(const int axes[PL_RANK_MAX], int rank)
+{
+    return rank >= 2 && is_in_order(axes, rank - 2) && axes[rank - 2] == rank - 1;
+}
+
 void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
 {
     int axes[PL_RANK_MAX];
@@ -75,6 +81,8 @@ void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sour
         .permuted = permuted && !is_in_order(axes, tensor->shape.rank),
         .scattered = !permuted,
     };
+    source->holder = pl_buffer_holder(tensor->buffer, &source->holder_bytes);
+    source->swapped = source->permuted && swaps_last_two(axes, tensor->shape.rank);
 }
 
 static int gather_sources(call *c, pl_error *reterr)
@@ -138,6 +146,23 @@ static int check_assignments(const call *c, pl_error *reterr)
 
 /* ---- the plan ---- */
 
+static bool is_given(const call *c, const pl_node *node)
+{
+    for (int i = 0; i < c->n_sources; i++)
+        if (c->sources[i].node == node)
+            return true;
+    return false;
+}
+
+/* What is fetched twice is a tensor first; but of what is from outside, all that are to be written
+ * count. */
+static bool goes_to_file(const call *c, int at)
+{
+    const pl_node *node = c->fetches[at].node;
+    bool alone = c->n_fetched[node->number] == 1 && node->op->op_class != PL_CLASS_STATE;
+    return c->fetches[at].npy_path && (alone || is_given(c, node));
+}
+
 uint64_t pl_call_budget_bytes(call *c)
 {
     bool given = c->options && c->options->budget_bytes > 0;
@@ -147,7 +172,7 @@ uint64_t pl_call_budget_bytes(call *c)
 /* Workers call it side by side, each with one thread. */
 static uint64_t blas_bytes(pl_dtype dtype, int64_t rows)
 {
-    return pl_blas_workspace_bytes(dtype, rows, 1);
+    return pl_matmul_workspace_bytes(dtype, rows, 1);
 }
 
 static int make_plan(call *c, pl_error *reterr)
@@ -158,13 +183,10 @@ static int make_plan(call *c, pl_error *reterr)
     pl_plan_fetch *fetches = calloc((size_t)c->n_fetches + 1, sizeof *fetches);
     if (!fetches)
         return no_memory(reterr);
-    for (int i = 0; i < c->n_fetches; i++) { /* what is fetched twice is a tensor first */
-        const pl_node *node = c->fetches[i].node;
-        fetches[i] =
-            (pl_plan_fetch){node, c->fetches[i].npy_path && c->n_fetched[node->number] == 1 &&
-                                      node->op->op_class != PL_CLASS_STATE};
-    }
-    const pl_plan_request request = {
+    for (int i = 0; i < c->n_fetches; i++)
+        fetches[i] = (pl_plan_fetch){c->fetches[i].node, goes_to_file(c, i)};
+    pl_plan_device *devices;
+    pl_plan_request request = {
         .graph = c->session->graph,
         .fetches = fetches,
         .n_fetches = c->n_fetches,
@@ -177,7 +199,10 @@ static int make_plan(call *c, pl_error *reterr)
         .library_bytes = blas_bytes,
         .n_threads = pl_threads_count(runtime->threads),
     };
-    int r = pl_plan_new(&request, &c->plan, reterr);
+    int r = pl_request_devices(runtime, &request, &devices, reterr);
+    if (r == 0)
+        r = pl_plan_new(&request, &c->plan, reterr);
+    free(devices);
     free(fetches);
     return r;
 }
@@ -213,6 +238,8 @@ int pl_call_plan(call *c, pl_error *reterr)
         r = make_plan(c, reterr);
     if (r == 0)
         r = check_assignments(c, reterr);
+    if (r == 0)
+        pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
 }
 
@@ -268,6 +295,8 @@ static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr
     if (r < 0 || !fetch->npy_path)
         return r;
     r = pl_tensor_save_npy(*ret_tensor, fetch->npy_path, reterr);
+    if (value->saved)
+        pl_buffer_leave((*ret_tensor)->buffer);
     pl_tensor_unref(PL_TAKE(*ret_tensor));
     return r;
 }

@@ -19,7 +19,8 @@ static pl_kept_key key_of(const pl_call *c)
 static void keep_plan(pl_call *c)
 {
     const pl_kept_key key = key_of(c);
-    if (c->plan->disk_bytes > 0 || c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
+    if (c->plan->device_of || c->plan->disk_bytes > 0 ||
+        c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
         return;
     for (int i = 0; i < c->n_sources; i++)
         if (!pl_source_is_plain(&c->sources[i]))

@@ -17,6 +17,7 @@ struct pl_node {
     const pl_op *op;
     pl_graph *graph;
     const char *name;
+    const char *device; /* "/GPU:0", that it is placed on; NULL: none */
     pl_node *const *inputs;
     const pl_attr *attrs;
     int32_t n_inputs;
@@ -37,6 +38,9 @@ static inline void *pl_node_payload(const pl_node *node)
 {
     return node->payload;
 }
+
+/* Was a device ever pushed? Else no node has one. */
+bool pl_graph_places(const pl_graph *graph);
 
 /* The shape of input i, in shapes that pl_graph_infer() made. */
 static inline const pl_shape *pl_node_input_shape(const pl_node *node, const pl_shape *shapes,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/op_region.h"
+#include "plan/device_step.h"
 #include "plan/order.h"
 #include "tensor/shape.h"
 
@@ -17,11 +18,15 @@ void pl_plan_free(pl_plan *plan)
         return;
     for (int i = 0; i < plan->n_steps; i++) {
         pl_program_done(&plan->steps[i].program);
+        free(plan->steps[i].product);
         free(plan->steps[i].uses);
+        pl_device_work_free(plan->steps[i].work);
     }
     free(plan->steps);
     free(plan->values);
     free(plan->value_of);
+    free(plan->device_of);
+    free(plan->fallbacks);
     free(plan->shapes);
     free(plan);
 }
@@ -58,6 +63,7 @@ out:
 
 static void sum_up(pl_plan *plan)
 {
+    plan->peak_bytes = plan->end_bytes;
     for (int i = 0; i < plan->n_steps; i++) {
         plan->peak_bytes = pl_max_u64(plan->peak_bytes, plan->steps[i].peak_bytes);
         plan->disk_bytes = pl_max_u64(plan->disk_bytes, plan->steps[i].disk_bytes);
@@ -89,6 +95,8 @@ static int plan_in_order(const pl_plan_request *request, const int *order, pl_pl
         return no_memory(reterr);
     plan->order = order;
     int r = infer_shapes(plan, request, reterr);
+    if (r == 0)
+        r = pl_plan_place(plan, request, reterr);
     if (r == 0)
         r = pl_plan_choose(plan, request, reterr);
     plan->order = NULL;

@@ -13,6 +13,7 @@ void pl_program_done(pl_program *program)
     free(program->instrs);
     free(program->inputs);
     free(program->boxes);
+    free(program->chains);
     *program = (pl_program){0};
 }
 
@@ -72,7 +73,7 @@ static int add_instr(pl_program *program, pl_instr instr)
     if (r < 0)
         return r;
     instr.slot = PL_NO_SLOT;
-    instr.earlier = -1;
+    instr.earlier = instr.chain = instr.strip = -1;
     program->instrs[program->n_instrs] = instr;
     return program->n_instrs++;
 }
@@ -349,6 +350,8 @@ int pl_program_build(pl_program *program, const pl_program_context *context, con
         r = as_input ? build_packed(&b, node, 0, pl_program_compute_dtype(node->dtype))
                      : build_root(&b, node);
     forget(program, context);
+    if (r >= 0)
+        r = pl_program_find_chains(program);
     if (r == -ENOMEM)
         pl_error_set(reterr, r, "%s '%s': no memory to plan it", node->op->name, node->name);
     if (r < 0)

@@ -32,6 +32,8 @@
 
 typedef struct pl_window {
     int fd; /* -1: this chunk is none */
+    _Atomic int
+        direct; /* for direct access, once that was wanted; -1: not yet, -2: there is none */
     uint64_t offset;
     char *path;
 } pl_window;
@@ -147,5 +149,7 @@ static inline pl_chunk *pl_pool_next_chunk(const pl_pool *pool, const pl_chunk *
 /* Reads bytes of what is away, from its copy or window; no lock held, io counted. */
 PL_MUST_CHECK int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset,
                                      void *data, size_t n, pl_error *reterr);
+PL_MUST_CHECK int pl_chunk_read_around(pl_pool *pool, pl_chunk *chunk, uint64_t offset, void *room,
+                                       size_t n, void **ret_data, pl_error *reterr);
 
 #endif

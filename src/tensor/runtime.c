@@ -47,6 +47,9 @@ void pl_runtime_unref(pl_runtime *runtime)
     if (!runtime || atomic_fetch_sub(&runtime->n_refs, 1) > 1)
         return;
     pl_links_free(runtime->sessions);
+    pl_runtime_part *devices = atomic_load(&runtime->devices);
+    if (devices)
+        devices->free(devices);
     pl_threads_free(runtime->threads);
     pl_pool_unref(runtime->pool);
     pl_memory_unref(runtime->memory);

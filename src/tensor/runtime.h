@@ -10,6 +10,11 @@
 #include "util/links.h"
 #include "util/threads.h"
 
+/* What a later layer hangs on a runtime, freed with it; the first member of what it is. */
+typedef struct pl_runtime_part {
+    void (*free)(struct pl_runtime_part *part);
+} pl_runtime_part;
+
 /* Runs that are under way, and what they were promised: see exec/turns.h. */
 typedef struct pl_turns {
     pthread_mutex_t mu;   /* leaf lock */
@@ -27,6 +32,7 @@ struct pl_runtime {
     pl_threads *threads;
     pl_links *sessions;          /* of exec/session.c; also closed ones that nobody has freed */
     _Atomic uint64_t n_sessions; /* ever made: they are numbered */
+    _Atomic(pl_runtime_part *) devices; /* set once, when they are first asked for */
     pl_turns turns;
 };
 
