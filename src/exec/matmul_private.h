@@ -9,9 +9,9 @@
 #define PL_EXEC_MATMUL_PRIVATE_H
 
 #include "exec/matmul.h"
-#include "exec/matmul_plan_private.h"
 #include "exec/matmul_product.h"
 #include "exec/panel_io.h"
+#include "plan/matmul_plan_private.h"
 
 typedef struct pl_stream_slot {
     int64_t key; /* of the piece in it, or on its way; -1: none */
@@ -47,7 +47,6 @@ typedef struct pl_matmul_state {
     uint64_t item_bytes;
     pl_block bounce;
     pl_panel_io *io;
-    int scratch_fd; /* blocks of both operands; -1: none */
     bool a_streams, b_streams, a_stays, c_stays;
     pl_stream a, b;
     pl_strip a_strip, c_strip;

@@ -115,16 +115,9 @@ static int open_swapped(pl_runtime *runtime, int fd, const char *path, const pl_
 static int open_buffer(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
                        pl_buffer **ret_buffer, pl_error *reterr)
 {
-    void *data;
     if (npy->dtype == PL_STRING)
         return pl_error_set(reterr, -ENOTSUP, "cannot open '%s': it holds strings", path);
-    if (npy->data_bytes == 0) {
-        int r = pl_buffer_new(runtime->pool, 0, path, ret_buffer, &data, reterr);
-        if (r == 0)
-            pl_buffer_unpin(*ret_buffer);
-        return r;
-    }
-    if (npy->swap)
+    if (npy->swap && npy->data_bytes > 0)
         return open_swapped(runtime, fd, path, npy, ret_buffer, reterr);
     return pl_buffer_open_window(runtime->pool, path, npy->data_offset, npy->data_bytes, path,
                                  ret_buffer, reterr);

@@ -31,6 +31,7 @@ typedef struct pl_run {
     const pl_plan *plan;
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
+    const _Atomic int *cancelled; /* by the session */
     int step;
     int direct_fd; /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
@@ -44,7 +45,7 @@ typedef struct pl_register {
 
 typedef struct pl_strips pl_strips;
 struct pl_strip_taker;
-struct pl_turns;
+struct pl_seats;
 
 typedef struct pl_frame {
     pl_run *run;
@@ -56,7 +57,7 @@ typedef struct pl_frame {
     char *target;      /* where the last instruction writes, if the step is direct */
     pl_strips *strips; /* strips.h; NULL: there are no chains */
     const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
-    struct pl_turns *turns;             /* turns.h; NULL: there are as many threads as frames */
+    struct pl_seats *seats;             /* seats.h; NULL: there are as many threads as frames */
     pl_error error;
 } pl_frame;
 
@@ -97,6 +98,15 @@ PL_MUST_CHECK int pl_tile_compute(pl_frame *frame, const pl_region *tile, const 
 PL_MUST_CHECK int pl_run_steps(pl_run *run, pl_error *reterr);
 PL_MUST_CHECK int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
                                 pl_error *reterr);
+
+/* matmul_step.c: a step that is a product; it takes memory itself. */
+PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr);
+
+/* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
+void pl_run_tell(pl_run *run, double fraction);
+
+/* Is this thread inside of a progress callback? */
+bool pl_run_is_telling(void);
 
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);

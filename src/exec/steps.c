@@ -8,33 +8,57 @@
 #include <unistd.h>
 
 #include "exec/blas.h"
+#include "exec/device_step.h"
 #include "exec/run.h"
-#include "exec/turns.h"
+#include "exec/seats.h"
 #include "tensor/dtype.h"
 
 int pl_run_check(const pl_run *run)
 {
     const pl_run_options *options = run->options;
+    if (atomic_load_explicit(run->cancelled, memory_order_relaxed) != 0)
+        return -ECANCELED;
     if (options && options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED) != 0)
         return -ECANCELED;
     return 0;
 }
 
+static _Thread_local bool is_telling;
+
+bool pl_run_is_telling(void)
+{
+    return is_telling;
+}
+
+static void call_back(const pl_run *run, double fraction)
+{
+    is_telling = true;
+    run->options->progress(run->options->progress_context, fraction,
+                           run->plan->steps[run->step].node->name);
+    is_telling = false;
+}
+
 /* Steps count alike, however long they are. What is told never falls, also where a step goes over
  * its parts twice. */
-static void tell_progress(pl_run *run, int64_t n_done, int64_t n_parts)
+void pl_run_tell(pl_run *run, double in_step)
 {
     const pl_run_options *options = run->options;
     if (!options || !options->progress || pthread_mutex_trylock(&run->telling) != 0)
         return;
-    double in_step = (double)n_done / (double)n_parts;
     double fraction = ((double)run->step + in_step) / (double)run->plan->n_steps;
-    if (fraction >= run->told) {
+    if (fraction >= run->told && fraction < 1) {
         run->told = fraction;
-        options->progress(options->progress_context, fraction,
-                          run->plan->steps[run->step].node->name);
+        call_back(run, fraction);
     }
     pthread_mutex_unlock(&run->telling);
+}
+
+/* The last word is told here, where nobody else can be telling. */
+static void tell_end(const pl_run *run)
+{
+    const pl_run_options *options = run->options;
+    if (options && options->progress && run->plan->n_steps > 0)
+        call_back(run, 1);
 }
 
 typedef struct job {
@@ -78,7 +102,8 @@ static void take_parts(job *j, pl_frame *frame)
             atomic_store(&j->next, j->n_parts);
             return;
         }
-        tell_progress(j->run, atomic_fetch_add(&j->n_done, 1) + 1, j->n_parts);
+        int64_t n_done = atomic_fetch_add(&j->n_done, 1) + 1;
+        pl_run_tell(j->run, (double)n_done / (double)j->n_parts);
     }
 }
 
@@ -86,9 +111,9 @@ static int work(void *context, int64_t at, int worker)
 {
     job *j = context;
     (void)worker;
-    pl_turns_take(j->frames[at].turns);
+    pl_seats_take(j->frames[at].seats);
     take_parts(j, &j->frames[at]);
-    pl_turns_give(j->frames[at].turns);
+    pl_seats_give(j->frames[at].seats);
     return 0;
 }
 
@@ -196,9 +221,9 @@ static int compute_tile(pl_frame *frame, int64_t part, void *context)
     int r = pl_tile_compute(frame, &tile, &data);
     if (r < 0 || step->direct)
         return r;
-    pl_turns_give(frame->turns);
+    pl_seats_give(frame->seats);
     r = pl_run_store(frame->run, step->value, &tile, data, &frame->error);
-    pl_turns_take(frame->turns);
+    pl_seats_take(frame->seats);
     return r;
 }
 
@@ -228,22 +253,22 @@ static int with_blas(pl_run *run, const pl_step *step, pl_frame *frames, char *s
 static int with_frames(pl_run *run, const pl_step *step, char *scratch, pl_error *reterr)
 {
     int n = pl_step_n_frames(step), r = 0;
-    pl_turns turns;
+    pl_seats seats;
     pl_frame *frames = calloc((size_t)n, sizeof *frames);
     if (!frames)
         r = pl_error_set(reterr, -ENOMEM, "%s '%s': no memory to compute it", step->node->op->name,
                          step->node->name);
-    pl_turns_init(&turns, step->n_workers);
+    pl_seats_init(&seats, step->n_workers);
     for (int i = 0; r == 0 && i < n; i++) {
         r = pl_frame_init(&frames[i], run, step, scratch + step->worker_bytes * (uint64_t)i,
                           reterr);
-        frames[i].turns = step->n_ahead > 0 ? &turns : NULL;
+        frames[i].seats = step->n_ahead > 0 ? &seats : NULL;
     }
     if (r == 0)
         r = with_blas(run, step, frames, scratch + step->worker_bytes * (uint64_t)n, reterr);
     for (int i = 0; frames && i < n; i++)
         pl_frame_done(&frames[i]);
-    pl_turns_done(&turns);
+    pl_seats_done(&seats);
     free(frames);
     return r;
 }
@@ -251,6 +276,7 @@ static int with_frames(pl_run *run, const pl_step *step, char *scratch, pl_error
 static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
 {
     pl_block scratch = {0};
+    bool is_product = step->kind == PL_STEP_MATMUL;
     uint64_t bytes = step->worker_bytes * (uint64_t)pl_step_n_frames(step) + step->shared_bytes;
     int r = pl_run_make_value(run, step->value, reterr);
     run->direct_fd = -1;
@@ -258,10 +284,13 @@ static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
         run->direct_fd = pl_file_open_direct(run->values[step->value].fd);
     if (r == 0)
         r = pl_run_pin_uses(run, step, reterr);
-    if (r == 0)
+    if (r == 0 && is_product)
+        r = pl_run_product(run, step, reterr);
+    if (r == 0 && !is_product)
         r = pl_memory_take(run->runtime->memory, bytes, step->node->name, &scratch, reterr);
-    if (r == 0)
-        r = with_frames(run, step, scratch.data, reterr);
+    if (r == 0 && !is_product)
+        r = step->kind == PL_STEP_DEVICE ? pl_run_device(run, step, scratch.data, reterr)
+                                         : with_frames(run, step, scratch.data, reterr);
     pl_memory_give(run->runtime->memory, &scratch);
     pl_run_unpin_uses(run, step);
     if (run->direct_fd >= 0)
@@ -282,7 +311,10 @@ int pl_run_steps(pl_run *run, pl_error *reterr)
             const pl_plan_value *value = &plan->values[step->uses[i]];
             if (value->last_use == s && !value->from_outside)
                 pl_run_drop_value(run, step->uses[i]);
+            else if (value->last_use == s && pl_value_arrives(value))
+                pl_buffer_leave(run->values[step->uses[i]].buffer);
         }
     }
+    tell_end(run);
     return 0;
 }

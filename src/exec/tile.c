@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "exec/run.h"
+#include "exec/seats.h"
 #include "exec/strips.h"
-#include "exec/turns.h"
 #include "graph/geometry.h"
 #include "graph/op_region.h"
 #include "tensor/dtype.h"
@@ -115,7 +115,7 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
         return 0;
     }
     reg->data = frame->scratch + instr->slot;
-    pl_turns_give(frame->turns);
+    pl_seats_give(frame->seats);
     int r;
     if (plan->values[number].permuted) {
         r = load_permuted(value, box, item_bytes, region, reg, &frame->error);
@@ -123,7 +123,7 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
         pl_region_packed_strides(region, item_bytes, reg->strides);
         r = load_packed(value, box, item_bytes, region, instr->slot_bytes, reg, &frame->error);
     }
-    pl_turns_take(frame->turns);
+    pl_seats_take(frame->seats);
     return r;
 }
 
@@ -209,7 +209,10 @@ static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_registe
         *reg = *from;
         return;
     }
-    pl_region_packed_strides(region, item_bytes, reg->strides);
+    if (to_target) /* which need not be packed: moves are cut as suits both sides */
+        memcpy(reg->strides, frame->run->values[frame->step->value].strides, sizeof reg->strides);
+    else
+        pl_region_packed_strides(region, item_bytes, reg->strides);
     pl_region_copy(to, reg->strides, from->data, from->strides, region->extent, region->rank,
                    item_bytes);
     reg->data = to;

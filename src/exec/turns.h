@@ -1,52 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns: how many of a step's frames compute at a time, where there are more of them.
- * Whoever reads or writes a file gives its turn to another, and takes one again afterwards. So the
- * processors are busy while the disk is, and never more of them than the runtime has threads.
+/* Runs side by side in one runtime: each may count on what its plan says that it claims.
+ *   promised  the sum of the peaks of all runs that are under way
+ *   budget    of a new run: what could be claimed now, less what is promised. What others have
+ *             claimed already is so counted twice: runs wait rather than fail
+ *   urgent    a run that waited: no other begins before it
  *
- * Safe from any thread. NULL is allowed, and stands for a turn for everybody. */
+ * A run that does not fit beside the others waits until one of them has ended, and is planned anew.
+ * Waits are not for ever, because whoever is under way waits for nobody here. */
 #ifndef PL_EXEC_TURNS_H
 #define PL_EXEC_TURNS_H
 
-#include <pthread.h>
+#include "plimsoll/tensor.h"
+#include "tensor/runtime.h"
 
-typedef struct pl_turns {
-    pthread_mutex_t mu; /* leaf lock */
-    pthread_cond_t given;
-    int n_free; /* mu */
-} pl_turns;
+/* One who wants to run. */
+typedef struct pl_turn {
+    pl_runtime *runtime;
+    int (*check)(const void *context); /* called now and then while it waits: negative ends it */
+    const void *context;
+    bool may_wait;
+    bool urgent;
+    bool crowded;     /* the budget that was read would have been larger without others */
+    uint64_t n_ended; /* runs, when the budget was read */
+} pl_turn;
 
-static inline void pl_turns_init(pl_turns *turns, int n)
-{
-    pthread_mutex_init(&turns->mu, NULL);
-    pthread_cond_init(&turns->given, NULL);
-    turns->n_free = n;
-}
+/* What a new run can count on, but no more than `most`. */
+uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most);
 
-static inline void pl_turns_done(pl_turns *turns)
-{
-    pthread_cond_destroy(&turns->given);
-    pthread_mutex_destroy(&turns->mu);
-}
+/* Begins a run that claims up to `bytes`: 1. 0 if others were promised too much meanwhile; or what
+ * `check` gave. */
+PL_MUST_CHECK int pl_turn_begin(pl_turn *turn, uint64_t bytes);
+void pl_turn_end(pl_turn *turn, uint64_t bytes);
 
-static inline void pl_turns_take(pl_turns *turns)
-{
-    if (!turns)
-        return;
-    pthread_mutex_lock(&turns->mu);
-    while (turns->n_free == 0)
-        pthread_cond_wait(&turns->given, &turns->mu);
-    turns->n_free--;
-    pthread_mutex_unlock(&turns->mu);
-}
+/* After a refusal: waits until a run has ended since the budget was read. -EAGAIN: there is nothing
+ * to wait for; or what `check` gave. */
+PL_MUST_CHECK int pl_turn_wait(pl_turn *turn);
 
-static inline void pl_turns_give(pl_turns *turns)
-{
-    if (!turns)
-        return;
-    pthread_mutex_lock(&turns->mu);
-    turns->n_free++;
-    pthread_cond_signal(&turns->given);
-    pthread_mutex_unlock(&turns->mu);
-}
+/* Whatever came of it: it is not urgent any more. */
+void pl_turn_done(pl_turn *turn);
 
 #endif

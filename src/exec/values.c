@@ -71,6 +71,8 @@ void pl_run_drop_value(pl_run *run, int number)
     pl_live_value *value = &run->values[number];
     if (value->pinned)
         pl_buffer_unpin(value->buffer);
+    if (value->buffer && pl_value_arrives(&run->plan->values[number]))
+        pl_buffer_leave(value->buffer);
     pl_buffer_unref(value->buffer);
     pl_memory_give(run->runtime->memory, &value->block);
     if (value->fd >= 0)

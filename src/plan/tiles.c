@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/geometry.h"
+#include "plan/device_step.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
 #include "tensor/dtype.h"
@@ -198,6 +199,8 @@ static int count_ahead(const pl_step *step, int64_t n_parts)
 bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
                    pl_crew crew, uint64_t *ret_bytes)
 {
+    if (step->kind == PL_STEP_DEVICE)
+        return pl_device_step_tiles(plan, step, request, level, ret_bytes);
     bool on_disk = touches_disk(plan, step);
     int64_t most = on_disk ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
     bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
@@ -216,15 +219,20 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
     if (is_product && c.shape->dims[c.shape->rank - 2] > 0 &&
         c.shape->dims[c.shape->rank - 1] > TILE_ELEMENTS / c.shape->dims[c.shape->rank - 2])
         c.halvings = level;
-    cut_step(&c);
+    bool only_moves = pl_step_only_moves(plan, step);
+    if (only_moves)
+        pl_cut_move(step, level, step->extent);
+    else
+        cut_step(&c);
     step->tile_bytes = step->shared_bytes = 0;
     step->n_chunks = 1;
     if (step->kind == PL_STEP_REDUCE)
         plan_partials(step, c.shape);
     else
         step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
-    step->direct = step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
-                   plan->values[step->value].place == PL_PLACE_MEMORY;
+    step->direct =
+        only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
+                       plan->values[step->value].place == PL_PLACE_MEMORY);
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
     uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
                                                result_of(plan, step), residence_of, plan);

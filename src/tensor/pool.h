@@ -25,6 +25,7 @@
 
 #include "tensor/buffer.h"
 #include "tensor/spill.h"
+#include "util/links.h"
 
 /* A small buffer is at most this part of a slab: what is lost at a slab's end is then little. */
 #define PL_POOL_SMALL_SHARE 16
@@ -54,9 +55,10 @@ typedef struct pl_chunk {
 
 struct pl_pool {
     _Atomic int n_refs;
-    pl_memory *memory; /* constant, as are spill, slab_bytes and generation */
+    pl_memory *memory; /* constant, as is all down to generation */
     pl_spill *spill;
     uint64_t slab_bytes;
+    pl_links *tensors;    /* that are live: see tensor.h */
     uint32_t generation;  /* of the process that made it */
     pthread_mutex_t mu;   /* leaf lock */
     pthread_cond_t moved; /* mu; a chunk has moved, or its last io ended */
@@ -64,6 +66,7 @@ struct pl_pool {
     int n_leaving;
     uint64_t evicted_bytes; /* ever given back by moves */
     pl_chunk *first_idle, *last_idle;
+    uint64_t idle_bytes; /* what these cost of the memory */
     pl_chunk *first_large;
     pl_chunk *first_slab;
     pl_buffer *first_buffer;

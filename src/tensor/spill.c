@@ -103,6 +103,11 @@ const char *pl_spill_directory(const pl_spill *spill)
     return spill->directory;
 }
 
+int pl_spill_fd(const pl_spill *spill)
+{
+    return spill->fd;
+}
+
 /* ---- places ---- */
 
 static int open_file(pl_spill *spill, pl_error *reterr)

@@ -49,6 +49,9 @@ uint64_t pl_spill_used_bytes(pl_spill *spill);
 /* As things stand: others write to the same disk. 0 where nothing can be spilled. */
 uint64_t pl_spill_room_bytes(pl_spill *spill);
 
+/* The file, for those who move the bytes of an extent of theirs; -1: nothing was reserved yet. */
+int pl_spill_fd(const pl_spill *spill);
+
 /* The folder; NULL if there is none. */
 const char *pl_spill_directory(const pl_spill *spill);
 

@@ -17,6 +17,7 @@
 #include "exec/matmul_product.h"
 #include "exec/panel_io.h"
 #include "faults.h"
+#include "sys/file.h"
 #include "tensor/dtype.h"
 
 static pl_memory *memory;
@@ -257,7 +258,7 @@ static void begin(run *r, product p)
                              .c = r->c.where,
                              .memory = memory,
                              .threads = threads,
-                             .scratch_directory = "/tmp"};
+                             .scratch_fd = pl_file_open_unnamed("/tmp")};
     r->job.a.name = "left";
     r->job.b.name = "right";
     r->job.c.name = "result";
@@ -270,6 +271,7 @@ static void end(run *r)
     free_matrix(&r->a);
     free_matrix(&r->b);
     free_matrix(&r->c);
+    close(r->job.scratch_fd);
 }
 
 /* The sums modulo 2^64, row by row, so that the compiler makes vectors of it. */
@@ -415,7 +417,7 @@ static void a_product_in_several_calls_is_the_plain_loops(void **state)
 /* What BLAS needs at least, and something for buffers: these make strips of a few rows. */
 static uint64_t small_budget(uint64_t buffers)
 {
-    return pl_blas_workspace_bytes(PL_F32, 16, 2) + buffers;
+    return pl_matmul_workspace_bytes(PL_F32, 16, 2) + buffers;
 }
 
 static void strips_from_files_are_the_plain_loops(void **state)
@@ -625,13 +627,13 @@ static void each_allocation_that_fails_is_an_error(void **state)
         }
 }
 
-static _Atomic bool cancelled;
+static int cancelled;
 
 static void cancel_halfway(void *context, double fraction)
 {
     *(double *)context = fraction;
     if (fraction >= 0.5)
-        cancelled = true;
+        __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
 }
 
 static void a_cancelled_product_ends_between_steps(void **state)
@@ -645,7 +647,7 @@ static void a_cancelled_product_ends_between_steps(void **state)
     r.job.cancel = &cancelled;
     r.job.progress = cancel_halfway;
     r.job.progress_context = &fraction;
-    cancelled = false;
+    cancelled = 0;
     assert_int_equal(pl_matmul_run(&r.plan, &r.job, NULL), -ECANCELED);
     assert_true(fraction >= 0.5 && fraction < 1);
     assert_int_equal(pl_memory_claimed_bytes(memory), 0);
@@ -691,7 +693,7 @@ static void check_batch(pl_dtype dtype, shapes s, bool one_right)
         .b_strides = {4 * b_each * b_one * item, b_each * b_one * item},
         .c_strides = {4 * c_one * item, c_one * item},
     };
-    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, NULL, NULL), 0);
+    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, NULL, NULL), 0);
     for (int64_t i = 0; i < 12; i++) {
         int64_t a_at = a_first ? i : i % 4, b_at = b_each * i;
         run r = {.p = {.dtype = dtype, .m = s.m, .n = s.n, .k = s.k, .ta = s.ta, .tb = s.tb}};

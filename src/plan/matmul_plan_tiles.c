@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planning tiles: see matmul_plan.h. The largest square that fits beside two pairs of blocks is
  * searched for, and then the largest bands for copying operands to blocks, which comes before. */
-#include "exec/matmul_plan_private.h"
-#include "sys/file.h"
+#include "plan/matmul_plan_private.h"
 
 enum { TILE_UNIT = 16 }; /* rows and columns: blocks of 64 rows are then whole pages */
 
@@ -22,7 +21,7 @@ static pl_matmul_blocks blocks_of(question *q, int64_t rows, int64_t columns, in
         .n_across = parts_of(columns, block_columns),
         .item_bytes = item_of(q),
         .block_bytes =
-            (block + PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES,
+            (block + PL_MATMUL_PAGE_BYTES - 1) / PL_MATMUL_PAGE_BYTES * PL_MATMUL_PAGE_BYTES,
     };
 }
 
@@ -47,9 +46,9 @@ static uint64_t band_bytes(const pl_matmul_blocks *blocks, int64_t band_rows)
 {
     uint64_t band = (uint64_t)band_rows * (uint64_t)blocks->columns * blocks->item_bytes;
     uint64_t n_pieces = 2 * (uint64_t)blocks->n_across;
-    return pl_memory_cost_bytes(n_pieces * sizeof(pl_panel_request)) +
+    return pl_memory_cost_bytes(n_pieces * PL_MATMUL_REQUEST_BYTES) +
            2 * pl_matmul_buffer_bytes(band) +
-           2 * pl_matmul_buffer_bytes(band + (uint64_t)blocks->n_across * 2 * PL_FILE_DIRECT_BYTES);
+           2 * pl_matmul_buffer_bytes(band + (uint64_t)blocks->n_across * 2 * PL_MATMUL_PAGE_BYTES);
 }
 
 static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
@@ -63,17 +62,16 @@ static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
     return bytes;
 }
 
-static uint64_t computing_bytes(const pl_matmul_plan *plan)
+static uint64_t computing_bytes(pl_matmul_plan *plan)
 {
     question *q = &plan->question;
-    uint64_t bytes = 0;
-    if (!q->a_resident)
-        bytes += 2 * pl_matmul_buffer_bytes(matrix_bytes(q, plan->tile_rows, plan->depth));
-    if (!q->b_resident)
-        bytes += 2 * pl_matmul_buffer_bytes(matrix_bytes(q, plan->depth, plan->tile_columns));
-    if (!q->c_resident)
-        bytes += pl_matmul_buffer_bytes(matrix_bytes(q, plan->tile_rows, plan->tile_columns));
-    return bytes;
+    uint64_t a = matrix_bytes(q, plan->tile_rows, plan->depth);
+    uint64_t b = matrix_bytes(q, plan->depth, plan->tile_columns);
+    uint64_t c = matrix_bytes(q, plan->tile_rows, plan->tile_columns);
+    plan->a_bytes = q->a_resident ? 0 : 2 * pl_matmul_buffer_bytes(a);
+    plan->b_bytes = q->b_resident ? 0 : 2 * pl_matmul_buffer_bytes(b);
+    plan->c_bytes = q->c_resident ? 0 : pl_matmul_buffer_bytes(c);
+    return plan->a_bytes + plan->b_bytes + plan->c_bytes;
 }
 
 static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, int64_t band_rows)
@@ -82,7 +80,7 @@ static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, i
     plan->tile_columns = least(columns, plan->question.n);
     plan->band_rows = band_rows;
     plan->scratch_bytes =
-        bounce_bytes() + pl_max_u64(computing_bytes(plan), copying_bytes(plan, band_rows));
+        PL_MATMUL_BOUNCE_BYTES + pl_max_u64(computing_bytes(plan), copying_bytes(plan, band_rows));
     set_workspace(plan, plan->tile_rows);
 }
 
@@ -149,7 +147,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
     measure_tiles(plan, rows, columns, largest_band(plan, rows, columns));
     set_groups(plan);
     count_tiles(plan);
-    return true;
+    return q->disk_bytes == 0 || plan->scratch_disk_bytes <= q->disk_bytes;
 }
 
 bool pl_matmul_least_tiles(pl_matmul_plan *plan)
