@@ -179,6 +179,8 @@ def test_operands_that_are_views_or_computed(graph, chance):
         graph.add("matmul", [a, wide], v @ vb),
         graph.add("matmul", [twice, b], (v + v) @ vb),
     ]
+    steps = sorted(step["op"] for step in explain(graph, AMPLE, *names))
+    assert steps == ["add", *["matmul"] * 5, "slice", "transpose"]
     total = graph.add("sum", [names[-1]], np.asarray(((v + v) @ vb).sum((0, 1))), axes=[0, 1])
     for cap in caps(graph, a, b, twice, *names):
         check(graph, cap, *names, total)
