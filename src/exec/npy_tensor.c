@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "codec/npy.h"
@@ -30,6 +31,18 @@ static int partial_name(const char *path, char name[PATH_MAX])
     return snprintf(name, PATH_MAX, "%s.partial", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* What would fail only when all is computed, or not with an error at all. */
+static int check_place(const char *path, uint64_t header_bytes, pl_dtype dtype,
+                       const pl_shape *shape)
+{
+    struct stat info;
+    int64_t bytes;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return -EISDIR;
+    int r = pl_shape_bytes(shape, pl_dtype_info_of(dtype)->item_bytes, &bytes, NULL);
+    return r < 0 ? r : pl_file_may_grow(pl_add_sat_u64((uint64_t)bytes, header_bytes));
+}
+
 int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *ret_fd,
                   uint64_t *ret_offset, pl_error *reterr)
 {
@@ -38,6 +51,8 @@ int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *
     if (n < 0)
         return n;
     int r = partial_name(path, name);
+    if (r == 0)
+        r = check_place(path, (uint64_t)n, dtype, shape);
     int fd = r < 0 ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (r == 0 && fd < 0)
         r = -errno;
@@ -53,6 +68,15 @@ int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *
     *ret_fd = fd;
     *ret_offset = (uint64_t)n;
     return 0;
+}
+
+int pl_npy_look(const char *path, pl_error *reterr)
+{
+    char name[PATH_MAX];
+    int r = partial_name(path, name);
+    if (r == 0 && access(name, F_OK) < 0)
+        r = -errno;
+    return r < 0 ? fail(reterr, "write", path, r) : 0;
 }
 
 int pl_npy_publish(const char *path, pl_error *reterr)
@@ -170,7 +194,7 @@ static int save_pieces(pl_tensor *tensor, int fd, uint64_t offset, const char *p
     return r;
 }
 
-int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
+int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
     int fd;
     uint64_t offset;
@@ -180,6 +204,14 @@ int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
     r = save_pieces(tensor, fd, offset, path, reterr);
     if (close(fd) < 0 && r == 0)
         r = fail(reterr, "write", path, -errno);
+    if (r < 0)
+        pl_npy_discard(path);
+    return r;
+}
+
+int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
+{
+    int r = pl_npy_write(tensor, path, reterr);
     if (r == 0)
         r = pl_npy_publish(path, reterr);
     if (r < 0)

@@ -154,7 +154,7 @@ static int run_job(job *j, int n_frames)
     const pl_step *step = j->frames[0].step;
     ahead threads[PL_STEP_AHEAD_MAX];
     int n_ahead = n_frames > step->n_workers ? n_frames - step->n_workers : 0;
-    int n_started = start_ahead(j, n_frames - n_ahead, n_ahead, threads);
+    int n_started = n_ahead > 0 ? start_ahead(j, n_frames - n_ahead, n_ahead, threads) : 0;
     int r = pl_threads_run(j->run->runtime->threads, n_frames - n_ahead, work, j);
     for (int i = 0; i < n_started; i++)
         pthread_join(threads[i].thread, NULL);

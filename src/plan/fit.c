@@ -29,6 +29,8 @@ typedef struct fitter {
     uint64_t *in_memory; /* values at each step */
     uint64_t slab_bytes; /* of small kept values */
     int first_small;     /* the step that makes the first of them */
+    int *next;           /* use of each value, from some step on */
+    int restart;         /* the first step that the last spill has changed */
 } fitter;
 
 static bool is_in_slab(const fitter *f, const pl_plan_value *value)
@@ -156,38 +158,72 @@ static void count_values(fitter *f)
     count_arrivals(f);
 }
 
+/* For each value the first step from `s` on that reads or makes it; n_steps if none does. */
+static void set_next_uses(fitter *f, int s)
+{
+    const pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++)
+        f->next[i] = plan->n_steps;
+    for (int at = plan->n_steps - 1; at >= s; at--) {
+        const pl_step *step = &plan->steps[at];
+        for (int i = 0; i < step->n_uses; i++)
+            f->next[step->uses[i]] = at;
+        f->next[step->value] = at;
+    }
+}
+
 static bool can_spill(const fitter *f, const pl_plan_value *value)
 {
     return value->place == PL_PLACE_MEMORY && !value->scattered && value->bytes >= SPILL_BYTES &&
            !is_in_slab(f, value);
 }
 
-static bool is_live(const pl_plan *plan, int value, int s)
+/* Small ones from outside make room together, and cost no writing: they are read where they are. */
+static bool is_small_source(const pl_plan_value *value)
 {
-    const pl_plan_value *v = &plan->values[value];
-    if (pl_value_arrives(v))
-        return next_use(plan, value, 0) <= s && s <= v->last_use;
-    return v->from_outside ? uses(&plan->steps[s], value) : v->born <= s && s <= v->last_use;
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !value->scattered &&
+           value->bytes < SPILL_BYTES;
 }
 
-/* Puts one value that is in memory at step `s` on disk; false if there is none. */
+static bool is_live(const fitter *f, int value, int s)
+{
+    const pl_plan_value *v = &f->plan->values[value];
+    if (pl_value_arrives(v))
+        return next_use(f->plan, value, 0) <= s && s <= v->last_use;
+    return v->from_outside ? f->next[value] == s : v->born <= s && s <= v->last_use;
+}
+
+static bool spill_small_sources(fitter *f, int s)
+{
+    bool any = false;
+    for (int i = 0; i < f->plan->n_values; i++)
+        if (is_small_source(&f->plan->values[i]) && is_live(f, i, s)) {
+            f->plan->values[i].place = PL_PLACE_SPILL;
+            any = true;
+        }
+    f->restart = 0;
+    return any;
+}
+
+/* Puts a value that is in memory at step `s` on disk, or all small ones from outside; false if
+ * there is none. */
 static bool spill_one(fitter *f, int s)
 {
     pl_plan *plan = f->plan;
-    int best = -1, best_next = 0;
+    int best = -1;
+    set_next_uses(f, s);
     for (int i = 0; i < plan->n_values; i++) {
-        if (!can_spill(f, &plan->values[i]) || !is_live(plan, i, s))
+        if (!can_spill(f, &plan->values[i]) || !is_live(f, i, s))
             continue;
-        int next = next_use(plan, i, s);
-        if (best < 0 || next > best_next ||
-            (next == best_next && plan->values[i].bytes > plan->values[best].bytes)) {
+        if (best < 0 || f->next[i] > f->next[best] ||
+            (f->next[i] == f->next[best] && plan->values[i].bytes > plan->values[best].bytes))
             best = i;
-            best_next = next;
-        }
     }
-    if (best >= 0)
-        plan->values[best].place = PL_PLACE_SPILL;
-    return best >= 0;
+    if (best < 0)
+        return spill_small_sources(f, s);
+    plan->values[best].place = PL_PLACE_SPILL;
+    f->restart = plan->values[best].born > 0 ? plan->values[best].born : 0;
+    return true;
 }
 
 static bool reads_disk(const pl_plan *plan, const pl_step *step)
@@ -277,6 +313,7 @@ static int fit_end(fitter *f)
         if (plan->values[i].kept && !plan->values[i].from_outside &&
             can_spill(f, &plan->values[i])) {
             plan->values[i].place = PL_PLACE_SPILL;
+            f->restart = 0;
             return 0;
         }
     return PL_EBUDGET;
@@ -316,7 +353,7 @@ static int refuse(fitter *f, pl_error *reterr)
     uint64_t most = 0;
     int worst = 0;
     for (int i = 0; i < plan->n_values; i++)
-        if (can_spill(f, &plan->values[i]))
+        if (can_spill(f, &plan->values[i]) || is_small_source(&plan->values[i]))
             plan->values[i].place = PL_PLACE_SPILL;
     count_values(f);
     for (int s = 0; s < plan->n_steps; s++) {
@@ -330,6 +367,7 @@ static int refuse(fitter *f, pl_error *reterr)
     uint64_t at_end = count_end(f, &largest);
     if (at_end > most && largest >= 0) {
         const pl_node *saved = plan->values[largest].node;
+        plan->least_bytes = at_end;
         return pl_error_set(reterr, PL_EBUDGET,
                             "%s '%s': its elements do not lie in order, and have to be in memory "
                             "to be written: %s with all that is kept; the budget is %s: give at "
@@ -376,15 +414,19 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
     fitter f = {.plan = plan, .request = request};
     f.in_memory = calloc((size_t)plan->n_steps + 2, sizeof *f.in_memory);
-    if (!f.in_memory)
+    f.next = calloc((size_t)plan->n_values + 1, sizeof *f.next);
+    if (!f.in_memory || !f.next) {
+        free(f.in_memory);
+        free(f.next);
         return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+    }
     int r = 0;
     count_values(&f);
     for (int s = 0; s <= plan->n_steps && r >= 0; s++) {
         r = s < plan->n_steps ? fit_step(&f, s) : fit_end(&f);
         if (r == 0) {
             count_values(&f);
-            s = -1;
+            s = f.restart - 1;
         }
     }
     if (r == PL_EBUDGET)
@@ -392,5 +434,6 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
     else
         r = count_disk(&f, reterr);
     free(f.in_memory);
+    free(f.next);
     return r;
 }

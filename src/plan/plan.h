@@ -197,8 +197,8 @@ static inline int pl_step_n_frames(const pl_step *step)
     return step->n_workers + step->n_ahead;
 }
 
-/* Does a step only move elements, from memory to memory? It is then cut so that both sides have long
- * rows: moves.c. */
+/* Does a step only move elements, from memory to memory? It is then cut so that both sides have
+ * long rows: moves.c. */
 bool pl_step_only_moves(const pl_plan *plan, const pl_step *step);
 void pl_cut_move(const pl_step *step, int level, int64_t *extent);
 
