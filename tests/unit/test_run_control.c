@@ -46,19 +46,28 @@ static void look_on(void *context, double fraction, const char *name)
         __atomic_store_n(&w->cancel, 1, __ATOMIC_RELAXED);
 }
 
+/* In chunks: first parts of them all, then one pass over the results, which begins anew. */
+static pl_node *four_sums(void)
+{
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(4, N);
+    assert_int_equal(pl_graph_fill(graph, NULL, PL_F64, &shape, 1, &x, &error), 0);
+    return must_add("sum", NULL, NODES(x), ATTRS(INTS("axes", 1)));
+}
+
 static void progress_never_falls_and_ends_with_one(void **state)
 {
     (void)state;
-    pl_node *end = three_steps();
+    pl_node *ends[] = {three_steps(), four_sums()};
     for (int i = 0; i < 20; i++) {
         watch w = {0};
         int r;
         const pl_run_options options = {.progress = look_on, .progress_context = &w};
-        pl_tensor_unref(run_for(end, &options, &r));
+        pl_tensor_unref(run_for(ends[i % 2], &options, &r));
         assert_int_equal(r, 0);
         assert_false(w.wrong);
         assert_int_equal(w.n_ends, 1);
-        assert_true(w.last == 1 && w.n_calls >= 3);
+        assert_true(w.last == 1 && w.n_calls >= 2);
     }
 }
 
