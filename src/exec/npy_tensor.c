@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "codec/npy.h"
+#include "exec/npy_strings.h"
 #include "sys/file.h"
 #include "tensor/dtype.h"
 #include "tensor/runtime.h"
@@ -33,8 +34,14 @@ static int partial_name(const char *path, char name[PATH_MAX])
 int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *ret_fd,
                   uint64_t *ret_offset, pl_error *reterr)
 {
+    return pl_npy_create_wide(path, dtype, 0, shape, ret_fd, ret_offset, reterr);
+}
+
+int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, const pl_shape *shape,
+                       int *ret_fd, uint64_t *ret_offset, pl_error *reterr)
+{
     char header[PL_NPY_HEADER_BYTES], name[PATH_MAX];
-    int n = pl_npy_format(dtype, 0, shape, header, reterr);
+    int n = pl_npy_format(dtype, item_bytes, shape, header, reterr);
     if (n < 0)
         return n;
     int r = partial_name(path, name);
@@ -116,8 +123,6 @@ static int open_buffer(pl_runtime *runtime, int fd, const char *path, const pl_n
                        pl_buffer **ret_buffer, pl_error *reterr)
 {
     void *data;
-    if (npy->dtype == PL_STRING)
-        return pl_error_set(reterr, -ENOTSUP, "cannot open '%s': it holds strings", path);
     if (npy->data_bytes == 0) {
         int r = pl_buffer_new(runtime->pool, 0, path, ret_buffer, &data, reterr);
         if (r == 0)
@@ -141,6 +146,11 @@ int pl_tensor_open_npy(pl_runtime *runtime, const char *path, pl_tensor **ret_te
     if (fd < 0)
         return fail(reterr, "open", path, fd);
     int r = pl_npy_read(fd, path, &npy, reterr);
+    if (r == 0 && npy.dtype == PL_STRING) {
+        r = pl_npy_open_strings(runtime, fd, path, &npy, ret_tensor, reterr);
+        close(fd);
+        return r;
+    }
     if (r == 0)
         r = open_buffer(runtime, fd, path, &npy, &buffer, reterr);
     close(fd);
@@ -181,6 +191,8 @@ int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
     int fd;
     uint64_t offset;
+    if (tensor->dtype == PL_STRING)
+        return pl_npy_save_strings(tensor, path, reterr);
     int r = pl_npy_create(path, tensor->dtype, &tensor->shape, &fd, &offset, reterr);
     if (r < 0)
         return r;

@@ -10,6 +10,11 @@
 PL_MUST_CHECK int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape,
                                 int *ret_fd, uint64_t *ret_offset, pl_error *reterr);
 
+/* The same for elements of any size: strings. */
+PL_MUST_CHECK int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes,
+                                     const pl_shape *shape, int *ret_fd, uint64_t *ret_offset,
+                                     pl_error *reterr);
+
 /* Gives a file that is complete its name, or takes an unfinished one away. */
 PL_MUST_CHECK int pl_npy_publish(const char *path, pl_error *reterr);
 void pl_npy_discard(const char *path);
