@@ -41,8 +41,11 @@ int pl_data_fail(const pl_data_call *call, int code, pl_error *reterr, const cha
 
 int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
 {
-    if (bytes <= call->budget_bytes)
-        return 0;
+    int r = bytes <= call->budget_bytes ? call->promise(call->context, bytes) : PL_EBUDGET;
+    if (r == -ECANCELED)
+        return pl_data_fail(call, r, reterr, "the run was cancelled");
+    if (r != PL_EBUDGET)
+        return r;
     return pl_data_fail(call, PL_EBUDGET, reterr, "%s needs %s; the budget is %s: give at least %s",
                         of, PL_SIZE(bytes), PL_SIZE(call->budget_bytes), PL_SIZE(bytes));
 }
@@ -94,26 +97,37 @@ static int open_named(const pl_data_call *call, pl_string name, char path[PATH_M
     return fd < 0 ? file_failed(call, path, fd, reterr) : fd;
 }
 
+static int check_files(const pl_data_call *call, const pl_strings *names, const uint64_t *sizes,
+                       int64_t largest, uint64_t bytes, pl_error *reterr)
+{
+    char path[PATH_MAX], of[PATH_MAX + 64];
+    uint64_t cost = pl_memory_cost_bytes(pl_strings_buffer_bytes(names->n, bytes));
+    int r = path_of(call, pl_strings_at(names, largest), path, reterr);
+    if (r < 0)
+        return r;
+    snprintf(of, sizeof of, "'%.200s', which has %s%s,", path, PL_SIZE(sizes[largest]),
+             names->n > 1 ? ", with the other files" : "");
+    cost = pl_add_sat_u64(cost, pl_buffer_bytes(names->tensor->buffer));
+    return pl_data_check_budget(call, cost, of, reterr);
+}
+
 /* What all files have, each in sizes[i]. */
 static int measure(const pl_data_call *call, const pl_strings *names, uint64_t *sizes,
                    uint64_t *ret_bytes, pl_error *reterr)
 {
-    char path[PATH_MAX], of[PATH_MAX + 64];
-    uint64_t bytes = 0, names_bytes = pl_buffer_bytes(names->tensor->buffer);
+    char path[PATH_MAX];
+    uint64_t bytes = 0;
+    int64_t largest = 0;
     for (int64_t i = 0; i < names->n; i++) {
         int fd = open_named(call, pl_strings_at(names, i), path, &sizes[i], reterr);
         if (fd < 0)
             return fd;
         close(fd);
         bytes = pl_add_sat_u64(bytes, sizes[i]);
-        snprintf(of, sizeof of, "'%.200s', which has %s,", path, PL_SIZE(sizes[i]));
-        uint64_t cost = pl_memory_cost_bytes(pl_strings_buffer_bytes(names->n, bytes));
-        int r = pl_data_check_budget(call, pl_add_sat_u64(cost, names_bytes), of, reterr);
-        if (r < 0)
-            return r;
+        largest = sizes[i] > sizes[largest] ? i : largest;
     }
     *ret_bytes = bytes;
-    return 0;
+    return names->n > 0 ? check_files(call, names, sizes, largest, bytes, reterr) : 0;
 }
 
 static int read_one(const pl_data_call *call, pl_string name, uint64_t bytes, char *to,
@@ -216,11 +230,7 @@ static int decode_strings(const pl_data_call *call, const pl_strings *strings,
 static int decode_raw(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings strings;
-    uint64_t bytes = pl_buffer_bytes(call->inputs[0]->buffer);
-    int r =
-        pl_data_check_budget(call, pl_add_sat_u64(bytes, bytes), "what it reads and makes", reterr);
-    if (r == 0)
-        r = pl_strings_pin(&strings, call->inputs[0], reterr);
+    int r = pl_strings_pin(&strings, call->inputs[0], reterr);
     if (r < 0)
         return r;
     r = decode_strings(call, &strings, ret_tensor, reterr);
@@ -230,8 +240,49 @@ static int decode_raw(const pl_data_call *call, pl_tensor **ret_tensor, pl_error
 
 /* ---- which is whose ---- */
 
+/* The ops whose results are about as large as their inputs. NULL: it is none of them. */
+typedef int run_op(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr);
+
+static run_op *plain_op(const pl_node *node)
+{
+    switch (node->op->id) {
+    case PL_OP_decode_raw:
+        return decode_raw;
+    case PL_OP_string_length:
+        return pl_data_string_length;
+    case PL_OP_string_join:
+        return pl_data_string_join;
+    case PL_OP_string_split:
+        return pl_data_string_split;
+    case PL_OP_string_strip:
+        return pl_data_string_strip;
+    case PL_OP_string_substr:
+        return pl_data_string_substr;
+    case PL_OP_string_to_number:
+        return pl_data_string_to_number;
+    case PL_OP_equal:
+    case PL_OP_not_equal:
+        return pl_data_compare;
+    default:
+        return NULL;
+    }
+}
+
+static int run_plain(const pl_data_call *call, run_op *run, pl_tensor **ret_tensor,
+                     pl_error *reterr)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < call->node->n_inputs; i++)
+        bytes = pl_add_sat_u64(bytes, 2 * pl_tensor_bytes(call->inputs[i]));
+    int r = pl_data_check_budget(call, bytes, "what it reads and makes", reterr);
+    return r < 0 ? r : run(call, ret_tensor, reterr);
+}
+
 int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
+    run_op *plain = plain_op(call->node);
+    if (plain)
+        return run_plain(call, plain, ret_tensor, reterr);
     switch (call->node->op->id) {
     case PL_OP_read_file:
         return read_file(call, ret_tensor, reterr);
@@ -239,25 +290,8 @@ int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *rete
     case PL_OP_decode_png:
     case PL_OP_decode_image:
         return pl_data_decode(call, ret_tensor, reterr);
-    case PL_OP_decode_raw:
-        return decode_raw(call, ret_tensor, reterr);
     case PL_OP_resize:
         return pl_data_resize(call, ret_tensor, reterr);
-    case PL_OP_string_length:
-        return pl_data_string_length(call, ret_tensor, reterr);
-    case PL_OP_string_join:
-        return pl_data_string_join(call, ret_tensor, reterr);
-    case PL_OP_string_split:
-        return pl_data_string_split(call, ret_tensor, reterr);
-    case PL_OP_string_strip:
-        return pl_data_string_strip(call, ret_tensor, reterr);
-    case PL_OP_string_substr:
-        return pl_data_string_substr(call, ret_tensor, reterr);
-    case PL_OP_string_to_number:
-        return pl_data_string_to_number(call, ret_tensor, reterr);
-    case PL_OP_equal:
-    case PL_OP_not_equal:
-        return pl_data_compare(call, ret_tensor, reterr);
     case PL_OP_identity:
         *ret_tensor = pl_tensor_ref(call->inputs[0]);
         return 0;

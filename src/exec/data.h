@@ -17,6 +17,9 @@ typedef struct pl_data_call {
     const pl_node *node;
     pl_tensor *const *inputs; /* borrowed, as many as the node has */
     uint64_t budget_bytes;    /* that values and scratch may take, inputs included */
+    /* Called once, before anything is claimed: so many bytes will be. Negative ends the call. */
+    int (*promise)(void *context, uint64_t bytes);
+    void *context;
 } pl_data_call;
 
 /* Is the node computed here? Sources never are. */
@@ -31,7 +34,8 @@ PL_MUST_CHECK int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, 
 PL_MUST_CHECK int pl_data_fail(const pl_data_call *call, int code, pl_error *reterr,
                                const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* PL_EBUDGET if so many bytes are more than the call may take; `of` says what for. */
+/* PL_EBUDGET if so many bytes are more than the call may take; else it is promised them. Once in a
+ * call; `of` says what for. */
 PL_MUST_CHECK int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of,
                                        pl_error *reterr);
 

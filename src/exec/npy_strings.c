@@ -231,16 +231,14 @@ static int save(const pl_strings *strings, const char *path, pl_error *reterr)
     r = write_all(strings, fd, offset, width);
     if (close(fd) < 0 && r == 0)
         r = -errno;
-    if (r < 0)
+    if (r < 0) {
         pl_error_set(reterr, r, "cannot write '%s': %s", path, pl_error_text(r));
-    else
-        r = pl_npy_publish(path, reterr);
-    if (r < 0)
         pl_npy_discard(path);
+    }
     return r;
 }
 
-int pl_npy_save_strings(pl_tensor *tensor, const char *path, pl_error *reterr)
+int pl_npy_write_strings(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
     pl_strings strings;
     int r = pl_strings_pin(&strings, tensor, reterr);

@@ -10,7 +10,8 @@
 PL_MUST_CHECK int pl_npy_open_strings(pl_runtime *runtime, int fd, const char *path,
                                       const pl_npy *npy, pl_tensor **ret_tensor, pl_error *reterr);
 
-/* As wide as the longest, at least 1. -EINVAL for one that ends with NUL. */
-PL_MUST_CHECK int pl_npy_save_strings(pl_tensor *tensor, const char *path, pl_error *reterr);
+/* pl_npy_write() for strings: as wide as the longest, at least 1. -EINVAL for one that ends with
+ * NUL. */
+PL_MUST_CHECK int pl_npy_write_strings(pl_tensor *tensor, const char *path, pl_error *reterr);
 
 #endif

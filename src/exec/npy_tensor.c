@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "codec/npy.h"
@@ -31,6 +32,18 @@ static int partial_name(const char *path, char name[PATH_MAX])
     return snprintf(name, PATH_MAX, "%s.partial", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+/* What would fail only when all is computed, or not with an error at all. */
+static int check_place(const char *path, uint64_t header_bytes, uint64_t item_bytes,
+                       const pl_shape *shape)
+{
+    struct stat info;
+    int64_t bytes;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return -EISDIR;
+    int r = pl_shape_bytes(shape, item_bytes, &bytes, NULL);
+    return r < 0 ? r : pl_file_may_grow(pl_add_sat_u64((uint64_t)bytes, header_bytes));
+}
+
 int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *ret_fd,
                   uint64_t *ret_offset, pl_error *reterr)
 {
@@ -45,6 +58,9 @@ int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, co
     if (n < 0)
         return n;
     int r = partial_name(path, name);
+    if (r == 0)
+        r = check_place(path, (uint64_t)n,
+                        item_bytes > 0 ? item_bytes : pl_dtype_info_of(dtype)->item_bytes, shape);
     int fd = r < 0 ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (r == 0 && fd < 0)
         r = -errno;
@@ -60,6 +76,15 @@ int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, co
     *ret_fd = fd;
     *ret_offset = (uint64_t)n;
     return 0;
+}
+
+int pl_npy_look(const char *path, pl_error *reterr)
+{
+    char name[PATH_MAX];
+    int r = partial_name(path, name);
+    if (r == 0 && access(name, F_OK) < 0)
+        r = -errno;
+    return r < 0 ? fail(reterr, "write", path, r) : 0;
 }
 
 int pl_npy_publish(const char *path, pl_error *reterr)
@@ -122,14 +147,7 @@ static int open_swapped(pl_runtime *runtime, int fd, const char *path, const pl_
 static int open_buffer(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
                        pl_buffer **ret_buffer, pl_error *reterr)
 {
-    void *data;
-    if (npy->data_bytes == 0) {
-        int r = pl_buffer_new(runtime->pool, 0, path, ret_buffer, &data, reterr);
-        if (r == 0)
-            pl_buffer_unpin(*ret_buffer);
-        return r;
-    }
-    if (npy->swap)
+    if (npy->swap && npy->data_bytes > 0)
         return open_swapped(runtime, fd, path, npy, ret_buffer, reterr);
     return pl_buffer_open_window(runtime->pool, path, npy->data_offset, npy->data_bytes, path,
                                  ret_buffer, reterr);
@@ -187,18 +205,26 @@ static int save_pieces(pl_tensor *tensor, int fd, uint64_t offset, const char *p
     return r;
 }
 
-int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
+int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
     int fd;
     uint64_t offset;
     if (tensor->dtype == PL_STRING)
-        return pl_npy_save_strings(tensor, path, reterr);
+        return pl_npy_write_strings(tensor, path, reterr);
     int r = pl_npy_create(path, tensor->dtype, &tensor->shape, &fd, &offset, reterr);
     if (r < 0)
         return r;
     r = save_pieces(tensor, fd, offset, path, reterr);
     if (close(fd) < 0 && r == 0)
         r = fail(reterr, "write", path, -errno);
+    if (r < 0)
+        pl_npy_discard(path);
+    return r;
+}
+
+int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
+{
+    int r = pl_npy_write(tensor, path, reterr);
     if (r == 0)
         r = pl_npy_publish(path, reterr);
     if (r < 0)

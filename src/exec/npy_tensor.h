@@ -15,7 +15,12 @@ PL_MUST_CHECK int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t 
                                      const pl_shape *shape, int *ret_fd, uint64_t *ret_offset,
                                      pl_error *reterr);
 
-/* Gives a file that is complete its name, or takes an unfinished one away. */
+/* pl_tensor_save_npy(), less the name: all is in NAME.partial. On failure there is none. */
+PL_MUST_CHECK int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr);
+
+/* Gives a file that is complete its name, or takes an unfinished one away. Of several, each is
+ * looked at first: is it still there to be named? */
+PL_MUST_CHECK int pl_npy_look(const char *path, pl_error *reterr);
 PL_MUST_CHECK int pl_npy_publish(const char *path, pl_error *reterr);
 void pl_npy_discard(const char *path);
 

@@ -32,7 +32,7 @@ bool pl_stages_any(const pl_graph *graph, const bool *needed)
     return false;
 }
 
-bool pl_stages_asked(const pl_graph *graph, const bool *needed, const bool *asked,
+bool pl_stages_asked(const pl_graph *graph, const bool *needed, const int *asked,
                      const pl_node *stage)
 {
     for (int i = stage->number + 1; !asked[stage->number] && i < pl_graph_n_nodes(graph); i++) {
@@ -103,6 +103,27 @@ static void drop_inputs(runner *r, const pl_node *node)
     }
 }
 
+/* What is refused may fit when another run has ended. */
+static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
+{
+    const pl_stages *stages = r->stages;
+    int code, waited = 0;
+    do {
+        const pl_data_call call = {.runtime = stages->runtime,
+                                   .node = node,
+                                   .inputs = r->inputs,
+                                   .budget_bytes = stages->budget(stages->context),
+                                   .promise = stages->promise,
+                                   .context = stages->context};
+        code = pl_data_run(&call, &stages->of_node[node->number], reterr);
+        stages->settle(stages->context);
+        if (code == PL_EBUDGET || code == -ENOSPC)
+            waited = stages->wait(stages->context);
+    } while ((code == PL_EBUDGET || code == -ENOSPC) && waited == 0);
+    stages->be_patient(stages->context);
+    return waited < 0 && waited != -EAGAIN ? waited : code;
+}
+
 static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
@@ -110,9 +131,8 @@ static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
     for (int k = 0; code == 0 && k < node->n_inputs; k++)
         if (k > 0 || node->op->id != PL_OP_assign) /* the variable need not have a value */
             code = find_input(r, node->inputs[k], &r->inputs[k], reterr);
-    const pl_data_call call = {stages->runtime, node, r->inputs, stages->budget(stages->context)};
     if (code == 0)
-        code = pl_data_run(&call, &stages->of_node[node->number], reterr);
+        code = run_in_turn(r, node, reterr);
     if (code < 0)
         return code;
     r->uses[node->number].made = true;

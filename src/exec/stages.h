@@ -19,12 +19,18 @@ typedef struct pl_stages {
     pl_runtime *runtime;
     const pl_graph *graph;
     const bool *needed;  /* by number of the node, as all arrays */
-    const bool *asked;   /* it is fetched */
+    const int *asked;    /* how often it is fetched */
     pl_tensor **of_node; /* what is given; the stages add what they make, the caller's to unref */
     const pl_run_options *options;
     /* Computes a node, that is no stage, to of_node[its number]. */
     int (*compute)(void *context, const pl_node *node, pl_error *reterr);
-    uint64_t (*budget)(const void *context); /* what may be claimed, with all idle evicted */
+    /* Runs side by side share the budget: what a stage can count on, the promise of so much of it
+     * (PL_EBUDGET), the end of that; a wait for another run to end (-EAGAIN: there is none). */
+    uint64_t (*budget)(void *context);
+    int (*promise)(void *context, uint64_t bytes);
+    void (*settle)(void *context);
+    int (*wait)(void *context);
+    void (*be_patient)(void *context); /* whatever came of the wait: others may begin again */
     void *context;
 } pl_stages;
 
@@ -32,7 +38,7 @@ typedef struct pl_stages {
 bool pl_stages_any(const pl_graph *graph, const bool *needed);
 
 /* Will the plan ask for this stage's value: is it fetched, or an input of what is no stage? */
-bool pl_stages_asked(const pl_graph *graph, const bool *needed, const bool *asked,
+bool pl_stages_asked(const pl_graph *graph, const bool *needed, const int *asked,
                      const pl_node *stage);
 
 PL_MUST_CHECK int pl_stages_run(const pl_stages *stages, pl_error *reterr);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tensor/dtype.h"
+#include "tensor/pool.h"
 #include "tensor/runtime.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
@@ -27,16 +28,37 @@ static int refuse_strings(const pl_tensor *tensor, pl_error *reterr)
                         pl_buffer_what(tensor->buffer));
 }
 
+/* With room for a label; NULL for want of memory, and then the buffer is let go of. */
+static pl_tensor *tensor_alloc(pl_buffer *buffer, size_t n_label)
+{
+    pl_tensor *tensor = calloc(1, sizeof *tensor + n_label + 1);
+    if (!tensor) {
+        pl_buffer_unref(buffer);
+        return NULL;
+    }
+    tensor->n_refs = 1;
+    tensor->kind = PL_LIVE_TENSOR;
+    tensor->buffer = buffer;
+    return tensor;
+}
+
+static void tensor_ready(pl_tensor *tensor, pl_tensor **ret_tensor)
+{
+    pl_links_add(tensor->buffer->pool->tensors, &tensor->link);
+    *ret_tensor = tensor;
+}
+
+static int no_memory(pl_error *reterr)
+{
+    return pl_error_set(reterr, -ENOMEM, "no memory to describe a tensor");
+}
+
 int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape, const int64_t *strides,
                    int64_t offset_bytes, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    pl_tensor *tensor = calloc(1, sizeof *tensor);
-    if (!tensor) {
-        pl_buffer_unref(buffer);
-        return pl_error_set(reterr, -ENOMEM, "no memory to describe a tensor");
-    }
-    tensor->n_refs = 1;
-    tensor->buffer = buffer;
+    pl_tensor *tensor = tensor_alloc(buffer, 0);
+    if (!tensor)
+        return no_memory(reterr);
     tensor->dtype = dtype;
     tensor->shape = *shape;
     tensor->offset_bytes = offset_bytes;
@@ -44,8 +66,37 @@ int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape, con
         memcpy(tensor->strides, strides, (size_t)shape->rank * sizeof *strides);
     else
         pl_shape_strides(shape, item_bytes_of(tensor), tensor->strides);
-    *ret_tensor = tensor;
+    tensor_ready(tensor, ret_tensor);
     return 0;
+}
+
+int pl_tensor_hold(pl_tensor *tensor, enum pl_live_kind kind, const char *label, uint64_t session,
+                   pl_tensor **ret_held, pl_error *reterr)
+{
+    pl_tensor *held = tensor_alloc(pl_buffer_ref(tensor->buffer), strlen(label));
+    if (!held)
+        return no_memory(reterr);
+    held->kind = kind;
+    held->session = session;
+    held->dtype = tensor->dtype;
+    held->shape = tensor->shape;
+    memcpy(held->strides, tensor->strides, sizeof held->strides);
+    held->offset_bytes = tensor->offset_bytes;
+    strcpy(held->label, label);
+    tensor_ready(held, ret_held);
+    return 0;
+}
+
+void pl_tensor_let_go(pl_tensor *held)
+{
+    if (held)
+        atomic_store(&held->kind, PL_LIVE_TENSOR);
+    pl_tensor_unref(held);
+}
+
+const char *pl_tensor_label(const pl_tensor *tensor)
+{
+    return tensor->label[0] ? tensor->label : pl_buffer_what(tensor->buffer);
 }
 
 int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes, pl_error *reterr)
@@ -87,6 +138,7 @@ void pl_tensor_unref(pl_tensor *tensor)
 {
     if (!tensor || atomic_fetch_sub(&tensor->n_refs, 1) > 1)
         return;
+    pl_links_remove(tensor->buffer->pool->tensors, &tensor->link);
     pl_buffer_unref(tensor->buffer);
     free(tensor);
 }

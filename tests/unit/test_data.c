@@ -206,6 +206,18 @@ static void the_budget_of_a_run_holds_for_its_stages(void **state)
     pl_tensor_unref(text);
 }
 
+static char first_byte(pl_node *variable)
+{
+    pl_tensor *tensor = NULL;
+    pl_string string;
+    assert_int_equal(pl_session_get(session, variable, &tensor, &error), 0);
+    assert_int_equal(pl_tensor_pin_string(tensor, (int64_t[]){0}, &string, &error), 0);
+    char byte = *(const char *)string.data;
+    pl_tensor_unpin(tensor);
+    pl_tensor_unref(tensor);
+    return byte;
+}
+
 /* A variable of strings, one of numbers beneath a stage, and a failure behind both. */
 static void a_run_that_fails_changes_no_variable(void **state)
 {
@@ -215,23 +227,19 @@ static void a_run_that_fails_changes_no_variable(void **state)
     assert_int_equal(pl_graph_variable(graph, "v", PL_STRING, &shape, &v, &error), 0);
     pl_node *set = must_add("assign", "set", NODES(v, given), NO_ATTRS);
     pl_node *number = must_add("string_to_number", "number", NODES(set), NO_ATTRS);
-    pl_tensor *old = strings_of(shape, (const char *[]){"1", "2"}), *got = NULL;
+    pl_tensor *old = strings_of(shape, (const char *[]){"1", "2"});
     pl_tensor *bad = strings_of(shape, (const char *[]){"3", "x"});
     pl_tensor *good = strings_of(shape, (const char *[]){"5", "6"});
     float value;
     assert_int_equal(pl_session_set(session, v, old, &error), 0);
     assert_int_equal(run_on(number, given, bad, NULL, &value), -EINVAL);
     assert_string_equal(error.message, "string_to_number 'number': string 1, 'x', is no float32");
-    assert_int_equal(pl_session_get(session, v, &got, &error), 0);
-    assert_ptr_equal(got, old);
-    pl_tensor_unref(got);
+    assert_int_equal(first_byte(v), '1');
 
     pl_node *sum = must_add("sum", "sum", NODES(number), NO_ATTRS);
     assert_int_equal(run_on(sum, given, good, NULL, &value), 0);
     assert_true(value == 11);
-    assert_int_equal(pl_session_get(session, v, &got, &error), 0);
-    assert_ptr_equal(got, good);
-    pl_tensor_unref(got);
+    assert_int_equal(first_byte(v), '5');
     pl_tensor_unref(old);
     pl_tensor_unref(bad);
     pl_tensor_unref(good);
