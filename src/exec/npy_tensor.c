@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "codec/npy.h"
+#include "exec/npy_strings.h"
 #include "sys/file.h"
 #include "tensor/dtype.h"
 #include "tensor/runtime.h"
@@ -32,27 +33,34 @@ static int partial_name(const char *path, char name[PATH_MAX])
 }
 
 /* What would fail only when all is computed, or not with an error at all. */
-static int check_place(const char *path, uint64_t header_bytes, pl_dtype dtype,
+static int check_place(const char *path, uint64_t header_bytes, uint64_t item_bytes,
                        const pl_shape *shape)
 {
     struct stat info;
     int64_t bytes;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return -EISDIR;
-    int r = pl_shape_bytes(shape, pl_dtype_info_of(dtype)->item_bytes, &bytes, NULL);
+    int r = pl_shape_bytes(shape, item_bytes, &bytes, NULL);
     return r < 0 ? r : pl_file_may_grow(pl_add_sat_u64((uint64_t)bytes, header_bytes));
 }
 
 int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *ret_fd,
                   uint64_t *ret_offset, pl_error *reterr)
 {
+    return pl_npy_create_wide(path, dtype, 0, shape, ret_fd, ret_offset, reterr);
+}
+
+int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, const pl_shape *shape,
+                       int *ret_fd, uint64_t *ret_offset, pl_error *reterr)
+{
     char header[PL_NPY_HEADER_BYTES], name[PATH_MAX];
-    int n = pl_npy_format(dtype, 0, shape, header, reterr);
+    int n = pl_npy_format(dtype, item_bytes, shape, header, reterr);
     if (n < 0)
         return n;
     int r = partial_name(path, name);
     if (r == 0)
-        r = check_place(path, (uint64_t)n, dtype, shape);
+        r = check_place(path, (uint64_t)n,
+                        item_bytes > 0 ? item_bytes : pl_dtype_info_of(dtype)->item_bytes, shape);
     int fd = r < 0 ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (r == 0 && fd < 0)
         r = -errno;
@@ -150,8 +158,6 @@ static int open_swapped(pl_runtime *runtime, int fd, const char *path, const pl_
 static int open_buffer(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
                        bool spilled, pl_buffer **ret_buffer, pl_error *reterr)
 {
-    if (npy->dtype == PL_STRING)
-        return pl_error_set(reterr, -ENOTSUP, "cannot open '%s': it holds strings", path);
     if (npy->swap && npy->data_bytes > 0)
         return open_swapped(runtime, fd, path, npy, spilled, ret_buffer, reterr);
     return pl_buffer_open_window(runtime->pool, path, npy->data_offset, npy->data_bytes, path,
@@ -169,6 +175,11 @@ int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled, pl_tensor *
     if (fd < 0)
         return fail(reterr, "open", path, fd);
     int r = pl_npy_read(fd, path, &npy, reterr);
+    if (r == 0 && npy.dtype == PL_STRING) {
+        r = pl_npy_open_strings(runtime, fd, path, &npy, ret_tensor, reterr);
+        close(fd);
+        return r;
+    }
     if (r == 0)
         r = open_buffer(runtime, fd, path, &npy, spilled, &buffer, reterr);
     close(fd);
@@ -215,6 +226,8 @@ int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
     int fd;
     uint64_t offset;
+    if (tensor->dtype == PL_STRING)
+        return pl_npy_write_strings(tensor, path, reterr);
     int r = pl_npy_create(path, tensor->dtype, &tensor->shape, &fd, &offset, reterr);
     if (r < 0)
         return r;

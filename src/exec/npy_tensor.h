@@ -15,6 +15,11 @@ PL_MUST_CHECK int pl_npy_open(pl_runtime *runtime, const char *path, bool spille
 PL_MUST_CHECK int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape,
                                 int *ret_fd, uint64_t *ret_offset, pl_error *reterr);
 
+/* The same for elements of any size: strings. */
+PL_MUST_CHECK int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes,
+                                     const pl_shape *shape, int *ret_fd, uint64_t *ret_offset,
+                                     pl_error *reterr);
+
 /* pl_tensor_save_npy(), less the name: all is in NAME.partial. On failure there is none. */
 PL_MUST_CHECK int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr);
 

@@ -22,12 +22,16 @@ typedef struct pl_call {
     pl_tensor **given; /* by source */
     int n_sources;
     bool assigns;
+    pl_tensor **staged; /* by number of the node: what is given, or was made by a stage. NULL: there
+                           are no stages, and what is given is found as it is needed */
+    struct pl_call *outer; /* whose stage this call is for, and whose `staged` it is; NULL: none */
     pl_plan *plan;
     pl_kept_plan *kept; /* that has the plan; NULL: it is the call's own */
     pl_run run;
     pl_run_mark mark;
     pl_turn turn;
-    bool promised; /* what the plan claims */
+    bool promised;        /* what the plan claims, or a stage */
+    uint64_t stage_bytes; /* that were promised to it */
 } pl_call;
 
 /* ---- session_run.c ---- */
@@ -44,6 +48,33 @@ PL_MUST_CHECK int pl_call_find_given(const pl_call *c, const pl_node *node, pl_t
                                      pl_error *reterr);
 void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source);
 uint64_t pl_call_budget_bytes(pl_call *c);
+
+/* The steps of a prepared call, in its turn. What is fetched is in tensors[], or written but for
+ * its name. */
+PL_MUST_CHECK int pl_call_run_plan(pl_call *c, pl_tensor **tensors, pl_error *reterr);
+
+/* The value of a node that is kept, as a tensor. */
+PL_MUST_CHECK int pl_call_kept(pl_call *c, const pl_node *node, pl_tensor **ret_tensor,
+                               pl_error *reterr);
+
+/* Only the plan: what it is made of is in c->sources. */
+PL_MUST_CHECK int pl_call_make_plan(pl_call *c, pl_error *reterr);
+
+void pl_call_done(pl_call *c);
+
+/* ---- session_stages.c ---- */
+
+/* Of a prepared call: makes room for what stages make, if there are any. -ENOMEM. */
+PL_MUST_CHECK int pl_call_find_stages(pl_call *c, pl_error *reterr);
+
+/* Gathers all that is given, and runs the stages. */
+PL_MUST_CHECK int pl_call_run_stages(pl_call *c, pl_error *reterr);
+void pl_call_drop_stages(pl_call *c);
+
+/* Plans what can be planned before stages have run, to c->plan; NULL there if that is not all. The
+ * text is the caller's, to free(). */
+PL_MUST_CHECK int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text,
+                                         pl_error *reterr);
 
 /* ---- session_turn.c ---- */
 

@@ -48,6 +48,11 @@ static int open_file(const call *c, const pl_node *node, pl_tensor **ret_tensor,
 int pl_call_find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     *ret_tensor = NULL;
+    if (c->staged) {
+        pl_tensor *tensor = c->staged[node->number];
+        *ret_tensor = tensor ? pl_tensor_ref(tensor) : NULL;
+        return 0;
+    }
     switch (node->op->id) {
     case PL_OP_placeholder:
         return find_feed(c, node, ret_tensor, reterr);
@@ -142,12 +147,12 @@ static int check_fetches(call *c, pl_error *reterr)
 /* Two assignments to one variable: which one would it be? */
 static int check_assignments(const call *c, pl_error *reterr)
 {
-    const pl_plan *plan = c->plan;
-    const pl_node **by = c->assigns ? calloc((size_t)plan->n_nodes + 1, sizeof(pl_node *)) : NULL;
+    int n = pl_graph_n_nodes(c->session->graph);
+    const pl_node **by = c->assigns ? calloc((size_t)n + 1, sizeof(pl_node *)) : NULL;
     int r = c->assigns && !by ? no_memory(reterr) : 0;
-    for (int i = 0; r == 0 && c->assigns && i < plan->n_steps; i++) {
-        const pl_node *node = plan->steps[i].node;
-        if (node->op->op_class != PL_CLASS_STATE)
+    for (int i = 0; r == 0 && c->assigns && i < n; i++) {
+        const pl_node *node = pl_graph_node(c->session->graph, i);
+        if (!c->needed[i] || node->op->op_class != PL_CLASS_STATE)
             continue;
         const pl_node **other = &by[node->inputs[0]->number];
         if (*other)
@@ -190,7 +195,7 @@ static uint64_t blas_bytes(pl_dtype dtype, int64_t rows)
     return pl_matmul_workspace_bytes(dtype, rows, 1);
 }
 
-static int make_plan(call *c, pl_error *reterr)
+int pl_call_make_plan(call *c, pl_error *reterr)
 {
     pl_runtime *runtime = c->session->runtime;
     pl_pool_state state;
@@ -250,7 +255,7 @@ int pl_call_plan(call *c, pl_error *reterr)
 {
     int r = gather_sources(c, reterr);
     if (r == 0)
-        r = make_plan(c, reterr);
+        r = pl_call_make_plan(c, reterr);
     if (r == 0)
         r = check_assignments(c, reterr);
     if (r == 0)
@@ -266,7 +271,7 @@ static int set_values(call *c, pl_error *reterr)
     run->runtime = c->session->runtime;
     run->plan = c->plan;
     run->options = c->options;
-    run->cancelled = &c->mark.cancelled;
+    run->cancelled = c->outer ? &c->outer->mark.cancelled : &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
     if (!run->values)
@@ -286,8 +291,7 @@ static int set_values(call *c, pl_error *reterr)
     return 0;
 }
 
-/* The value of a node that is kept, as a tensor. */
-static int kept_tensor(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_call_kept(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int number = c->plan->value_of[node->number];
     pl_live_value *value = &c->run.values[number];
@@ -306,7 +310,7 @@ static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr
     const pl_plan_value *value = &c->plan->values[c->plan->value_of[fetch->node->number]];
     if (value->place == PL_PLACE_FILE && !value->from_outside)
         return 0;
-    int r = kept_tensor(c, fetch->node, ret_tensor, reterr);
+    int r = pl_call_kept(c, fetch->node, ret_tensor, reterr);
     if (r < 0 || !fetch->npy_path)
         return r;
     r = pl_npy_write(*ret_tensor, fetch->npy_path, reterr);
@@ -339,14 +343,15 @@ static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
     return 0;
 }
 
+/* Assignments are values of the plan, or were made by stages before it and are sources of it. */
 static int commit_variables(call *c, pl_error *reterr)
 {
-    for (int i = 0; i < c->plan->n_steps; i++) {
-        const pl_node *node = c->plan->steps[i].node;
+    for (int i = 0; c->assigns && i < c->plan->n_values; i++) {
+        const pl_node *node = c->plan->values[i].node;
         pl_tensor *tensor = NULL;
         if (node->op->op_class != PL_CLASS_STATE)
             continue;
-        int r = kept_tensor(c, node, &tensor, reterr);
+        int r = pl_call_kept(c, node, &tensor, reterr);
         if (r == 0)
             r = pl_session_put(c->session, node->inputs[0], tensor, reterr);
         pl_tensor_unref(tensor);
@@ -376,7 +381,7 @@ static void discard_files(const call *c)
             pl_npy_discard(c->fetches[i].npy_path);
 }
 
-static void call_done(call *c)
+void pl_call_done(call *c)
 {
     for (int i = 0; c->run.values && i < c->plan->n_values; i++)
         pl_run_drop_value(&c->run, i);
@@ -384,6 +389,7 @@ static void call_done(call *c)
         pthread_mutex_destroy(&c->run.telling);
     free(c->run.values);
     pl_call_end_turn(c);
+    pl_call_drop_stages(c);
     free(c->needed);
     free(c->feed_of);
     free(c->n_fetched);
@@ -391,7 +397,7 @@ static void call_done(call *c)
     free(c->given);
 }
 
-static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
+int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
 {
     int r = pl_call_take_turn(c, reterr);
     if (r == 0)
@@ -402,6 +408,14 @@ static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
         r = pl_run_steps(&c->run, reterr);
     if (r == 0)
         r = finish_fetches(c, tensors, reterr);
+    return r;
+}
+
+static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    int r = c->staged ? pl_call_run_stages(c, reterr) : 0;
+    if (r == 0)
+        r = pl_call_run_plan(c, tensors, reterr);
     if (r == 0)
         r = publish_files(c, reterr);
     if (r == 0)
@@ -433,9 +447,11 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
         return r;
     pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
     r = tensors ? pl_call_begin(&c, reterr) : no_memory(reterr);
+    if (r == 0 && !c.kept)
+        r = pl_call_find_stages(&c, reterr);
     if (r == 0)
         r = run_in_turn(&c, tensors, reterr);
-    call_done(&c);
+    pl_call_done(&c);
     pl_session_leave(session, &c.mark);
     for (int i = 0; tensors && i < n_fetches; i++)
         if (r == 0 && ret_tensors)
@@ -458,16 +474,21 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
     c.turn.runtime = session->runtime;
     r = pl_call_prepare(&c, reterr);
     if (r == 0)
-        r = pl_call_plan(&c, reterr);
-    if (r == 0 && ret_text) {
+        r = pl_call_find_stages(&c, reterr);
+    if (r == 0)
+        r = c.staged ? pl_call_explain_stages(&c, as_json, &text, reterr)
+                     : pl_call_plan(&c, reterr);
+    if (r == 0 && ret_text && !text) {
         text = pl_plan_explain(c.plan, as_json);
         r = text ? 0 : no_memory(reterr);
     }
     if (r == 0 && ret_text)
-        *ret_text = text;
+        *ret_text = PL_TAKE(text);
+    free(text);
     if (r == 0 && ret_cost)
-        *ret_cost = (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops};
-    call_done(&c);
+        *ret_cost = c.plan ? (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops}
+                           : (pl_run_cost){0};
+    pl_call_done(&c);
     pl_session_leave(session, NULL);
     return r;
 }

@@ -19,7 +19,7 @@ static pl_kept_key key_of(const pl_call *c)
 static void keep_plan(pl_call *c)
 {
     const pl_kept_key key = key_of(c);
-    if (c->plan->device_of || c->plan->disk_bytes > 0 ||
+    if (c->staged || c->plan->device_of || c->plan->disk_bytes > 0 ||
         c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
         return;
     for (int i = 0; i < c->n_sources; i++)
@@ -163,7 +163,7 @@ int pl_call_begin(pl_call *c, pl_error *reterr)
 {
     const pl_kept_key key = key_of(c);
     c->turn = (pl_turn){.runtime = c->session->runtime, .check = check_call, .context = c};
-    c->kept = pl_session_find_plan(c->session, &key);
+    c->kept = c->staged ? NULL : pl_session_find_plan(c->session, &key);
     if (!c->kept)
         return pl_call_prepare(c, reterr);
     c->assigns = c->kept->assigns;

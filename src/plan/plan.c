@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/infer.h"
 #include "graph/op_region.h"
 #include "plan/device_step.h"
 #include "plan/order.h"
@@ -36,27 +37,41 @@ static int no_memory(pl_error *reterr)
     return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
 }
 
-/* With what is fed; others keep the shapes that they were made with. */
+/* What the fetches are made of, down to what is given. */
+static void mark_needed(const pl_plan_request *request, const bool *given, bool *needed)
+{
+    for (int i = 0; i < request->n_fetches; i++)
+        needed[request->fetches[i].node->number] = true;
+    for (int i = pl_graph_n_nodes(request->graph) - 1; i >= 0; i--) {
+        const pl_node *node = pl_graph_node(request->graph, i);
+        needed[i] = needed[i] && !given[i];
+        for (int k = 0; needed[i] && k < node->n_inputs; k++)
+            needed[node->inputs[k]->number] = true;
+    }
+}
+
+/* With what is given; others keep the shapes that they were made with. */
 static int infer_shapes(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
-    bool *needed = calloc((size_t)plan->n_nodes + 1, sizeof *needed);
-    pl_node **fetches = calloc((size_t)request->n_fetches + 1, sizeof(pl_node *));
+    size_t n = (size_t)plan->n_nodes + 1;
+    bool *needed = calloc(n, sizeof *needed), *given = calloc(n, sizeof *given);
     pl_feed_shape *feeds = calloc((size_t)request->n_sources + 1, sizeof *feeds);
     int n_feeds = 0, r = 0;
-    if (!needed || !fetches || !feeds) {
+    if (!needed || !given || !feeds) {
         r = no_memory(reterr);
         goto out;
     }
-    for (int i = 0; i < request->n_fetches; i++)
-        fetches[i] = pl_graph_node(request->graph, request->fetches[i].node->number);
-    for (int i = 0; i < request->n_sources; i++)
-        if (request->sources[i].node->op->id == PL_OP_placeholder)
-            feeds[n_feeds++] = (pl_feed_shape){request->sources[i].node, request->sources[i].shape};
-    pl_graph_mark_needed(request->graph, fetches, request->n_fetches, needed);
-    r = pl_graph_infer(request->graph, feeds, n_feeds, needed, plan->shapes, reterr);
+    for (int i = 0; i < request->n_sources; i++) {
+        const pl_plan_source *source = &request->sources[i];
+        given[source->node->number] = true;
+        if (source->node->op->id == PL_OP_placeholder || source->node->n_inputs > 0)
+            feeds[n_feeds++] = (pl_feed_shape){source->node, source->shape};
+    }
+    mark_needed(request, given, needed);
+    r = pl_graph_infer_given(request->graph, feeds, n_feeds, needed, plan->shapes, reterr);
 out:
     free(needed);
-    free(fetches);
+    free(given);
     free(feeds);
     return r;
 }

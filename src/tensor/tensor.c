@@ -12,10 +12,20 @@
 #include "tensor/pool.h"
 #include "tensor/runtime.h"
 #include "tensor/shape.h"
+#include "tensor/strings.h"
 
+/* Of a string: its position's, see strings.h. */
 static size_t item_bytes_of(const pl_tensor *tensor)
 {
-    return pl_dtype_info_of(tensor->dtype)->item_bytes;
+    return tensor->dtype == PL_STRING ? PL_STRING_ITEM_BYTES
+                                      : pl_dtype_info_of(tensor->dtype)->item_bytes;
+}
+
+static int refuse_strings(const pl_tensor *tensor, pl_error *reterr)
+{
+    return pl_error_set(reterr, -EINVAL,
+                        "'%s' holds strings: read them with pl_tensor_pin_string()",
+                        pl_buffer_what(tensor->buffer));
 }
 
 /* With room for a label; NULL for want of memory, and then the buffer is let go of. */
@@ -92,6 +102,9 @@ const char *pl_tensor_label(const pl_tensor *tensor)
 int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes, pl_error *reterr)
 {
     size_t item_bytes = pl_dtype_info_of(dtype)->item_bytes;
+    if (dtype == PL_STRING)
+        return pl_error_set(reterr, -EINVAL,
+                            "strings have no common size: make them with pl_tensor_new_strings()");
     if (item_bytes == 0)
         return pl_error_set(reterr, -EINVAL, "a tensor cannot have elements of dtype %s",
                             pl_dtype_info_of(dtype)->name);
@@ -143,6 +156,8 @@ const pl_shape *pl_tensor_shape(const pl_tensor *tensor)
 uint64_t pl_tensor_bytes(const pl_tensor *tensor)
 {
     pl_region whole = pl_region_whole(&tensor->shape);
+    if (tensor->dtype == PL_STRING)
+        return pl_buffer_bytes(tensor->buffer);
     return (uint64_t)pl_region_count(&whole) * item_bytes_of(tensor);
 }
 
@@ -150,6 +165,8 @@ int pl_tensor_pin(pl_tensor *tensor, const void **ret_data, int64_t strides[PL_R
                   pl_error *reterr)
 {
     void *data;
+    if (tensor->dtype == PL_STRING)
+        return refuse_strings(tensor, reterr);
     int r = pl_buffer_pin(tensor->buffer, PL_PIN_READ, &data, reterr);
     if (r < 0)
         return r;
@@ -221,6 +238,8 @@ int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *exten
 {
     pl_region region = {.rank = tensor->shape.rank};
     int axes[PL_RANK_MAX];
+    if (tensor->dtype == PL_STRING)
+        return refuse_strings(tensor, reterr);
     bool in_order = pl_tensor_order(tensor, axes);
     for (int i = 0; i < region.rank; i++) {
         region.begin[i] = begin[i];
