@@ -86,6 +86,14 @@ static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right,
     return pl_matmul_copy_to_blocks(s, matrix, &stream->blocks, stream->offset);
 }
 
+/* Of one matrix there is one copy. */
+static void share_blocks(pl_matmul_state *s)
+{
+    s->b.in_blocks = true;
+    s->b.blocks = s->a.blocks;
+    s->b.offset = s->a.offset;
+}
+
 /* What is resident stays where it is. */
 static int prepare_tiles(pl_matmul_state *s)
 {
@@ -93,7 +101,9 @@ static int prepare_tiles(pl_matmul_state *s)
     s->a_streams = s->job->a.where != PL_MATRIX_RESIDENT;
     s->b_streams = s->job->b.where != PL_MATRIX_RESIDENT;
     int r = s->a_streams ? copy_operand(s, &s->job->a, false, &end) : 0;
-    if (r == 0 && s->b_streams)
+    if (r == 0 && s->b_streams && s->plan->symmetric)
+        share_blocks(s);
+    else if (r == 0 && s->b_streams)
         r = copy_operand(s, &s->job->b, true, &end);
     return r;
 }

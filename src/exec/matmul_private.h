@@ -69,6 +69,14 @@ void pl_strip_done(pl_matmul_state *state, pl_strip *strip);
 /* matmul_pass.c: all strips or tiles. */
 PL_MUST_CHECK int pl_matmul_pass(pl_matmul_state *state);
 
+/* matmul_mirror.c: what is finished left of the diagonal is copied to its right. Groups of so many
+ * rows are on their way when it returns. */
+typedef struct pl_matmul_tile {
+    int64_t row, n_rows, column, n_columns; /* of C */
+} pl_matmul_tile;
+PL_MUST_CHECK int pl_matmul_mirror(pl_matmul_state *state, const pl_matmul_tile *tile,
+                                   int64_t group_rows);
+
 /* matmul_blocks.c: copies an operand to blocks in the scratch file, from `offset` on. */
 PL_MUST_CHECK int pl_matmul_copy_to_blocks(pl_matmul_state *state, const pl_matrix *matrix,
                                            const pl_matmul_blocks *blocks, uint64_t offset);

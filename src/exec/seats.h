@@ -3,7 +3,7 @@
  * Whoever reads or writes a file gives its seat to another, and takes one again afterwards. So the
  * processors are busy while the disk is, and never more of them than the runtime has threads.
  *
- * Safe from any thread. NULL is allowed, and stands for one for everybody. */
+ * Safe from any thread. NULL is allowed, and stands for a seat for everybody. */
 #ifndef PL_EXEC_SEATS_H
 #define PL_EXEC_SEATS_H
 

@@ -32,6 +32,17 @@ static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor,
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
+/* Nothing of it is in memory that the plan does not know of. */
+static int open_file(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    pl_error why;
+    int r = pl_npy_open(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text, true,
+                        ret_tensor, &why);
+    if (r < 0)
+        return pl_error_set(reterr, r, "file '%s': %s", node->name, why.message);
+    return pl_session_check(node, *ret_tensor, reterr);
+}
+
 /* The tensor of a source, the caller's; NULL if it has none (which choose.c refuses, if it is
  * used). */
 int pl_call_find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
@@ -47,11 +58,8 @@ int pl_call_find_given(const call *c, const pl_node *node, pl_tensor **ret_tenso
     case PL_OP_variable:
         *ret_tensor = pl_session_variable(c->session, node);
         return 0;
-    case PL_OP_file: {
-        int r = pl_tensor_open_npy(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text,
-                                   ret_tensor, reterr);
-        return r < 0 ? r : pl_session_check(node, *ret_tensor, reterr);
-    }
+    case PL_OP_file:
+        return open_file(c, node, ret_tensor, reterr);
     default:
         return 0;
     }
@@ -112,6 +120,13 @@ static int check_fetches(call *c, pl_error *reterr)
                                 node->name);
         c->n_fetched[node->number]++;
     }
+    for (int i = 0; i < c->n_fetches; i++)
+        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
+            if (c->fetches[k].npy_path &&
+                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
+                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
+                                    c->fetches[k].node->name, c->fetches[i].node->name,
+                                    c->fetches[i].npy_path);
     for (int i = 0; i < c->n_feeds; i++) {
         const pl_node *node = c->feeds[i].placeholder;
         if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
@@ -290,11 +305,11 @@ static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr
     const pl_fetch *fetch = &c->fetches[i];
     const pl_plan_value *value = &c->plan->values[c->plan->value_of[fetch->node->number]];
     if (value->place == PL_PLACE_FILE && !value->from_outside)
-        return pl_npy_publish(fetch->npy_path, reterr);
+        return 0;
     int r = kept_tensor(c, fetch->node, ret_tensor, reterr);
     if (r < 0 || !fetch->npy_path)
         return r;
-    r = pl_tensor_save_npy(*ret_tensor, fetch->npy_path, reterr);
+    r = pl_npy_write(*ret_tensor, fetch->npy_path, reterr);
     if (value->saved)
         pl_buffer_leave((*ret_tensor)->buffer);
     pl_tensor_unref(PL_TAKE(*ret_tensor));
@@ -341,11 +356,24 @@ static int commit_variables(call *c, pl_error *reterr)
     return 0;
 }
 
-static void discard_files(call *c)
+/* All of them or none, as far as a look ahead can tell. */
+static int publish_files(const call *c, pl_error *reterr)
 {
-    for (int i = 0; c->plan && c->run.values && i < c->plan->n_values; i++)
-        if (c->plan->values[i].place == PL_PLACE_FILE && !c->plan->values[i].from_outside)
-            pl_npy_discard(c->run.values[i].path);
+    int r = 0;
+    for (int i = 0; r == 0 && i < c->n_fetches; i++)
+        if (c->fetches[i].npy_path)
+            r = pl_npy_look(c->fetches[i].npy_path, reterr);
+    for (int i = 0; r == 0 && i < c->n_fetches; i++)
+        if (c->fetches[i].npy_path)
+            r = pl_npy_publish(c->fetches[i].npy_path, reterr);
+    return r;
+}
+
+static void discard_files(const call *c)
+{
+    for (int i = 0; c->run.values && i < c->n_fetches; i++)
+        if (c->fetches[i].npy_path)
+            pl_npy_discard(c->fetches[i].npy_path);
 }
 
 static void call_done(call *c)
@@ -374,6 +402,8 @@ static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
         r = pl_run_steps(&c->run, reterr);
     if (r == 0)
         r = finish_fetches(c, tensors, reterr);
+    if (r == 0)
+        r = publish_files(c, reterr);
     if (r == 0)
         r = commit_variables(c, reterr);
     if (r < 0)

@@ -50,7 +50,13 @@ static int make_file(const pl_run *run, const pl_plan_value *plan, pl_live_value
                         PL_SIZE(plan->bytes), pl_error_text(r));
 }
 
-int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
+/* Puts op and node before the message of what failed for it. */
+static int name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr)
+{
+    return pl_error_set(reterr, code, "%s '%s': %s", node->op->name, node->name, why->message);
+}
+
+static int make_value(pl_run *run, int number, pl_error *reterr)
 {
     const pl_plan_value *plan = &run->plan->values[number];
     pl_live_value *value = &run->values[number];
@@ -63,7 +69,14 @@ int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
     case PL_PLACE_FILE:
         return make_file(run, plan, value, reterr);
     }
-    return -EINVAL;
+    return pl_error_set(reterr, -EINVAL, "it has no place");
+}
+
+int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
+{
+    pl_error why;
+    int r = make_value(run, number, &why);
+    return r < 0 ? name_error(run->plan->values[number].node, r, &why, reterr) : 0;
 }
 
 void pl_run_drop_value(pl_run *run, int number)
@@ -88,9 +101,10 @@ int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr)
         void *data;
         if (!plan->from_outside || plan->place != PL_PLACE_MEMORY)
             continue;
-        int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, reterr);
+        pl_error why;
+        int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, &why);
         if (r < 0)
-            return r;
+            return name_error(plan->node, r, &why, reterr);
         value->pinned = true;
         value->data = (char *)data + value->offset;
     }
@@ -178,9 +192,12 @@ int pl_run_store(pl_run *run, int number, const pl_region *region, const void *d
     const pl_node *node = run->plan->values[number].node;
     const pl_live_value *value = &run->values[number];
     size_t item_bytes = pl_dtype_info_of(node->dtype)->item_bytes;
-    if (!value->data)
-        return write_region(run, value, &run->plan->shapes[node->number], item_bytes, region, data,
-                            reterr);
+    if (!value->data) {
+        pl_error why;
+        int r = write_region(run, value, &run->plan->shapes[node->number], item_bytes, region, data,
+                             &why);
+        return r < 0 ? name_error(node, r, &why, reterr) : 0;
+    }
     int64_t strides[PL_RANK_MAX];
     pl_region_packed_strides(region, item_bytes, strides);
     pl_region_copy(value->data + pl_region_offset(region, value->strides), value->strides, data,

@@ -95,14 +95,14 @@ static void write_json_step(const pl_plan *plan, const pl_step *step, FILE *to)
         to,
         "{\"op\":\"%s\",%s%s%s\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%" PRIu64
         ",\"where\":\"%s\",\"why\":\"%s%s%s\",\"n_ops\":%d,\"n_tiles\":%" PRId64
-        ",\"n_workers\":%d,\"scratch_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
+        ",\"n_workers\":%d,\"n_ahead\":%d,\"scratch_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
         ",\"disk_bytes\":%" PRIu64 ",\"flops\":%.17g,\"device\":\"%s\",\"device_bytes\":%" PRIu64
         ",\"placed\":\"%s\"}",
         step->node->op->name, is_product ? "\"tiling\":\"" : "", is_product ? tiling_of(step) : "",
         is_product ? "\"," : "", step->node->name, pl_dtype_info_of(step->node->dtype)->name,
         PL_SHAPE_TEXT(&plan->shapes[step->node->number]), value->bytes, place_name(value->place),
         step->why, step->why_node ? " " : "", step->why_node ? step->why_node->name : "",
-        n_computed(step), step->n_tiles, step->n_workers,
+        n_computed(step), step->n_tiles, step->n_workers, step->n_ahead,
         step->worker_bytes * (uint64_t)pl_step_n_frames(step) + step->shared_bytes,
         step->peak_bytes, step->disk_bytes, step->flops, device_name(step),
         step->work ? step->work->device_bytes : 0, fell_back(plan, step) ? step->node->device : "");

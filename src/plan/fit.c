@@ -243,8 +243,8 @@ static bool find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
     if (pl_step_is_product(f->plan, step)) {
-        if (!pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room, last < INT32_MAX,
-                                  &bytes))
+        if (!pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room,
+                                  last <= LEVELS_THAT_PAY, &bytes))
             return false;
         step->peak_bytes = bytes;
         return true;

@@ -29,7 +29,7 @@ double pl_matmul_plan_seconds(const pl_matmul_plan *plan)
     if (plan->strategy == PL_MATMUL_WHOLE)
         return plan->flops / FLOPS_PER_THREAD / plan->question.n_threads;
     question *q = &plan->question;
-    double products = (double)q->m * (double)q->n * (double)q->k, threads = q->n_threads;
+    double products = plan->flops / 2, threads = q->n_threads;
     double packed = 1.0 / (double)plan->tile_rows + 1.0 / (double)plan->tile_columns;
     int64_t full = depth_of(q);
     if (plan->depth < full)
@@ -63,6 +63,7 @@ static bool plan_whole(pl_matmul_plan *plan)
     plan->depth = q->k;
     plan->panel_rows = b_rows(q);
     plan->n_groups = 1;
+    plan->flops = 2.0 * (double)q->m * (double)q->n * (double)q->k / (q->b_is_a ? 2 : 1);
     set_workspace(plan, q->m);
     return fits(plan);
 }
@@ -140,8 +141,6 @@ int pl_matmul_plan_make(question *q, pl_matmul_plan *ret_plan, pl_error *reterr)
     pl_matmul_plan plan = {.question = *q};
     bool empty = q->m == 0 || q->n == 0;
     plan.flops = 2.0 * (double)q->m * (double)q->n * (double)q->k;
-    if (q->b_is_a && is_resident(q))
-        plan.flops /= 2;
     bool whole = empty || (is_resident(q) && plan_whole(&plan));
     int r = whole ? 0 : plan_in_parts(&plan, reterr);
     if (r == 0)

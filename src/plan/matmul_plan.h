@@ -24,7 +24,7 @@ typedef struct pl_matmul_question {
     int64_t m, n, k;
     bool a_transposed, b_transposed; /* stored as k x m, as n x k */
     bool a_resident, b_resident, c_resident;
-    bool b_is_a; /* the same matrix, used the other way round: half the work, if resident */
+    bool b_is_a; /* the same matrix, used the other way round: half the work, whole or in tiles */
     uint64_t budget_bytes;
     uint64_t disk_bytes; /* that scratch may take; 0: as much as it likes */
     int n_threads;
@@ -39,7 +39,8 @@ typedef enum pl_matmul_strategy {
 typedef struct pl_matmul_plan {
     pl_matmul_question question;
     pl_matmul_strategy strategy;
-    int64_t tile_rows;      /* of C, in a strip or tile */
+    bool symmetric;    /* tiles left of the diagonal are computed, and also written right of it */
+    int64_t tile_rows; /* of C, in a strip or tile */
     int64_t tile_columns;   /* of C in a tile; n in a strip */
     int64_t depth;          /* along k, in a step; k where B is transposed and passes in panels */
     int64_t panel_rows;     /* of B as it is stored, in a panel */

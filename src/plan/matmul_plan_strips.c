@@ -91,6 +91,7 @@ bool pl_matmul_plan_strips(pl_matmul_plan *plan)
     if (!strips_possible(q))
         return false;
     plan->strategy = PL_MATMUL_STRIPS;
+    plan->flops = 2.0 * (double)q->m * (double)q->n * (double)q->k;
     int64_t panel = panel_rows_for(q), rows = largest_strip(plan, panel);
     for (; rows == 0 && panel > 1; rows = largest_strip(plan, panel))
         panel /= 2;

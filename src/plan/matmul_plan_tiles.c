@@ -5,6 +5,10 @@
 
 enum { TILE_UNIT = 16 }; /* rows and columns: blocks of 64 rows are then whole pages */
 
+/* Tiles along a side of a symmetric result, unless they become small by it: those on the diagonal
+ * are computed whole. */
+enum { SYMMETRIC_TILES = 8, SYMMETRIC_ROWS = 512 };
+
 /* Two bands on their way in, two on their way out, of 16 MiB each. */
 #define BANDS_MOST_BYTES (64 * PL_MIB)
 
@@ -88,7 +92,10 @@ static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, i
 static int64_t largest_tile(pl_matmul_plan *plan)
 {
     question *q = &plan->question;
-    int64_t low = 0, high = parts_of(most(q->m, q->n), TILE_UNIT);
+    int64_t side = most(q->m, q->n);
+    if (plan->symmetric)
+        side = least(side, most(parts_of(side, SYMMETRIC_TILES), SYMMETRIC_ROWS));
+    int64_t low = 0, high = parts_of(side, TILE_UNIT);
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
         measure_tiles(plan, middle * TILE_UNIT, middle * TILE_UNIT, 1);
@@ -117,11 +124,19 @@ static void count_tiles(pl_matmul_plan *plan)
     question *q = &plan->question;
     uint64_t down = (uint64_t)parts_of(q->m, plan->tile_rows);
     uint64_t across = (uint64_t)parts_of(q->n, plan->tile_columns);
+    double area = (double)q->m * (double)q->n;
+    if (plan->symmetric) /* at most, if all on the diagonal are full */
+        area = (area + (double)plan->tile_rows * (double)q->n) / 2;
+    plan->flops = 2 * area * (double)q->k;
     for (int right = 0; right < 2; right++) {
         if (right ? q->b_resident : q->a_resident)
             continue;
         pl_matmul_blocks blocks = pl_matmul_blocks_of(plan, right);
         uint64_t bytes = matrix_bytes(q, blocks.rows, blocks.columns);
+        if (right && plan->symmetric) { /* the same blocks, half of them twice */
+            plan->read_bytes += bytes;
+            continue;
+        }
         plan->scratch_disk_bytes += pl_matmul_blocks_disk_bytes(&blocks);
         plan->read_bytes += bytes + (right ? down : across) * bytes;
         plan->written_bytes += bytes;
@@ -136,6 +151,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
     if (q->k == 0)
         return false;
     plan->strategy = PL_MATMUL_TILES;
+    plan->symmetric = q->b_is_a;
     plan->depth = least(depth_of(q), q->k);
     int64_t side = largest_tile(plan);
     for (; side == 0 && plan->depth > 1; side = largest_tile(plan))

@@ -114,9 +114,18 @@ int pl_file_read(int fd, void *data, size_t n, uint64_t offset)
     return 0;
 }
 
+int pl_file_may_grow(uint64_t bytes)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
+    return limited || bytes > INT64_MAX ? -EFBIG : 0;
+}
+
 int pl_file_write(int fd, const void *data, size_t n, uint64_t offset)
 {
     const char *from = data;
+    if (pl_file_may_grow(pl_add_sat_u64(offset, n)) < 0)
+        return -EFBIG;
     while (n > 0) {
         ssize_t put = pwrite(fd, from, pl_min_u64(n, PIECE_BYTES), (off_t)offset);
         if (put < 0 && errno == EINTR)
@@ -188,10 +197,7 @@ int pl_file_write_straight(int fd, int direct, const void *data, size_t n, uint6
 int pl_file_reserve(int fd, uint64_t offset, uint64_t n)
 {
     uint64_t end;
-    struct rlimit limit;
-    if (__builtin_add_overflow(offset, n, &end) || end > INT64_MAX)
-        return -EFBIG;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
+    if (__builtin_add_overflow(offset, n, &end) || pl_file_may_grow(end) < 0)
         return -EFBIG;
     while (fallocate(fd, 0, (off_t)offset, (off_t)n) < 0)
         if (errno != EINTR)

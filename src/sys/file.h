@@ -22,6 +22,10 @@ PL_MUST_CHECK int pl_file_make_folders(const char *path, mode_t mode);
  * when the process is killed. Returns the descriptor. */
 PL_MUST_CHECK int pl_file_open_unnamed(const char *directory);
 
+/* May a file have so many bytes? -EFBIG past the process's limit (RLIMIT_FSIZE), where a write
+ * would be answered with a signal. */
+PL_MUST_CHECK int pl_file_may_grow(uint64_t bytes);
+
 /* One more descriptor of an open file, for direct access to what it may be used for. -EINVAL where
  * the file system has none. */
 PL_MUST_CHECK int pl_file_open_direct(int fd);

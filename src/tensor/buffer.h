@@ -84,15 +84,15 @@ PL_MUST_CHECK int pl_buffer_read_around(pl_buffer *buffer, uint64_t offset, void
 PL_MUST_CHECK int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t n,
                                   pl_error *reterr);
 
+/* Where in its page of the file a byte of a spilled buffer lies: memory that lies alike is written
+ * past the page cache. */
+uint64_t pl_buffer_in_page(const pl_buffer *buffer, uint64_t offset);
+
 /* Where it is in a file, to be read, or written by whoever made it spilled, with the caller's own
  * calls: it stays there until pl_buffer_end_file(). False if it is in memory; then there is nothing
  * to end. */
 PL_MUST_CHECK bool pl_buffer_begin_file(pl_buffer *buffer, int *ret_fd, uint64_t *ret_offset);
 void pl_buffer_end_file(pl_buffer *buffer);
-
-/* Where in its page of the file a byte of a spilled buffer lies: memory that lies alike is written
- * past the page cache. */
-uint64_t pl_buffer_in_page(const pl_buffer *buffer, uint64_t offset);
 
 uint64_t pl_buffer_bytes(const pl_buffer *buffer);
 const char *pl_buffer_what(const pl_buffer *buffer);

@@ -104,6 +104,30 @@ def test_a_matrix_times_itself_is_half_the_work(graph, chance, how, dtype):
         check(graph, cap, names[0], straight=True)
 
 
+@pytest.mark.parametrize("flag", ("transpose_a", "transpose_b"))
+@pytest.mark.parametrize("how", ("window", "transposed"))
+def test_a_matrix_times_itself_out_of_memory_is_half_the_work_too(graph, chance, flag, how):
+    a = graph.give(numbers(chance, "f4", 1310, 1270), how)
+    v = graph.value(a)
+    square = graph.add("matmul", [a, a], v.T @ v if flag == "transpose_a" else v @ v.T, **{flag: True})
+    plain = 2 * v.size * graph.value(square).shape[0]
+    [step] = explain(graph, 6 * MIB, square)
+    assert step["tiling"] == "tiles" and step["flops"] <= 0.7 * plain
+    for straight in (False, True):
+        check(graph, 6 * MIB, square, straight=straight)
+    resident = graph.add("matmul", [a, a], graph.value(square), **{flag: True})
+    check(graph, 24 * MIB, resident)
+    check(graph, 24 * MIB, resident, straight=True)
+
+
+def test_a_long_matrix_times_itself_has_its_result_in_memory(graph, chance):
+    a = graph.give(numbers(chance, "f4", 900, 2100))
+    square = graph.add("matmul", [a, a], graph.value(a) @ graph.value(a).T, transpose_b=True)
+    [step] = explain(graph, 12 * MIB, square)
+    assert step["tiling"] == "tiles" and step["where"] == "memory"
+    check(graph, 12 * MIB, square)
+
+
 BATCHES = {
     "one right for all": ((5, 120, 130), (130, 140)),
     "each its own": ((3, 4, 120, 130), (3, 4, 130, 110)),
@@ -155,6 +179,8 @@ def test_operands_that_are_views_or_computed(graph, chance):
         graph.add("matmul", [a, wide], v @ vb),
         graph.add("matmul", [twice, b], (v + v) @ vb),
     ]
+    steps = sorted(step["op"] for step in explain(graph, AMPLE, *names))
+    assert steps == ["add", *["matmul"] * 5, "slice", "transpose"]
     total = graph.add("sum", [names[-1]], np.asarray(((v + v) @ vb).sum((0, 1))), axes=[0, 1])
     for cap in caps(graph, a, b, twice, *names):
         check(graph, cap, *names, total)
