@@ -3,6 +3,7 @@
 #include "graph_fixture.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "device/room.h"
 #include "plimsoll/device.h"
@@ -82,37 +83,37 @@ static void a_claim_that_can_never_be_is_refused(void **state)
     pl_room_done(&room);
 }
 
-enum { CLAIMERS = 4, ROUNDS = 2000 };
-
-static void *claim_and_release(void *context)
+static void *claim_much(void *context)
 {
     pl_room *room = context;
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t bytes = 1 + (uint64_t)(i * 7) % 100;
-        if (pl_room_claim(room, bytes) < 0)
-            return room;
-        pl_room_release(room, bytes);
-    }
-    return NULL;
+    int r = pl_room_claim(room, 50);
+    pl_room_release(room, 50);
+    return r < 0 ? room : NULL;
 }
 
-static void claims_of_several_threads_wait_for_each_other(void **state)
+static void a_claim_waits_for_those_that_are_in_its_way(void **state)
 {
     (void)state;
-    pthread_t threads[CLAIMERS];
+    enum { WAITING = 3 };
+    pthread_t threads[WAITING];
     uint64_t in_use, peak;
     pl_room room;
     pl_room_init(&room, 100);
-    for (int i = 0; i < CLAIMERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, claim_and_release, &room), 0);
-    for (int i = 0; i < CLAIMERS; i++) {
+    assert_int_equal(pl_room_claim(&room, 60), 0);
+    for (int i = 0; i < WAITING; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, claim_much, &room), 0);
+    usleep(50000); /* time to do wrong: however long, nobody gets 50 of 40 */
+    pl_room_read(&room, &in_use, &peak);
+    assert_int_equal(in_use, 60);
+    pl_room_release(&room, 60);
+    for (int i = 0; i < WAITING; i++) {
         void *failed;
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
     pl_room_read(&room, &in_use, &peak);
     assert_int_equal(in_use, 0);
-    assert_true(peak > 0 && peak <= 100);
+    assert_true(peak >= 60 && peak <= 100);
     pl_room_done(&room);
 }
 
@@ -192,7 +193,7 @@ int main(void)
         CASE(names_are_tensorflows),
         CASE(a_node_has_the_device_that_was_pushed_last),
         CASE(a_claim_that_can_never_be_is_refused),
-        CASE(claims_of_several_threads_wait_for_each_other),
+        CASE(a_claim_waits_for_those_that_are_in_its_way),
         CASE(devices_are_set_up_once),
         CASE(a_missing_device_is_told_once_or_refused),
     };
