@@ -6,7 +6,8 @@
  *   device NAME | -                 what is added from now on is placed there, or nowhere
  *   add OP NAME INPUTS [ATTRIBUTE=KIND:VALUE]...
  *   give NAME window|memory|transposed PATH
- *   run CAP NAME=PATH...            "ok PEAK STATED"; what was told meanwhile follows, after '|'
+ *   run CAP NAME=PATH...            "ok BEFORE GIVEN PEAK STATED", as in session_tool.c; what was
+ *                                 told meanwhile follows, after '|'
  *   both THREADS CAP NAME=PATH...   the same run by several threads at once, each with its own file
  *   explain NAME...                 the plan as JSON;  text NAME...: for people, lines by '|'
  *   fail FUNCTION CODE N            from its Nth call on, an OpenCL function fails; 0: never */
@@ -347,23 +348,24 @@ static int run_once(situation *s, const char *suffix, pl_error *reterr)
 
 static int do_run(void)
 {
-    situation s;
+    situation s = {0};
     pl_run_cost cost = {0};
-    uint64_t peak = 0;
     int r = make_runtime(&options, strtoull(words[1], NULL, 10));
     told[0] = '\0';
     if (r == 0)
         r = begin(&s, 2);
+    uint64_t before = pl_runtime_claimed_bytes(runtime),
+             given_peak = pl_runtime_peak_bytes(runtime);
     if (r == 0)
         r = pl_session_explain(s.session, s.fetches, s.n_fetches, s.feeds, s.n_feeds, NULL, true,
                                NULL, &cost, &error);
     if (r == 0)
         r = run_once(&s, "", &error);
-    if (r == 0)
-        peak = pl_runtime_peak_bytes(runtime);
+    uint64_t peak = pl_runtime_peak_bytes(runtime);
     end(&s);
     if (r == 0)
-        printf("ok %" PRIu64 " %" PRIu64 "%s", peak, cost.peak_bytes, told);
+        printf("ok %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s", before, given_peak, peak,
+               cost.peak_bytes, told);
     return r;
 }
 
@@ -384,7 +386,7 @@ static void *run_thread(void *context)
 
 static int do_both(void)
 {
-    situation s;
+    situation s = {0};
     static thread threads[THREADS_MAX];
     int n = atoi(words[1]), r = make_runtime(&options, strtoull(words[2], NULL, 10));
     if (r == 0)
@@ -408,7 +410,7 @@ static int do_both(void)
 
 static int do_explain(bool as_json)
 {
-    situation s;
+    situation s = {0};
     char *text = NULL;
     int r = make_runtime(&options, 0);
     if (r == 0)
