@@ -10,9 +10,11 @@
 
 #include "graph/cost.h"
 #include "graph/op_region.h"
+#include "plan/device_step.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 /* Wanted in more spots, a node is a value, however cheap. */
@@ -20,6 +22,10 @@ enum { SPOTS_MAX = 4 };
 
 /* A step that computes more nodes gains nothing, and plans take longer. */
 enum { STEP_NODES_MAX = 200 };
+
+/* But where all of a step is small, as one tile, its cost is in being a step: there it computes as
+ * many as share its box. Cut off in the middle, nodes that use each other would all be steps. */
+enum { SMALL_STEP_NODES_MAX = 1 << 16, SMALL_ELEMENTS = 1 << 14 };
 
 /* Flops per element up to which computing again is no slower than reading from memory. */
 #define CHEAP_FLOPS 4
@@ -41,6 +47,7 @@ typedef struct chooser {
     const pl_plan_request *request;
     want *wants;    /* by number of the node */
     int *n_in_step; /* nodes, by number of the root */
+    int *box_of;    /* of the step, by number of the root */
     int n_boxes;
 } chooser;
 
@@ -112,7 +119,8 @@ static void want_inputs(chooser *c, const pl_node *node, spot at)
 {
     if (lends_shape_only(node))
         return;
-    if (node->op->op_class == PL_CLASS_MATMUL && pl_product_is_large(node, c->plan->shapes)) {
+    if (node->op->op_class == PL_CLASS_MATMUL && pl_device_of(c->plan, node) == 0 &&
+        pl_product_is_large(node, c->plan->shapes)) {
         want_operands(c, node, at);
         return;
     }
@@ -125,6 +133,8 @@ static void want_inputs(chooser *c, const pl_node *node, spot at)
         want_at(wanted, same ? at : (spot){at.step, ++c->n_boxes});
         if (rereads(node, i) && !is_only_described(input))
             want_whole(wanted, "is read again and again by", node);
+        if (pl_is_apart(c->plan, node, input, same))
+            want_whole(wanted, "is needed elsewhere than it is made, by", node);
     }
 }
 
@@ -145,6 +155,13 @@ static bool is_cheap(const chooser *c, const pl_node *node)
     return true;
 }
 
+static int most_nodes(const chooser *c, const spot *at)
+{
+    pl_region whole = pl_region_whole(&c->plan->shapes[at->step]);
+    bool small = at->box == c->box_of[at->step] && pl_region_count(&whole) <= SMALL_ELEMENTS;
+    return small ? SMALL_STEP_NODES_MAX : STEP_NODES_MAX;
+}
+
 static const char *why_root(const chooser *c, const pl_node *node)
 {
     const want *w = &c->wants[node->number];
@@ -162,7 +179,11 @@ static const char *why_root(const chooser *c, const pl_node *node)
     }
     if (w->n_spots > SPOTS_MAX || (w->n_spots > 1 && !is_cheap(c, node)))
         return "is used in several places";
-    if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= STEP_NODES_MAX)
+    bool elsewhere = pl_device_of(c->plan, node) > 0; /* kernels there are short */
+    for (int i = 0; elsewhere && i < w->n_spots; i++)
+        if (c->n_in_step[w->spots[i].step] >= PL_DEVICE_NODES_MAX)
+            return "comes before a step that is full";
+    if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= most_nodes(c, &w->spots[0]))
         return "comes before a step that is full";
     return NULL;
 }
@@ -177,7 +198,8 @@ static void choose_node(chooser *c, const pl_node *node)
         want_whole(w, why, NULL);
     if (w->root) {
         c->n_in_step[node->number] = 1;
-        want_inputs(c, node, (spot){node->number, ++c->n_boxes});
+        c->box_of[node->number] = ++c->n_boxes;
+        want_inputs(c, node, (spot){node->number, c->n_boxes});
         return;
     }
     for (int i = 0; i < w->n_spots; i++) {
@@ -223,8 +245,11 @@ static int add_source(chooser *c, const pl_plan_source *source, pl_error *reterr
     value->place = source->resident || source->scattered ? PL_PLACE_MEMORY : PL_PLACE_SPILL;
     value->permuted = source->permuted;
     value->swapped = source->swapped;
-    value->brought = !source->resident;
+    value->resident = source->resident;
     value->scattered = source->scattered;
+    value->holder = source->holder ? source->holder : source->node;
+    value->holder_bytes =
+        source->holder ? source->holder_bytes : pl_memory_cost_bytes(value->bytes);
     c->wants[source->node->number].source = true;
     return 0;
 }
@@ -248,8 +273,6 @@ static int add_uses(pl_plan *plan, pl_step *step, int number, pl_error *reterr)
         if (program->instrs[i].kind != PL_INSTR_LOAD)
             continue;
         int value = plan->value_of[program->instrs[i].value];
-        if (plan->values[value].last_use < 0)
-            plan->values[value].first_use = number;
         if (plan->values[value].last_use < number) {
             plan->values[value].last_use = number;
             step->uses[step->n_uses++] = value;
@@ -304,6 +327,8 @@ static int add_step(chooser *c, const pl_program_context *context, const pl_node
                       .why = w->why,
                       .why_node = w->why_node};
     plan->values[step->value].born = number;
+    if (pl_device_of(plan, node) > 0)
+        return pl_device_step_build(plan, step, c->request, context, reterr);
     int r = pl_program_build(&step->program, context, reduces ? node->inputs[0] : node, reduces,
                              reterr);
     if (r == 0)
@@ -337,9 +362,12 @@ static int add_all(chooser *c, pl_error *reterr)
                    !plan->values[plan->value_of[i]].scattered;
     }
     const pl_program_context context = {plan->shapes, stored, dense, newest};
-    for (int i = 0; r == 0 && i < n; i++)
-        if (c->wants[i].root && !c->wants[i].source)
-            r = add_step(c, &context, pl_graph_node(graph, i), reterr);
+    int n_steps = plan->n_values - c->request->n_sources;
+    for (int i = 0; r == 0 && i < (plan->order ? n_steps : n); i++) {
+        int number = plan->order ? plan->order[i] : i;
+        if (c->wants[number].root && !c->wants[number].source)
+            r = add_step(c, &context, pl_graph_node(graph, number), reterr);
+    }
     free(stored);
     free(dense);
     free(newest);
@@ -350,8 +378,12 @@ static void keep(pl_plan *plan, int number, bool to_file)
 {
     pl_plan_value *value = &plan->values[plan->value_of[number]];
     value->kept = true;
+    if (value->from_outside) {
+        value->saved = value->saved || (to_file && (value->permuted || value->scattered));
+        return;
+    }
     value->last_use = plan->n_steps;
-    if (to_file && !value->from_outside)
+    if (to_file)
         value->place = PL_PLACE_FILE;
 }
 
@@ -371,10 +403,11 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
     chooser c = {.plan = plan, .request = request};
     c.wants = calloc(n, sizeof *c.wants);
     c.n_in_step = calloc(n, sizeof *c.n_in_step);
+    c.box_of = calloc(n, sizeof *c.box_of);
     plan->values = calloc(n, sizeof *plan->values);
     plan->steps = calloc(n, sizeof *plan->steps);
     int r = 0;
-    if (!c.wants || !c.n_in_step || !plan->values || !plan->steps)
+    if (!c.wants || !c.n_in_step || !c.box_of || !plan->values || !plan->steps)
         r = pl_error_set(reterr, -ENOMEM, "no memory for a plan");
     for (int i = 0; i < plan->n_nodes; i++)
         plan->value_of[i] = -1;
@@ -393,5 +426,6 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
         keep_all(&c);
     free(c.wants);
     free(c.n_in_step);
+    free(c.box_of);
     return r;
 }
