@@ -254,7 +254,6 @@ def rows(sizes, n_rounds, pattern="", check=False, say=lambda text: None):
     return table
 
 
-HEADER = ["op", "size", "NumPy's time / ours", "CPU", "of bandwidth", "best"]
 SIZES = {"large": 64 << 20, "cached": 256 << 10}
 
 
