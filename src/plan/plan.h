@@ -125,8 +125,8 @@ PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, 
 PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                  int level, int n_workers, uint64_t *ret_bytes);
 
-/* Does a step only move elements, from memory to memory? It is then cut so that both sides have long
- * rows: moves.c. */
+/* Does a step only move elements, from memory to memory? It is then cut so that both sides have
+ * long rows: moves.c. */
 bool pl_step_only_moves(const pl_plan *plan, const pl_step *step);
 void pl_cut_move(const pl_step *step, int level, int64_t *extent);
 

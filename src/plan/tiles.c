@@ -217,9 +217,9 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
         plan_partials(step, c.shape);
     else
         step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
-    step->direct = only_moves ||
-                   (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
-                    plan->values[step->value].place == PL_PLACE_MEMORY);
+    step->direct =
+        only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
+                       plan->values[step->value].place == PL_PLACE_MEMORY);
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
     uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
                                                result_of(step), residence_of, plan);
