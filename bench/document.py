@@ -10,7 +10,6 @@ import subprocess
 from subjects import GUARDED, HERE, PLAIN_AGAIN, PYTHON, TCMALLOC
 
 KIB_IN_GIB = 1 << 20
-MOVES_HEADER = ["op", "size", "NumPy's time / ours", "CPU", "of bandwidth", "best"]
 
 
 def show_ratio(ratio, digits=3):
@@ -134,7 +133,7 @@ def machine():
     ]
 
 
-def tables(results, costs, notebook_costs, moved, names):
+def tables(results, costs, notebook_costs, names):
     """Everything that was measured, as text that reads well in a terminal and as Markdown."""
     parts = []
     if results:
@@ -148,8 +147,6 @@ def tables(results, costs, notebook_costs, moved, names):
         parts += ["## The supervisor", cost_table("the supervisor's own cost", costs)]
     if notebook_costs:
         parts += ["## In the notebook", cost_table("over a plain ipykernel", notebook_costs)]
-    if moved:
-        parts += ["## Moves and reductions", table(MOVES_HEADER, moved)]
     annotated = [result for result in results if result["guard_shares"]]
     if annotated:
         parts += ["## Where the guard's instructions go", *map(where_table, annotated)]

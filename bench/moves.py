@@ -254,6 +254,7 @@ def rows(sizes, n_rounds, pattern="", check=False, say=lambda text: None):
     return table
 
 
+HEADER = ["op", "size", "NumPy's time / ours", "CPU", "of bandwidth", "best"]
 SIZES = {"large": 64 << 20, "cached": 256 << 10}
 
 

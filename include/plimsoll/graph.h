@@ -65,7 +65,8 @@ PL_API pl_attr pl_attr_string(const char *name, const char *text);
 /* -ENOMEM. */
 PL_API PL_MUST_CHECK int pl_graph_new(pl_graph **ret_graph, pl_error *reterr);
 
-/* With all of its nodes. NULL is allowed. */
+/* With all of its nodes and their constants; sessions of it are closed, see session.h. NULL is
+ * allowed. */
 PL_API void pl_graph_free(pl_graph *graph);
 
 /* Nodes that are made from now on have "NAME/" before their names. The scope is a new one ("loss",
@@ -75,6 +76,14 @@ PL_API PL_MUST_CHECK int pl_graph_push_scope(pl_graph *graph, const char *name, 
 
 /* Back to where the last push was made; without one, nothing happens. */
 PL_API void pl_graph_pop_scope(pl_graph *graph);
+
+/* Nodes that are made from now on are placed on this device (see device.h); NULL: on none, so that
+ * they are computed wherever that is best. -EINVAL for a name that is none; -ENOMEM. */
+PL_API PL_MUST_CHECK int pl_graph_push_device(pl_graph *graph, const char *device,
+                                              pl_error *reterr);
+
+/* Back to where the last push was made; without one, nothing happens. */
+PL_API void pl_graph_pop_device(pl_graph *graph);
 
 /* Adds a node. A name has letters, digits and any of "_.-/"; NULL is the op's own; a number is
  * added to one that is taken. -EINVAL and a message that names op, node and what does not fit:
@@ -108,6 +117,9 @@ PL_API int pl_node_number(const pl_node *node);
 PL_API int pl_node_n_inputs(const pl_node *node);
 PL_API pl_node *pl_node_input(const pl_node *node, int i);
 PL_API pl_graph *pl_node_graph(const pl_node *node);
+
+/* Where it was placed, "/GPU:0"; NULL: nowhere. */
+PL_API const char *pl_node_device(const pl_node *node);
 
 /* The attribute as it was given, or its default; its type is PL_ATTR_NONE where there is neither.
  * NULL if the op has none of that name. Lives as long as the node. */

@@ -311,9 +311,9 @@ int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shar
         if (red.folded >> i & 1)
             red.n_folded *= n_along(&red, i);
     if (step->n_chunks == 1)
-        return pl_run_parallel(run, frames, step->n_workers, step->n_tiles, reduce_results, &red,
-                               reterr);
-    int r = pl_run_parallel(run, frames, step->n_workers, step->n_tiles * step->n_chunks,
+        return pl_run_parallel(run, frames, pl_step_n_frames(step), step->n_tiles, reduce_results,
+                               &red, reterr);
+    int r = pl_run_parallel(run, frames, pl_step_n_frames(step), step->n_tiles * step->n_chunks,
                             reduce_chunk, &red, reterr);
     if (r < 0)
         return r;

@@ -31,7 +31,9 @@ typedef struct pl_run {
     const pl_plan *plan;
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
+    const _Atomic int *cancelled; /* by the session */
     int step;
+    int direct_fd; /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
     double told;             /* telling; the largest fraction so far */
 } pl_run;
@@ -43,6 +45,7 @@ typedef struct pl_register {
 
 typedef struct pl_strips pl_strips;
 struct pl_strip_taker;
+struct pl_seats;
 
 typedef struct pl_frame {
     pl_run *run;
@@ -54,6 +57,7 @@ typedef struct pl_frame {
     char *target;      /* where the last instruction writes, if the step is direct */
     pl_strips *strips; /* strips.h; NULL: there are no chains */
     const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
+    struct pl_seats *seats;             /* seats.h; NULL: there are as many threads as frames */
     pl_error error;
 } pl_frame;
 
@@ -66,12 +70,12 @@ void pl_run_drop_value(pl_run *run, int value);
 PL_MUST_CHECK int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr);
 void pl_run_unpin_uses(pl_run *run, const pl_step *step);
 
-/* Reads a region in a dense shape from a value that is not in memory; writes packed elements to
- * one. */
+/* Reads a region in a dense shape from a value that is not in memory. */
 PL_MUST_CHECK int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
                               const pl_region *region, void *data, pl_error *reterr);
-PL_MUST_CHECK int pl_run_write(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
-                               const pl_region *region, const void *data, pl_error *reterr);
+
+/* Where in its page of the file the region begins, if it is written in one piece; -1 if not. */
+int64_t pl_run_in_page(const pl_run *run, int value, const pl_region *region);
 
 /* Puts the packed elements of a region where the value is. */
 PL_MUST_CHECK int pl_run_store(pl_run *run, int value, const pl_region *region, const void *data,
@@ -94,6 +98,15 @@ PL_MUST_CHECK int pl_tile_compute(pl_frame *frame, const pl_region *tile, const 
 PL_MUST_CHECK int pl_run_steps(pl_run *run, pl_error *reterr);
 PL_MUST_CHECK int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
                                 pl_error *reterr);
+
+/* matmul_step.c: a step that is a product; it takes memory itself. */
+PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr);
+
+/* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
+void pl_run_tell(pl_run *run, double fraction);
+
+/* Is this thread inside of a progress callback? */
+bool pl_run_is_telling(void);
 
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);

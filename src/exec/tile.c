@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/run.h"
+#include "exec/seats.h"
 #include "exec/strips.h"
 #include "graph/geometry.h"
 #include "graph/op_region.h"
@@ -77,6 +78,26 @@ static int load_permuted(const pl_live_value *value, const pl_box *box, size_t i
     return pl_run_read(value, &stored, item_bytes, &part, reg->data, reterr);
 }
 
+/* One piece of a file goes past the page cache, if it is so long that the plan has left room. */
+static int load_packed(const pl_live_value *value, const pl_box *box, size_t item_bytes,
+                       const pl_region *region, uint64_t room_bytes, pl_register *reg,
+                       pl_error *reterr)
+{
+    uint64_t bytes = (uint64_t)pl_region_count(region) * item_bytes;
+    if (value->fd >= 0 || room_bytes < bytes + PL_BUFFER_AROUND_BYTES ||
+        !pl_is_in_one_piece(&box->shape, region->extent))
+        return pl_run_read(value, &box->shape, item_bytes, region, reg->data, reterr);
+    int64_t strides[PL_RANK_MAX];
+    void *data;
+    pl_shape_strides(&box->shape, item_bytes, strides);
+    int r = pl_buffer_read_around(value->buffer,
+                                  value->offset + (uint64_t)pl_region_offset(region, strides),
+                                  reg->data, bytes, &data, reterr);
+    if (r == 0)
+        reg->data = data;
+    return r;
+}
+
 static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
 {
     const pl_plan *plan = frame->run->plan;
@@ -94,10 +115,16 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
         return 0;
     }
     reg->data = frame->scratch + instr->slot;
-    if (plan->values[number].permuted)
-        return load_permuted(value, box, item_bytes, region, reg, &frame->error);
-    pl_region_packed_strides(region, item_bytes, reg->strides);
-    return pl_run_read(value, &box->shape, item_bytes, region, reg->data, &frame->error);
+    pl_seats_give(frame->seats);
+    int r;
+    if (plan->values[number].permuted) {
+        r = load_permuted(value, box, item_bytes, region, reg, &frame->error);
+    } else {
+        pl_region_packed_strides(region, item_bytes, reg->strides);
+        r = load_packed(value, box, item_bytes, region, instr->slot_bytes, reg, &frame->error);
+    }
+    pl_seats_take(frame->seats);
+    return r;
 }
 
 static void do_slice(pl_frame *frame, const pl_instr *instr, const pl_region *in, pl_register *reg)

@@ -11,25 +11,39 @@
 #include "graph/infer.h"
 #include "graph/names.h"
 #include "graph/node.h"
+#include "tensor/device_name.h"
 
 typedef struct pl_scope {
     struct pl_scope *outer;
     char prefix[]; /* "loss/": stands before the names of nodes in it */
 } pl_scope;
 
+/* What a graph's nodes are placed on, inside of one push. */
+typedef struct pl_placement {
+    struct pl_placement *outer;
+    const char *device; /* in the arena; NULL: nothing */
+} pl_placement;
+
 struct pl_graph {
     pl_arena arena; /* nodes, with all that belongs to them, and names of scopes */
     pl_names names;
     pl_node **nodes; /* by number */
     int n_nodes, n_places;
-    pl_scope *scope; /* the innermost; NULL: none */
+    pl_scope *scope;         /* the innermost; NULL: none */
+    pl_placement *placement; /* likewise */
+    bool places;             /* some node may have a device */
+    pl_links *sessions;
 };
 
 int pl_graph_new(pl_graph **ret_graph, pl_error *reterr)
 {
     pl_graph *graph = calloc(1, sizeof *graph);
-    if (!graph)
+    if (graph)
+        graph->sessions = pl_links_new();
+    if (!graph || !graph->sessions) {
+        free(graph);
         return pl_error_set(reterr, -ENOMEM, "no memory for a graph");
+    }
     *ret_graph = graph;
     return 0;
 }
@@ -38,14 +52,22 @@ void pl_graph_free(pl_graph *graph)
 {
     if (!graph)
         return;
+    pl_links_free(graph->sessions);
     for (int i = graph->n_nodes - 1; i >= 0; i--)
         pl_node_set_payload(graph->nodes[i], NULL, NULL);
     while (graph->scope)
         pl_graph_pop_scope(graph);
+    while (graph->placement)
+        pl_graph_pop_device(graph);
     free(graph->nodes);
     pl_names_done(&graph->names);
     pl_arena_done(&graph->arena);
     free(graph);
+}
+
+pl_links *pl_graph_sessions(const pl_graph *graph)
+{
+    return graph->sessions;
 }
 
 /* ---- scopes ---- */
@@ -105,6 +127,44 @@ void pl_graph_pop_scope(pl_graph *graph)
         return;
     graph->scope = inner->outer;
     free(inner);
+}
+
+/* ---- devices ---- */
+
+int pl_graph_push_device(pl_graph *graph, const char *device, pl_error *reterr)
+{
+    pl_device_name name;
+    char *text = NULL;
+    if (device && !pl_device_name_parse(device, &name))
+        return pl_error_set(reterr, -EINVAL,
+                            "'%.120s' is no device: names are like \"/GPU:0\" or \"/CPU:0\"",
+                            device);
+    pl_placement *inner = malloc(sizeof *inner);
+    if (inner && device)
+        text = pl_arena_take(&graph->arena, PL_DEVICE_NAME_BYTES);
+    if (!inner || (device && !text)) {
+        free(inner);
+        return pl_error_set(reterr, -ENOMEM, "no memory to place nodes on '%.120s'",
+                            device ? device : "no device");
+    }
+    *inner = (pl_placement){graph->placement, text ? pl_device_name_format(name, text) : NULL};
+    graph->placement = inner;
+    graph->places = graph->places || text;
+    return 0;
+}
+
+void pl_graph_pop_device(pl_graph *graph)
+{
+    pl_placement *inner = graph->placement;
+    if (!inner)
+        return;
+    graph->placement = inner->outer;
+    free(inner);
+}
+
+bool pl_graph_places(const pl_graph *graph)
+{
+    return graph->places;
 }
 
 /* ---- nodes ---- */
@@ -175,6 +235,7 @@ static int commit(pl_graph *graph, const pl_infer *made, pl_node **ret_node)
     *node = (pl_node){.op = made->op,
                       .graph = graph,
                       .name = name,
+                      .device = graph->placement ? graph->placement->device : NULL,
                       .inputs = inputs,
                       .attrs = attrs,
                       .n_inputs = made->n_inputs,
@@ -290,4 +351,9 @@ pl_node *pl_node_input(const pl_node *node, int i)
 pl_graph *pl_node_graph(const pl_node *node)
 {
     return node->graph;
+}
+
+const char *pl_node_device(const pl_node *node)
+{
+    return node->device;
 }

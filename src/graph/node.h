@@ -11,11 +11,13 @@
 
 #include "graph/op.h"
 #include "plimsoll/graph.h"
+#include "util/links.h"
 
 struct pl_node {
     const pl_op *op;
     pl_graph *graph;
     const char *name;
+    const char *device; /* "/GPU:0", that it is placed on; NULL: none */
     pl_node *const *inputs;
     const pl_attr *attrs;
     int32_t n_inputs;
@@ -29,10 +31,16 @@ struct pl_node {
 /* Replaces the payload, and frees the one before. `free_payload` may be NULL: it is borrowed. */
 void pl_node_set_payload(pl_node *node, void *payload, void (*free_payload)(void *payload));
 
+/* Who uses the graph, and ends before it does: see exec/session.c. */
+pl_links *pl_graph_sessions(const pl_graph *graph);
+
 static inline void *pl_node_payload(const pl_node *node)
 {
     return node->payload;
 }
+
+/* Was a device ever pushed? Else no node has one. */
+bool pl_graph_places(const pl_graph *graph);
 
 /* The shape of input i, in shapes that pl_graph_infer() made. */
 static inline const pl_shape *pl_node_input_shape(const pl_node *node, const pl_shape *shapes,

@@ -7,9 +7,14 @@
 #include "graph/geometry.h"
 #include "kernels/sort.h"
 #include "plan/program.h"
+#include "tensor/buffer.h"
 #include "tensor/dtype.h"
 
 #define ALIGN_BYTES 64
+
+/* From this on what is read from or written to disk has room for whole pages around it, and goes
+ * past the page cache: below, two calls and a copy cost less than the pages. */
+#define AROUND_FROM_BYTES (256 * PL_KIB)
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
@@ -110,6 +115,15 @@ static bool needs_slot(const pl_program *program, const pl_instr *instr,
     default:
         return instr->chain < 0 || instr->whole;
     }
+}
+
+static uint64_t register_bytes(const pl_program *program, const pl_instr *instr, pl_result result)
+{
+    uint64_t bytes = round_up(box_bytes(program, instr->box, instr->dtype));
+    bool goes_out = result == PL_RESULT_DISK && instr == &program->instrs[program->n_instrs - 1];
+    return (instr->kind == PL_INSTR_LOAD || goes_out) && bytes >= AROUND_FROM_BYTES
+               ? add(bytes, PL_BUFFER_AROUND_BYTES)
+               : bytes;
 }
 
 static bool passes_on(const pl_instr *instr)
@@ -235,9 +249,9 @@ uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const in
     for (int i = 0; i < n && a.end != UINT64_MAX; i++) {
         pl_instr *instr = &program->instrs[i];
         uint64_t bytes = 0, work = round_up(work_bytes(program, instr));
-        bool has_place = i == n - 1 && result != PL_RESULT_WHOLE;
+        bool has_place = i == n - 1 && (result == PL_RESULT_DIRECT || result == PL_RESULT_STRIPS);
         if (needs_slot(program, instr, residence, context) && !has_place)
-            bytes = round_up(box_bytes(program, instr->box, instr->dtype));
+            bytes = register_bytes(program, instr, result);
         instr->slot = PL_NO_SLOT;
         if (bytes > 0 || work > 0)
             allot(&a, instr, add(bytes, work));

@@ -5,6 +5,8 @@
  *   place    where a value lies: in memory, or on disk, from where it is read as it is needed
  *   kept     it outlives the run: it was asked for, or assigned to a variable
  *   scratch  what a step needs beside values: so much for each worker, and some that they share
+ *   ahead    a worker more than there are threads, where a step reads or writes files: while one
+ *            waits for the disk another computes. The first thing to go when the budget is short
  *   peak     the most memory that the run claims, values from outside that it pins included
  *
  *   peak = max over steps of (values in memory at that step + its scratch) <= budget
@@ -28,13 +30,32 @@ typedef struct pl_plan_source {
     pl_shape shape;
     bool resident;  /* in memory now, so that pinning it costs nothing more */
     bool permuted;  /* its axes lie in another order */
+    bool swapped;   /* namely the last two, and no others */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
+    /* What is pinned with it: all of what it is a view of, and for a small one, its neighbours. May
+     * be NULL: it is pinned alone. */
+    const void *holder;
+    uint64_t holder_bytes;
 } pl_plan_source;
 
 typedef struct pl_plan_fetch {
     const pl_node *node;
     bool to_file;
 } pl_plan_fetch;
+
+/* A device beside the CPU. What it says of itself are pure functions, and `context` is theirs. */
+typedef struct pl_plan_device {
+    const char *name; /* "/GPU:0" */
+    uint64_t budget_bytes;
+    uint64_t largest_bytes; /* of one buffer */
+    bool unified;           /* its memory is the host's: what it works in is claimed here, too */
+    /* Can it run the node, which is elementwise or a product? */
+    bool (*takes)(const void *context, const pl_node *node);
+    /* What a product of m x k and k x n needs beside its matrices. */
+    int (*workspace)(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
+                     uint64_t *ret_bytes, pl_error *reterr);
+    const void *context;
+} pl_plan_device;
 
 typedef struct pl_plan_request {
     const pl_graph *graph;
@@ -49,6 +70,9 @@ typedef struct pl_plan_request {
     /* What BLAS takes for each worker of a product with so many rows, a pure function; NULL: none
      * is used. */
     uint64_t (*library_bytes)(pl_dtype dtype, int64_t rows);
+    const pl_plan_device *devices;
+    int n_devices;
+    bool strict;          /* placement */
     uint64_t cache_bytes; /* that a worker's scratch should fit; 0: 256 KiB */
     int n_threads;
 } pl_plan_request;
@@ -56,20 +80,35 @@ typedef struct pl_plan_request {
 typedef enum pl_step_kind {
     PL_STEP_TILES,  /* tiles of the result, each for itself */
     PL_STEP_REDUCE, /* tiles of the input, folded */
+    PL_STEP_MATMUL, /* a product of matrices as a whole: see product.h */
+    PL_STEP_DEVICE, /* tiles of the result, on a device: see device_step.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {
     const pl_node *node;
     uint64_t bytes;
     pl_place place;
-    bool from_outside, kept, permuted, scattered;
-    int born, last_use; /* steps; born -1: from outside. last_use is n_steps if it is kept */
+    bool from_outside, kept, permuted, swapped, scattered;
+    bool resident;      /* from outside, and in memory when the run begins */
+    bool saved;         /* from outside, asked for in a file, and pinned to be written there */
+    const void *holder; /* of one from outside, as in its source */
+    uint64_t holder_bytes;
+    int born, last_use; /* steps; born -1: from outside; else last_use is n_steps if it is kept */
 } pl_plan_value;
+
+/* Does it come into memory for the run? It is there from its first use to its last. */
+static inline bool pl_value_arrives(const pl_plan_value *value)
+{
+    return value->from_outside && !value->resident && value->place == PL_PLACE_MEMORY;
+}
+
+typedef struct pl_product pl_product;
 
 typedef struct pl_step {
     const pl_node *node;
     int value; /* that it makes */
     pl_step_kind kind;
+    struct pl_device_work *work; /* of PL_STEP_DEVICE, which has no program */
     pl_program program;          /* of the result; of a reduction, of its input */
     int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
     int64_t n_tiles;
@@ -77,10 +116,12 @@ typedef struct pl_step {
     bool direct;       /* tiles are written where they belong */
     bool folds_strips; /* of a reduction: its input is never whole, not even a tile of it */
     int n_workers;
+    int n_ahead;            /* workers beside them: so many wait for the disk */
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
-    uint64_t shared_bytes;  /* of a reduction in chunks: their partials */
+    uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
     uint64_t library_bytes; /* of all workers */
+    pl_product *product;    /* may be NULL, and is only used by a step of that kind */
     int *uses;              /* values that it reads */
     int n_uses;
     const char *why;         /* it is a step of its own */
@@ -90,23 +131,39 @@ typedef struct pl_step {
     double flops;
 } pl_step;
 
+/* Nodes that are computed on the CPU, and were placed elsewhere, for one and the same reason. */
+typedef struct pl_fallback {
+    const pl_node *node; /* the first */
+    int n_nodes;
+    bool missing; /* there is no such device; else it cannot run the op */
+} pl_fallback;
+
 typedef struct pl_plan {
     int n_nodes;
+    uint8_t *device_of; /* by number of the node: 0 is the CPU, then the request's. NULL: no node
+                           was ever placed */
+    pl_fallback *fallbacks;
+    int n_fallbacks;
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
+    const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */
     pl_plan_value *values;
     int n_values;
     pl_step *steps;
     int n_steps;
     uint64_t budget_bytes;
+    uint64_t
+        end_bytes; /* claimed when the steps are done, and results are written that are not yet */
     uint64_t peak_bytes;
     uint64_t disk_bytes;
+    uint64_t least_bytes; /* of one that is refused: the budget that would do */
     double flops;
 } pl_plan;
 
 /* PL_EBUDGET when nothing fits, with the smallest budget that would do and the op that decides it;
  * -ENOSPC likewise for the disk; -ENOTSUP for an op that sessions cannot run; -EINVAL for shapes
- * that do not fit, or something that was not fed; -ENOMEM. */
+ * that do not fit, or something that was not fed; -ENODEV and -ENOTSUP for what strict placement
+ * refuses; -ENOMEM. */
 PL_MUST_CHECK int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr);
 
 /* NULL is allowed. */
@@ -120,10 +177,25 @@ char *pl_plan_explain(const pl_plan *plan, bool as_json);
 /* Which nodes are values, and why: choose.c. `plan` has shapes; adds values and steps. */
 PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
 
+/* Who works on a step: at a time, and others ahead of them. */
+typedef struct pl_crew {
+    int n_workers;
+    bool ahead;
+} pl_crew;
+
 /* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
  * scratch and library claim. False if there is no smaller level. tiles.c */
 PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
-                                 int level, int n_workers, uint64_t *ret_bytes);
+                                 int level, pl_crew crew, uint64_t *ret_bytes);
+
+/* More would be a queue at the disk that none needs. */
+enum { PL_STEP_AHEAD_MAX = 8 };
+
+/* Workers and those ahead. */
+static inline int pl_step_n_frames(const pl_step *step)
+{
+    return step->n_workers + step->n_ahead;
+}
 
 /* Does a step only move elements, from memory to memory? It is then cut so that both sides have
  * long rows: moves.c. */

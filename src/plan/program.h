@@ -110,6 +110,7 @@ typedef pl_residence pl_program_residence(const void *context, int value);
 /* What becomes of the last register. */
 typedef enum pl_result {
     PL_RESULT_WHOLE,
+    PL_RESULT_DISK,   /* whole, with room to lie as in its file does */
     PL_RESULT_DIRECT, /* written to where it belongs: it has no slot */
     PL_RESULT_STRIPS, /* only strips of it are needed, one after the other */
 } pl_result;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/geometry.h"
+#include "plan/device_step.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
 #include "tensor/dtype.h"
@@ -162,11 +163,13 @@ static bool folds_strips(const pl_step *step, const pl_shape *shape)
     return in_chain && last >= 0 && folded >> last & 1;
 }
 
-static pl_result result_of(const pl_step *step)
+static pl_result result_of(const pl_plan *plan, const pl_step *step)
 {
-    return step->direct         ? PL_RESULT_DIRECT
-           : step->folds_strips ? PL_RESULT_STRIPS
-                                : PL_RESULT_WHOLE;
+    bool on_disk = plan->values[step->value].place != PL_PLACE_MEMORY;
+    return step->direct                             ? PL_RESULT_DIRECT
+           : step->folds_strips                     ? PL_RESULT_STRIPS
+           : on_disk && step->kind == PL_STEP_TILES ? PL_RESULT_DISK
+                                                    : PL_RESULT_WHOLE;
 }
 
 static void cut_step(cut *c)
@@ -186,10 +189,20 @@ static void cut_step(cut *c)
         cut_rows(c->shape, c->elements, step->extent);
 }
 
-bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
-                   int n_workers, uint64_t *ret_bytes)
+/* As many as there are workers, if there is work for them. */
+static int count_ahead(const pl_step *step, int64_t n_parts)
 {
-    int64_t most = touches_disk(plan, step) ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
+    int64_t n_left = n_parts > step->n_workers ? n_parts - step->n_workers : 0;
+    return (int)least(least(n_left, step->n_workers), PL_STEP_AHEAD_MAX);
+}
+
+bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
+                   pl_crew crew, uint64_t *ret_bytes)
+{
+    if (step->kind == PL_STEP_DEVICE)
+        return pl_device_step_tiles(plan, step, request, level, ret_bytes);
+    bool on_disk = touches_disk(plan, step);
+    int64_t most = on_disk ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
     bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
     int last = is_product ? 80 : 20;
     if (level > last)
@@ -199,7 +212,7 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
              &step->program.boxes[0].shape,
              most >> least(level, 20),
              level > 20 ? level - 20 : 0,
-             n_workers};
+             crew.n_workers};
     if (c.elements == 0)
         c.elements = 1;
     /* A large product has its level 0 in memory as a whole: halve it from the start. */
@@ -222,12 +235,14 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                        plan->values[step->value].place == PL_PLACE_MEMORY);
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
     uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
-                                               result_of(step), residence_of, plan);
+                                               result_of(plan, step), residence_of, plan);
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
-    step->n_workers =
-        (int)pl_clamp_u64((uint64_t)(step->n_tiles * step->n_chunks), 1, (uint64_t)n_workers);
+    int64_t n_parts = step->n_tiles * step->n_chunks;
+    step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)crew.n_workers);
+    step->n_ahead = crew.ahead && on_disk && !is_product ? count_ahead(step, n_parts) : 0;
     uint64_t workers_bytes;
-    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)step->n_workers, &workers_bytes))
+    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)pl_step_n_frames(step),
+                               &workers_bytes))
         workers_bytes = UINT64_MAX;
     step->library_bytes = 0;
     if (is_product && request->library_bytes)

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes kernels. See chain.h.
+ *
+ * Each op is a function of its operands, written out only if it is used. In its text T is the
+ * dtype, and U an unsigned type that is not promoted: integers wrap there by definition. `x < 1`
+ * and not 0 is `x < 0`, said so that it compiles, to nothing, for unsigned types too. */
+#include "device/chain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tensor/dtype.h"
+
+#define NEGATIVE(x) "(" #x " < (T)1 && " #x " != 0)"
+#define APART(r, y) "((" #y " < 0 && " #r " > 0) || (" #y " > 0 && " #r " < 0))"
+#define QUOTIENT                                                                                   \
+    "if (y == 0) return 0;"                                                                        \
+    " T q = " NEGATIVE(y) " && y == (T)-1 ? (T)((U)0 - (U)x) : (T)(x / y);"                        \
+                          " T r = (T)((U)x - (U)q * (U)y);"                                        \
+                          " bool cut = r != 0 && " NEGATIVE(r) " != " NEGATIVE(y) ";"
+#define LARGER  "T l = x > y ? x : y;"
+#define LARGERF "T l = x > y || x != x ? x : y;"
+
+typedef struct row {
+    const char *whole, *real; /* of integers and bool, of floats; NULL: there is none */
+} row;
+
+/* As elementwise_arithmetic.c, _division.c, _logic.c and _ternary.c have them in src/kernels. */
+static const row rows[PL_ELEMENTWISE_COUNT] = {
+    [PL_ELEMENTWISE_NEG] = {"return (T)((U)0 - (U)x);", "return -x;"},
+    [PL_ELEMENTWISE_ABS] = {"return " NEGATIVE(x) " ? (T)((U)0 - (U)x) : x;", "return fabs(x);"},
+    [PL_ELEMENTWISE_SQUARE] = {"return (T)((U)x * (U)x);", "return x * x;"},
+    [PL_ELEMENTWISE_SIGN] = {"return (T)(" NEGATIVE(x) " ? -1 : x != 0);",
+                             "return x > 0 ? (T)1 : x < 0 ? (T)-1 : x == 0 ? (T)0 : x;"},
+    [PL_ELEMENTWISE_RELU] = {"return x < (T)1 ? (T)0 : x;", "return x <= 0 ? (T)0 : x;"},
+    [PL_ELEMENTWISE_SQRT] = {NULL, "return sqrt(x);"},
+    [PL_ELEMENTWISE_RSQRT] = {NULL, "return (T)1 / sqrt(x);"},
+    [PL_ELEMENTWISE_RECIPROCAL] = {NULL, "return (T)1 / x;"},
+    [PL_ELEMENTWISE_FLOOR] = {NULL, "return floor(x);"},
+    [PL_ELEMENTWISE_CEIL] = {NULL, "return ceil(x);"},
+    [PL_ELEMENTWISE_ROUND] = {NULL, "return rint(x);"},
+    [PL_ELEMENTWISE_EXP] = {NULL, "return exp(x);"},
+    [PL_ELEMENTWISE_EXPM1] = {NULL, "return expm1(x);"},
+    [PL_ELEMENTWISE_LOG] = {NULL, "return log(x);"},
+    [PL_ELEMENTWISE_LOG1P] = {NULL, "return log1p(x);"},
+    [PL_ELEMENTWISE_SIN] = {NULL, "return sin(x);"},
+    [PL_ELEMENTWISE_COS] = {NULL, "return cos(x);"},
+    [PL_ELEMENTWISE_TAN] = {NULL, "return tan(x);"},
+    [PL_ELEMENTWISE_ASIN] = {NULL, "return asin(x);"},
+    [PL_ELEMENTWISE_ACOS] = {NULL, "return acos(x);"},
+    [PL_ELEMENTWISE_ATAN] = {NULL, "return atan(x);"},
+    [PL_ELEMENTWISE_SINH] = {NULL, "return sinh(x);"},
+    [PL_ELEMENTWISE_COSH] = {NULL, "return cosh(x);"},
+    [PL_ELEMENTWISE_TANH] = {NULL, "return tanh(x);"},
+    [PL_ELEMENTWISE_SIGMOID] = {NULL,
+                                "T e = exp(-fabs(x)); return (x < 0 ? e : (T)1) / ((T)1 + e);"},
+    [PL_ELEMENTWISE_ERF] = {NULL, "return erf(x);"},
+    [PL_ELEMENTWISE_LOGICAL_NOT] = {"return x == 0;", "return x == 0;"},
+    [PL_ELEMENTWISE_IS_NAN] = {NULL, "return x != x;"},
+    [PL_ELEMENTWISE_IS_INF] = {NULL, "return isinf(x) != 0;"},
+    [PL_ELEMENTWISE_IS_FINITE] = {NULL, "return isfinite(x) != 0;"},
+    [PL_ELEMENTWISE_BITWISE_NOT] = {"return (T)~x;", NULL},
+    [PL_ELEMENTWISE_ADD] = {"return (T)((U)x + (U)y);", "return x + y;"},
+    [PL_ELEMENTWISE_SUB] = {"return (T)((U)x - (U)y);", "return x - y;"},
+    [PL_ELEMENTWISE_MUL] = {"return (T)((U)x * (U)y);", "return x * y;"},
+    [PL_ELEMENTWISE_DIV] = {NULL, "return x / y;"},
+    [PL_ELEMENTWISE_FLOORDIV] = {QUOTIENT " return (T)((U)q - (U)cut);",
+                                 "if (y == 0) return x / y;"
+                                 " T r = fmod(x, y), q = (x - r) / y;"
+                                 " if " APART(
+                                     r,
+                                     y) " q -= (T)1;"
+                                        " if (q == 0) return copysign((T)0, x / y);"
+                                        " T w = floor(q); return q - w > (T)0.5 ? w + (T)1 : w;"},
+    [PL_ELEMENTWISE_MOD] = {QUOTIENT " return (T)((U)r + (cut ? (U)y : (U)0));",
+                            "T r = fmod(x, y); if (y == 0) return r;"
+                            " if (r == 0) return copysign((T)0, y);"
+                            " return " APART(r, y) " ? r + y : r;"},
+    [PL_ELEMENTWISE_FMOD] = {QUOTIENT " (void)cut; return r;", "return fmod(x, y);"},
+    [PL_ELEMENTWISE_POW] =
+        {"if " NEGATIVE(y) " return (T)(x == (T)1 ? 1 : x != (T)-1 ? 0 : (U)y % 2 ? -1 : 1);"
+                           " U power = 1, square = (U)x;"
+                           " for (U left = (U)y; left > 0; left >>= 1, square *= square)"
+                           " if (left & 1) power *= square;"
+                           " return (T)power;",
+         "return pow(x, y);"},
+    [PL_ELEMENTWISE_ATAN2] = {NULL, "return atan2(x, y);"},
+    [PL_ELEMENTWISE_MAXIMUM] = {LARGER " return l;", LARGERF " return l;"},
+    [PL_ELEMENTWISE_MINIMUM] = {"return x < y ? x : y;", "return x < y || x != x ? x : y;"},
+    [PL_ELEMENTWISE_EQUAL] = {"return x == y;", "return x == y;"},
+    [PL_ELEMENTWISE_NOT_EQUAL] = {"return x != y;", "return x != y;"},
+    [PL_ELEMENTWISE_LESS] = {"return x < y;", "return x < y;"},
+    [PL_ELEMENTWISE_LESS_EQUAL] = {"return x <= y;", "return x <= y;"},
+    [PL_ELEMENTWISE_GREATER] = {"return x > y;", "return x > y;"},
+    [PL_ELEMENTWISE_GREATER_EQUAL] = {"return x >= y;", "return x >= y;"},
+    [PL_ELEMENTWISE_LOGICAL_AND] = {"return x != 0 && y != 0;", "return x != 0 && y != 0;"},
+    [PL_ELEMENTWISE_LOGICAL_OR] = {"return x != 0 || y != 0;", "return x != 0 || y != 0;"},
+    [PL_ELEMENTWISE_LOGICAL_XOR] = {"return (x != 0) != (y != 0);", "return (x != 0) != (y != 0);"},
+    [PL_ELEMENTWISE_BITWISE_AND] = {"return x & y;", NULL},
+    [PL_ELEMENTWISE_BITWISE_OR] = {"return x | y;", NULL},
+    [PL_ELEMENTWISE_BITWISE_XOR] = {"return x ^ y;", NULL},
+    [PL_ELEMENTWISE_LEFT_SHIFT] = {"return (U)y < 8 * sizeof(T) ? (T)((U)x << (U)y) : (T)0;", NULL},
+    [PL_ELEMENTWISE_RIGHT_SHIFT] = {"return (U)y < 8 * sizeof(T) ? (T)(x >> (U)y)"
+                                    " : (T)(" NEGATIVE(x) " ? -1 : 0);",
+                                    NULL},
+    [PL_ELEMENTWISE_WHERE] = {"return x != 0 ? y : z;", "return x != 0 ? y : z;"},
+    [PL_ELEMENTWISE_CLIP] = {LARGER " return l < z ? l : z;",
+                             LARGERF " return l < z || x != x || y != y ? l : z;"},
+};
+
+/* ---- what there is ---- */
+
+static bool is_real(pl_dtype dtype)
+{
+    return pl_dtype_info_of(dtype)->kind == PL_KIND_FLOAT;
+}
+
+static bool is_computed_with(pl_dtype dtype)
+{
+    const pl_dtype_info *info = pl_dtype_info_of(dtype);
+    return info->item_bytes > 0 && !info->is_storage;
+}
+
+static const char *body_of(pl_elementwise op, pl_dtype dtype)
+{
+    if (op == PL_ELEMENTWISE_BITWISE_NOT && dtype == PL_BOOL)
+        op = PL_ELEMENTWISE_LOGICAL_NOT;
+    return is_real(dtype) ? rows[op].real : rows[op].whole;
+}
+
+bool pl_chain_takes(pl_elementwise op, pl_dtype dtype)
+{
+    return op < PL_ELEMENTWISE_COUNT && is_computed_with(dtype) && body_of(op, dtype) &&
+           pl_elementwise_result(op, dtype) != PL_DTYPE_NONE;
+}
+
+bool pl_chain_casts(pl_dtype from, pl_dtype to)
+{
+    return is_computed_with(from) && is_computed_with(to);
+}
+
+/* ---- the text ---- */
+
+static const char *type_of(pl_dtype dtype)
+{
+    static const char *const names[] = {
+        [PL_BOOL] = "uchar", [PL_U8] = "uchar",  [PL_I8] = "char",   [PL_U16] = "ushort",
+        [PL_I16] = "short",  [PL_U32] = "uint",  [PL_I32] = "int",   [PL_U64] = "ulong",
+        [PL_I64] = "long",   [PL_F32] = "float", [PL_F64] = "double"};
+    return names[dtype];
+}
+
+static const char *unsigned_of(pl_dtype dtype)
+{
+    return pl_dtype_info_of(dtype)->item_bytes == 8 ? "ulong" : "uint";
+}
+
+/* Of an op's operands but for the condition of `where`. */
+static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_chain_term *term)
+{
+    int n = pl_elementwise_info_of(term->op)->n_operands;
+    return chain->terms[term->operands[n - 1]].dtype;
+}
+
+static void write_op(FILE *to, const pl_device_chain *chain, const pl_chain_term *term)
+{
+    const pl_elementwise_info *info = pl_elementwise_info_of(term->op);
+    pl_dtype dtype = operand_dtype(chain, term);
+    const char *first = term->op == PL_ELEMENTWISE_WHERE ? "uchar" : "T";
+    fprintf(to, "#define T %s\n#define U %s\nstatic %s %s_%s(%s x%s%s)\n{\n    %s\n}\n",
+            type_of(dtype), unsigned_of(dtype), type_of(term->dtype), info->name,
+            pl_dtype_info_of(dtype)->name, first, info->n_operands > 1 ? ", T y" : "",
+            info->n_operands > 2 ? ", T z" : "", body_of(term->op, dtype));
+    fputs("#undef T\n#undef U\n", to);
+}
+
+/* As cast.h says. What does not fit is asked before, because OpenCL leaves it open. */
+static void write_cast_body(FILE *to, pl_dtype from, pl_dtype dtype)
+{
+    const char *type = type_of(dtype);
+    if (dtype == PL_BOOL)
+        fputs("return x != 0;", to);
+    else if (!is_real(from) || is_real(dtype))
+        fprintf(to, "return (%s)x;", type);
+    else if (dtype == PL_U64)
+        fputs("if (x >= (F)0x1p63) return x < (F)0x1p64 ? (ulong)(long)(x - (F)0x1p63) ^ 1ul << 63"
+              " : 0;"
+              " return x >= -(F)0x1p63 ? (ulong)(long)x : 1ul << 63;",
+              to);
+    else if (dtype == PL_U32 || dtype == PL_I64)
+        fprintf(to, "return (%s)(x >= -(F)0x1p63 && x < (F)0x1p63 ? (long)x : (long)(1ul << 63));",
+                type);
+    else
+        fprintf(to, "return (%s)(%s && x < (F)0x1p31 ? (int)x : (int)(1u << 31));", type,
+                from == PL_F64 ? "x > -2147483649.0" : "x >= -(F)0x1p31");
+}
+
+static void write_cast(FILE *to, pl_dtype from, pl_dtype dtype)
+{
+    fprintf(to, "#define F %s\nstatic %s %s_to_%s(F x)\n{\n    ", type_of(from), type_of(dtype),
+            pl_dtype_info_of(from)->name, pl_dtype_info_of(dtype)->name);
+    write_cast_body(to, from, dtype);
+    fputs("\n}\n#undef F\n", to);
+}
+
+static bool is_same_function(const pl_device_chain *chain, const pl_chain_term *a,
+                             const pl_chain_term *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == PL_TERM_CAST)
+        return a->dtype == b->dtype &&
+               chain->terms[a->operands[0]].dtype == chain->terms[b->operands[0]].dtype;
+    return a->op == b->op && operand_dtype(chain, a) == operand_dtype(chain, b);
+}
+
+static void write_function(FILE *to, const pl_device_chain *chain, int number)
+{
+    const pl_chain_term *term = &chain->terms[number];
+    if (term->kind != PL_TERM_OP && term->kind != PL_TERM_CAST)
+        return;
+    for (int i = 0; i < number; i++)
+        if (is_same_function(chain, &chain->terms[i], term))
+            return;
+    if (term->kind == PL_TERM_OP)
+        write_op(to, chain, term);
+    else
+        write_cast(to, chain->terms[term->operands[0]].dtype, term->dtype);
+}
+
+/* Where an input's element lies: its axes in a row, without those that it is repeated along. */
+static void write_place(FILE *to, const pl_device_chain *chain, uint32_t repeated)
+{
+    int n = 0;
+    if (repeated == 0) {
+        fputs("at", to);
+        return;
+    }
+    for (int i = 0; i < chain->rank; i++)
+        n += !(repeated & 1u << i);
+    if (n == 0)
+        fputc('0', to);
+    for (int i = 1; i < n; i++)
+        fputc('(', to);
+    bool first = true;
+    for (int i = 0; i < chain->rank; i++) {
+        if (repeated & 1u << i)
+            continue;
+        if (first)
+            fprintf(to, "i%d", i);
+        else
+            fprintf(to, " * e%d + i%d)", i, i);
+        first = false;
+    }
+}
+
+static void write_number(FILE *to, const pl_chain_term *term)
+{
+    const char *type = type_of(term->dtype);
+    switch (pl_dtype_info_of(term->dtype)->item_bytes) {
+    case 1:
+        fprintf(to, "as_%s((uchar)%" PRIu64 ")", type, term->bits);
+        break;
+    case 2:
+        fprintf(to, "as_%s((ushort)%" PRIu64 ")", type, term->bits);
+        break;
+    case 4:
+        fprintf(to, "as_%s(0x%08" PRIx64 "u)", type, term->bits);
+        break;
+    default:
+        fprintf(to, "as_%s(0x%016" PRIx64 "ul)", type, term->bits);
+    }
+}
+
+static void write_term(FILE *to, const pl_device_chain *chain, int number)
+{
+    const pl_chain_term *term = &chain->terms[number];
+    fprintf(to, "    const %s t%d = ", type_of(term->dtype), number);
+    switch (term->kind) {
+    case PL_TERM_INPUT:
+        fprintf(to, "in%d[", number);
+        write_place(to, chain, term->repeated);
+        fputc(']', to);
+        break;
+    case PL_TERM_NUMBER:
+        write_number(to, term);
+        break;
+    case PL_TERM_CAST: {
+        pl_dtype from = chain->terms[term->operands[0]].dtype;
+        fprintf(to, "%s_to_%s(t%d)", pl_dtype_info_of(from)->name,
+                pl_dtype_info_of(term->dtype)->name, term->operands[0]);
+        break;
+    }
+    case PL_TERM_OP: {
+        const pl_elementwise_info *info = pl_elementwise_info_of(term->op);
+        fprintf(to, "%s_%s(", info->name, pl_dtype_info_of(operand_dtype(chain, term))->name);
+        for (int i = 0; i < info->n_operands; i++)
+            fprintf(to, "%st%d", i == 0 ? "" : ", ", term->operands[i]);
+        fputc(')', to);
+        break;
+    }
+    }
+    fputs(";\n", to);
+}
+
+static void write_head(FILE *to, const pl_device_chain *chain)
+{
+    fputs("__kernel void chain(const ulong n", to);
+    for (int i = 1; i < chain->rank; i++)
+        fprintf(to, ", const ulong e%d", i);
+    for (int i = 0; i < chain->n_terms; i++)
+        if (chain->terms[i].kind == PL_TERM_INPUT)
+            fprintf(to, ", __global const %s *in%d", type_of(chain->terms[i].dtype), i);
+    fprintf(to, ", __global %s *out)\n{\n    const ulong at = get_global_id(0);\n",
+            type_of(chain->terms[chain->n_terms - 1].dtype));
+    fputs("    if (at >= n)\n        return;\n", to);
+    if (chain->rank > 1)
+        fputs("    ulong rest = at;\n", to);
+    for (int i = chain->rank - 1; i > 0; i--)
+        fprintf(to, "    const ulong i%d = rest %% e%d;\n    rest /= e%d;\n", i, i, i);
+    if (chain->rank > 1)
+        fputs("    const ulong i0 = rest;\n", to);
+}
+
+static void write_kernel(FILE *to, const pl_device_chain *chain)
+{
+    bool wants_f64 = false;
+    for (int i = 0; i < chain->n_terms; i++)
+        wants_f64 = wants_f64 || chain->terms[i].dtype == PL_F64;
+    if (wants_f64)
+        fputs("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", to);
+    fputs("#pragma OPENCL FP_CONTRACT OFF\n", to);
+    for (int i = 0; i < chain->n_terms; i++)
+        write_function(to, chain, i);
+    write_head(to, chain);
+    for (int i = 0; i < chain->n_terms; i++)
+        write_term(to, chain, i);
+    fprintf(to, "    out[at] = t%d;\n}\n", chain->n_terms - 1);
+}
+
+char *pl_chain_source(const pl_device_chain *chain)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return NULL;
+    write_kernel(to, chain);
+    bool failed = ferror(to) != 0;
+    if (fclose(to) == 0 && !failed)
+        return text;
+    free(text);
+    return NULL;
+}

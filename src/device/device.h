@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One OpenCL device: its memory and its kernels.
+ *   unified  its memory is the host's. Buffers are then the caller's own staging areas, and nothing
+ *            is copied; else they are the device's, and staging is what is sent and fetched
+ *   job      what one step has on a device: a claim, and buffers of fixed sizes for all of its
+ * tiles staging  a buffer's bytes on the host, PL_STAGING_ALIGN_BYTES aligned, as large as the
+ * buffer
+ *
+ * A job: begin; for each tile fill all inputs, compute, fetch the result; end. A device is opened
+ * when its first job begins, or its workspace is asked for. After a fork the child has no part in
+ * it. A job belongs to one thread; devices are safe from any. */
+#ifndef PL_DEVICE_DEVICE_H
+#define PL_DEVICE_DEVICE_H
+
+#include "device/chain.h"
+#include "device/opencl.h"
+#include "device/room.h"
+#include "tensor/device_name.h"
+
+#define PL_STAGING_ALIGN_BYTES 128 /* the largest vector of OpenCL C */
+
+typedef struct pl_cached_program pl_cached_program;
+
+typedef struct pl_device {
+    cl_device_id id;
+    char name[PL_DEVICE_NAME_BYTES];
+    char description[256];
+    uint64_t memory_bytes, largest_bytes; /* in all; of one buffer */
+    bool has_f64, unified, rounds;        /* rounds: it can divide and take roots with no error */
+    size_t
+        n_together; /* work items of a group: said, because some devices compile for each number */
+    uint32_t generation; /* of the process that found it; constant, as is all above */
+    pl_room room;
+    pthread_mutex_t opening; /* held while a context or a program is made; leaf lock */
+    cl_context context;      /* opening; constant once made, as is the queue */
+    cl_command_queue queue;
+    pl_cached_program *programs; /* opening: by their text, newest first */
+} pl_device;
+
+/* Asks the device what it is. `limit_bytes` 0: the default. -EIO. */
+PL_MUST_CHECK int pl_device_init(pl_device *device, cl_device_id id, int number,
+                                 uint64_t limit_bytes, pl_error *reterr);
+void pl_device_done(pl_device *device);
+
+/* Makes the context, once. Errors name the device. */
+PL_MUST_CHECK int pl_device_open(pl_device *device, pl_error *reterr);
+
+enum { PL_JOB_BUFFERS_MAX = PL_CHAIN_INPUTS_MAX + 2 };
+
+typedef struct pl_job {
+    pl_device *device;
+    uint64_t claimed_bytes;
+    cl_mem buffers[PL_JOB_BUFFERS_MAX];
+    char *staging[PL_JOB_BUFFERS_MAX];
+    uint64_t bytes[PL_JOB_BUFFERS_MAX];
+    int n_buffers;
+    void *mapped; /* unified: the buffer's, while the host has it */
+    cl_kernel kernel;
+} pl_job;
+
+/* What a buffer of so many bytes takes. */
+uint64_t pl_job_buffer_bytes(uint64_t bytes);
+
+/* bytes[i] > 0 and staging[i] describe the buffers; a buffer without staging is not filled or
+ * fetched, and only allowed where memory is not unified. May wait for other jobs. PL_EBUDGET with
+ * the numbers; -ENOMEM, -EIO with OpenCL's own name for it. */
+PL_MUST_CHECK int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const uint64_t *bytes,
+                               char *const *staging, pl_error *reterr);
+void pl_job_end(pl_job *job);
+
+/* Between the two the caller writes `bytes` to staging. */
+PL_MUST_CHECK int pl_job_fill_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
+PL_MUST_CHECK int pl_job_fill_end(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
+
+/* Waits for what was computed; between the two it is in staging. */
+PL_MUST_CHECK int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
+PL_MUST_CHECK int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr);
+
+/* The kernel of a chain, compiled if nobody has yet: before the first pl_job_chain(). */
+PL_MUST_CHECK int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr);
+
+/* Runs it: inputs are buffers 0 and on, the result is the one behind them. extents has chain->rank
+ * places. */
+PL_MUST_CHECK int pl_job_chain(pl_job *job, const pl_device_chain *chain, const int64_t *extents,
+                               pl_error *reterr);
+
+/* "/GPU:0: clCreateBuffer of 4.0 KiB: CL_OUT_OF_RESOURCES"; `what` ends before the colon. */
+int pl_device_error(const pl_device *device, cl_int code, const char *what, pl_error *reterr);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The budget of one device.
+ *   claim  bytes that a step has there; made before anything is allocated, released when it is
+ * freed
+ *
+ *   in use = sum of claims <= limit, at every instant
+ *
+ * A step makes one claim, for all that it needs, and waits for no other while it has it: so one
+ * that must wait for others' always gets its turn. Safe from any thread. */
+#ifndef PL_DEVICE_ROOM_H
+#define PL_DEVICE_ROOM_H
+
+#include <pthread.h>
+
+#include "base/base.h"
+
+typedef struct pl_room {
+    uint64_t limit_bytes;              /* constant */
+    pthread_mutex_t mu;                /* leaf lock */
+    pthread_cond_t freed;              /* mu; signalled by every release */
+    uint64_t in_use_bytes, peak_bytes; /* mu */
+} pl_room;
+
+void pl_room_init(pl_room *room, uint64_t limit_bytes);
+void pl_room_done(pl_room *room);
+
+/* Waits while others have too much. PL_EBUDGET if it is more than the limit. */
+PL_MUST_CHECK int pl_room_claim(pl_room *room, uint64_t bytes);
+void pl_room_release(pl_room *room, uint64_t bytes);
+
+void pl_room_read(pl_room *room, uint64_t *ret_in_use_bytes, uint64_t *ret_peak_bytes);
+
+#endif

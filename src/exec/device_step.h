@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and devices: what a planner is told of them, and steps that run there. */
+#ifndef PL_EXEC_DEVICE_STEP_H
+#define PL_EXEC_DEVICE_STEP_H
+
+#include "exec/run.h"
+
+/* Adds the runtime's devices to the request, if the graph places nodes; *ret_devices is to be freed
+ * when the plan is made. -ENOMEM. */
+PL_MUST_CHECK int pl_request_devices(pl_runtime *runtime, pl_plan_request *request,
+                                     pl_plan_device **ret_devices, pl_error *reterr);
+
+/* Tells what is computed elsewhere than it was placed. */
+void pl_plan_tell_fallbacks(pl_runtime *runtime, const pl_plan *plan);
+
+/* A step of kind PL_STEP_DEVICE, in its scratch. */
+PL_MUST_CHECK int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *reterr);
+
+#endif

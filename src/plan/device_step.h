@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps on a device beside the CPU: a chain of elementwise ops of one shape, or a product.
+ *   term     an input, a number (fill), or an op on terms before it; the last is the step's node
+ *   input    a value, of which each tile takes the part that it needs, packed
+ *   staging  where that lies on the host, and then the result: in the step's scratch, in the order
+ *            of the inputs; behind them the result, the workspace, and a place to turn an input's
+ *            axes
+ *
+ * Whatever crosses from one device to another is a value in the host's memory, or on its disk. */
+#ifndef PL_PLAN_DEVICE_STEP_H
+#define PL_PLAN_DEVICE_STEP_H
+
+#include "plan/plan.h"
+
+/* Of a step; the kernel of a chain takes no more (device/chain.h). */
+enum { PL_DEVICE_NODES_MAX = 32 };
+
+typedef struct pl_device_term {
+    const pl_node *node;
+    int input;       /* number of the input; -1: a number or an op */
+    int operands[3]; /* of an op: terms */
+} pl_device_term;
+
+typedef struct pl_device_work {
+    int device; /* from 0: the request's */
+    const char *device_name;
+    pl_device_term *terms;
+    int n_terms;
+    int *inputs; /* numbers of nodes whose values they are */
+    int n_inputs;
+    int first_level;          /* of tiles that fit the device */
+    uint64_t *buffer_bytes;   /* of a tile: of each input, then of the result */
+    uint64_t workspace_bytes; /* of a product */
+    uint64_t turn_bytes;      /* for inputs whose axes lie in another order */
+    uint64_t device_bytes;    /* on the device, in all */
+} pl_device_work;
+
+void pl_device_work_free(pl_device_work *work);
+
+/* Bytes of a buffer, and where the next one begins. */
+static inline uint64_t pl_staging_bytes(uint64_t bytes)
+{
+    return pl_add_sat_u64(pl_max_u64(bytes, 1), 127) / 128 * 128;
+}
+
+/* What is had from outside, made from nothing or only looked at does not, and is wherever it is
+ * used; nor does what only gives a variable its value. */
+bool pl_node_computes(const pl_node *node);
+
+/* Where a node is computed: 0 is the CPU. */
+static inline int pl_device_of(const pl_plan *plan, const pl_node *node)
+{
+    return plan->device_of ? plan->device_of[node->number] : 0;
+}
+
+/* Decides where each node is computed: place.c. */
+PL_MUST_CHECK int pl_plan_place(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
+
+/* What fell back, as a sentence; *ret_text has `n` bytes. */
+void pl_fallback_format(const pl_fallback *fallback, char *text, size_t n);
+
+/* Must `input` be a value, because it is not computed in the same kernel as `node`? `same`: their
+ * shapes are. */
+bool pl_is_apart(const pl_plan *plan, const pl_node *node, const pl_node *input, bool same);
+
+/* PL_EBUDGET, with the numbers, if not even the smallest tile fits the device. */
+PL_MUST_CHECK int pl_device_step_build(pl_plan *plan, pl_step *step, const pl_plan_request *request,
+                                       const pl_program_context *context, pl_error *reterr);
+
+/* pl_step_tiles() of such a step. */
+PL_MUST_CHECK bool pl_device_step_tiles(pl_plan *plan, pl_step *step,
+                                        const pl_plan_request *request, int level,
+                                        uint64_t *ret_bytes);
+
+/* What the tile takes of an input: packed, in the input's own shape. */
+pl_region pl_device_input_region(const pl_plan *plan, const pl_step *step, int input,
+                                 const pl_region *tile);
+
+#endif
