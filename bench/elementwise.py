@@ -183,7 +183,7 @@ def rows_from_disk(loops, folder, n, budget, n_threads, n_rounds, say):
     names = (ctypes.c_char_p * 2)(*map(os.fsencode, paths))
 
     def read():
-        got = loops.bench_read(names, 2, n_threads)
+        got = loops.bench_read(names, 2, 2 * n_threads)  # as many as the session has frames
         if got < 0:
             raise OSError(-got, os.strerror(-got))
 

@@ -179,3 +179,12 @@ def test_results_straight_to_a_file_with_any_length(graph, chance, n):
     a, b = (graph.give(chance.standard_normal((3, n), "f4")) for _ in range(2))
     chain = fused(graph, a, b)
     graph.check(chain, compare=close, straight=True, caps=[AMPLE, 6 << 20, 1 << 20])
+
+
+def test_views_straight_to_a_file(graph, chance):
+    x = graph.give(chance.standard_normal((300, 700), "f4"))
+    value = graph.value(x)
+    turned = graph.add("transpose", [x], value.T)
+    part = graph.add("slice", [x], value[1:299, 3::2], start=[1, 3], stop=[299, 700], step=[1, 2])
+    for name in (turned, part):
+        graph.check(name, compare=close, straight=True, caps=[AMPLE, 3 << 20, 1 << 20])
