@@ -11,7 +11,6 @@ import subprocess
 import numpy as np
 import op_cases
 import pytest
-from conftest import FLAGS, ROOT, libraries
 
 from graph_tool import attr_text, shape_text
 
@@ -19,12 +18,9 @@ AMPLE = 1 << 30
 
 
 @pytest.fixture(scope="session")
-def tool(tmp_path_factory):
+def tool(compile_tool, tmp_path_factory):
     """The program, and the environment that it runs in: one cache of compiled kernels for all."""
-    folder = tmp_path_factory.mktemp("device")
-    program = folder / "device_tool"
-    source = ROOT / "tests/programs/device_tool.c"
-    subprocess.run(["gcc", *FLAGS, source, *libraries(), "-o", program], check=True)
+    program = compile_tool("device_tool")
     is_worker = "PYTEST_XDIST_WORKER" in os.environ  # all of them share what is compiled
     cache = tmp_path_factory.getbasetemp()
     cache = (cache.parent if is_worker else cache) / "pocl"
@@ -140,6 +136,18 @@ def test_a_machine_without_opencl_has_a_cpu(bare, tmp_path):
     assert list(listed(bare.ask("devices"))) == ["/CPU:0"]
 
 
+def test_opencl_is_not_touched_before_a_device_is_asked_for(bare, tmp_path):
+    (tmp_path / "end.c").write_text("__attribute__((constructor)) void end(void) { __builtin_trap(); }")
+    subprocess.run(["gcc", "-shared", "-fPIC", tmp_path / "end.c", "-o", tmp_path / "libOpenCL.so.1"],
+                   check=True)
+    bare.environment |= {"LD_LIBRARY_PATH": str(tmp_path), "PLIMSOLL_OPENCL_CPU": "1"}
+    bare.say("device", "/CPU:0")
+    x = bare.give(np.arange(3.0))
+    bare.ask("run", AMPLE, f"{bare.add('neg', x)}={tmp_path}/x.npy")
+    with pytest.raises(AssertionError):
+        bare.ask("devices")
+
+
 def test_two_devices_are_numbered_and_can_be_hidden(bare):
     bare.environment["POCL_DEVICES"] = "pthread pthread"
     bare.say("set", "cpu=1", "limit=gpu:1=4096", "limit=/device:GPU:0=8192")
@@ -247,11 +255,11 @@ def test_a_long_chain_is_several_steps(gpu):
     x = gpu.give(np.arange(5, dtype="i4"))
     one = gpu.add("fill", dtype="d:int32", shape=(), value=1)
     last = x
-    for _ in range(100):
+    for _ in range(40):
         last = gpu.add("add", last, one)
-    assert [step["n_ops"] for step in gpu.steps(last)] == [5, 33, 33, 33]
+    assert [step["n_ops"] for step in gpu.steps(last)] == [9, 33]
     (got,) = gpu.run(last)
-    np.testing.assert_array_equal(got, np.arange(5) + 100)
+    np.testing.assert_array_equal(got, np.arange(5) + 40)
 
 
 def test_numbers_alone_make_a_kernel(gpu):
@@ -370,7 +378,7 @@ def test_erf_and_integer_powers_clip_and_where(gpu):
 CASTED = ("bool", "uint8", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64")
 
 
-@pytest.mark.parametrize("source", ["float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("source", ["float32", "float64", "int64"])
 def test_casts_are_the_cpus(gpu, source):
     if source.startswith("float"):
         values = [0, -0.0, 0.5, -1.5, 255.9, 256, 65536, -1, 2.0**31, -(2.0**31), 2.0**32, 2.0**63,
@@ -391,7 +399,7 @@ def test_casts_are_the_cpus(gpu, source):
     np.testing.assert_array_equal(floats, wanted[1])
 
 
-@pytest.mark.parametrize("how", ["window", "memory", "transposed"])
+@pytest.mark.parametrize("how", ["memory", "transposed"])
 def test_operands_repeat_along_any_axes(gpu, chance, how):
     shapes = [(4, 5, 6), (6,), (5, 1), (4, 1, 6), (1, 5, 6), (1, 1, 1), ()]
     arrays = [chance.integers(-9, 9, shape) for shape in shapes]
@@ -515,6 +523,26 @@ def test_runs_at_once_share_the_devices_budget(gpu, chance):
     for i in range(4):
         np.testing.assert_array_equal(np.load(f"{gpu.path(result)}.{i}"), a * a + a)
     assert listed(gpu.ask("devices"))["/GPU:0"][2] <= 50000
+
+
+@pytest.mark.parametrize("how", ["window", "transposed"])
+def test_a_device_with_memory_of_its_own_gives_the_same(gpu, chance, how):
+    """PoCL's is the host's; told that it is not, it is sent to and fetched from."""
+    a = chance.standard_normal((900, 900)).astype("f4")
+    x = gpu.give(a, how)
+    chain = gpu.add("add", gpu.add("square", x), x)
+    product = gpu.add("matmul", x, x, transpose_b=True)
+    gpu.say("discrete")
+    gpu.say("set", "strict", "cpu=1", "limit=/GPU:0=30000000")
+    large = gpu.steps(product)[0]
+    assert large["scratch_bytes"] < large["device_bytes"] - 1000  # the workspace is the device's
+    got, square = gpu.run(chain, product)
+    np.testing.assert_array_equal(got, a * a + a)
+    close(square, a @ a.T)
+    assert listed(gpu.ask("devices"))["/GPU:0"][2] <= 30000000
+    gpu.say("fail", "clEnqueueReadBuffer", -5, 1)
+    assert gpu.ask("run", AMPLE, f"{chain}=x.npy") == (
+        f"refused ENOMEM add '{chain}': /GPU:0: clEnqueueReadBuffer: CL_OUT_OF_RESOURCES")
 
 
 # ---- failures ----

@@ -249,7 +249,8 @@ def test_what_cannot_fit_is_refused_with_its_parts(graph, chance):
     size = r"[0-9.]+ [KM]iB"
     found = re.fullmatch(
         rf"refused PL_EBUDGET matmul '{c}': the smallest tiling needs ([0-9.]+) MiB \(A {size} \+ B "
-        rf"{size} \+ C {size} \+ reading ahead {size} \+ workspace {size}\); the budget is 1.0 MiB", said)
+        rf"{size} \+ C {size} \+ reading ahead {size} \+ workspace {size}\); the budget is 1.0 MiB: "
+        r"give at least \1 MiB", said)
     assert found, said
     graph.values[c] = graph.value(a) @ graph.value(b).T
     check(graph, int((float(found[1]) + 0.05) * MIB), c)

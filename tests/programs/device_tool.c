@@ -10,6 +10,7 @@
  *                                 told meanwhile follows, after '|'
  *   both THREADS CAP NAME=PATH...   the same run by several threads at once, each with its own file
  *   explain NAME...                 the plan as JSON;  text NAME...: for people, lines by '|'
+ *   discrete                        devices say that their memory is not the host's
  *   fail FUNCTION CODE N            from its Nth call on, an OpenCL function fails; 0: never */
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #include "device/opencl.h"
+#include "graph/node.h"
 #include "plimsoll/device.h"
 #include "plimsoll/session.h"
 #include "tensor/dtype.h"
@@ -93,12 +95,39 @@ static void *map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
                                    code);
 }
 
-static int do_fail(void)
+static cl_int read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                          size_t size, void *to, cl_uint n, const cl_event *events, cl_event *event)
+{
+    return fails() ? fail_code
+                   : real.clEnqueueReadBuffer(queue, buffer, blocking, offset, size, to, n, events,
+                                              event);
+}
+
+static cl_int device_info(cl_device_id id, cl_device_info what, size_t n, void *to, size_t *ret_n)
+{
+    if (what != CL_DEVICE_HOST_UNIFIED_MEMORY)
+        return real.clGetDeviceInfo(id, what, n, to, ret_n);
+    *(cl_bool *)to = CL_FALSE;
+    return CL_SUCCESS;
+}
+
+static pl_opencl *table(void)
 {
     pl_opencl *cl = pl_opencl_load();
     if (!real.clFinish)
         real = *cl;
-    *cl = real;
+    return cl;
+}
+
+static int do_discrete(void)
+{
+    table()->clGetDeviceInfo = device_info;
+    return 0;
+}
+
+static int do_fail(void)
+{
+    pl_opencl *cl = table();
     n_calls = 0;
     fail_code = atoi(words[2]);
     fail_at = atoi(words[3]);
@@ -110,6 +139,8 @@ static int do_fail(void)
         cl->clBuildProgram = build_program;
     else if (strcmp(words[1], "clEnqueueMapBuffer") == 0)
         cl->clEnqueueMapBuffer = map_buffer;
+    else if (strcmp(words[1], "clEnqueueReadBuffer") == 0)
+        cl->clEnqueueReadBuffer = read_buffer;
     else
         cl->clEnqueueNDRangeKernel = enqueue_kernel;
     return 0;
@@ -322,7 +353,7 @@ static void end(situation *s)
                 pl_runtime_claimed_bytes(runtime));
         exit(1);
     }
-    for (int i = 1; i < pl_runtime_n_devices(runtime); i++) {
+    for (int i = 1; pl_graph_places(graph) && i < pl_runtime_n_devices(runtime); i++) {
         pl_device_info info;
         if (pl_runtime_device(runtime, i, &info, &error) < 0 || info.in_use_bytes != 0) {
             fprintf(stderr, "device_tool: %s is still in use\n", info.name);
@@ -433,10 +464,10 @@ static int do_command(void)
         const char *name;
         int (*run)(void);
         bool says_ok;
-    } commands[] = {{"set", do_set, true},   {"devices", do_devices, false},
-                    {"add", do_add, true},   {"device", do_device, true},
-                    {"give", do_give, true}, {"fail", do_fail, true},
-                    {"run", do_run, false},  {"both", do_both, false}};
+    } commands[] = {
+        {"set", do_set, true},           {"devices", do_devices, false}, {"add", do_add, true},
+        {"device", do_device, true},     {"give", do_give, true},        {"fail", do_fail, true},
+        {"discrete", do_discrete, true}, {"run", do_run, false},         {"both", do_both, false}};
     for (size_t i = 0; i < PL_COUNT_OF(commands); i++)
         if (strcmp(words[0], commands[i].name) == 0) {
             int r = commands[i].run();

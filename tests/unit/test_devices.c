@@ -42,7 +42,10 @@ static void a_node_has_the_device_that_was_pushed_last(void **state)
 {
     (void)state;
     pl_node *before = place("before", PL_F32, PL_SHAPE(2));
-    assert_false(pl_graph_places(graph));
+    assert_int_equal(pl_graph_push_device(graph, "CPU", &error), 0);
+    assert_string_equal(pl_node_device(must_add("neg", "host", NODES(before), NO_ATTRS)), "/CPU:0");
+    assert_false(pl_graph_places(graph)); /* nobody need ask for devices */
+    pl_graph_pop_device(graph);
     assert_int_equal(pl_graph_push_device(graph, "gpu:1", &error), 0);
     pl_node *outer = must_add("neg", "outer", NODES(before), NO_ATTRS);
     assert_int_equal(pl_graph_push_device(graph, NULL, &error), 0);
