@@ -76,7 +76,9 @@ PL_API PL_MUST_CHECK int pl_session_get(pl_session *session, const pl_node *vari
  * allocated if it cannot be done in the budget, with the smallest one that would do and the op that
  * decides it; -ENOSPC likewise for the disk; -EINVAL for what does not fit or is not fed; -ENOTSUP
  * for an op that sessions cannot run; -ECANCELED; what reading and writing files gave. Messages
- * name op and node. Then nothing is left behind, and no variable has changed. */
+ * name op and node. Then nothing is left behind, and no variable has changed.
+ * Files, images and strings are read and made before the rest is planned: a refusal of the rest, or
+ * of the next image, then comes after that. */
 PL_API PL_MUST_CHECK int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
                                         const pl_feed *feeds, int n_feeds,
                                         const pl_run_options *options, pl_tensor **ret_tensors,
@@ -89,7 +91,8 @@ typedef struct pl_run_cost {
 } pl_run_cost;
 
 /* The plan that a run would have now: a table for people, or JSON, to free(). Either output may be
- * NULL. Fails as the run would. */
+ * NULL. Fails as the run would. Of what hangs on files it tells what is known before they are read;
+ * the cost leaves out the rest. */
 PL_API PL_MUST_CHECK int pl_session_explain(pl_session *session, const pl_fetch *fetches,
                                             int n_fetches, const pl_feed *feeds, int n_feeds,
                                             const pl_run_options *options, bool as_json,
