@@ -1,30 +1,43 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times products of matrices against one bare BLAS call, interleaved in each round, as ratios.
+"""Times products of matrices, as sessions compute them, against bare BLAS calls of the same rounds.
 
-usage: bench/matmul.py [--size N] [--budgets MB,MB] [--rounds N] [--peers] [--folder PATH]
+usage: bench/matmul.py [--sizes N,N] [--scale PART] [--rounds N] [--no-peers] [--folder PATH]
 
-Operands and result of the products from disk are .npy files in the folder; these run in a memory
-cgroup of the budget and 16 MiB for the program itself, where the user may make one. --peers adds
-numpy.memmap, and dask where it is installed, in cgroups of the same size: they take long. Nothing
-passes or fails here: a machine may be busy."""
+What is from files has operands and result in .npy files, and runs in a memory cgroup (version 1) of
+the budget and 16 MiB for the program itself, where the user may make one. numpy.memmap and dask get
+cgroups of the same size, and one round: they take long. Nothing passes or fails here: a machine may
+be busy."""
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+
+import document
+import measure
 import numpy as np
+from subjects import PYTHON
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build")) / "meson"
 CGROUPS = pathlib.Path("/sys/fs/cgroup/memory")
 PROGRAM_BYTES = 16 << 20
 PEER_SECONDS = 600
+BATCH = 4096, 64, 64
+
+# size -> what is measured: in memory, and from files, each with the speed wanted, to bare BLAS.
+IN_MEMORY = {4096: 0.98, 10000: 0.98}
+FROM_FILES = {10000: {100: 0.90, 400: 0.93}, 20000: {100: 0.83, 400: 0.93}}  # megabytes
+SQUARES = (10000,)
+SQUARE_TIME, BATCH_SPEED = 0.6, 1.6
+PEERS_AT = {10000: 400}
 
 MEMMAP = """
 import numpy as np, time
@@ -49,16 +62,28 @@ print(time.perf_counter() - begin)
 """
 
 
-def build_tool(folder):
-    tool = folder / "matmul_tool"
+@dataclasses.dataclass
+class Contender:
+    what: str
+    argv: list
+    words: str = ""
+    limit_bytes: int = 0  # of its cgroup
+    target: str = ""
+    as_time: bool = False  # the ratio that is shown: of times, else of speeds
+    n_rounds: int = 0  # at most; 0: all
+    seconds: list = dataclasses.field(default_factory=list)
+    note: str = ""
+
+
+def build(source, folder):
+    program = folder / source.stem
     libraries = [BUILD / "src/codec/libplimsoll-runtime.a"]
     libraries += sorted((BUILD / "src/kernels").glob("*.a"))
     libraries += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
     command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", f"-I{ROOT}/src", f"-I{ROOT}/include"]
-    command += [ROOT / "tests/programs/matmul_tool.c", *libraries]
-    command += ["-lsleef", "-lopenblas", "-lm", "-pthread", "-o", tool]
+    command += [source, *libraries, "-lsleef", "-lopenblas", "-lm", "-pthread", "-o", program]
     subprocess.run(command, check=True)
-    return tool
+    return program
 
 
 @contextlib.contextmanager
@@ -77,86 +102,134 @@ def cgroup(limit_bytes):
         path.rmdir()
 
 
-def run(argv, folder, words="", limit_bytes=None):
-    """The program's last answer, and what its cgroup had at most and how often it met its limit."""
-    with cgroup(limit_bytes) if limit_bytes else contextlib.nullcontext() as group:
+def run(contender, folder):
+    """The seconds that the program says last, or None; and what its cgroup had at most."""
+    with cgroup(contender.limit_bytes) if contender.limit_bytes else contextlib.nullcontext() as group:
         join = (lambda: (group / "cgroup.procs").write_text("0")) if group else None
         try:
-            done = subprocess.run(argv, input=words, cwd=folder, capture_output=True, text=True,
-                                  preexec_fn=join, timeout=PEER_SECONDS)
+            done = subprocess.run(contender.argv, input=contender.words, cwd=folder, text=True,
+                                  capture_output=True, preexec_fn=join, timeout=PEER_SECONDS)
         except subprocess.TimeoutExpired:
             return None, f"not done after {PEER_SECONDS} s"
         if done.returncode != 0:
-            return None, f"status {done.returncode}: {done.stderr.strip()[-100:]}"
+            last = done.stderr.strip().splitlines()[-1:]
+            return None, f"status {done.returncode} {' '.join(last)[-100:]}".strip()
         note = ""
         if group:
             peak = int((group / "memory.max_usage_in_bytes").read_text())
-            note = f"cgroup peak {peak / 1e6:.0f} MB, failcnt {(group / 'memory.failcnt').read_text().strip()}"
+            met = (group / "memory.failcnt").read_text().strip()
+            note = f"cgroup peak {peak / 1e6:.0f} MB, failcnt {met}"
         return float(done.stdout.split()[-1]), note
 
 
-def save(folder, name, shape, seed):
+def save(path, shape, seed):
     """In pieces, so that the file is as large as it likes."""
-    out = np.lib.format.open_memmap(folder / name, "w+", np.float32, shape)
+    out = np.lib.format.open_memmap(path, "w+", np.float32, shape)
     chance = np.random.default_rng(seed)
     for row in range(0, shape[0], 512):
         out[row : row + 512] = chance.standard_normal(out[row : row + 512].shape, np.float32)
     out.flush()
 
 
-def contenders(tool, options):
-    """Name -> (argv, words on stdin, limit); the first is what the others are compared with."""
-    ours = "matmul {} 0 {} {} {} {} c.npy\n"
-    yield "bare BLAS", ([tool], "blas 2 a.npy b.npy c.npy\n", None)
-    yield "in memory", ([tool], ours.format(1 << 40, 0, "rrr", "a.npy", "b.npy"), None)
-    yield "A x A-transposed", ([tool], ours.format(1 << 40, 1, "rrr", "a.npy", "a.npy"), None)
-    for megabytes in options.budgets:
-        budget = megabytes * 10**6
-        words = ours.format(budget, 0, "fff", "a.npy", "b.npy")
-        yield f"files, {megabytes} MB", ([tool], words, budget + PROGRAM_BYTES)
-        if options.peers:
-            for name, program in (("numpy.memmap", MEMMAP), ("dask", DASK)):
-                argv = ["/usr/bin/python3", "-c", program]
-                yield f"{name}, {megabytes} MB", (argv, "", budget + PROGRAM_BYTES)
+class Programs:
+    def __init__(self, folder):
+        self.bare = build(ROOT / "tests/programs/matmul_tool.c", folder)
+        self.ours = build(ROOT / "bench/product.c", folder)
+
+    def blas(self, what, times=1):
+        return Contender(what, [self.bare], "blas 2 a.npy b.npy c.npy\n" * times)
+
+    def session(self, what, where, cap_bytes=0, operands=("a.npy", "b.npy"), runs=1, **more):
+        turned = "1" if operands[0] == operands[1] else "0"
+        argv = [self.ours, where, str(cap_bytes), turned, str(runs), *operands, "c.npy"]
+        return Contender(what, argv, **more)
 
 
-def batches(tool):
-    yield "looped BLAS, 4096 of 64", ([tool], "blas 2 sa.npy sb.npy sc.npy\n" * 3, None)
-    yield "batch, 4096 of 64", ([tool], "batch sa.npy sb.npy sc.npy\n" * 3, None)
+def large(programs, size, scale, peers):
+    """The contenders of one size; the first is what the others are compared with. `scale`: smaller
+    matrices, to try this, and budgets that are smaller alike."""
+    n = int(size * scale)
+    yield programs.blas(f"{n}: bare sgemm, in memory")
+    if size in IN_MEMORY:
+        yield programs.session(f"{n}: in memory", "memory", target=f">= {IN_MEMORY[size]}")
+    if size in SQUARES:
+        yield programs.session(f"{n}: a matrix times itself transposed, in memory", "memory",
+                               operands=("a.npy", "a.npy"), as_time=True,
+                               target=f"time <= {SQUARE_TIME}")
+    for megabytes, wanted in FROM_FILES.get(size, {}).items():
+        budget = max(int(megabytes * 10**6 * scale**2), 8 * 10**6)
+        what = f"{n}: from files, in {budget / 10**6:.0f} MB"
+        limit = budget + PROGRAM_BYTES
+        yield programs.session(what, "files", budget, limit_bytes=limit, target=f">= {wanted}")
+        if peers and megabytes == PEERS_AT.get(size):
+            for name, program in (("numpy.memmap", MEMMAP), ("dask.array", DASK)):
+                yield Contender(f"{n}: {name}, from files, in {budget / 10**6:.0f} MB",
+                                [PYTHON, "-c", program], limit_bytes=limit, n_rounds=1)
 
 
-def measure(group, folder, n_rounds):
-    times, notes = {}, {}
-    for _ in range(n_rounds):
-        for name, (argv, words, limit) in group.items():
-            seconds, notes[name] = run(argv, folder, words, limit)
-            times.setdefault(name, []).append(seconds)
-    base = times[next(iter(group))]
-    for name, values in times.items():
-        ratios = [value / first for value, first in zip(values, base) if value and first]
-        median = f"{statistics.median(ratios):.3f}" if ratios else "-"
-        shown = " ".join("-" if value is None else f"{value:.3f}" for value in values)
-        print(f"{name:28} {median:>7}  ({shown} s)  {notes[name]}", flush=True)
+def batches(programs):
+    count, rows, _ = BATCH
+    yield programs.blas(f"{count} of {rows} x {rows}: sgemm in a loop", 3)
+    yield programs.session(f"{count} of {rows} x {rows}: in one step", "memory", runs=3,
+                           target=f">= {BATCH_SPEED}")
+
+
+def take_turns(field, folder, n_rounds, say):
+    for i in range(n_rounds):
+        for contender in field:
+            if contender.n_rounds and i >= contender.n_rounds:
+                continue
+            seconds, contender.note = run(contender, folder)
+            contender.seconds.append(seconds)
+            told = "failed" if seconds is None else f"{seconds:.2f} s"
+            say(f"{contender.what}, round {i + 1} of {n_rounds}: {told} {contender.note}")
+
+
+def measured(contender, base):
+    pairs = [(mine, bare) for mine, bare in zip(contender.seconds, base.seconds) if mine and bare]
+    if not pairs:
+        return f"failed: {contender.note}"
+    mine, bare = zip(*pairs)
+    ratio = measure.ratio_of(mine, bare) if contender.as_time else measure.ratio_of(bare, mine)
+    shown = document.show_ratio(ratio)
+    if contender is base:
+        shown = f"{np.median(mine):.2f} s"
+    return f"{shown}; {contender.note}" if contender.note else shown
+
+
+def costs(directory, sizes, scale, n_rounds, peers, say):
+    """Rows for document.cost_table()."""
+    rows = []
+    with tempfile.TemporaryDirectory(dir=directory) as name:
+        folder = pathlib.Path(name)
+        programs = Programs(folder)
+        for size in (*sizes, BATCH):
+            shape = size if size is BATCH else (int(size * scale),) * 2
+            save(folder / "a.npy", shape, 1)
+            save(folder / "b.npy", shape, 2)
+            os.sync()
+            field = list(batches(programs) if size is BATCH else large(programs, size, scale, peers))
+            take_turns(field, folder, n_rounds if size is BATCH or size < 20000 else 2, say)
+            rows += [{"what": one.what, "measured": measured(one, field[0]), "target": one.target}
+                     for one in field]
+    return rows
+
+
+TITLE = "speed, to bare BLAS in memory"
+SIZES = tuple(sorted({*IN_MEMORY, *FROM_FILES}))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=int, default=10000)
-    parser.add_argument("--budgets", default="100,400", type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--folder", default=None)
+    parser.add_argument("--sizes", default=SIZES, type=lambda text: [int(n) for n in text.split(",")])
+    parser.add_argument("--scale", type=float, default=1, help="of the matrices' sides, to try this")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--folder", help="for the files (default: a temporary one)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = pathlib.Path(name)
-        tool = build_tool(folder)
-        for operand, seed in (("a.npy", 1), ("b.npy", 2)):
-            save(folder, operand, (options.size, options.size), seed)
-            save(folder, "s" + operand, (4096, 64, 64), seed)
-        os.sync()
-        print(f"{options.size} x {options.size} float32; time as a ratio to the first", flush=True)
-        measure(dict(contenders(tool, options)), folder, options.rounds)
-        measure(dict(batches(tool)), folder, options.rounds)
+    rows = costs(options.folder, options.sizes, options.scale, options.rounds, not options.no_peers,
+                 lambda text: print(text, file=sys.stderr, flush=True))
+    print(document.cost_table(TITLE, rows))
 
 
 if __name__ == "__main__":

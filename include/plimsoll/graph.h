@@ -65,7 +65,8 @@ PL_API pl_attr pl_attr_string(const char *name, const char *text);
 /* -ENOMEM. */
 PL_API PL_MUST_CHECK int pl_graph_new(pl_graph **ret_graph, pl_error *reterr);
 
-/* With all of its nodes. NULL is allowed. */
+/* With all of its nodes and their constants; sessions of it are closed, see session.h. NULL is
+ * allowed. */
 PL_API void pl_graph_free(pl_graph *graph);
 
 /* Nodes that are made from now on have "NAME/" before their names. The scope is a new one ("loss",

@@ -9,7 +9,10 @@
  * assigned becomes its value when the whole run has gone well, else it stays as it was. Runs that
  * assign wait for each other; all others go on side by side, from any number of threads.
  *
- * The graph outlives its sessions, and nobody adds to it while one runs. */
+ * A session is open until it is closed, freed, or its graph is freed. From then on its variables
+ * are gone, and every use of it is -ESTALE. Its handle is the user's to free, before or after the
+ * graph, but before the runtime is given back; one that is never freed goes with the runtime.
+ * Nobody adds to a graph while a session runs. */
 #ifndef PLIMSOLL_SESSION_H
 #define PLIMSOLL_SESSION_H
 
@@ -36,7 +39,8 @@ typedef struct pl_run_options {
     uint64_t budget_bytes; /* 0: what the runtime has left */
     const int *cancel; /* may be NULL; read atomically: once it is not 0, the run is -ECANCELED */
     /* May be NULL. Called now and then, from any thread of the runtime, but not by two at once:
-     * how much of all is done, and the node that is being computed. */
+     * how much of all is done, and the node that is being computed. Never falls, and is 1 once, at
+     * the end of a run that had anything to compute. */
     void (*progress)(void *context, double fraction, const char *node_name);
     void *progress_context;
 } pl_run_options;
@@ -48,7 +52,14 @@ PL_API PL_MUST_CHECK int pl_constant_set(pl_node *constant, pl_tensor *tensor, p
 PL_API PL_MUST_CHECK int pl_session_new(const pl_graph *graph, pl_runtime *runtime,
                                         pl_session **ret_session, pl_error *reterr);
 
-/* Lets go of its variables at once. No run may be under way. NULL is allowed. */
+/* Cancels the runs that are under way; later ones go on. */
+PL_API void pl_session_cancel(pl_session *session);
+
+/* Cancels the runs that are under way, waits for them, and lets go of the variables. Not from
+ * inside of a progress callback, which would wait for itself. One that is closed stays so. */
+PL_API void pl_session_close(pl_session *session);
+
+/* Closes it, and gives back the handle: nobody uses it any more. NULL is allowed. */
 PL_API void pl_session_free(pl_session *session);
 
 /* A variable's value. Setting it: -EINVAL for another dtype or shape. Reading it: NULL in

@@ -93,17 +93,30 @@ PL_API uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime);
 PL_API uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime);
 
 /* A copy of elements that lie one after the other, last axis first; `what` is its name in messages.
- * -EINVAL for a shape that is not known or a dtype that has no size (strings); PL_EBUDGET. */
+ * -EINVAL for a shape that is not known, or for strings; PL_EBUDGET. */
 PL_API PL_MUST_CHECK int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
                                        const void *data, const char *what, pl_tensor **ret_tensor,
                                        pl_error *reterr);
 
+/* Bytes; `data` may be NULL where there are none. */
+typedef struct pl_string {
+    const void *data;
+    size_t n;
+} pl_string;
+
+/* The same for strings, which are copied: one for each element. */
+PL_API PL_MUST_CHECK int pl_tensor_new_strings(pl_runtime *runtime, const pl_shape *shape,
+                                               const pl_string *strings, const char *what,
+                                               pl_tensor **ret_tensor, pl_error *reterr);
+
 /* An .npy file where it is: read as it is needed, never copied whole; but one with its bytes
- * swapped is. What is wrong with the file is told as numpy.load() would. */
+ * swapped is, and strings are, without the NULs at their ends. What is wrong with the file is told
+ * as numpy.load() would. */
 PL_API PL_MUST_CHECK int pl_tensor_open_npy(pl_runtime *runtime, const char *path,
                                             pl_tensor **ret_tensor, pl_error *reterr);
 
-/* What numpy.save() would write, piece by piece. */
+/* What numpy.save() would write, piece by piece. -EINVAL for a string that ends with NUL, which
+ * NumPy would cut off. */
 PL_API PL_MUST_CHECK int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr);
 
 PL_API pl_tensor *pl_tensor_ref(pl_tensor *tensor);
@@ -112,7 +125,7 @@ PL_API void pl_tensor_unref(pl_tensor *tensor); /* NULL is allowed */
 PL_API pl_dtype pl_tensor_dtype(const pl_tensor *tensor);
 PL_API const pl_shape *pl_tensor_shape(const pl_tensor *tensor);
 
-/* Elements times their size; views share what they view. */
+/* Elements times their size; views share what they view. Of strings: all that the tensor shares. */
 PL_API uint64_t pl_tensor_bytes(const pl_tensor *tensor);
 
 /* Brings it into memory, where it stays until pl_tensor_unpin(). strides[i] are the bytes from one
@@ -120,6 +133,11 @@ PL_API uint64_t pl_tensor_bytes(const pl_tensor *tensor);
 PL_API PL_MUST_CHECK int pl_tensor_pin(pl_tensor *tensor, const void **ret_data,
                                        int64_t strides[PL_RANK_MAX], pl_error *reterr);
 PL_API void pl_tensor_unpin(pl_tensor *tensor);
+
+/* One element of strings; its bytes stay until pl_tensor_unpin(), as often as this was called.
+ * -EINVAL if it is not there, or no string. What is above and below has no strings. */
+PL_API PL_MUST_CHECK int pl_tensor_pin_string(pl_tensor *tensor, const int64_t *at,
+                                              pl_string *ret_string, pl_error *reterr);
 
 /* Copies the elements [begin, begin + extent) to `data`, one after the other, wherever the tensor
  * is, without bringing it into memory as a whole. */

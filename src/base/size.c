@@ -105,26 +105,37 @@ int pl_size_parse(const char *text, uint64_t whole_bytes, uint64_t *ret_bytes, p
     return 0;
 }
 
-/* bytes / unit in tenths, rounded. Cannot wrap: the remainder is under 2^60. */
-static uint64_t tenths_of(uint64_t bytes, uint64_t unit)
+/* bytes / unit in tenths; `more` is what is added before it is cut off. Cannot wrap: the remainder
+ * is under 2^60. */
+static uint64_t tenths_of(uint64_t bytes, uint64_t unit, uint64_t more)
 {
-    return bytes / unit * 10 + (bytes % unit * 10 + unit / 2) / unit;
+    return bytes / unit * 10 + (bytes % unit * 10 + more) / unit;
 }
 
-const char *pl_size_format(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES])
+static const char *format(uint64_t bytes, bool up, char text[PL_SIZE_TEXT_BYTES])
 {
     if (bytes < PL_KIB) {
         snprintf(text, PL_SIZE_TEXT_BYTES, "%" PRIu64 " B", bytes);
         return text;
     }
-    uint64_t unit = PL_KIB;
+    uint64_t unit = PL_KIB, tenths;
     const char *letter = unit_letters;
     /* So that 1023.95 KiB is 1.0 MiB, not 1024.0 KiB. Ends at EiB: 2^64 are 16 of them. */
-    while (tenths_of(bytes, unit) >= 10240) {
+    while ((tenths = tenths_of(bytes, unit, up ? unit - 1 : unit / 2)) >= 10240) {
         unit <<= 10;
         letter++;
     }
-    unsigned tenths = (unsigned)tenths_of(bytes, unit);
-    snprintf(text, PL_SIZE_TEXT_BYTES, "%u.%c %ciB", tenths / 10, '0' + tenths % 10, *letter);
+    snprintf(text, PL_SIZE_TEXT_BYTES, "%u.%c %ciB", (unsigned)tenths / 10,
+             '0' + (char)(tenths % 10), *letter);
     return text;
+}
+
+const char *pl_size_format(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES])
+{
+    return format(bytes, false, text);
+}
+
+const char *pl_size_format_up(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES])
+{
+    return format(bytes, true, text);
 }

@@ -19,4 +19,8 @@ const char *pl_size_format(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES]);
 /* The same, as an expression for printf arguments; lives until the end of the enclosing block. */
 #define PL_SIZE(bytes) pl_size_format((bytes), (char[PL_SIZE_TEXT_BYTES]){0})
 
+/* Rounded up: what is written, parsed again, is not less. For "give at least ...". */
+const char *pl_size_format_up(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES]);
+#define PL_SIZE_UP(bytes) pl_size_format_up((bytes), (char[PL_SIZE_TEXT_BYTES]){0})
+
 #endif

@@ -157,13 +157,13 @@ static const char *unsigned_of(pl_dtype dtype)
 }
 
 /* Of an op's operands but for the condition of `where`. */
-static pl_dtype operand_dtype(const pl_chain *chain, const pl_chain_term *term)
+static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_chain_term *term)
 {
     int n = pl_elementwise_info_of(term->op)->n_operands;
     return chain->terms[term->operands[n - 1]].dtype;
 }
 
-static void write_op(FILE *to, const pl_chain *chain, const pl_chain_term *term)
+static void write_op(FILE *to, const pl_device_chain *chain, const pl_chain_term *term)
 {
     const pl_elementwise_info *info = pl_elementwise_info_of(term->op);
     pl_dtype dtype = operand_dtype(chain, term);
@@ -204,7 +204,8 @@ static void write_cast(FILE *to, pl_dtype from, pl_dtype dtype)
     fputs("\n}\n#undef F\n", to);
 }
 
-static bool is_same_function(const pl_chain *chain, const pl_chain_term *a, const pl_chain_term *b)
+static bool is_same_function(const pl_device_chain *chain, const pl_chain_term *a,
+                             const pl_chain_term *b)
 {
     if (a->kind != b->kind)
         return false;
@@ -214,7 +215,7 @@ static bool is_same_function(const pl_chain *chain, const pl_chain_term *a, cons
     return a->op == b->op && operand_dtype(chain, a) == operand_dtype(chain, b);
 }
 
-static void write_function(FILE *to, const pl_chain *chain, int number)
+static void write_function(FILE *to, const pl_device_chain *chain, int number)
 {
     const pl_chain_term *term = &chain->terms[number];
     if (term->kind != PL_TERM_OP && term->kind != PL_TERM_CAST)
@@ -229,7 +230,7 @@ static void write_function(FILE *to, const pl_chain *chain, int number)
 }
 
 /* Where an input's element lies: its axes in a row, without those that it is repeated along. */
-static void write_place(FILE *to, const pl_chain *chain, uint32_t repeated)
+static void write_place(FILE *to, const pl_device_chain *chain, uint32_t repeated)
 {
     int n = 0;
     if (repeated == 0) {
@@ -272,7 +273,7 @@ static void write_number(FILE *to, const pl_chain_term *term)
     }
 }
 
-static void write_term(FILE *to, const pl_chain *chain, int number)
+static void write_term(FILE *to, const pl_device_chain *chain, int number)
 {
     const pl_chain_term *term = &chain->terms[number];
     fprintf(to, "    const %s t%d = ", type_of(term->dtype), number);
@@ -303,7 +304,7 @@ static void write_term(FILE *to, const pl_chain *chain, int number)
     fputs(";\n", to);
 }
 
-static void write_head(FILE *to, const pl_chain *chain)
+static void write_head(FILE *to, const pl_device_chain *chain)
 {
     fputs("__kernel void chain(const ulong n", to);
     for (int i = 1; i < chain->rank; i++)
@@ -322,7 +323,7 @@ static void write_head(FILE *to, const pl_chain *chain)
         fputs("    const ulong i0 = rest;\n", to);
 }
 
-static void write_kernel(FILE *to, const pl_chain *chain)
+static void write_kernel(FILE *to, const pl_device_chain *chain)
 {
     bool wants_f64 = false;
     for (int i = 0; i < chain->n_terms; i++)
@@ -338,7 +339,7 @@ static void write_kernel(FILE *to, const pl_chain *chain)
     fprintf(to, "    out[at] = t%d;\n}\n", chain->n_terms - 1);
 }
 
-char *pl_chain_source(const pl_chain *chain)
+char *pl_chain_source(const pl_device_chain *chain)
 {
     char *text = NULL;
     size_t n;

@@ -33,11 +33,11 @@ typedef struct pl_chain_term {
 enum { PL_CHAIN_OPS_MAX = 32, PL_CHAIN_INPUTS_MAX = 2 * PL_CHAIN_OPS_MAX + 1 };
 enum { PL_CHAIN_TERMS_MAX = PL_CHAIN_OPS_MAX + PL_CHAIN_INPUTS_MAX };
 
-typedef struct pl_chain {
+typedef struct pl_device_chain {
     pl_chain_term terms[PL_CHAIN_TERMS_MAX];
     int n_terms;
     int rank; /* axes; at least 1 */
-} pl_chain;
+} pl_device_chain;
 
 /* Is there such an op, or cast, for operands of this dtype? f64 is for the device to say. */
 bool pl_chain_takes(pl_elementwise op, pl_dtype dtype);
@@ -45,6 +45,6 @@ bool pl_chain_casts(pl_dtype from, pl_dtype to);
 
 /* The text of a kernel, to free(); NULL for want of memory. Arguments of "chain": the number of
  * elements, extents of all axes but the first, the inputs in their order, and the result. */
-char *pl_chain_source(const pl_chain *chain);
+char *pl_chain_source(const pl_device_chain *chain);
 
 #endif

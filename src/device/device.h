@@ -77,11 +77,11 @@ PL_MUST_CHECK int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl
 PL_MUST_CHECK int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr);
 
 /* The kernel of a chain, compiled if nobody has yet: before the first pl_job_chain(). */
-PL_MUST_CHECK int pl_job_set_chain(pl_job *job, const pl_chain *chain, pl_error *reterr);
+PL_MUST_CHECK int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr);
 
 /* Runs it: inputs are buffers 0 and on, the result is the one behind them. extents has chain->rank
  * places. */
-PL_MUST_CHECK int pl_job_chain(pl_job *job, const pl_chain *chain, const int64_t *extents,
+PL_MUST_CHECK int pl_job_chain(pl_job *job, const pl_device_chain *chain, const int64_t *extents,
                                pl_error *reterr);
 
 /* "/GPU:0: clCreateBuffer of 4.0 KiB: CL_OUT_OF_RESOURCES"; `what` ends before the colon. */

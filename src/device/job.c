@@ -132,13 +132,13 @@ int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr)
 
 /* ---- chains ---- */
 
-int pl_job_set_chain(pl_job *job, const pl_chain *chain, pl_error *reterr)
+int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr)
 {
     return pl_cached_kernel(job->device, pl_chain_source(chain), "chain", &job->kernel, reterr);
 }
 
-static int set_arguments(pl_job *job, const pl_chain *chain, cl_ulong n, const int64_t *extents,
-                         pl_error *reterr)
+static int set_arguments(pl_job *job, const pl_device_chain *chain, cl_ulong n,
+                         const int64_t *extents, pl_error *reterr)
 {
     const pl_opencl *cl = pl_opencl_load();
     cl_uint at = 0;
@@ -152,7 +152,8 @@ static int set_arguments(pl_job *job, const pl_chain *chain, cl_ulong n, const i
     return code == CL_SUCCESS ? 0 : pl_device_error(job->device, code, "clSetKernelArg", reterr);
 }
 
-int pl_job_chain(pl_job *job, const pl_chain *chain, const int64_t *extents, pl_error *reterr)
+int pl_job_chain(pl_job *job, const pl_device_chain *chain, const int64_t *extents,
+                 pl_error *reterr)
 {
     cl_ulong n = 1;
     for (int i = 0; i < chain->rank; i++)

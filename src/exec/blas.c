@@ -9,20 +9,6 @@
 
 #include "tensor/dtype.h"
 
-/* The most that OpenBLAS 0.3.21 packs at a time along k (its GEMM_Q for x86: 320 and 256 on Zen, up
- * to these on others), and beside that, per thread, its GEMM_P x GEMM_Q block: 1 MiB on Zen. */
-enum { DEPTH_MOST_F32 = 448, DEPTH_MOST_F64 = 384 };
-#define THREAD_BYTES (2 * PL_MIB)
-
-uint64_t pl_blas_workspace_bytes(pl_dtype dtype, int64_t rows, int n_threads)
-{
-    if (dtype != PL_F32 && dtype != PL_F64)
-        return 0;
-    uint64_t at_once = pl_min_u64((uint64_t)rows, PL_BLAS_ROWS_MOST);
-    uint64_t row_bytes = dtype == PL_F32 ? DEPTH_MOST_F32 * 4 : DEPTH_MOST_F64 * 8;
-    return pl_memory_cost_bytes(at_once * row_bytes + (uint64_t)n_threads * THREAD_BYTES);
-}
-
 /* ---- uses ---- */
 
 static struct {
@@ -147,7 +133,7 @@ static void call_gemm(const pl_gemm *g)
 
 static int64_t rows_at_once(const pl_gemm *g)
 {
-    return g->rows_at_once > 0 ? g->rows_at_once : PL_BLAS_ROWS_MOST;
+    return g->rows_at_once > 0 ? g->rows_at_once : PL_MATMUL_ROWS_MOST;
 }
 
 void pl_blas_gemm(const pl_gemm *gemm)

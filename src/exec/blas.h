@@ -2,7 +2,7 @@
 /* OpenBLAS, behind one file: float32 and float64 products of matrices in memory.
  *   matrix     rows that lie `row_bytes` apart, as they are stored; `transposed` is how it is used
  *   workspace  what OpenBLAS keeps for packed pieces of the operands, and never gives back. It
- *              grows with the left operand's rows of one call: calls are cut at PL_BLAS_ROWS_MOST
+ *              grows with the left operand's rows of one call: calls are cut at PL_MATMUL_ROWS_MOST
  *   use        a time in which products are computed, by a number of threads of OpenBLAS's own
  *
  * The number of threads is one for the whole process. Uses with the same number go on side by side,
@@ -14,10 +14,9 @@
 #ifndef PL_EXEC_BLAS_H
 #define PL_EXEC_BLAS_H
 
+#include "plan/matmul_plan.h"
 #include "plimsoll/tensor.h"
 #include "tensor/memory.h"
-
-#define PL_BLAS_ROWS_MOST 16384
 
 /* c (+)= op(a) op(b): m x n from m x k and k x n. */
 typedef struct pl_gemm {
@@ -28,7 +27,7 @@ typedef struct pl_gemm {
     int64_t a_row_bytes, b_row_bytes, c_row_bytes;
     bool a_transposed, b_transposed;
     bool add;             /* to what is in c; else that is overwritten, whatever it is */
-    int64_t rows_at_once; /* of c, in one call, for the workspace; 0: PL_BLAS_ROWS_MOST */
+    int64_t rows_at_once; /* of c, in one call, for the workspace; 0: PL_MATMUL_ROWS_MOST */
 } pl_gemm;
 
 typedef struct pl_blas_use {
@@ -36,9 +35,6 @@ typedef struct pl_blas_use {
     pl_block claim; /* for the part of the workspace that is not resident yet */
     uint64_t workspace_bytes;
 } pl_blas_use;
-
-/* At most, and what claiming it costs; pure. `rows` of the left operand, for one call. */
-uint64_t pl_blas_workspace_bytes(pl_dtype dtype, int64_t rows, int n_threads);
 
 /* `memory` may be NULL: nothing is claimed. May wait for uses with another number of threads, so
  * who is inside of one begins no other. */

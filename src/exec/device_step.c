@@ -16,7 +16,7 @@ typedef struct device_run {
     pl_run *run;
     const pl_step *step;
     pl_job job;
-    pl_chain chain;
+    pl_device_chain chain;
     int axis_of[PL_RANK_MAX]; /* the chain's axis for each of the result; -1: it is 1 */
     char *turn;               /* where axes are put in order */
 } device_run;

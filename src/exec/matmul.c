@@ -2,15 +2,24 @@
 /* See matmul.h. */
 #include "exec/matmul.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <unistd.h>
 
-#include "base/size.h"
 #include "exec/matmul_private.h"
 #include "sys/file.h"
 #include "tensor/dtype.h"
 
+static_assert(PL_MATMUL_PAGE_BYTES == PL_FILE_DIRECT_BYTES &&
+                  PL_MATMUL_BOUNCE_BYTES == PL_PANEL_THREADS * PL_PANEL_BOUNCE_BYTES &&
+                  PL_MATMUL_REQUEST_BYTES >= sizeof(pl_panel_request),
+              "the planner counts what is used here");
+
 /* ---- everything in memory ---- */
+
+static int64_t item_bytes_of(pl_dtype dtype)
+{
+    return pl_dtype_info_of(dtype)->item_bytes;
+}
 
 static bool is_square(const pl_matmul_question *q, const pl_matmul_job *job)
 {
@@ -18,7 +27,29 @@ static bool is_square(const pl_matmul_question *q, const pl_matmul_job *job)
            q->a_transposed != q->b_transposed && q->m == q->n;
 }
 
-static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job)
+/* So many rows at least are multiplied before it is asked whether to go on: B is packed anew for
+ * each part, which is then one part in a few hundred of the time. */
+enum { PART_ROWS = 8192 };
+
+static int run_parts(const pl_matmul_job *job, const pl_gemm *whole, pl_error *reterr)
+{
+    int64_t n_parts = most(1, parts_of(whole->m, PART_ROWS)), item = item_bytes_of(whole->dtype);
+    int64_t rows = parts_of(whole->m, n_parts);
+    for (int64_t row = 0; row < whole->m; row += rows) {
+        pl_gemm g = *whole;
+        g.m = least(rows, whole->m - row);
+        g.a = (const char *)g.a + row * (g.a_transposed ? item : g.a_row_bytes);
+        g.c = (char *)g.c + row * g.c_row_bytes;
+        if (pl_matmul_is_cancelled(job->cancel))
+            return pl_error_set(reterr, -ECANCELED, "cancelled");
+        pl_product_run(job->threads, &g);
+        if (job->progress)
+            job->progress(job->progress_context, (double)(row + g.m) / (double)whole->m);
+    }
+    return 0;
+}
+
+static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
 {
     const pl_matmul_question *q = &plan->question;
     pl_gemm g = {
@@ -35,34 +66,15 @@ static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job)
         .a_transposed = q->a_transposed,
         .b_transposed = q->b_transposed,
     };
-    if (is_square(q, job))
-        pl_product_square(job->threads, &g);
-    else
-        pl_product_run(job->threads, &g);
+    if (!is_square(q, job))
+        return run_parts(job, &g, reterr);
+    pl_product_square(job->threads, &g);
     if (job->progress)
         job->progress(job->progress_context, 1);
     return 0;
 }
 
 /* ---- in parts ---- */
-
-static int open_scratch(pl_matmul_state *s)
-{
-    const char *directory = s->job->scratch_directory;
-    if (!directory)
-        return pl_error_set(s->reterr, -EINVAL, "there is no folder for %s of scratch",
-                            PL_SIZE(s->plan->scratch_disk_bytes));
-    int fd = pl_file_open_unnamed(directory);
-    if (fd < 0)
-        return pl_error_set(s->reterr, fd, "cannot make a scratch file in '%s': %s", directory,
-                            pl_error_text(fd));
-    s->scratch_fd = fd;
-    int r = pl_file_reserve(fd, 0, s->plan->scratch_disk_bytes);
-    if (r < 0 && r != -EOPNOTSUPP)
-        return pl_error_set(s->reterr, r, "cannot take %s for scratch in '%s': %s",
-                            PL_SIZE(s->plan->scratch_disk_bytes), directory, pl_error_text(r));
-    return 0;
-}
 
 static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right, uint64_t *end)
 {
@@ -74,16 +86,24 @@ static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right,
     return pl_matmul_copy_to_blocks(s, matrix, &stream->blocks, stream->offset);
 }
 
+/* Of one matrix there is one copy. */
+static void share_blocks(pl_matmul_state *s)
+{
+    s->b.in_blocks = true;
+    s->b.blocks = s->a.blocks;
+    s->b.offset = s->a.offset;
+}
+
 /* What is resident stays where it is. */
 static int prepare_tiles(pl_matmul_state *s)
 {
-    uint64_t end = 0;
+    uint64_t end = s->job->scratch_offset;
     s->a_streams = s->job->a.where != PL_MATRIX_RESIDENT;
     s->b_streams = s->job->b.where != PL_MATRIX_RESIDENT;
-    int r = s->plan->scratch_disk_bytes > 0 ? open_scratch(s) : 0;
-    if (r == 0 && s->a_streams)
-        r = copy_operand(s, &s->job->a, false, &end);
-    if (r == 0 && s->b_streams)
+    int r = s->a_streams ? copy_operand(s, &s->job->a, false, &end) : 0;
+    if (r == 0 && s->b_streams && s->plan->symmetric)
+        share_blocks(s);
+    else if (r == 0 && s->b_streams)
         r = copy_operand(s, &s->job->b, true, &end);
     return r;
 }
@@ -105,7 +125,8 @@ static int start_stream(pl_matmul_state *s, pl_stream *stream)
     if (stream->in_blocks)
         bytes = stream->blocks.block_bytes;
     if (stream->in_blocks || stream->matrix->where == PL_MATRIX_FILE)
-        stream->file = pl_panel_file_open(stream->in_blocks ? s->scratch_fd : stream->matrix->fd);
+        stream->file =
+            pl_panel_file_open(stream->in_blocks ? s->job->scratch_fd : stream->matrix->fd);
     return pl_stream_init(s, stream, bytes);
 }
 
@@ -135,8 +156,6 @@ static void end_all(pl_matmul_state *s)
     pl_strip_done(s, &s->a_strip);
     pl_strip_done(s, &s->c_strip);
     pl_memory_give(s->job->memory, &s->bounce);
-    if (s->scratch_fd >= 0)
-        close(s->scratch_fd);
 }
 
 static int run_in_parts(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
@@ -147,14 +166,12 @@ static int run_in_parts(const pl_matmul_plan *plan, const pl_matmul_job *job, pl
         .job = job,
         .reterr = reterr,
         .item_bytes = pl_dtype_info_of(plan->question.dtype)->item_bytes,
-        .scratch_fd = -1,
         .a = {.matrix = &job->a, .file = none},
         .b = {.matrix = &job->b, .file = none},
         .a_strip = {.file = none},
         .c_strip = {.file = none},
     };
-    int r = pl_memory_take(job->memory, PL_PANEL_THREADS * PL_PANEL_BOUNCE_BYTES, "reading ahead",
-                           &s.bounce, reterr);
+    int r = pl_memory_take(job->memory, PL_MATMUL_BOUNCE_BYTES, "reading ahead", &s.bounce, reterr);
     if (r == 0)
         r = pl_panel_io_new(s.bounce.data, &s.io, reterr);
     if (r == 0 && plan->strategy == PL_MATMUL_TILES)
@@ -186,14 +203,15 @@ int pl_matmul_run(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error
         return pl_error_set(reterr, -EINVAL, "the matrices are not where the plan has them");
     if (plan->question.m == 0 || plan->question.n == 0)
         return 0;
-    if (job->cancel && atomic_load(job->cancel))
+    if (pl_matmul_is_cancelled(job->cancel))
         return pl_error_set(reterr, -ECANCELED, "cancelled");
     pl_blas_use use;
     int r = pl_blas_use_begin(&use, job->memory, plan->question.n_threads, plan->workspace_bytes,
                               reterr);
     if (r < 0)
         return r;
-    r = plan->strategy == PL_MATMUL_WHOLE ? run_whole(plan, job) : run_in_parts(plan, job, reterr);
+    r = plan->strategy == PL_MATMUL_WHOLE ? run_whole(plan, job, reterr)
+                                          : run_in_parts(plan, job, reterr);
     pl_blas_use_end(&use);
     return r;
 }

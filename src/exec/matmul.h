@@ -11,9 +11,7 @@
 #ifndef PL_EXEC_MATMUL_H
 #define PL_EXEC_MATMUL_H
 
-#include <stdatomic.h>
-
-#include "exec/matmul_plan.h"
+#include "plan/matmul_plan.h"
 #include "tensor/memory.h"
 #include "util/threads.h"
 
@@ -44,8 +42,9 @@ typedef struct pl_matmul_job {
     pl_matrix c;    /* resident or a file; overlaps no operand */
     pl_memory *memory;
     pl_threads *threads;
-    const char *scratch_directory; /* for a plan with scratch_disk_bytes */
-    const _Atomic bool *cancel;    /* NULL: never. Looked at before each step: -ECANCELED */
+    int scratch_fd; /* for a plan with scratch_disk_bytes: so many are the product's, from there */
+    uint64_t scratch_offset; /* a multiple of PL_FILE_DIRECT_BYTES */
+    const int *cancel;       /* NULL: never. Read atomically, before each step: -ECANCELED if set */
     void (*progress)(void *context, double fraction); /* NULL, or called after each step */
     void *progress_context;
 } pl_matmul_job;
@@ -59,6 +58,7 @@ typedef struct pl_matmul_batch {
     pl_dtype dtype;
     int64_t m, n, k;
     bool a_transposed, b_transposed;
+    bool b_is_a; /* the same matrices, used the other way round */
     const void *a, *b;
     void *c;
     int64_t a_row_bytes, b_row_bytes, c_row_bytes;
@@ -67,11 +67,15 @@ typedef struct pl_matmul_batch {
     int64_t a_strides[PL_RANK_MAX], b_strides[PL_RANK_MAX], c_strides[PL_RANK_MAX]; /* bytes */
 } pl_matmul_batch;
 
-/* What BLAS needs for it; pure. */
-uint64_t pl_matmul_batch_workspace_bytes(const pl_matmul_batch *batch, int n_threads);
-
+/* By n_threads of them. Claims pl_matmul_batch_workspace_bytes() at most. */
 PL_MUST_CHECK int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory,
-                                      pl_threads *threads, const _Atomic bool *cancel,
+                                      pl_threads *threads, int n_threads, const int *cancel,
                                       pl_error *reterr);
+
+/* Was it asked to stop? */
+static inline bool pl_matmul_is_cancelled(const int *cancel)
+{
+    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0;
+}
 
 #endif

@@ -7,16 +7,13 @@
 #include "exec/matmul_product.h"
 #include "tensor/dtype.h"
 
-/* From so many multiplications on, all threads work on one product. */
-#define LARGE_PRODUCT (256.0 * 256.0 * 256.0)
-
 /* A part is worth so many: far above what handing it out costs. */
 #define PART_PRODUCTS (64.0 * 64.0 * 64.0)
 
 typedef struct batch_run {
     const pl_matmul_batch *batch;
     pl_threads *threads; /* for one product; NULL: it has one */
-    const _Atomic bool *cancel;
+    const int *cancel;
     int64_t n_products, part_products;
 } batch_run;
 
@@ -36,21 +33,6 @@ static int64_t offset_of(const pl_matmul_batch *b, int64_t index, const int64_t 
         index /= b->dims[i];
     }
     return offset;
-}
-
-/* One right operand for all, and the left ones and the results each lie in one piece: then it is
- * one product with all their rows. */
-static bool is_one_product(const pl_matmul_batch *b)
-{
-    int64_t n = 1;
-    for (int i = b->rank - 1; i >= 0; i--) {
-        if (b->dims[i] != 1 &&
-            (b->b_strides[i] != 0 || b->a_strides[i] != n * b->m * b->a_row_bytes ||
-             b->c_strides[i] != n * b->m * b->c_row_bytes))
-            return false;
-        n *= b->dims[i];
-    }
-    return !b->a_transposed;
 }
 
 static pl_gemm product_at(const pl_matmul_batch *b, int64_t index)
@@ -76,11 +58,11 @@ static int run_part(void *context, int64_t part, int worker)
     (void)worker;
     const batch_run *run = context;
     int64_t first = part * run->part_products, end = first + run->part_products;
-    if (run->cancel && atomic_load(run->cancel))
+    if (pl_matmul_is_cancelled(run->cancel))
         return -ECANCELED;
     for (int64_t i = first; i < end && i < run->n_products; i++) {
         pl_gemm g = product_at(run->batch, i);
-        pl_product_run(run->threads, &g);
+        (run->batch->b_is_a ? pl_product_square : pl_product_run)(run->threads, &g);
     }
     return 0;
 }
@@ -88,22 +70,6 @@ static int run_part(void *context, int64_t part, int worker)
 static double products_of(const pl_matmul_batch *b)
 {
     return (double)b->m * (double)b->n * (double)b->k;
-}
-
-static bool shared_out(const pl_matmul_batch *b, int n_threads)
-{
-    return products_of(b) < LARGE_PRODUCT && count_of(b) >= n_threads && !is_one_product(b);
-}
-
-static int64_t rows_of(const pl_matmul_batch *b)
-{
-    return is_one_product(b) ? b->m * count_of(b) : b->m;
-}
-
-uint64_t pl_matmul_batch_workspace_bytes(const pl_matmul_batch *b, int n_threads)
-{
-    int64_t at_once = shared_out(b, n_threads) ? n_threads : 1;
-    return pl_blas_workspace_bytes(b->dtype, rows_of(b) * at_once, n_threads);
 }
 
 static int run_shared_out(batch_run *run, pl_threads *threads)
@@ -125,24 +91,17 @@ static int run_in_turn(batch_run *run, pl_threads *threads)
 }
 
 int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory, pl_threads *threads,
-                        const _Atomic bool *cancel, pl_error *reterr)
+                        int n_threads, const int *cancel, pl_error *reterr)
 {
-    if (!pl_product_takes(batch->dtype))
+    if (!pl_matmul_takes(batch->dtype))
         return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",
                             pl_dtype_info_of(batch->dtype)->name);
-    int n_threads = pl_threads_count(threads);
-    bool shared = shared_out(batch, n_threads);
     batch_run run = {.batch = batch, .cancel = cancel, .n_products = count_of(batch)};
-    pl_matmul_batch one = *batch;
-    if (is_one_product(batch)) {
-        one.m = rows_of(batch);
-        one.rank = 0;
-        run.batch = &one;
-        run.n_products = 1; /* with no rows, if there were none */
-    }
+    bool shared = pl_matmul_is_shared_out(batch->m, batch->n, batch->k, run.n_products, n_threads);
+    uint64_t workspace = pl_matmul_batch_workspace_bytes(batch->dtype, batch->m, batch->n, batch->k,
+                                                         run.n_products, n_threads);
     pl_blas_use use;
-    int r = pl_blas_use_begin(&use, memory, shared ? 1 : n_threads,
-                              pl_matmul_batch_workspace_bytes(batch, n_threads), reterr);
+    int r = pl_blas_use_begin(&use, memory, shared ? 1 : n_threads, workspace, reterr);
     if (r < 0)
         return r;
     r = shared ? run_shared_out(&run, threads) : run_in_turn(&run, threads);

@@ -189,7 +189,7 @@ int pl_matmul_copy_to_blocks(pl_matmul_state *state, const pl_matrix *matrix,
     c.from = (pl_panel_file){-1, -1};
     if (matrix->where == PL_MATRIX_FILE)
         c.from = pl_panel_file_open(matrix->fd);
-    c.to = pl_panel_file_open(state->scratch_fd);
+    c.to = pl_panel_file_open(state->job->scratch_fd);
     int r = take_memory(&c);
     if (r == 0)
         r = run_bands(&c);

@@ -30,8 +30,12 @@ static int64_t tiles_across(const pl_matmul_state *s)
     return tiled(s) ? parts_of(s->plan->question.n, s->plan->tile_columns) : 1;
 }
 
+/* Of a symmetric result, those right of the diagonal are copies. */
 static int64_t n_outer(const pl_matmul_state *s)
 {
+    int64_t n = tiles_across(s);
+    if (s->plan->symmetric)
+        return n * (n + 1) / 2;
     return parts_of(s->plan->question.m, s->plan->tile_rows) * tiles_across(s);
 }
 
@@ -57,6 +61,11 @@ static step tile_step(const pl_matmul_state *s, int64_t outer, int64_t turn)
     const pl_matmul_plan *p = s->plan;
     const pl_matmul_question *q = &p->question;
     int64_t n_across = tiles_across(s), down = outer / n_across, across = outer % n_across;
+    if (p->symmetric) {
+        for (down = 0, across = outer; across > down; down++)
+            across -= down + 1;
+        n_across = down + 1;
+    }
     if (down % 2)
         across = n_across - 1 - across;
     step t = {
@@ -254,7 +263,7 @@ static int run_step(pl_matmul_state *s, int64_t number, int64_t n_all)
 {
     bool more = number + 1 < n_all;
     step t = step_of(s, number), next = more ? step_of(s, number + 1) : t;
-    if (s->job->cancel && atomic_load(s->job->cancel))
+    if (pl_matmul_is_cancelled(s->job->cancel))
         return pl_error_set(s->reterr, -ECANCELED, "cancelled");
     int r = get_pieces(s, &t);
     if (r == 0 && more)
@@ -265,6 +274,9 @@ static int run_step(pl_matmul_state *s, int64_t number, int64_t n_all)
         r = run_groups(s, &t, more ? &next : NULL);
     else
         multiply(s, &t, 0, t.n_rows);
+    if (r == 0 && s->plan->symmetric && t.ends && t.column < t.row)
+        r = pl_matmul_mirror(s, &(pl_matmul_tile){t.row, t.n_rows, t.column, t.n_columns},
+                             group_rows(s));
     if (r == 0 && s->job->progress)
         s->job->progress(s->job->progress_context, (double)(number + 1) / (double)n_all);
     return r;

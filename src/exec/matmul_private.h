@@ -9,9 +9,9 @@
 #define PL_EXEC_MATMUL_PRIVATE_H
 
 #include "exec/matmul.h"
-#include "exec/matmul_plan_private.h"
 #include "exec/matmul_product.h"
 #include "exec/panel_io.h"
+#include "plan/matmul_plan_private.h"
 
 typedef struct pl_stream_slot {
     int64_t key; /* of the piece in it, or on its way; -1: none */
@@ -47,7 +47,6 @@ typedef struct pl_matmul_state {
     uint64_t item_bytes;
     pl_block bounce;
     pl_panel_io *io;
-    int scratch_fd; /* blocks of both operands; -1: none */
     bool a_streams, b_streams, a_stays, c_stays;
     pl_stream a, b;
     pl_strip a_strip, c_strip;
@@ -69,6 +68,14 @@ void pl_strip_done(pl_matmul_state *state, pl_strip *strip);
 
 /* matmul_pass.c: all strips or tiles. */
 PL_MUST_CHECK int pl_matmul_pass(pl_matmul_state *state);
+
+/* matmul_mirror.c: what is finished left of the diagonal is copied to its right. Groups of so many
+ * rows are on their way when it returns. */
+typedef struct pl_matmul_tile {
+    int64_t row, n_rows, column, n_columns; /* of C */
+} pl_matmul_tile;
+PL_MUST_CHECK int pl_matmul_mirror(pl_matmul_state *state, const pl_matmul_tile *tile,
+                                   int64_t group_rows);
 
 /* matmul_blocks.c: copies an operand to blocks in the scratch file, from `offset` on. */
 PL_MUST_CHECK int pl_matmul_copy_to_blocks(pl_matmul_state *state, const pl_matrix *matrix,

@@ -12,14 +12,6 @@ enum {
     MIRROR = 64,      /* rows and columns that are mirrored at a time: both sides in L1 */
 };
 
-bool pl_product_takes(pl_dtype dtype)
-{
-    const pl_dtype_info *info = pl_dtype_info_of(dtype);
-    return (info->kind == PL_KIND_UNSIGNED || info->kind == PL_KIND_SIGNED ||
-            info->kind == PL_KIND_FLOAT) &&
-           !info->is_storage;
-}
-
 static int64_t item_bytes(const pl_gemm *g)
 {
     return pl_dtype_info_of(g->dtype)->item_bytes;

@@ -12,9 +12,6 @@
 #include "exec/blas.h"
 #include "util/threads.h"
 
-/* bool, f16, bf16 and strings are not multiplied: whoever has them converts them first. */
-bool pl_product_takes(pl_dtype dtype);
-
 /* `threads` are for what BLAS does not do; NULL: the caller does it all. Any of m, n, k may be 0.
  */
 void pl_product_run(pl_threads *threads, const pl_gemm *gemm);

@@ -6,11 +6,26 @@
 
 #include "plimsoll/tensor.h"
 
+/* pl_tensor_open_npy(). `spilled`: elements that must be copied, to swap their bytes, are spilled
+ * where that is possible; else they are in memory where there is room. */
+PL_MUST_CHECK int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled,
+                              pl_tensor **ret_tensor, pl_error *reterr);
+
 /* Makes a file for this many elements, to be written at *ret_offset of *ret_fd. */
 PL_MUST_CHECK int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape,
                                 int *ret_fd, uint64_t *ret_offset, pl_error *reterr);
 
-/* Gives a file that is complete its name, or takes an unfinished one away. */
+/* The same for elements of any size: strings. */
+PL_MUST_CHECK int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes,
+                                     const pl_shape *shape, int *ret_fd, uint64_t *ret_offset,
+                                     pl_error *reterr);
+
+/* pl_tensor_save_npy(), less the name: all is in NAME.partial. On failure there is none. */
+PL_MUST_CHECK int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr);
+
+/* Gives a file that is complete its name, or takes an unfinished one away. Of several, each is
+ * looked at first: is it still there to be named? */
+PL_MUST_CHECK int pl_npy_look(const char *path, pl_error *reterr);
 PL_MUST_CHECK int pl_npy_publish(const char *path, pl_error *reterr);
 void pl_npy_discard(const char *path);
 

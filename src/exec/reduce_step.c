@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/run.h"
+#include "exec/strips.h"
 #include "graph/geometry.h"
 #include "kernels/cast.h"
 #include "plan/reduction.h"
@@ -119,28 +120,83 @@ static void fold_groups(const fold *f, int group, const char *data, int64_t at)
     }
 }
 
+/* ---- strip by strip, where the last axis is folded ----
+ * A strip is part of one row, or a number of whole rows whose results lie one after the other. */
+
+/* Rows of the tile: elements of each, and how many there are before their results begin anew. */
+static int64_t row_of(const groups *g, int64_t *ret_n_rows)
+{
+    bool folded = g->n > 0 && g->folded[g->n - 1];
+    int of_results = g->n - 1 - folded;
+    *ret_n_rows = of_results >= 0 ? g->extent[of_results] : 1;
+    return folded ? g->extent[g->n - 1] : 1;
+}
+
+static int64_t limit_strip(void *context, int64_t from, int64_t wanted)
+{
+    const fold *f = context;
+    int64_t n_rows, row = row_of(f->g, &n_rows), in_row = from % row;
+    if (in_row > 0 || row >= wanted)
+        return row - in_row < wanted ? row - in_row : wanted;
+    int64_t n = wanted / row, left = n_rows - from / row % n_rows;
+    return (n < left ? n : left) * row;
+}
+
+/* The result that a row belongs to: its place among what is kept. */
+static int64_t result_of_row(const groups *g, int64_t row)
+{
+    int64_t at = 0, step = 1;
+    for (int i = g->n - 1 - (g->n > 0 && g->folded[g->n - 1]); i >= 0; i--) {
+        if (!g->folded[i]) {
+            at += row % g->extent[i] * step;
+            step *= g->extent[i];
+        }
+        row /= g->extent[i];
+    }
+    return at;
+}
+
+static void fold_strip(void *context, const char *data, int64_t from, int64_t n)
+{
+    const fold *f = context;
+    int64_t n_rows, row = row_of(f->g, &n_rows), in_row = from % row;
+    bool part = in_row > 0 || n < row;
+    pl_reduce_tile tile = {.data = data,
+                           .row_bytes = row * f->item_bytes,
+                           .n_rows = part ? 1 : n / row,
+                           .n_columns = part ? n : row,
+                           .first_index = f->first_index + in_row,
+                           .index_step = 1};
+    pl_reduce_rows(f->red->reduce, &tile, f->partials, result_of_row(f->g, from / row));
+}
+
 /* Folds tiles [begin, end) of the input for the results of `kept`. */
 static int fold_tiles(pl_frame *frame, const reduction *red, const pl_region *kept, int64_t begin,
                       int64_t end, pl_partials partials)
 {
-    pl_dtype dtype = red->reduce.dtype;
-    for (int64_t i = begin; i < end; i++) {
+    fold f = {.red = red,
+              .item_bytes = pl_dtype_info_of(red->reduce.dtype)->item_bytes,
+              .partials = partials};
+    const pl_strip_taker taker = {limit_strip, fold_strip, &f};
+    int r = 0;
+    frame->taker = red->step->folds_strips ? &taker : NULL;
+    for (int64_t i = begin; r == 0 && i < end; i++) {
         pl_region tile = *kept;
         const char *data;
         set_axes(red, true, i, &tile);
-        int r = i > begin ? pl_run_check(frame->run) : 0;
-        if (r == 0)
-            r = pl_tile_compute(frame, &tile, &data);
-        if (r < 0)
-            return r;
         groups g = group_axes(red, &tile);
-        fold f = {red, &g, pl_dtype_info_of(dtype)->item_bytes, 0, partials};
+        f.g = &g;
         for (int k = 0; k < tile.rank; k++)
             if (red->folded >> k & 1)
                 f.first_index = tile.begin[k]; /* argmax and argmin fold one axis */
-        fold_groups(&f, 0, data, 0);
+        r = i > begin ? pl_run_check(frame->run) : 0;
+        if (r == 0)
+            r = pl_tile_compute(frame, &tile, &data);
+        if (r == 0 && !frame->taker)
+            fold_groups(&f, 0, data, 0);
     }
-    return 0;
+    frame->taker = NULL;
+    return r;
 }
 
 static int64_t n_results_of(const reduction *red, const pl_region *kept)
@@ -255,9 +311,9 @@ int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shar
         if (red.folded >> i & 1)
             red.n_folded *= n_along(&red, i);
     if (step->n_chunks == 1)
-        return pl_run_parallel(run, frames, step->n_workers, step->n_tiles, reduce_results, &red,
-                               reterr);
-    int r = pl_run_parallel(run, frames, step->n_workers, step->n_tiles * step->n_chunks,
+        return pl_run_parallel(run, frames, pl_step_n_frames(step), step->n_tiles, reduce_results,
+                               &red, reterr);
+    int r = pl_run_parallel(run, frames, pl_step_n_frames(step), step->n_tiles * step->n_chunks,
                             reduce_chunk, &red, reterr);
     if (r < 0)
         return r;

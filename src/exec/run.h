@@ -31,7 +31,9 @@ typedef struct pl_run {
     const pl_plan *plan;
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
+    const _Atomic int *cancelled; /* by the session */
     int step;
+    int direct_fd; /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
     double told;             /* telling; the largest fraction so far */
 } pl_run;
@@ -41,6 +43,10 @@ typedef struct pl_register {
     int64_t strides[PL_RANK_MAX];
 } pl_register;
 
+typedef struct pl_strips pl_strips;
+struct pl_strip_taker;
+struct pl_seats;
+
 typedef struct pl_frame {
     pl_run *run;
     const pl_step *step;
@@ -48,7 +54,10 @@ typedef struct pl_frame {
     pl_region *regions; /* by box */
     bool *needed;       /* by box: false if this tile needs nothing of it */
     pl_register *registers;
-    char *target; /* where the last instruction writes, if the step is direct */
+    char *target;      /* where the last instruction writes, if the step is direct */
+    pl_strips *strips; /* strips.h; NULL: there are no chains */
+    const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
+    struct pl_seats *seats;             /* seats.h; NULL: there are as many threads as frames */
     pl_error error;
 } pl_frame;
 
@@ -61,12 +70,12 @@ void pl_run_drop_value(pl_run *run, int value);
 PL_MUST_CHECK int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr);
 void pl_run_unpin_uses(pl_run *run, const pl_step *step);
 
-/* Reads a region in a dense shape from a value that is not in memory; writes packed elements to
- * one. */
+/* Reads a region in a dense shape from a value that is not in memory. */
 PL_MUST_CHECK int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
                               const pl_region *region, void *data, pl_error *reterr);
-PL_MUST_CHECK int pl_run_write(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
-                               const pl_region *region, const void *data, pl_error *reterr);
+
+/* Where in its page of the file the region begins, if it is written in one piece; -1 if not. */
+int64_t pl_run_in_page(const pl_run *run, int value, const pl_region *region);
 
 /* Puts the packed elements of a region where the value is. */
 PL_MUST_CHECK int pl_run_store(pl_run *run, int value, const pl_region *region, const void *data,
@@ -74,12 +83,14 @@ PL_MUST_CHECK int pl_run_store(pl_run *run, int value, const pl_region *region, 
 
 /* ---- tile.c ---- */
 
-/* -ENOMEM. */
-PL_MUST_CHECK int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch);
+/* -ENOMEM; -ENOTSUP for what has no kernel. */
+PL_MUST_CHECK int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch,
+                                pl_error *reterr);
 void pl_frame_done(pl_frame *frame);
 
 /* Computes the program in `tile`, a region of box 0. *ret_data is the result, packed: in the
- * frame's scratch until the next one, or at frame->target. Errors name op and node. */
+ * frame's scratch until the next one, or at frame->target; with a taker there is none. Errors name
+ * op and node. */
 PL_MUST_CHECK int pl_tile_compute(pl_frame *frame, const pl_region *tile, const char **ret_data);
 
 /* ---- steps.c, reduce_step.c ---- */
@@ -87,6 +98,15 @@ PL_MUST_CHECK int pl_tile_compute(pl_frame *frame, const pl_region *tile, const 
 PL_MUST_CHECK int pl_run_steps(pl_run *run, pl_error *reterr);
 PL_MUST_CHECK int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
                                 pl_error *reterr);
+
+/* matmul_step.c: a step that is a product; it takes memory itself. */
+PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr);
+
+/* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
+void pl_run_tell(pl_run *run, double fraction);
+
+/* Is this thread inside of a progress callback? */
+bool pl_run_is_telling(void);
 
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);
@@ -128,7 +148,6 @@ static inline bool pl_call_needs(const pl_op_call *call, int i)
     return call->frame->needed[pl_call_input(call, i)->box];
 }
 
-PL_MUST_CHECK int pl_op_elementwise(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_generate(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_move(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_row(const pl_op_call *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and their variables. See plimsoll/session.h. */
+/* What sessions and graphs keep: variables and constants. See plimsoll/session.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "exec/session_private.h"
 #include "graph/node.h"
 #include "tensor/dtype.h"
-#include "tensor/runtime.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -23,7 +22,7 @@ int pl_session_check(const pl_node *node, const pl_tensor *tensor, pl_error *ret
 
 static void free_constant(void *payload)
 {
-    pl_tensor_unref(payload);
+    pl_tensor_let_go(payload);
 }
 
 int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr)
@@ -31,37 +30,13 @@ int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr)
     if (constant->op->id != PL_OP_constant)
         return pl_error_set(reterr, -EINVAL, "%s '%s' is no constant", constant->op->name,
                             constant->name);
+    pl_tensor *held;
     int r = pl_session_check(constant, tensor, reterr);
     if (r == 0)
-        pl_node_set_payload(constant, pl_tensor_ref(tensor), free_constant);
+        r = pl_tensor_hold(tensor, PL_LIVE_CONSTANT, constant->name, 0, &held, reterr);
+    if (r == 0)
+        pl_node_set_payload(constant, held, free_constant);
     return r;
-}
-
-int pl_session_new(const pl_graph *graph, pl_runtime *runtime, pl_session **ret_session,
-                   pl_error *reterr)
-{
-    pl_session *session = calloc(1, sizeof *session);
-    if (!session)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a session");
-    session->graph = graph;
-    session->runtime = pl_runtime_ref(runtime);
-    pthread_mutex_init(&session->mu, NULL);
-    pthread_mutex_init(&session->assign, NULL);
-    *ret_session = session;
-    return 0;
-}
-
-void pl_session_free(pl_session *session)
-{
-    if (!session)
-        return;
-    for (int i = 0; i < session->n_nodes; i++)
-        pl_tensor_unref(session->variables[i]);
-    free(session->variables);
-    pthread_mutex_destroy(&session->mu);
-    pthread_mutex_destroy(&session->assign);
-    pl_runtime_unref(session->runtime);
-    free(session);
 }
 
 /* ---- variables ---- */
@@ -89,24 +64,37 @@ static int check_variable(const pl_session *session, const pl_node *node, pl_err
                         node->op->name, node->name);
 }
 
-int pl_session_set(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+int pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *tensor,
                    pl_error *reterr)
 {
-    int r = check_variable(session, variable, reterr);
-    if (r == 0)
-        r = pl_session_check(variable, tensor, reterr);
+    pl_tensor *now, *before = NULL;
+    int r = pl_tensor_hold(tensor, PL_LIVE_VARIABLE, variable->name, session->number, &now, reterr);
     if (r < 0)
         return r;
     pthread_mutex_lock(&session->mu);
-    pl_tensor *before = NULL;
     r = grow_variables(session, variable->number);
     if (r == 0) {
         before = session->variables[variable->number];
-        session->variables[variable->number] = pl_tensor_ref(tensor);
+        session->variables[variable->number] = now;
     }
     pthread_mutex_unlock(&session->mu);
-    pl_tensor_unref(before);
+    pl_tensor_let_go(r == 0 ? before : now);
     return r < 0 ? pl_error_set(reterr, r, "no memory for variable '%s'", variable->name) : 0;
+}
+
+int pl_session_set(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+                   pl_error *reterr)
+{
+    int r = pl_session_enter(session, NULL, reterr);
+    if (r < 0)
+        return r;
+    r = check_variable(session, variable, reterr);
+    if (r == 0)
+        r = pl_session_check(variable, tensor, reterr);
+    if (r == 0)
+        r = pl_session_put(session, variable, tensor, reterr);
+    pl_session_leave(session, NULL);
+    return r;
 }
 
 pl_tensor *pl_session_variable(pl_session *session, const pl_node *node)
@@ -122,8 +110,12 @@ pl_tensor *pl_session_variable(pl_session *session, const pl_node *node)
 int pl_session_get(pl_session *session, const pl_node *variable, pl_tensor **ret_tensor,
                    pl_error *reterr)
 {
-    int r = check_variable(session, variable, reterr);
+    int r = pl_session_enter(session, NULL, reterr);
+    if (r < 0)
+        return r;
+    r = check_variable(session, variable, reterr);
     if (r == 0)
         *ret_tensor = pl_session_variable(session, variable);
+    pl_session_leave(session, NULL);
     return r;
 }

@@ -1,25 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session from inside: its variables (session.c), and its runs (session_run.c). */
+/* A session from inside: its life (session_life.c), its variables (session.c), its runs
+ * (session_run.c) and the plans that it keeps (session_plans.c).
+ *   open    it can be used
+ *   closed  runs have ended, and variables are gone; the handle remains, and says so
+ *   user    a call that is under way; a session is closed when the last one has left
+ *
+ *   A session is in its graph's list while it is open, and in its runtime's until it is freed. It
+ *   keeps the runtime alive until it is freed, or closed with its graph, when perhaps nobody will
+ *   free it; what the runtime still has at its own end is freed. */
 #ifndef PL_EXEC_SESSION_PRIVATE_H
 #define PL_EXEC_SESSION_PRIVATE_H
 
 #include <pthread.h>
 
 #include "plimsoll/session.h"
+#include "util/links.h"
+
+typedef enum pl_session_state {
+    PL_SESSION_OPEN,
+    PL_SESSION_CLOSING,
+    PL_SESSION_CLOSED
+} pl_session_state;
+
+/* As many as a program runs in turns, with some to spare. */
+enum { PL_KEPT_PLANS = 8 };
+typedef struct pl_kept_plan pl_kept_plan;
+
+/* A run that is under way. */
+typedef struct pl_run_mark {
+    struct pl_run_mark *before, *after; /* the session's mu */
+    const char *name;                   /* of what it computes */
+    _Atomic uint64_t peak_bytes;
+    _Atomic int cancelled;
+} pl_run_mark;
 
 struct pl_session {
-    const pl_graph *graph;
-    pl_runtime *runtime;
-    pthread_mutex_t mu;     /* leaf lock, held for a few loads and stores */
-    pl_tensor **variables;  /* mu; by number of the node */
-    int n_nodes;            /* constant, as is all above mu */
+    _Atomic int n_refs;
+    uint64_t number;
+    const pl_graph *graph; /* gone once the session is closed */
+    pl_runtime *runtime;   /* constant, as is all above mu but counts and links */
+    pl_link in_graph, in_runtime;
+    pthread_mutex_t mu;                 /* leaf lock, held for a few loads and stores */
+    pthread_cond_t left;                /* mu; the last user has left, or it is closed */
+    pl_session_state state;             /* mu */
+    bool keeps_runtime;                 /* mu */
+    int n_users;                        /* mu */
+    pl_run_mark *runs;                  /* mu; that are under way */
+    pl_tensor **variables;              /* mu; by number of the node */
+    int n_nodes;                        /* mu */
+    pl_kept_plan *plans[PL_KEPT_PLANS]; /* mu; last used first */
     pthread_mutex_t assign; /* held by a run that assigns, for all of it; taken before mu */
 };
+
+/* ---- session_life.c ---- */
+
+/* Begins a call; -ESTALE for a session that is closed, -ECHILD for one of another process. What may
+ * be cancelled has a mark; NULL: nothing. */
+PL_MUST_CHECK int pl_session_enter(pl_session *session, pl_run_mark *mark, pl_error *reterr);
+void pl_session_leave(pl_session *session, pl_run_mark *mark);
+
+/* One more who has the handle; see pl_links. */
+pl_session *pl_session_ref(pl_session *session);
+void pl_session_unref(pl_session *session);
+
+/* ---- session.c ---- */
 
 /* -EINVAL if the node cannot have this value. */
 PL_MUST_CHECK int pl_session_check(const pl_node *node, const pl_tensor *tensor, pl_error *reterr);
 
-/* A variable's value, now, the caller's; NULL if it has none. */
+/* A variable's value, now, the caller's; NULL if it has none. From inside of a call. */
 pl_tensor *pl_session_variable(pl_session *session, const pl_node *variable);
+PL_MUST_CHECK int pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+                                 pl_error *reterr);
 
 #endif

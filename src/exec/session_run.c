@@ -2,33 +2,19 @@
 /* A run: what is given is gathered, a plan is made of its descriptions, the steps are run, and what
  * is kept goes to the caller and to the variables. See plimsoll/session.h. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/blas.h"
 #include "exec/device_step.h"
 #include "exec/npy_tensor.h"
-#include "exec/run.h"
-#include "exec/session_private.h"
+#include "exec/session_call.h"
+#include "exec/turns.h"
+#include "plan/matmul_plan.h"
 #include "tensor/pool.h"
 
-/* One call of run() or explain(). */
-typedef struct call {
-    pl_session *session;
-    const pl_fetch *fetches;
-    int n_fetches;
-    const pl_feed *feeds;
-    int n_feeds;
-    const pl_run_options *options;
-    bool *needed; /* by number of the node */
-    pl_plan_source *sources;
-    pl_tensor **given; /* by source */
-    int n_sources;
-    bool assigns;
-    pl_plan *plan;
-    pl_run run;
-} call;
+typedef pl_call call;
 
 static int no_memory(pl_error *reterr)
 {
@@ -39,20 +25,34 @@ static int no_memory(pl_error *reterr)
 
 static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    for (int i = 0; i < c->n_feeds; i++)
-        if (c->feeds[i].placeholder == node) {
-            *ret_tensor = pl_tensor_ref(c->feeds[i].tensor);
-            return pl_session_check(node, c->feeds[i].tensor, reterr);
-        }
-    *ret_tensor = NULL;
-    return 0;
+    int feed = c->feed_of[node->number] - 1;
+    if (feed < 0)
+        return 0;
+    *ret_tensor = pl_tensor_ref(c->feeds[feed].tensor);
+    return pl_session_check(node, *ret_tensor, reterr);
+}
+
+/* Nothing of it is in memory that the plan does not know of. */
+static int open_file(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    pl_error why;
+    int r = pl_npy_open(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text, true,
+                        ret_tensor, &why);
+    if (r < 0)
+        return pl_error_set(reterr, r, "file '%s': %s", node->name, why.message);
+    return pl_session_check(node, *ret_tensor, reterr);
 }
 
 /* The tensor of a source, the caller's; NULL if it has none (which choose.c refuses, if it is
  * used). */
-static int find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_call_find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     *ret_tensor = NULL;
+    if (c->staged) {
+        pl_tensor *tensor = c->staged[node->number];
+        *ret_tensor = tensor ? pl_tensor_ref(tensor) : NULL;
+        return 0;
+    }
     switch (node->op->id) {
     case PL_OP_placeholder:
         return find_feed(c, node, ret_tensor, reterr);
@@ -63,11 +63,8 @@ static int find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor
     case PL_OP_variable:
         *ret_tensor = pl_session_variable(c->session, node);
         return 0;
-    case PL_OP_file: {
-        int r = pl_tensor_open_npy(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text,
-                                   ret_tensor, reterr);
-        return r < 0 ? r : pl_session_check(node, *ret_tensor, reterr);
-    }
+    case PL_OP_file:
+        return open_file(c, node, ret_tensor, reterr);
     default:
         return 0;
     }
@@ -81,7 +78,12 @@ static bool is_in_order(const int axes[PL_RANK_MAX], int rank)
     return true;
 }
 
-static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
+static bool swaps_last_two(const int axes[PL_RANK_MAX], int rank)
+{
+    return rank >= 2 && is_in_order(axes, rank - 2) && axes[rank - 2] == rank - 1;
+}
+
+void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
 {
     int axes[PL_RANK_MAX];
     bool permuted = pl_tensor_order(tensor, axes);
@@ -92,6 +94,8 @@ static void describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sourc
         .permuted = permuted && !is_in_order(axes, tensor->shape.rank),
         .scattered = !permuted,
     };
+    source->holder = pl_buffer_holder(tensor->buffer, &source->holder_bytes);
+    source->swapped = source->permuted && swaps_last_two(axes, tensor->shape.rank);
 }
 
 static int gather_sources(call *c, pl_error *reterr)
@@ -103,29 +107,39 @@ static int gather_sources(call *c, pl_error *reterr)
         if (!c->needed[i])
             continue;
         c->assigns = c->assigns || node->op->op_class == PL_CLASS_STATE;
-        r = find_given(c, node, &tensor, reterr);
+        r = pl_call_find_given(c, node, &tensor, reterr);
         if (tensor) {
-            describe(node, tensor, &c->sources[c->n_sources]);
+            pl_call_describe(node, tensor, &c->sources[c->n_sources]);
             c->given[c->n_sources++] = tensor;
         }
     }
     return r;
 }
 
-static int check_fetches(const call *c, pl_error *reterr)
+static int check_fetches(call *c, pl_error *reterr)
 {
+    for (int i = 0; i < c->n_fetches; i++) {
+        const pl_node *node = c->fetches[i].node;
+        if (node->graph != c->session->graph)
+            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph", node->op->name,
+                                node->name);
+        c->n_fetched[node->number]++;
+    }
     for (int i = 0; i < c->n_fetches; i++)
-        if (c->fetches[i].node->graph != c->session->graph)
-            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph",
-                                c->fetches[i].node->op->name, c->fetches[i].node->name);
+        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
+            if (c->fetches[k].npy_path &&
+                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
+                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
+                                    c->fetches[k].node->name, c->fetches[i].node->name,
+                                    c->fetches[i].npy_path);
     for (int i = 0; i < c->n_feeds; i++) {
         const pl_node *node = c->feeds[i].placeholder;
         if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
             return pl_error_set(reterr, -EINVAL, "%s '%s' is no placeholder of this graph",
                                 node->op->name, node->name);
-        for (int k = 0; k < i; k++)
-            if (c->feeds[k].placeholder == node)
-                return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
+        if (c->feed_of[node->number] > 0)
+            return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
+        c->feed_of[node->number] = i + 1;
     }
     return 0;
 }
@@ -133,49 +147,55 @@ static int check_fetches(const call *c, pl_error *reterr)
 /* Two assignments to one variable: which one would it be? */
 static int check_assignments(const call *c, pl_error *reterr)
 {
-    const pl_plan *plan = c->plan;
-    for (int i = 0; c->assigns && i < plan->n_steps; i++) {
-        const pl_node *b = plan->steps[i].node;
-        for (int k = 0; b->op->op_class == PL_CLASS_STATE && k < i; k++) {
-            const pl_node *a = plan->steps[k].node;
-            if (a->op->op_class == PL_CLASS_STATE && a->inputs[0] == b->inputs[0])
-                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
-                                    a->name, b->name, a->inputs[0]->name);
-        }
+    int n = pl_graph_n_nodes(c->session->graph);
+    const pl_node **by = c->assigns ? calloc((size_t)n + 1, sizeof(pl_node *)) : NULL;
+    int r = c->assigns && !by ? no_memory(reterr) : 0;
+    for (int i = 0; r == 0 && c->assigns && i < n; i++) {
+        const pl_node *node = pl_graph_node(c->session->graph, i);
+        if (!c->needed[i] || node->op->op_class != PL_CLASS_STATE)
+            continue;
+        const pl_node **other = &by[node->inputs[0]->number];
+        if (*other)
+            r = pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
+                             (*other)->name, node->name, node->inputs[0]->name);
+        *other = node;
     }
-    return 0;
+    free(by);
+    return r;
 }
 
 /* ---- the plan ---- */
 
-/* Is this the only fetch of its node? Else it is a tensor first. */
-static bool is_only_fetch(const call *c, int at)
+static bool is_given(const call *c, const pl_node *node)
 {
-    for (int i = 0; i < c->n_fetches; i++)
-        if (i != at && c->fetches[i].node == c->fetches[at].node)
-            return false;
-    return true;
+    for (int i = 0; i < c->n_sources; i++)
+        if (c->sources[i].node == node)
+            return true;
+    return false;
 }
 
-static uint64_t budget_of(const call *c)
+/* What is fetched twice is a tensor first; but of what is from outside, all that are to be written
+ * count. */
+static bool goes_to_file(const call *c, int at)
 {
-    pl_pool_state state;
-    pl_pool *pool = c->session->runtime->pool;
-    pl_pool_state_read(pool, &state);
-    uint64_t budget =
-        pl_add_sat_u64(pl_memory_headroom_bytes(c->session->runtime->memory), state.idle_bytes);
-    if (c->options && c->options->budget_bytes > 0)
-        budget = pl_min_u64(budget, c->options->budget_bytes);
-    return budget;
+    const pl_node *node = c->fetches[at].node;
+    bool alone = c->n_fetched[node->number] == 1 && node->op->op_class != PL_CLASS_STATE;
+    return c->fetches[at].npy_path && (alone || is_given(c, node));
+}
+
+uint64_t pl_call_budget_bytes(call *c)
+{
+    bool given = c->options && c->options->budget_bytes > 0;
+    return pl_turn_budget_bytes(&c->turn, given ? c->options->budget_bytes : UINT64_MAX);
 }
 
 /* Workers call it side by side, each with one thread. */
 static uint64_t blas_bytes(pl_dtype dtype, int64_t rows)
 {
-    return pl_blas_workspace_bytes(dtype, rows, 1);
+    return pl_matmul_workspace_bytes(dtype, rows, 1);
 }
 
-static int make_plan(call *c, pl_error *reterr)
+int pl_call_make_plan(call *c, pl_error *reterr)
 {
     pl_runtime *runtime = c->session->runtime;
     pl_pool_state state;
@@ -184,9 +204,7 @@ static int make_plan(call *c, pl_error *reterr)
     if (!fetches)
         return no_memory(reterr);
     for (int i = 0; i < c->n_fetches; i++)
-        fetches[i] = (pl_plan_fetch){c->fetches[i].node,
-                                     c->fetches[i].npy_path && is_only_fetch(c, i) &&
-                                         c->fetches[i].node->op->op_class != PL_CLASS_STATE};
+        fetches[i] = (pl_plan_fetch){c->fetches[i].node, goes_to_file(c, i)};
     pl_plan_device *devices;
     pl_plan_request request = {
         .graph = c->session->graph,
@@ -194,7 +212,7 @@ static int make_plan(call *c, pl_error *reterr)
         .n_fetches = c->n_fetches,
         .sources = c->sources,
         .n_sources = c->n_sources,
-        .budget_bytes = budget_of(c),
+        .budget_bytes = pl_call_budget_bytes(c),
         .disk_bytes = state.room_bytes,
         .slab_bytes = runtime->pool->slab_bytes,
         .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
@@ -209,15 +227,17 @@ static int make_plan(call *c, pl_error *reterr)
     return r;
 }
 
-static int prepare(call *c, pl_error *reterr)
+int pl_call_prepare(call *c, pl_error *reterr)
 {
     size_t n = (size_t)pl_graph_n_nodes(c->session->graph) + 1;
     pl_node **nodes = calloc((size_t)c->n_fetches + 1, sizeof(pl_node *));
     c->needed = calloc(n, sizeof *c->needed);
+    c->feed_of = calloc(n, sizeof *c->feed_of);
+    c->n_fetched = calloc(n, sizeof *c->n_fetched);
     c->sources = calloc(n, sizeof *c->sources);
     c->given = calloc(n, sizeof(pl_tensor *));
-    int r =
-        nodes && c->needed && c->sources && c->given ? check_fetches(c, reterr) : no_memory(reterr);
+    bool made = nodes && c->needed && c->feed_of && c->n_fetched && c->sources && c->given;
+    int r = made ? check_fetches(c, reterr) : no_memory(reterr);
     for (int i = 0; r == 0 && i < c->n_fetches; i++)
         nodes[i] = pl_graph_node(c->session->graph, c->fetches[i].node->number);
     if (r == 0) {
@@ -231,11 +251,11 @@ static int prepare(call *c, pl_error *reterr)
     return r;
 }
 
-static int plan_call(call *c, pl_error *reterr)
+int pl_call_plan(call *c, pl_error *reterr)
 {
     int r = gather_sources(c, reterr);
     if (r == 0)
-        r = make_plan(c, reterr);
+        r = pl_call_make_plan(c, reterr);
     if (r == 0)
         r = check_assignments(c, reterr);
     if (r == 0)
@@ -251,6 +271,7 @@ static int set_values(call *c, pl_error *reterr)
     run->runtime = c->session->runtime;
     run->plan = c->plan;
     run->options = c->options;
+    run->cancelled = c->outer ? &c->outer->mark.cancelled : &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
     if (!run->values)
@@ -270,15 +291,12 @@ static int set_values(call *c, pl_error *reterr)
     return 0;
 }
 
-/* The value of a node that is kept, as a tensor. */
-static int kept_tensor(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_call_kept(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int number = c->plan->value_of[node->number];
     pl_live_value *value = &c->run.values[number];
-    if (c->plan->values[number].from_outside) {
-        for (int i = 0; i < c->n_sources; i++)
-            if (c->sources[i].node == node)
-                *ret_tensor = pl_tensor_ref(c->given[i]);
+    if (c->plan->values[number].from_outside) { /* the first values are the sources */
+        *ret_tensor = pl_tensor_ref(c->given[number]);
         return 0;
     }
     return pl_tensor_wrap(pl_buffer_ref(value->buffer), node->dtype, &c->plan->shapes[node->number],
@@ -291,11 +309,13 @@ static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr
     const pl_fetch *fetch = &c->fetches[i];
     const pl_plan_value *value = &c->plan->values[c->plan->value_of[fetch->node->number]];
     if (value->place == PL_PLACE_FILE && !value->from_outside)
-        return pl_npy_publish(fetch->npy_path, reterr);
-    int r = kept_tensor(c, fetch->node, ret_tensor, reterr);
+        return 0;
+    int r = pl_call_kept(c, fetch->node, ret_tensor, reterr);
     if (r < 0 || !fetch->npy_path)
         return r;
-    r = pl_tensor_save_npy(*ret_tensor, fetch->npy_path, reterr);
+    r = pl_npy_write(*ret_tensor, fetch->npy_path, reterr);
+    if (value->saved)
+        pl_buffer_leave((*ret_tensor)->buffer);
     pl_tensor_unref(PL_TAKE(*ret_tensor));
     return r;
 }
@@ -323,16 +343,17 @@ static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
     return 0;
 }
 
+/* Assignments are values of the plan, or were made by stages before it and are sources of it. */
 static int commit_variables(call *c, pl_error *reterr)
 {
-    for (int i = 0; i < c->plan->n_steps; i++) {
-        const pl_node *node = c->plan->steps[i].node;
+    for (int i = 0; c->assigns && i < c->plan->n_values; i++) {
+        const pl_node *node = c->plan->values[i].node;
         pl_tensor *tensor = NULL;
         if (node->op->op_class != PL_CLASS_STATE)
             continue;
-        int r = kept_tensor(c, node, &tensor, reterr);
+        int r = pl_call_kept(c, node, &tensor, reterr);
         if (r == 0)
-            r = pl_session_set(c->session, node->inputs[0], tensor, reterr);
+            r = pl_session_put(c->session, node->inputs[0], tensor, reterr);
         pl_tensor_unref(tensor);
         if (r < 0)
             return r;
@@ -340,41 +361,78 @@ static int commit_variables(call *c, pl_error *reterr)
     return 0;
 }
 
-static void discard_files(call *c)
+/* All of them or none, as far as a look ahead can tell. */
+static int publish_files(const call *c, pl_error *reterr)
 {
-    for (int i = 0; c->plan && c->run.values && i < c->plan->n_values; i++)
-        if (c->plan->values[i].place == PL_PLACE_FILE && !c->plan->values[i].from_outside)
-            pl_npy_discard(c->run.values[i].path);
+    int r = 0;
+    for (int i = 0; r == 0 && i < c->n_fetches; i++)
+        if (c->fetches[i].npy_path)
+            r = pl_npy_look(c->fetches[i].npy_path, reterr);
+    for (int i = 0; r == 0 && i < c->n_fetches; i++)
+        if (c->fetches[i].npy_path)
+            r = pl_npy_publish(c->fetches[i].npy_path, reterr);
+    return r;
 }
 
-static void call_done(call *c)
+static void discard_files(const call *c)
+{
+    for (int i = 0; c->run.values && i < c->n_fetches; i++)
+        if (c->fetches[i].npy_path)
+            pl_npy_discard(c->fetches[i].npy_path);
+}
+
+void pl_call_done(call *c)
 {
     for (int i = 0; c->run.values && i < c->plan->n_values; i++)
         pl_run_drop_value(&c->run, i);
     if (c->run.runtime)
         pthread_mutex_destroy(&c->run.telling);
     free(c->run.values);
-    for (int i = 0; i < c->n_sources; i++)
-        pl_tensor_unref(c->given[i]);
-    pl_plan_free(c->plan);
+    pl_call_end_turn(c);
+    pl_call_drop_stages(c);
     free(c->needed);
+    free(c->feed_of);
+    free(c->n_fetched);
     free(c->sources);
     free(c->given);
 }
 
-static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
+int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
 {
-    int r = plan_call(c, reterr);
+    int r = pl_call_take_turn(c, reterr);
     if (r == 0)
         r = set_values(c, reterr);
+    if (r == 0)
+        atomic_store(&c->mark.peak_bytes, c->plan->peak_bytes);
     if (r == 0)
         r = pl_run_steps(&c->run, reterr);
     if (r == 0)
         r = finish_fetches(c, tensors, reterr);
+    return r;
+}
+
+static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    int r = c->staged ? pl_call_run_stages(c, reterr) : 0;
+    if (r == 0)
+        r = pl_call_run_plan(c, tensors, reterr);
+    if (r == 0)
+        r = publish_files(c, reterr);
     if (r == 0)
         r = commit_variables(c, reterr);
     if (r < 0)
         discard_files(c);
+    return r;
+}
+
+/* Alone among those who assign, for what a run leaves must not be lost to another's. */
+static int run_in_turn(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    if (!c->assigns)
+        return run_call(c, tensors, reterr);
+    pthread_mutex_lock(&c->session->assign);
+    int r = run_call(c, tensors, reterr);
+    pthread_mutex_unlock(&c->session->assign);
     return r;
 }
 
@@ -383,16 +441,18 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
                    pl_tensor **ret_tensors, pl_error *reterr)
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
+    c.mark.name = n_fetches > 0 ? fetches[0].node->name : "";
+    int r = pl_session_enter(session, &c.mark, reterr);
+    if (r < 0)
+        return r;
     pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
-    int r = tensors ? prepare(&c, reterr) : no_memory(reterr);
-    if (r == 0 && c.assigns)
-        pthread_mutex_lock(&session->assign);
-    bool locked = r == 0 && c.assigns;
+    r = tensors ? pl_call_begin(&c, reterr) : no_memory(reterr);
+    if (r == 0 && !c.kept)
+        r = pl_call_find_stages(&c, reterr);
     if (r == 0)
-        r = run_call(&c, tensors, reterr);
-    call_done(&c);
-    if (locked)
-        pthread_mutex_unlock(&session->assign);
+        r = run_in_turn(&c, tensors, reterr);
+    pl_call_done(&c);
+    pl_session_leave(session, &c.mark);
     for (int i = 0; tensors && i < n_fetches; i++)
         if (r == 0 && ret_tensors)
             ret_tensors[i] = tensors[i];
@@ -408,17 +468,27 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
     char *text = NULL;
-    int r = prepare(&c, reterr);
+    int r = pl_session_enter(session, NULL, reterr);
+    if (r < 0)
+        return r;
+    c.turn.runtime = session->runtime;
+    r = pl_call_prepare(&c, reterr);
     if (r == 0)
-        r = plan_call(&c, reterr);
-    if (r == 0 && ret_text) {
+        r = pl_call_find_stages(&c, reterr);
+    if (r == 0)
+        r = c.staged ? pl_call_explain_stages(&c, as_json, &text, reterr)
+                     : pl_call_plan(&c, reterr);
+    if (r == 0 && ret_text && !text) {
         text = pl_plan_explain(c.plan, as_json);
         r = text ? 0 : no_memory(reterr);
     }
     if (r == 0 && ret_text)
-        *ret_text = text;
+        *ret_text = PL_TAKE(text);
+    free(text);
     if (r == 0 && ret_cost)
-        *ret_cost = (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops};
-    call_done(&c);
+        *ret_cost = c.plan ? (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops}
+                           : (pl_run_cost){0};
+    pl_call_done(&c);
+    pl_session_leave(session, NULL);
     return r;
 }

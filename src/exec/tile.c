@@ -5,20 +5,28 @@
 #include <string.h>
 
 #include "exec/run.h"
+#include "exec/seats.h"
+#include "exec/strips.h"
 #include "graph/geometry.h"
 #include "graph/op_region.h"
-#include "kernels/cast.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch)
+int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch,
+                  pl_error *reterr)
 {
     const pl_program *program = &step->program;
     *frame = (pl_frame){.run = run, .step = step, .scratch = scratch};
     frame->regions = calloc((size_t)program->n_boxes, sizeof *frame->regions);
     frame->needed = calloc((size_t)program->n_boxes, sizeof *frame->needed);
     frame->registers = calloc((size_t)program->n_instrs, sizeof *frame->registers);
-    return frame->regions && frame->needed && frame->registers ? 0 : -ENOMEM;
+    int r = frame->regions && frame->needed && frame->registers ? 0 : -ENOMEM;
+    if (r == 0)
+        r = pl_strips_init(frame, reterr);
+    if (r == -ENOMEM)
+        pl_error_set(reterr, r, "%s '%s': no memory to compute it", step->node->op->name,
+                     step->node->name);
+    return r;
 }
 
 void pl_frame_done(pl_frame *frame)
@@ -26,6 +34,7 @@ void pl_frame_done(pl_frame *frame)
     free(frame->regions);
     free(frame->needed);
     free(frame->registers);
+    pl_strips_done(frame);
 }
 
 void pl_region_packed_strides(const pl_region *region, size_t item_bytes,
@@ -69,6 +78,26 @@ static int load_permuted(const pl_live_value *value, const pl_box *box, size_t i
     return pl_run_read(value, &stored, item_bytes, &part, reg->data, reterr);
 }
 
+/* One piece of a file goes past the page cache, if it is so long that the plan has left room. */
+static int load_packed(const pl_live_value *value, const pl_box *box, size_t item_bytes,
+                       const pl_region *region, uint64_t room_bytes, pl_register *reg,
+                       pl_error *reterr)
+{
+    uint64_t bytes = (uint64_t)pl_region_count(region) * item_bytes;
+    if (value->fd >= 0 || room_bytes < bytes + PL_BUFFER_AROUND_BYTES ||
+        !pl_is_in_one_piece(&box->shape, region->extent))
+        return pl_run_read(value, &box->shape, item_bytes, region, reg->data, reterr);
+    int64_t strides[PL_RANK_MAX];
+    void *data;
+    pl_shape_strides(&box->shape, item_bytes, strides);
+    int r = pl_buffer_read_around(value->buffer,
+                                  value->offset + (uint64_t)pl_region_offset(region, strides),
+                                  reg->data, bytes, &data, reterr);
+    if (r == 0)
+        reg->data = data;
+    return r;
+}
+
 static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
 {
     const pl_plan *plan = frame->run->plan;
@@ -86,10 +115,16 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
         return 0;
     }
     reg->data = frame->scratch + instr->slot;
-    if (plan->values[number].permuted)
-        return load_permuted(value, box, item_bytes, region, reg, &frame->error);
-    pl_region_packed_strides(region, item_bytes, reg->strides);
-    return pl_run_read(value, &box->shape, item_bytes, region, reg->data, &frame->error);
+    pl_seats_give(frame->seats);
+    int r;
+    if (plan->values[number].permuted) {
+        r = load_permuted(value, box, item_bytes, region, reg, &frame->error);
+    } else {
+        pl_region_packed_strides(region, item_bytes, reg->strides);
+        r = load_packed(value, box, item_bytes, region, instr->slot_bytes, reg, &frame->error);
+    }
+    pl_seats_take(frame->seats);
+    return r;
 }
 
 static void do_slice(pl_frame *frame, const pl_instr *instr, const pl_region *in, pl_register *reg)
@@ -140,14 +175,28 @@ static void do_view(pl_frame *frame, const pl_instr *instr, pl_register *reg)
     }
 }
 
-static bool is_packed(const pl_register *reg, const pl_region *region, size_t item_bytes)
+/* How many of its elements, up to the last, are `step` bytes apart. */
+static int64_t count_regular(const pl_register *reg, const pl_region *region, int64_t step)
 {
-    int64_t strides[PL_RANK_MAX];
-    pl_region_packed_strides(region, item_bytes, strides);
-    for (int i = 0; i < region->rank; i++)
-        if (region->extent[i] > 1 && reg->strides[i] != strides[i])
-            return false;
-    return true;
+    int64_t n = 1;
+    for (int i = region->rank - 1; i >= 0; i--) {
+        if (region->extent[i] != 1 && reg->strides[i] != step * n)
+            break;
+        n *= region->extent[i];
+    }
+    return n;
+}
+
+/* Can it be read where it lies? Packed always; a chain also takes long rows, or one element for a
+ * long row. */
+static bool is_readable(const pl_instr *pack, const pl_register *from, const pl_region *region)
+{
+    int64_t item_bytes = pl_dtype_info_of(pack->dtype)->item_bytes;
+    int64_t in_row = count_regular(from, region, item_bytes);
+    if (in_row == pl_region_count(region))
+        return true;
+    return pack->lazy &&
+           (in_row >= PL_STRIPS_LONG_ROW || count_regular(from, region, 0) >= PL_STRIPS_LONG_ROW);
 }
 
 static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_register *reg)
@@ -156,22 +205,17 @@ static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_registe
     const pl_region *region = &frame->regions[instr->box];
     size_t item_bytes = pl_dtype_info_of(instr->dtype)->item_bytes;
     bool to_target = to && to == frame->target;
-    if (!to_target && is_packed(from, region, item_bytes)) {
-        reg->data = from->data;
+    if (!to_target && is_readable(instr, from, region)) {
+        *reg = *from;
         return;
     }
-    int64_t strides[PL_RANK_MAX];
-    pl_region_packed_strides(region, item_bytes, strides);
-    pl_region_copy(to, strides, from->data, from->strides, region->extent, region->rank,
+    if (to_target) /* which need not be packed: moves are cut as suits both sides */
+        memcpy(reg->strides, frame->run->values[frame->step->value].strides, sizeof reg->strides);
+    else
+        pl_region_packed_strides(region, item_bytes, reg->strides);
+    pl_region_copy(to, reg->strides, from->data, from->strides, region->extent, region->rank,
                    item_bytes);
     reg->data = to;
-}
-
-static int do_cast(const pl_op_call *call)
-{
-    pl_cast_kernel kernel = pl_cast_find(pl_call_input(call, 0)->dtype, call->instr->dtype);
-    kernel(call->to, pl_call_data(call, 0), (size_t)pl_region_count(call->out));
-    return 0;
 }
 
 static int do_op(const pl_op_call *call)
@@ -179,10 +223,6 @@ static int do_op(const pl_op_call *call)
     switch (call->instr->kind) {
     case PL_INSTR_GENERATE:
         return pl_op_generate(call);
-    case PL_INSTR_ELEMENTWISE:
-        return pl_op_elementwise(call);
-    case PL_INSTR_CAST:
-        return do_cast(call);
     case PL_INSTR_MOVE:
         return pl_op_move(call);
     case PL_INSTR_ROW:
@@ -208,6 +248,13 @@ static int do_instr(pl_frame *frame, int at)
         return 0;
     case PL_INSTR_PACK:
         do_pack(frame, instr, to, reg);
+        return 0;
+    case PL_INSTR_ELEMENTWISE:
+    case PL_INSTR_CAST:
+        if (program->chains[instr->chain].last == at)
+            pl_strips_run(frame, instr->chain);
+        return 0;
+    case PL_INSTR_INSIDE:
         return 0;
     default: {
         pl_op_call call = {frame, instr, &frame->regions[instr->box], to,

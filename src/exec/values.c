@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "codec/npy.h"
 #include "exec/npy_tensor.h"
 #include "exec/run.h"
@@ -34,7 +35,28 @@ static int make_in_memory(pl_run *run, const pl_plan_value *plan, pl_live_value 
     return 0;
 }
 
-int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
+/* Its space is taken at once: that the disk is full should not show when all is computed. */
+static int make_file(const pl_run *run, const pl_plan_value *plan, pl_live_value *value,
+                     pl_error *reterr)
+{
+    int r = pl_npy_create(value->path, plan->node->dtype, &run->plan->shapes[plan->node->number],
+                          &value->fd, &value->offset, reterr);
+    if (r < 0 || plan->bytes == 0)
+        return r;
+    r = pl_file_reserve(value->fd, value->offset, plan->bytes);
+    if (r == 0 || r == -EOPNOTSUPP)
+        return 0;
+    return pl_error_set(reterr, r, "cannot write '%s': no %s for it: %s", value->path,
+                        PL_SIZE(plan->bytes), pl_error_text(r));
+}
+
+/* Puts op and node before the message of what failed for it. */
+static int name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr)
+{
+    return pl_error_set(reterr, code, "%s '%s': %s", node->op->name, node->name, why->message);
+}
+
+static int make_value(pl_run *run, int number, pl_error *reterr)
 {
     const pl_plan_value *plan = &run->plan->values[number];
     pl_live_value *value = &run->values[number];
@@ -45,10 +67,16 @@ int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
         return pl_buffer_new_spilled(run->runtime->pool, plan->bytes, plan->node->name,
                                      &value->buffer, reterr);
     case PL_PLACE_FILE:
-        return pl_npy_create(value->path, plan->node->dtype, &run->plan->shapes[plan->node->number],
-                             &value->fd, &value->offset, reterr);
+        return make_file(run, plan, value, reterr);
     }
-    return -EINVAL;
+    return pl_error_set(reterr, -EINVAL, "it has no place");
+}
+
+int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
+{
+    pl_error why;
+    int r = make_value(run, number, &why);
+    return r < 0 ? name_error(run->plan->values[number].node, r, &why, reterr) : 0;
 }
 
 void pl_run_drop_value(pl_run *run, int number)
@@ -56,6 +84,8 @@ void pl_run_drop_value(pl_run *run, int number)
     pl_live_value *value = &run->values[number];
     if (value->pinned)
         pl_buffer_unpin(value->buffer);
+    if (value->buffer && pl_value_arrives(&run->plan->values[number]))
+        pl_buffer_leave(value->buffer);
     pl_buffer_unref(value->buffer);
     pl_memory_give(run->runtime->memory, &value->block);
     if (value->fd >= 0)
@@ -71,9 +101,10 @@ int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr)
         void *data;
         if (!plan->from_outside || plan->place != PL_PLACE_MEMORY)
             continue;
-        int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, reterr);
+        pl_error why;
+        int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, &why);
         if (r < 0)
-            return r;
+            return name_error(plan->node, r, &why, reterr);
         value->pinned = true;
         value->data = (char *)data + value->offset;
     }
@@ -112,8 +143,30 @@ int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_b
     return 0;
 }
 
-int pl_run_write(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
-                 const pl_region *region, const void *data, pl_error *reterr)
+int64_t pl_run_in_page(const pl_run *run, int number, const pl_region *region)
+{
+    const pl_node *node = run->plan->values[number].node;
+    const pl_shape *shape = &run->plan->shapes[node->number];
+    const pl_live_value *value = &run->values[number];
+    int64_t strides[PL_RANK_MAX];
+    if (value->data || !pl_is_in_one_piece(shape, region->extent))
+        return -1;
+    pl_shape_strides(shape, pl_dtype_info_of(node->dtype)->item_bytes, strides);
+    uint64_t at = value->offset + (uint64_t)pl_region_offset(region, strides);
+    return (int64_t)(value->fd < 0 ? pl_buffer_in_page(value->buffer, at)
+                                   : at % PL_FILE_DIRECT_BYTES);
+}
+
+static int write_file(const pl_run *run, int fd, const char *data, size_t n, uint64_t at)
+{
+    int r = pl_file_write_straight(fd, run->direct_fd, data, n, at);
+    return r == -EINVAL ? pl_file_write(fd, data, n, at) : r;
+}
+
+/* Packed elements to a value that is not in memory. */
+static int write_region(const pl_run *run, const pl_live_value *value, const pl_shape *shape,
+                        size_t item_bytes, const pl_region *region, const void *data,
+                        pl_error *reterr)
 {
     pl_region_runs runs;
     int64_t offset;
@@ -123,7 +176,7 @@ int pl_run_write(const pl_live_value *value, const pl_shape *shape, size_t item_
         uint64_t at = value->offset + (uint64_t)offset;
         size_t n = (size_t)runs.run_bytes;
         int r = value->fd < 0 ? pl_buffer_write(value->buffer, at, from, n, reterr)
-                              : pl_file_write(value->fd, from, n, at);
+                              : write_file(run, value->fd, from, n, at);
         if (r < 0 && value->fd >= 0)
             pl_error_set(reterr, r, "cannot write '%s': %s", value->path, pl_error_text(r));
         if (r < 0)
@@ -139,9 +192,12 @@ int pl_run_store(pl_run *run, int number, const pl_region *region, const void *d
     const pl_node *node = run->plan->values[number].node;
     const pl_live_value *value = &run->values[number];
     size_t item_bytes = pl_dtype_info_of(node->dtype)->item_bytes;
-    if (!value->data)
-        return pl_run_write(value, &run->plan->shapes[node->number], item_bytes, region, data,
-                            reterr);
+    if (!value->data) {
+        pl_error why;
+        int r = write_region(run, value, &run->plan->shapes[node->number], item_bytes, region, data,
+                             &why);
+        return r < 0 ? name_error(node, r, &why, reterr) : 0;
+    }
     int64_t strides[PL_RANK_MAX];
     pl_region_packed_strides(region, item_bytes, strides);
     pl_region_copy(value->data + pl_region_offset(region, value->strides), value->strides, data,

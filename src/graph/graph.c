@@ -32,13 +32,18 @@ struct pl_graph {
     pl_scope *scope;         /* the innermost; NULL: none */
     pl_placement *placement; /* likewise */
     bool places;             /* some node may have a device that is not the CPU */
+    pl_links *sessions;
 };
 
 int pl_graph_new(pl_graph **ret_graph, pl_error *reterr)
 {
     pl_graph *graph = calloc(1, sizeof *graph);
-    if (!graph)
+    if (graph)
+        graph->sessions = pl_links_new();
+    if (!graph || !graph->sessions) {
+        free(graph);
         return pl_error_set(reterr, -ENOMEM, "no memory for a graph");
+    }
     *ret_graph = graph;
     return 0;
 }
@@ -47,6 +52,7 @@ void pl_graph_free(pl_graph *graph)
 {
     if (!graph)
         return;
+    pl_links_free(graph->sessions);
     for (int i = graph->n_nodes - 1; i >= 0; i--)
         pl_node_set_payload(graph->nodes[i], NULL, NULL);
     while (graph->scope)
@@ -57,6 +63,11 @@ void pl_graph_free(pl_graph *graph)
     pl_names_done(&graph->names);
     pl_arena_done(&graph->arena);
     free(graph);
+}
+
+pl_links *pl_graph_sessions(const pl_graph *graph)
+{
+    return graph->sessions;
 }
 
 /* ---- scopes ---- */

@@ -194,14 +194,15 @@ void pl_graph_mark_needed(const pl_graph *graph, pl_node *const *fetches, int n_
     }
 }
 
-static int feed(const pl_graph *graph, const pl_feed_shape *fed, pl_shape *shapes, pl_error *reterr)
+static int feed(const pl_graph *graph, const pl_feed_shape *fed, bool any_node, pl_shape *shapes,
+                pl_error *reterr)
 {
     pl_error inner;
     const pl_node *node = fed->placeholder;
     if (node->graph != graph)
         return pl_error_set(reterr, -EINVAL, "feed of '%.120s': it belongs to another graph",
                             node->name);
-    if (node->op->id != PL_OP_placeholder)
+    if (node->op->id != PL_OP_placeholder && !any_node)
         return pl_error_set(reterr, -EINVAL, "feed of '%.120s': its op is %s, not placeholder",
                             node->name, node->op->name);
     if (pl_shape_merge(&node->shape, &fed->shape, &shapes[node->number], &inner) < 0)
@@ -227,14 +228,14 @@ static int infer_again(const pl_node *node, pl_shape *shapes, pl_error *reterr)
     return r;
 }
 
-int pl_graph_infer(const pl_graph *graph, const pl_feed_shape *feeds, int n_feeds,
-                   const bool *needed, pl_shape *shapes, pl_error *reterr)
+static int infer_all(const pl_graph *graph, const pl_feed_shape *feeds, int n_feeds, bool any_node,
+                     const bool *needed, pl_shape *shapes, pl_error *reterr)
 {
     int n_nodes = pl_graph_n_nodes(graph);
     for (int number = 0; number < n_nodes; number++)
         shapes[number] = pl_graph_node(graph, number)->shape;
     for (int i = 0; i < n_feeds; i++) {
-        int r = feed(graph, &feeds[i], shapes, reterr);
+        int r = feed(graph, &feeds[i], any_node, shapes, reterr);
         if (r < 0)
             return r;
     }
@@ -247,4 +248,16 @@ int pl_graph_infer(const pl_graph *graph, const pl_feed_shape *feeds, int n_feed
             return r;
     }
     return 0;
+}
+
+int pl_graph_infer(const pl_graph *graph, const pl_feed_shape *feeds, int n_feeds,
+                   const bool *needed, pl_shape *shapes, pl_error *reterr)
+{
+    return infer_all(graph, feeds, n_feeds, false, needed, shapes, reterr);
+}
+
+int pl_graph_infer_given(const pl_graph *graph, const pl_feed_shape *given, int n_given,
+                         const bool *needed, pl_shape *shapes, pl_error *reterr)
+{
+    return infer_all(graph, given, n_given, true, needed, shapes, reterr);
 }

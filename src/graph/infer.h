@@ -25,6 +25,12 @@ struct pl_infer {
  * after. -EINVAL, or -EOVERFLOW for more bytes than can be counted. */
 PL_MUST_CHECK int pl_infer_run(pl_infer *in, pl_error *reterr);
 
+/* pl_graph_infer() where any node may be given, not placeholders alone: one that is must not be
+ * `needed`, and then has the shape that it is given. */
+PL_MUST_CHECK int pl_graph_infer_given(const pl_graph *graph, const pl_feed_shape *given,
+                                       int n_given, const bool *needed, pl_shape *shapes,
+                                       pl_error *reterr);
+
 static inline const pl_shape *pl_infer_shape(const pl_infer *in, int i)
 {
     const pl_node *input = in->inputs[i];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel.json: read with its limits, written whole. And whether jansson had the memory it asked
- * for, since it does not always say. Not for several threads: jansson's allocator is global. */
+/* A kernel.json: read with its limits, written whole. */
 #ifndef PL_JUPYTER_SPEC_FILE_H
 #define PL_JUPYTER_SPEC_FILE_H
 
@@ -16,9 +15,5 @@ PL_MUST_CHECK int pl_spec_load(const char *path, json_t **ret_spec, pl_error *re
 
 /* Writes a new file. */
 PL_MUST_CHECK int pl_spec_save(const json_t *spec, const char *path);
-
-/* Between the two, every request of jansson is watched: true when all were granted. */
-void pl_spec_watch_memory(void);
-bool pl_spec_memory_sufficed(void);
 
 #endif

@@ -15,6 +15,7 @@
 #include "jupyter/program.h"
 #include "jupyter/spec_file.h"
 #include "sys/file.h"
+#include "json/document.h"
 
 static const char connection_file[] = "{connection_file}";
 
@@ -123,12 +124,12 @@ static int make_spec(const pl_kernelspec *original, const pl_twin_options *optio
                      json_t **ret_spec, pl_error *reterr)
 {
     draft draft_ = {.original = original, .options = options};
-    pl_spec_watch_memory();
+    pl_json_watch_memory();
     json_t *spec = json_deep_copy(original->spec);
     put(&draft_, spec, "argv", draft_argv(&draft_));
     put(&draft_, spec, "display_name", draft_display_name(original));
     put(&draft_, spec, "metadata", draft_metadata(&draft_, original->spec));
-    bool sufficed = pl_spec_memory_sufficed();
+    bool sufficed = pl_json_memory_sufficed();
     if (sufficed && !draft_.failed) {
         *ret_spec = spec;
         return 0;

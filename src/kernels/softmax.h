@@ -6,8 +6,8 @@
  * Rows that are there are done in one call. Else PL_REDUCE_LOGSUMEXP goes over the tiles first, and
  * its partials, not finished, are what the second pass needs of a row or column. Results of
  * softmax below the smallest normal number are 0. A row with a NaN or +infinity, or of -infinity
- * only, is all NaN. Relative error: at most (5 + (max - x) / 2) ULP, of which the second part is
- * the rounding of x - max. Never allocates; safe from any
+ * only, is all NaN. Relative error: at most (5 + (max - x)) ULP, of which the second part is the
+ * rounding of x - max. Never allocates; safe from any
  * thread; `out` may be `in`. */
 #ifndef PL_KERNELS_SOFTMAX_H
 #define PL_KERNELS_SOFTMAX_H

@@ -12,7 +12,9 @@
 #include "graph/op_region.h"
 #include "plan/device_step.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 /* Wanted in more spots, a node is a value, however cheap. */
@@ -20,6 +22,10 @@ enum { SPOTS_MAX = 4 };
 
 /* A step that computes more nodes gains nothing, and plans take longer. */
 enum { STEP_NODES_MAX = 200 };
+
+/* But where all of a step is small, as one tile, its cost is in being a step: there it computes as
+ * many as share its box. Cut off in the middle, nodes that use each other would all be steps. */
+enum { SMALL_STEP_NODES_MAX = 1 << 16, SMALL_ELEMENTS = 1 << 14 };
 
 /* Flops per element up to which computing again is no slower than reading from memory. */
 #define CHEAP_FLOPS 4
@@ -41,6 +47,7 @@ typedef struct chooser {
     const pl_plan_request *request;
     want *wants;    /* by number of the node */
     int *n_in_step; /* nodes, by number of the root */
+    int *box_of;    /* of the step, by number of the root */
     int n_boxes;
 } chooser;
 
@@ -96,11 +103,27 @@ static bool is_only_described(const pl_node *node)
     return node->op->op_class == PL_CLASS_VIEW && node->op->id != PL_OP_reshape;
 }
 
+/* What a large product reads, beneath views that it sees through. */
+static void want_operands(chooser *c, const pl_node *node, spot at)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        pl_product_base base = pl_product_base_of(c->plan, NULL, node->inputs[i]);
+        want *wanted = &c->wants[base.node->number];
+        want_at(wanted, (spot){at.step, ++c->n_boxes});
+        want_whole(wanted, "is read again and again by", node);
+    }
+}
+
 /* The inputs of a node that is computed at `at`. */
 static void want_inputs(chooser *c, const pl_node *node, spot at)
 {
     if (lends_shape_only(node))
         return;
+    if (node->op->op_class == PL_CLASS_MATMUL && pl_device_of(c->plan, node) == 0 &&
+        pl_product_is_large(node, c->plan->shapes)) {
+        want_operands(c, node, at);
+        return;
+    }
     const pl_shape *shapes = c->plan->shapes;
     for (int i = node->op->id == PL_OP_assign; i < node->n_inputs; i++) {
         const pl_node *input = node->inputs[i];
@@ -132,6 +155,13 @@ static bool is_cheap(const chooser *c, const pl_node *node)
     return true;
 }
 
+static int most_nodes(const chooser *c, const spot *at)
+{
+    pl_region whole = pl_region_whole(&c->plan->shapes[at->step]);
+    bool small = at->box == c->box_of[at->step] && pl_region_count(&whole) <= SMALL_ELEMENTS;
+    return small ? SMALL_STEP_NODES_MAX : STEP_NODES_MAX;
+}
+
 static const char *why_root(const chooser *c, const pl_node *node)
 {
     const want *w = &c->wants[node->number];
@@ -153,7 +183,7 @@ static const char *why_root(const chooser *c, const pl_node *node)
     for (int i = 0; elsewhere && i < w->n_spots; i++)
         if (c->n_in_step[w->spots[i].step] >= PL_DEVICE_NODES_MAX)
             return "comes before a step that is full";
-    if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= STEP_NODES_MAX)
+    if (w->n_spots == 1 && c->n_in_step[w->spots[0].step] >= most_nodes(c, &w->spots[0]))
         return "comes before a step that is full";
     return NULL;
 }
@@ -168,7 +198,8 @@ static void choose_node(chooser *c, const pl_node *node)
         want_whole(w, why, NULL);
     if (w->root) {
         c->n_in_step[node->number] = 1;
-        want_inputs(c, node, (spot){node->number, ++c->n_boxes});
+        c->box_of[node->number] = ++c->n_boxes;
+        want_inputs(c, node, (spot){node->number, c->n_boxes});
         return;
     }
     for (int i = 0; i < w->n_spots; i++) {
@@ -213,7 +244,12 @@ static int add_source(chooser *c, const pl_plan_source *source, pl_error *reterr
     pl_plan_value *value = &plan->values[plan->n_values - 1];
     value->place = source->resident || source->scattered ? PL_PLACE_MEMORY : PL_PLACE_SPILL;
     value->permuted = source->permuted;
+    value->swapped = source->swapped;
+    value->resident = source->resident;
     value->scattered = source->scattered;
+    value->holder = source->holder ? source->holder : source->node;
+    value->holder_bytes =
+        source->holder ? source->holder_bytes : pl_memory_cost_bytes(value->bytes);
     c->wants[source->node->number].source = true;
     return 0;
 }
@@ -266,6 +302,17 @@ static double step_flops(const pl_plan *plan, const pl_step *step)
     return flops;
 }
 
+/* A matrix times itself takes half the time if it is in memory. */
+static int add_product(pl_plan *plan, pl_step *step, const bool *stored, pl_error *reterr)
+{
+    int r = pl_product_new(plan, stored, step->node, &step->product);
+    if (r < 0)
+        return pl_error_set(reterr, r, "no memory for a plan");
+    if (step->product && step->product->b_is_a)
+        plan->values[step->product->a.value].place = PL_PLACE_MEMORY;
+    return 0;
+}
+
 static int add_step(chooser *c, const pl_program_context *context, const pl_node *node,
                     pl_error *reterr)
 {
@@ -288,6 +335,8 @@ static int add_step(chooser *c, const pl_program_context *context, const pl_node
         r = add_uses(plan, step, number, reterr);
     if (r == 0)
         step->flops = step_flops(plan, step);
+    if (r == 0 && node->op->op_class == PL_CLASS_MATMUL)
+        r = add_product(plan, step, context->stored, reterr);
     return r;
 }
 
@@ -313,9 +362,12 @@ static int add_all(chooser *c, pl_error *reterr)
                    !plan->values[plan->value_of[i]].scattered;
     }
     const pl_program_context context = {plan->shapes, stored, dense, newest};
-    for (int i = 0; r == 0 && i < n; i++)
-        if (c->wants[i].root && !c->wants[i].source)
-            r = add_step(c, &context, pl_graph_node(graph, i), reterr);
+    int n_steps = plan->n_values - c->request->n_sources;
+    for (int i = 0; r == 0 && i < (plan->order ? n_steps : n); i++) {
+        int number = plan->order ? plan->order[i] : i;
+        if (c->wants[number].root && !c->wants[number].source)
+            r = add_step(c, &context, pl_graph_node(graph, number), reterr);
+    }
     free(stored);
     free(dense);
     free(newest);
@@ -326,8 +378,12 @@ static void keep(pl_plan *plan, int number, bool to_file)
 {
     pl_plan_value *value = &plan->values[plan->value_of[number]];
     value->kept = true;
+    if (value->from_outside) {
+        value->saved = value->saved || (to_file && (value->permuted || value->scattered));
+        return;
+    }
     value->last_use = plan->n_steps;
-    if (to_file && !value->from_outside)
+    if (to_file)
         value->place = PL_PLACE_FILE;
 }
 
@@ -347,10 +403,11 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
     chooser c = {.plan = plan, .request = request};
     c.wants = calloc(n, sizeof *c.wants);
     c.n_in_step = calloc(n, sizeof *c.n_in_step);
+    c.box_of = calloc(n, sizeof *c.box_of);
     plan->values = calloc(n, sizeof *plan->values);
     plan->steps = calloc(n, sizeof *plan->steps);
     int r = 0;
-    if (!c.wants || !c.n_in_step || !plan->values || !plan->steps)
+    if (!c.wants || !c.n_in_step || !c.box_of || !plan->values || !plan->steps)
         r = pl_error_set(reterr, -ENOMEM, "no memory for a plan");
     for (int i = 0; i < plan->n_nodes; i++)
         plan->value_of[i] = -1;
@@ -369,5 +426,6 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
         keep_all(&c);
     free(c.wants);
     free(c.n_in_step);
+    free(c.box_of);
     return r;
 }

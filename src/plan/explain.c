@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "plan/device_step.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -27,6 +28,13 @@ static int n_computed(const pl_step *step)
         n += step->program.instrs[i].kind != PL_INSTR_LOAD &&
              step->program.instrs[i].kind != PL_INSTR_PACK;
     return n;
+}
+
+/* How a product is done. */
+static const char *tiling_of(const pl_step *step)
+{
+    return step->product->as_batch ? "batch"
+                                   : pl_matmul_strategy_name(step->product->plan.strategy);
 }
 
 static const char *device_name(const pl_step *step)
@@ -59,7 +67,10 @@ static void write_text(const pl_plan *plan, FILE *to)
                 step->flops, step->why);
         if (step->why_node)
             fprintf(to, " '%s'", step->why_node->name);
-        fprintf(to, "; %d ops in %" PRId64 " tiles", n_computed(step), step->n_tiles);
+        if (step->kind == PL_STEP_MATMUL)
+            fprintf(to, "; %s, %" PRId64, tiling_of(step), step->n_tiles);
+        else
+            fprintf(to, "; %d ops in %" PRId64 " tiles", n_computed(step), step->n_tiles);
         if (step->work)
             fprintf(to, " on %s, with %s there", device_name(step),
                     PL_SIZE(step->work->device_bytes));
@@ -78,20 +89,22 @@ static void write_text(const pl_plan *plan, FILE *to)
 static void write_json_step(const pl_plan *plan, const pl_step *step, FILE *to)
 {
     const pl_plan_value *value = &plan->values[step->value];
-    fprintf(to,
-            "{\"op\":\"%s\",\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%" PRIu64
-            ",\"where\":\"%s\",\"why\":\"%s%s%s\",\"n_ops\":%d,\"n_tiles\":%" PRId64
-            ",\"n_workers\":%d,\"scratch_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
-            ",\"disk_bytes\":%" PRIu64
-            ",\"flops\":%.17g,\"device\":\"%s\",\"device_bytes\":%" PRIu64 ",\"placed\":\"%s\"}",
-            step->node->op->name, step->node->name, pl_dtype_info_of(step->node->dtype)->name,
-            PL_SHAPE_TEXT(&plan->shapes[step->node->number]), value->bytes,
-            place_name(value->place), step->why, step->why_node ? " " : "",
-            step->why_node ? step->why_node->name : "", n_computed(step), step->n_tiles,
-            step->n_workers, step->worker_bytes * (uint64_t)step->n_workers + step->shared_bytes,
-            step->peak_bytes, step->disk_bytes, step->flops, device_name(step),
-            step->work ? step->work->device_bytes : 0,
-            fell_back(plan, step) ? step->node->device : "");
+    bool is_product = step->kind == PL_STEP_MATMUL;
+    fprintf(
+        to,
+        "{\"op\":\"%s\",%s%s%s\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":%s,\"bytes\":%" PRIu64
+        ",\"where\":\"%s\",\"why\":\"%s%s%s\",\"n_ops\":%d,\"n_tiles\":%" PRId64
+        ",\"n_workers\":%d,\"n_ahead\":%d,\"scratch_bytes\":%" PRIu64 ",\"peak_bytes\":%" PRIu64
+        ",\"disk_bytes\":%" PRIu64 ",\"flops\":%.17g,\"device\":\"%s\",\"device_bytes\":%" PRIu64
+        ",\"placed\":\"%s\"}",
+        step->node->op->name, is_product ? "\"tiling\":\"" : "", is_product ? tiling_of(step) : "",
+        is_product ? "\"," : "", step->node->name, pl_dtype_info_of(step->node->dtype)->name,
+        PL_SHAPE_TEXT(&plan->shapes[step->node->number]), value->bytes, place_name(value->place),
+        step->why, step->why_node ? " " : "", step->why_node ? step->why_node->name : "",
+        n_computed(step), step->n_tiles, step->n_workers, step->n_ahead,
+        step->worker_bytes * (uint64_t)pl_step_n_frames(step) + step->shared_bytes,
+        step->peak_bytes, step->disk_bytes, step->flops, device_name(step),
+        step->work ? step->work->device_bytes : 0, fell_back(plan, step) ? step->node->device : "");
 }
 
 static void write_json(const pl_plan *plan, FILE *to)

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "plan/plan.h"
+#include "plan/product.h"
 #include "tensor/memory.h"
 
 /* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
@@ -15,8 +16,9 @@
 #define CACHE_BYTES       (256 * PL_KIB)
 #define DISK_WORKER_BYTES (8 * PL_MIB)
 
-/* From this level on tiles cost more time than a value on disk would. */
-enum { LEVELS_THAT_PAY = 6 };
+/* From this level on tiles cost more time than a value on disk would; and reads are so short that
+ * they should rather be longer than ahead. */
+enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3 };
 
 /* Smaller values make no room. */
 #define SPILL_BYTES (16 * PL_KIB)
@@ -27,6 +29,8 @@ typedef struct fitter {
     uint64_t *in_memory; /* values at each step */
     uint64_t slab_bytes; /* of small kept values */
     int first_small;     /* the step that makes the first of them */
+    int *next;           /* use of each value, from some step on */
+    int restart;         /* the first step that the last spill has changed */
 } fitter;
 
 static bool is_in_slab(const fitter *f, const pl_plan_value *value)
@@ -52,6 +56,82 @@ static void count_slabs(fitter *f)
     f->slab_bytes = any && used > 0 ? (1 + bytes / used) * slab : 0;
 }
 
+static bool uses(const pl_step *step, int value)
+{
+    for (int i = 0; i < step->n_uses; i++)
+        if (step->uses[i] == value)
+            return true;
+    return false;
+}
+
+/* The first step from `s` on that reads or makes the value; n_steps if none does. */
+static int next_use(const pl_plan *plan, int value, int s)
+{
+    for (int at = s; at < plan->n_steps; at++)
+        if (plan->values[value].born == at || uses(&plan->steps[at], value))
+            return at;
+    return plan->n_steps;
+}
+
+/* From outside, and there at a step that uses it; those that arrive are counted apart. */
+static bool is_pinned(const pl_plan_value *value)
+{
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value);
+}
+
+/* Is what holds it pinned by one of the step's first uses? */
+static bool is_held(const pl_plan *plan, const pl_step *step, int n_first, const void *holder)
+{
+    for (int i = 0; i < n_first; i++) {
+        const pl_plan_value *value = &plan->values[step->uses[i]];
+        if (is_pinned(value) && value->holder == holder)
+            return true;
+    }
+    return false;
+}
+
+/* By values from outside; what holds several is counted once. */
+static uint64_t pinned_bytes(const pl_plan *plan, const pl_step *step)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < step->n_uses; i++) {
+        const pl_plan_value *value = &plan->values[step->uses[i]];
+        if (is_pinned(value) && !is_held(plan, step, i, value->holder))
+            bytes = pl_add_sat_u64(bytes, value->holder_bytes);
+    }
+    return bytes;
+}
+
+/* Widens [*first, *last] to the uses of all that arrive with the value, in the same holder. False
+ * if one before it has done so. */
+static bool span_of_holder(const pl_plan *plan, int value, int *first, int *last)
+{
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *other = &plan->values[i];
+        if (!pl_value_arrives(other) || other->holder != plan->values[value].holder)
+            continue;
+        if (i < value)
+            return false;
+        int use = next_use(plan, i, 0);
+        *first = use < *first ? use : *first;
+        *last = other->last_use > *last ? other->last_use : *last;
+    }
+    return true;
+}
+
+/* What comes into memory for the run stays from its first use to its last. */
+static void count_arrivals(fitter *f)
+{
+    const pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++) {
+        int first = plan->n_steps, last = -1;
+        if (!pl_value_arrives(&plan->values[i]) || !span_of_holder(plan, i, &first, &last))
+            continue;
+        for (int s = first; s < plan->n_steps && s <= last; s++)
+            f->in_memory[s] += plan->values[i].holder_bytes;
+    }
+}
+
 /* What values take at each step. Those from outside are pinned only while they are used. */
 static void count_values(fitter *f)
 {
@@ -74,28 +154,22 @@ static void count_values(fitter *f)
         f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0);
     }
     for (int s = 0; s < plan->n_steps; s++)
-        for (int i = 0; i < plan->steps[s].n_uses; i++) {
-            const pl_plan_value *value = &plan->values[plan->steps[s].uses[i]];
-            if (value->from_outside && value->place == PL_PLACE_MEMORY)
-                f->in_memory[s] += pl_memory_cost_bytes(value->bytes);
-        }
+        f->in_memory[s] += pinned_bytes(plan, &plan->steps[s]);
+    count_arrivals(f);
 }
 
-static bool uses(const pl_step *step, int value)
+/* For each value the first step from `s` on that reads or makes it; n_steps if none does. */
+static void set_next_uses(fitter *f, int s)
 {
-    for (int i = 0; i < step->n_uses; i++)
-        if (step->uses[i] == value)
-            return true;
-    return false;
-}
-
-/* The first step from `s` on that reads or makes the value; n_steps if none does. */
-static int next_use(const pl_plan *plan, int value, int s)
-{
-    for (int at = s; at < plan->n_steps; at++)
-        if (plan->values[value].born == at || uses(&plan->steps[at], value))
-            return at;
-    return plan->n_steps;
+    const pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++)
+        f->next[i] = plan->n_steps;
+    for (int at = plan->n_steps - 1; at >= s; at--) {
+        const pl_step *step = &plan->steps[at];
+        for (int i = 0; i < step->n_uses; i++)
+            f->next[step->uses[i]] = at;
+        f->next[step->value] = at;
+    }
 }
 
 static bool can_spill(const fitter *f, const pl_plan_value *value)
@@ -104,30 +178,52 @@ static bool can_spill(const fitter *f, const pl_plan_value *value)
            !is_in_slab(f, value);
 }
 
-static bool is_live(const pl_plan *plan, int value, int s)
+/* Small ones from outside make room together, and cost no writing: they are read where they are. */
+static bool is_small_source(const pl_plan_value *value)
 {
-    const pl_plan_value *v = &plan->values[value];
-    return v->from_outside ? uses(&plan->steps[s], value) : v->born <= s && s <= v->last_use;
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !value->scattered &&
+           value->bytes < SPILL_BYTES;
 }
 
-/* Puts one value that is in memory at step `s` on disk; false if there is none. */
+static bool is_live(const fitter *f, int value, int s)
+{
+    const pl_plan_value *v = &f->plan->values[value];
+    if (pl_value_arrives(v))
+        return next_use(f->plan, value, 0) <= s && s <= v->last_use;
+    return v->from_outside ? f->next[value] == s : v->born <= s && s <= v->last_use;
+}
+
+static bool spill_small_sources(fitter *f, int s)
+{
+    bool any = false;
+    for (int i = 0; i < f->plan->n_values; i++)
+        if (is_small_source(&f->plan->values[i]) && is_live(f, i, s)) {
+            f->plan->values[i].place = PL_PLACE_SPILL;
+            any = true;
+        }
+    f->restart = 0;
+    return any;
+}
+
+/* Puts a value that is in memory at step `s` on disk, or all small ones from outside; false if
+ * there is none. */
 static bool spill_one(fitter *f, int s)
 {
     pl_plan *plan = f->plan;
-    int best = -1, best_next = 0;
+    int best = -1;
+    set_next_uses(f, s);
     for (int i = 0; i < plan->n_values; i++) {
-        if (!can_spill(f, &plan->values[i]) || !is_live(plan, i, s))
+        if (!can_spill(f, &plan->values[i]) || !is_live(f, i, s))
             continue;
-        int next = next_use(plan, i, s);
-        if (best < 0 || next > best_next ||
-            (next == best_next && plan->values[i].bytes > plan->values[best].bytes)) {
+        if (best < 0 || f->next[i] > f->next[best] ||
+            (f->next[i] == f->next[best] && plan->values[i].bytes > plan->values[best].bytes))
             best = i;
-            best_next = next;
-        }
     }
-    if (best >= 0)
-        plan->values[best].place = PL_PLACE_SPILL;
-    return best >= 0;
+    if (best < 0)
+        return spill_small_sources(f, s);
+    plan->values[best].place = PL_PLACE_SPILL;
+    f->restart = plan->values[best].born > 0 ? plan->values[best].born : 0;
+    return true;
 }
 
 static bool reads_disk(const pl_plan *plan, const pl_step *step)
@@ -139,16 +235,22 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
 }
 
 /* The first level, up to `last`, whose scratch fits `room`. */
-static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64_t room)
+static bool find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
 {
     uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
     uint64_t wanted = reads_disk(f->plan, step) ? DISK_WORKER_BYTES : cache;
     if (step->node->op->op_class == PL_CLASS_MATMUL || step->kind == PL_STEP_DEVICE)
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
+    if (pl_step_is_product(f->plan, step)) {
+        if (!pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room,
+                                  last <= LEVELS_THAT_PAY, &bytes))
+            return false;
+        step->peak_bytes = bytes;
+        return true;
+    }
     for (int level = 0;
-         level <= last && pl_step_tiles(f->plan, step, f->request, level, n_workers, &bytes);
-         level++) {
+         level <= last && pl_step_tiles(f->plan, step, f->request, level, crew, &bytes); level++) {
         bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
         if (pays && bytes <= room) {
             step->peak_bytes = bytes;
@@ -162,15 +264,17 @@ static bool find_level(fitter *f, pl_step *step, int last, int n_workers, uint64
 static int fit_step(fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
-    int n_threads = f->request->n_threads > 0 ? f->request->n_threads : 1;
+    const pl_crew crew = {f->request->n_threads > 0 ? f->request->n_threads : 1, false};
+    const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
     uint64_t budget = f->request->budget_bytes;
     uint64_t room = pl_sub_sat_u64(budget, f->in_memory[s]);
     bool fits = f->in_memory[s] <= budget;
-    if (!(fits && find_level(f, step, LEVELS_THAT_PAY, n_threads, room))) {
+    if (!(fits && (find_level(f, step, LEVELS_AHEAD, ahead, room) ||
+                   find_level(f, step, LEVELS_THAT_PAY, crew, room)))) {
         if (spill_one(f, s))
             return 0;
-        fits = fits && (find_level(f, step, INT32_MAX, n_threads, room) ||
-                        find_level(f, step, INT32_MAX, 1, room));
+        fits = fits && (find_level(f, step, INT32_MAX, crew, room) ||
+                        find_level(f, step, INT32_MAX, alone, room));
         if (!fits)
             return PL_EBUDGET;
     }
@@ -178,14 +282,69 @@ static int fit_step(fitter *f, int s)
     return 1;
 }
 
+/* What is kept, and the largest that is pinned once more, to be written. *ret_largest may be -1. */
+static uint64_t count_end(fitter *f, int *ret_largest)
+{
+    const pl_plan *plan = f->plan;
+    uint64_t bytes = f->slab_bytes, largest = 0;
+    *ret_largest = -1;
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *value = &plan->values[i];
+        if (value->kept && !value->from_outside && value->place == PL_PLACE_MEMORY &&
+            !is_in_slab(f, value))
+            bytes = pl_add_sat_u64(bytes, pl_memory_cost_bytes(value->bytes));
+        if (value->saved && value->holder_bytes > largest) {
+            largest = value->holder_bytes;
+            *ret_largest = i;
+        }
+    }
+    return pl_add_sat_u64(bytes, largest);
+}
+
+/* Likewise, for what is written in the end. */
+static int fit_end(fitter *f)
+{
+    pl_plan *plan = f->plan;
+    int largest;
+    plan->end_bytes = count_end(f, &largest);
+    if (largest < 0 || plan->end_bytes <= f->request->budget_bytes)
+        return 1;
+    for (int i = 0; i < plan->n_values; i++)
+        if (plan->values[i].kept && !plan->values[i].from_outside &&
+            can_spill(f, &plan->values[i])) {
+            plan->values[i].place = PL_PLACE_SPILL;
+            f->restart = 0;
+            return 0;
+        }
+    return PL_EBUDGET;
+}
+
 /* The least that a step can do with, when all is on disk that may be. */
 static uint64_t smallest_bytes(fitter *f, int s)
 {
     uint64_t least = UINT64_MAX, bytes;
     pl_step *step = &f->plan->steps[s];
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, 1, &bytes); level++)
+    if (pl_step_is_product(f->plan, step)) {
+        pl_matmul_plan product = pl_step_least_product(f->plan, step);
+        return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
+    }
+    const pl_crew alone = {1, false};
+    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes); level++)
         least = pl_min_u64(least, bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
+}
+
+static int refuse_product(const fitter *f, int s, uint64_t bytes, pl_error *reterr)
+{
+    const pl_step *step = &f->plan->steps[s];
+    pl_matmul_plan least = pl_step_least_product(f->plan, step);
+    char parts[PL_MATMUL_PARTS_BYTES];
+    pl_matmul_plan_parts(&least, f->in_memory[s], parts);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': the smallest tiling needs %s (%s); the budget is %s: give at "
+                        "least %s",
+                        step->node->op->name, step->node->name, PL_SIZE_UP(bytes), parts,
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
 }
 
 static int refuse(fitter *f, pl_error *reterr)
@@ -194,7 +353,7 @@ static int refuse(fitter *f, pl_error *reterr)
     uint64_t most = 0;
     int worst = 0;
     for (int i = 0; i < plan->n_values; i++)
-        if (can_spill(f, &plan->values[i]))
+        if (can_spill(f, &plan->values[i]) || is_small_source(&plan->values[i]))
             plan->values[i].place = PL_PLACE_SPILL;
     count_values(f);
     for (int s = 0; s < plan->n_steps; s++) {
@@ -204,12 +363,27 @@ static int refuse(fitter *f, pl_error *reterr)
             worst = s;
         }
     }
+    int largest;
+    uint64_t at_end = count_end(f, &largest);
+    if (at_end > most && largest >= 0) {
+        const pl_node *saved = plan->values[largest].node;
+        plan->least_bytes = at_end;
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "%s '%s': its elements do not lie in order, and have to be in memory "
+                            "to be written: %s with all that is kept; the budget is %s: give at "
+                            "least %s",
+                            saved->op->name, saved->name, PL_SIZE_UP(at_end),
+                            PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(at_end));
+    }
     const pl_node *node = plan->steps[worst].node;
+    plan->least_bytes = most;
+    if (plan->steps[worst].kind == PL_STEP_MATMUL)
+        return refuse_product(f, worst, most, reterr);
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
                         "budget is %s: give at least %s",
-                        node->op->name, node->name, PL_SIZE(most), PL_SIZE(f->in_memory[worst]),
-                        PL_SIZE(f->request->budget_bytes), PL_SIZE(most));
+                        node->op->name, node->name, PL_SIZE_UP(most), PL_SIZE(f->in_memory[worst]),
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(most));
 }
 
 static int count_disk(fitter *f, pl_error *reterr)
@@ -223,7 +397,9 @@ static int count_disk(fitter *f, pl_error *reterr)
             plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
     }
     for (int s = 0; s < plan->n_steps; s++) {
-        const pl_step *step = &plan->steps[s];
+        pl_step *step = &plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->disk_bytes += step->product->plan.scratch_disk_bytes;
         if (step->disk_bytes > f->request->disk_bytes)
             return pl_error_set(reterr, -ENOSPC,
                                 "%s '%s': %s must be spilled, and the disk has room for %s: set "
@@ -238,15 +414,19 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
     fitter f = {.plan = plan, .request = request};
     f.in_memory = calloc((size_t)plan->n_steps + 2, sizeof *f.in_memory);
-    if (!f.in_memory)
+    f.next = calloc((size_t)plan->n_values + 1, sizeof *f.next);
+    if (!f.in_memory || !f.next) {
+        free(f.in_memory);
+        free(f.next);
         return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+    }
     int r = 0;
     count_values(&f);
-    for (int s = 0; s < plan->n_steps && r >= 0; s++) {
-        r = fit_step(&f, s);
+    for (int s = 0; s <= plan->n_steps && r >= 0; s++) {
+        r = s < plan->n_steps ? fit_step(&f, s) : fit_end(&f);
         if (r == 0) {
             count_values(&f);
-            s = -1;
+            s = f.restart - 1;
         }
     }
     if (r == PL_EBUDGET)
@@ -254,5 +434,6 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
     else
         r = count_disk(&f, reterr);
     free(f.in_memory);
+    free(f.next);
     return r;
 }

@@ -7,9 +7,14 @@
 #include "graph/geometry.h"
 #include "kernels/sort.h"
 #include "plan/program.h"
+#include "tensor/buffer.h"
 #include "tensor/dtype.h"
 
 #define ALIGN_BYTES 64
+
+/* From this on what is read from or written to disk has room for whole pages around it, and goes
+ * past the page cache: below, two calls and a copy cost less than the pages. */
+#define AROUND_FROM_BYTES (256 * PL_KIB)
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
@@ -69,18 +74,56 @@ static uint64_t work_bytes(const pl_program *program, const pl_instr *instr)
     return 0;
 }
 
-/* A load from disk that comes packed leaves its pack nothing to do. */
+bool pl_is_in_one_piece(const pl_shape *shape, const int64_t *extent)
+{
+    int axis = 0;
+    while (axis < shape->rank && extent[axis] == 1)
+        axis++;
+    for (axis++; axis < shape->rank; axis++)
+        if (extent[axis] != shape->dims[axis])
+            return false;
+    return true;
+}
+
+/* A load that comes packed leaves its pack nothing to do: from disk always, in memory where the
+ * whole is dense and the tile is one piece of it. How long the boxes of others are is known as a
+ * bound only. */
+static bool comes_packed(const pl_program *program, const pl_instr *load,
+                         pl_program_residence *residence, const void *context)
+{
+    const pl_box *box = &program->boxes[load->box];
+    if (load->kind != PL_INSTR_LOAD)
+        return false;
+    pl_residence where = residence(context, load->value);
+    return where == PL_ON_DISK || (where == PL_DENSE && load->box == 0 &&
+                                   pl_is_in_one_piece(&box->shape, box->bound.extent));
+}
+
 static bool needs_slot(const pl_program *program, const pl_instr *instr,
                        pl_program_residence *residence, const void *context)
 {
-    if (instr->kind == PL_INSTR_VIEW)
+    switch (instr->kind) {
+    case PL_INSTR_VIEW:
+    case PL_INSTR_INSIDE:
         return false;
-    if (instr->kind == PL_INSTR_LOAD)
-        return residence(context, instr->value) != PL_IN_MEMORY;
-    if (instr->kind != PL_INSTR_PACK)
-        return true;
-    const pl_instr *in = input_of(program, instr, 0);
-    return in->kind != PL_INSTR_LOAD || residence(context, in->value) != PL_ON_DISK;
+    case PL_INSTR_LOAD: {
+        pl_residence where = residence(context, instr->value);
+        return where == PL_ON_DISK || where == PL_PERMUTED;
+    }
+    case PL_INSTR_PACK:
+        return !comes_packed(program, input_of(program, instr, 0), residence, context);
+    default:
+        return instr->chain < 0 || instr->whole;
+    }
+}
+
+static uint64_t register_bytes(const pl_program *program, const pl_instr *instr, pl_result result)
+{
+    uint64_t bytes = round_up(box_bytes(program, instr->box, instr->dtype));
+    bool goes_out = result == PL_RESULT_DISK && instr == &program->instrs[program->n_instrs - 1];
+    return (instr->kind == PL_INSTR_LOAD || goes_out) && bytes >= AROUND_FROM_BYTES
+               ? add(bytes, PL_BUFFER_AROUND_BYTES)
+               : bytes;
 }
 
 static bool passes_on(const pl_instr *instr)
@@ -133,6 +176,13 @@ static void allot(allotment *a, pl_instr *instr, uint64_t bytes)
     a->end = add(a->end, bytes);
 }
 
+/* When the instruction is run: a chain as a whole, with its last. */
+static int due(const pl_program *program, int at)
+{
+    int chain = program->instrs[at].chain;
+    return chain < 0 ? at : program->chains[chain].last;
+}
+
 static void set_last_uses(const pl_program *program, int *last_use)
 {
     int n = program->n_instrs;
@@ -141,7 +191,7 @@ static void set_last_uses(const pl_program *program, int *last_use)
     for (int i = n - 1; i >= 0; i--)
         for (int k = 0; k < program->instrs[i].n_inputs; k++) {
             int *of_input = &last_use[program->inputs[program->instrs[i].first_input + k]];
-            int until = passes_on(&program->instrs[i]) ? last_use[i] : i;
+            int until = passes_on(&program->instrs[i]) ? last_use[i] : due(program, i);
             *of_input = *of_input > until ? *of_input : until;
         }
 }
@@ -157,17 +207,36 @@ static void release_one(const pl_program *program, allotment *a, int i, int at)
         release_one(program, a, program->inputs[instr->first_input], at);
 }
 
-/* Slots whose last reader is instruction `at`: its inputs', and those that they pass on. */
-static void release(const pl_program *program, allotment *a, int at)
+static void release_inputs(const pl_program *program, allotment *a, int i, int at)
 {
-    const pl_instr *instr = &program->instrs[at];
+    const pl_instr *instr = &program->instrs[i];
     for (int k = 0; k < instr->n_inputs; k++)
         release_one(program, a, program->inputs[instr->first_input + k], at);
+}
+
+/* Slots whose last reader is run at `at`: its inputs', and those that they pass on. */
+static void release(const pl_program *program, allotment *a, int at)
+{
+    int chain = program->instrs[at].chain;
+    if (due(program, at) != at)
+        return;
+    for (int i = chain < 0 ? at : program->chains[chain].first; i <= at; i++)
+        if (i == at || program->instrs[i].chain == chain)
+            release_inputs(program, a, i, at);
     release_one(program, a, at, at);
 }
 
+/* Chains run one after the other, and share one place for strips. */
+static uint64_t place_strips(pl_program *program, uint64_t base, pl_result result)
+{
+    uint64_t end = base;
+    for (int i = 0; i < program->n_chains; i++)
+        end = pl_max_u64(end, pl_chain_layout(program, i, base, result));
+    return end;
+}
+
 uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
-                           bool direct, pl_program_residence *residence, const void *context)
+                           pl_result result, pl_program_residence *residence, const void *context)
 {
     int n = program->n_instrs;
     allotment a = {.free = calloc((size_t)n, sizeof *a.free),
@@ -180,8 +249,9 @@ uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const in
     for (int i = 0; i < n && a.end != UINT64_MAX; i++) {
         pl_instr *instr = &program->instrs[i];
         uint64_t bytes = 0, work = round_up(work_bytes(program, instr));
-        if (needs_slot(program, instr, residence, context) && !(direct && i == n - 1))
-            bytes = round_up(box_bytes(program, instr->box, instr->dtype));
+        bool has_place = i == n - 1 && (result == PL_RESULT_DIRECT || result == PL_RESULT_STRIPS);
+        if (needs_slot(program, instr, residence, context) && !has_place)
+            bytes = register_bytes(program, instr, result);
         instr->slot = PL_NO_SLOT;
         if (bytes > 0 || work > 0)
             allot(&a, instr, add(bytes, work));
@@ -190,5 +260,5 @@ uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const in
     }
     free(a.free);
     free(a.last_use);
-    return a.end;
+    return a.end == UINT64_MAX ? a.end : place_strips(program, a.end, result);
 }

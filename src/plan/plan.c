@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan.h: shapes first, then what is a value (choose.c), then what fits (fit.c). */
+/* See plan.h: shapes first, then what is a value (choose.c), then what fits (fit.c). Where that
+ * does not fit in memory, steps are put in another order (order.c). */
 #include "plan/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "graph/infer.h"
 #include "graph/op_region.h"
 #include "plan/device_step.h"
+#include "plan/order.h"
 #include "tensor/shape.h"
 
 void pl_plan_free(pl_plan *plan)
@@ -15,6 +19,7 @@ void pl_plan_free(pl_plan *plan)
         return;
     for (int i = 0; i < plan->n_steps; i++) {
         pl_program_done(&plan->steps[i].program);
+        free(plan->steps[i].product);
         free(plan->steps[i].uses);
         pl_device_work_free(plan->steps[i].work);
     }
@@ -32,33 +37,48 @@ static int no_memory(pl_error *reterr)
     return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
 }
 
-/* With what is fed; others keep the shapes that they were made with. */
+/* What the fetches are made of, down to what is given. */
+static void mark_needed(const pl_plan_request *request, const bool *given, bool *needed)
+{
+    for (int i = 0; i < request->n_fetches; i++)
+        needed[request->fetches[i].node->number] = true;
+    for (int i = pl_graph_n_nodes(request->graph) - 1; i >= 0; i--) {
+        const pl_node *node = pl_graph_node(request->graph, i);
+        needed[i] = needed[i] && !given[i];
+        for (int k = 0; needed[i] && k < node->n_inputs; k++)
+            needed[node->inputs[k]->number] = true;
+    }
+}
+
+/* With what is given; others keep the shapes that they were made with. */
 static int infer_shapes(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
-    bool *needed = calloc((size_t)plan->n_nodes + 1, sizeof *needed);
-    pl_node **fetches = calloc((size_t)request->n_fetches + 1, sizeof(pl_node *));
+    size_t n = (size_t)plan->n_nodes + 1;
+    bool *needed = calloc(n, sizeof *needed), *given = calloc(n, sizeof *given);
     pl_feed_shape *feeds = calloc((size_t)request->n_sources + 1, sizeof *feeds);
     int n_feeds = 0, r = 0;
-    if (!needed || !fetches || !feeds) {
+    if (!needed || !given || !feeds) {
         r = no_memory(reterr);
         goto out;
     }
-    for (int i = 0; i < request->n_fetches; i++)
-        fetches[i] = pl_graph_node(request->graph, request->fetches[i].node->number);
-    for (int i = 0; i < request->n_sources; i++)
-        if (request->sources[i].node->op->id == PL_OP_placeholder)
-            feeds[n_feeds++] = (pl_feed_shape){request->sources[i].node, request->sources[i].shape};
-    pl_graph_mark_needed(request->graph, fetches, request->n_fetches, needed);
-    r = pl_graph_infer(request->graph, feeds, n_feeds, needed, plan->shapes, reterr);
+    for (int i = 0; i < request->n_sources; i++) {
+        const pl_plan_source *source = &request->sources[i];
+        given[source->node->number] = true;
+        if (source->node->op->id == PL_OP_placeholder || source->node->n_inputs > 0)
+            feeds[n_feeds++] = (pl_feed_shape){source->node, source->shape};
+    }
+    mark_needed(request, given, needed);
+    r = pl_graph_infer_given(request->graph, feeds, n_feeds, needed, plan->shapes, reterr);
 out:
     free(needed);
-    free(fetches);
+    free(given);
     free(feeds);
     return r;
 }
 
 static void sum_up(pl_plan *plan)
 {
+    plan->peak_bytes = plan->end_bytes;
     for (int i = 0; i < plan->n_steps; i++) {
         plan->peak_bytes = pl_max_u64(plan->peak_bytes, plan->steps[i].peak_bytes);
         plan->disk_bytes = pl_max_u64(plan->disk_bytes, plan->steps[i].disk_bytes);
@@ -66,28 +86,159 @@ static void sum_up(pl_plan *plan)
     }
 }
 
-int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
+static pl_plan *plan_alloc(const pl_plan_request *request)
 {
     pl_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
-        return no_memory(reterr);
+        return NULL;
     plan->n_nodes = pl_graph_n_nodes(request->graph);
     plan->budget_bytes = request->budget_bytes;
     plan->shapes = calloc((size_t)plan->n_nodes + 1, sizeof *plan->shapes);
     plan->value_of = calloc((size_t)plan->n_nodes + 1, sizeof *plan->value_of);
-    int r =
-        plan->shapes && plan->value_of ? infer_shapes(plan, request, reterr) : no_memory(reterr);
+    if (plan->shapes && plan->value_of)
+        return plan;
+    pl_plan_free(plan);
+    return NULL;
+}
+
+/* Steps in one order, not yet fitted; NULL: as made. */
+static int plan_in_order(const pl_plan_request *request, const int *order, pl_plan **ret_plan,
+                         pl_error *reterr)
+{
+    pl_plan *plan = plan_alloc(request);
+    if (!plan)
+        return no_memory(reterr);
+    plan->order = order;
+    int r = infer_shapes(plan, request, reterr);
     if (r == 0)
         r = pl_plan_place(plan, request, reterr);
     if (r == 0)
         r = pl_plan_choose(plan, request, reterr);
-    if (r == 0)
-        r = pl_plan_fit(plan, request, reterr);
-    if (r < 0) {
+    plan->order = NULL;
+    if (r < 0)
         pl_plan_free(plan);
-        return r;
+    else
+        *ret_plan = plan;
+    return r;
+}
+
+/* ---- several orders ---- */
+
+static uint64_t spilled_bytes(const pl_plan *plan)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < plan->n_values; i++)
+        if (!plan->values[i].from_outside && plan->values[i].place == PL_PLACE_SPILL)
+            bytes = pl_add_sat_u64(bytes, plan->values[i].bytes);
+    return bytes;
+}
+
+/* Less on disk, then less in memory. */
+static bool is_better(const pl_plan *a, const pl_plan *b)
+{
+    uint64_t of_a = spilled_bytes(a), of_b = spilled_bytes(b);
+    return of_a != of_b ? of_a < of_b : a->peak_bytes < b->peak_bytes;
+}
+
+/* The order that takes least, if that is less than what the plan's own takes. 1: there is one. */
+static int find_order(const pl_plan *plan, int *nodes)
+{
+    uint64_t least = pl_plan_order_bytes(plan, NULL);
+    int *tried = calloc((size_t)plan->n_steps + 1, sizeof *tried);
+    int r = tried ? 0 : -ENOMEM;
+    for (int kind = 0; r >= 0 && kind < PL_N_ORDERS; kind++) {
+        int tried_r = pl_plan_order(plan, (pl_order_kind)kind, tried);
+        uint64_t bytes = tried_r < 0 ? UINT64_MAX : pl_plan_order_bytes(plan, tried);
+        if (tried_r < 0)
+            r = tried_r;
+        else if (bytes < least) {
+            least = bytes;
+            memcpy(nodes, tried, (size_t)plan->n_steps * sizeof *nodes);
+            r = 1;
+        }
     }
-    sum_up(plan);
-    *ret_plan = plan;
-    return 0;
+    free(tried);
+    return r;
+}
+
+/* One of the orders that a plan may have. */
+typedef struct attempt {
+    pl_plan *plan; /* NULL: there is none */
+    int r;         /* of fitting it */
+    pl_error error;
+} attempt;
+
+static void fit(attempt *a, const pl_plan_request *request)
+{
+    a->r = pl_plan_fit(a->plan, request, &a->error);
+    if (a->r == 0)
+        sum_up(a->plan);
+}
+
+static bool is_in_memory(const attempt *a)
+{
+    return a->plan && a->r == 0 && spilled_bytes(a->plan) == 0;
+}
+
+/* What spills or does not fit may do so in another order. */
+static bool is_worth_another(const attempt *a)
+{
+    return a->r == PL_EBUDGET || a->r == -ENOSPC || (a->r == 0 && spilled_bytes(a->plan) > 0);
+}
+
+static int make_another(const pl_plan_request *request, const pl_plan *plan, attempt *ret_another)
+{
+    int *order = calloc((size_t)plan->n_steps + 1, sizeof *order);
+    int found = order ? find_order(plan, order) : -ENOMEM;
+    if (found > 0)
+        found = plan_in_order(request, order, &ret_another->plan, &ret_another->error);
+    free(order);
+    if (ret_another->plan)
+        fit(ret_another, request);
+    return found < 0 ? found : 0;
+}
+
+/* As made, unless another order spills less; of two that are refused, the one that asks for less.
+ */
+static const attempt *better_of(const attempt *made, const attempt *another)
+{
+    if (!another->plan)
+        return made;
+    if (made->r == PL_EBUDGET && another->r == PL_EBUDGET)
+        return another->plan->least_bytes < made->plan->least_bytes ? another : made;
+    if (made->r < 0 || another->r < 0)
+        return another->r == 0 ? another : made;
+    return is_better(another->plan, made->plan) ? another : made;
+}
+
+/* Fitting what spills much takes long: where values alone are too much, another order goes first.
+ */
+static int try_orders(const pl_plan_request *request, attempt *made, attempt *another)
+{
+    bool tight = pl_plan_order_bytes(made->plan, NULL) > request->budget_bytes;
+    if (!tight)
+        fit(made, request);
+    int r = tight || is_worth_another(made) ? make_another(request, made->plan, another) : 0;
+    if (tight && !is_in_memory(another))
+        fit(made, request);
+    return tight && is_in_memory(another) ? 1 : r;
+}
+
+int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
+{
+    attempt made = {0}, another = {0};
+    int r = plan_in_order(request, NULL, &made.plan, reterr);
+    if (r < 0)
+        return r;
+    int tried = try_orders(request, &made, &another);
+    const attempt *best = tried > 0 ? &another : better_of(&made, &another);
+    r = tried < 0 ? tried : best->r;
+    if (r == 0)
+        *ret_plan = best->plan;
+    else
+        pl_error_set(reterr, r, "%s", tried < 0 ? "no memory for a plan" : best->error.message);
+    for (attempt *a = &made; a; a = a == &made ? &another : NULL)
+        if (r < 0 || a != best)
+            pl_plan_free(a->plan);
+    return r;
 }

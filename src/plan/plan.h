@@ -5,6 +5,8 @@
  *   place    where a value lies: in memory, or on disk, from where it is read as it is needed
  *   kept     it outlives the run: it was asked for, or assigned to a variable
  *   scratch  what a step needs beside values: so much for each worker, and some that they share
+ *   ahead    a worker more than there are threads, where a step reads or writes files: while one
+ *            waits for the disk another computes. The first thing to go when the budget is short
  *   peak     the most memory that the run claims, values from outside that it pins included
  *
  *   peak = max over steps of (values in memory at that step + its scratch) <= budget
@@ -28,7 +30,12 @@ typedef struct pl_plan_source {
     pl_shape shape;
     bool resident;  /* in memory now, so that pinning it costs nothing more */
     bool permuted;  /* its axes lie in another order */
+    bool swapped;   /* namely the last two, and no others */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
+    /* What is pinned with it: all of what it is a view of, and for a small one, its neighbours. May
+     * be NULL: it is pinned alone. */
+    const void *holder;
+    uint64_t holder_bytes;
 } pl_plan_source;
 
 typedef struct pl_plan_fetch {
@@ -73,6 +80,7 @@ typedef struct pl_plan_request {
 typedef enum pl_step_kind {
     PL_STEP_TILES,  /* tiles of the result, each for itself */
     PL_STEP_REDUCE, /* tiles of the input, folded */
+    PL_STEP_MATMUL, /* a product of matrices as a whole: see product.h */
     PL_STEP_DEVICE, /* tiles of the result, on a device: see device_step.h */
 } pl_step_kind;
 
@@ -80,9 +88,21 @@ typedef struct pl_plan_value {
     const pl_node *node;
     uint64_t bytes;
     pl_place place;
-    bool from_outside, kept, permuted, scattered;
-    int born, last_use; /* steps; born -1: from outside. last_use is n_steps if it is kept */
+    bool from_outside, kept, permuted, swapped, scattered;
+    bool resident;      /* from outside, and in memory when the run begins */
+    bool saved;         /* from outside, asked for in a file, and pinned to be written there */
+    const void *holder; /* of one from outside, as in its source */
+    uint64_t holder_bytes;
+    int born, last_use; /* steps; born -1: from outside; else last_use is n_steps if it is kept */
 } pl_plan_value;
+
+/* Does it come into memory for the run? It is there from its first use to its last. */
+static inline bool pl_value_arrives(const pl_plan_value *value)
+{
+    return value->from_outside && !value->resident && value->place == PL_PLACE_MEMORY;
+}
+
+typedef struct pl_product pl_product;
 
 typedef struct pl_step {
     const pl_node *node;
@@ -92,13 +112,16 @@ typedef struct pl_step {
     pl_program program;          /* of the result; of a reduction, of its input */
     int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
     int64_t n_tiles;
-    int n_chunks; /* of a reduction: parts that each result is made of, if several */
-    bool direct;  /* tiles are written where they belong */
+    int n_chunks;      /* of a reduction: parts that each result is made of, if several */
+    bool direct;       /* tiles are written where they belong */
+    bool folds_strips; /* of a reduction: its input is never whole, not even a tile of it */
     int n_workers;
+    int n_ahead;            /* workers beside them: so many wait for the disk */
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
     uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
-    uint64_t shared_bytes;  /* of a reduction in chunks: their partials */
+    uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
     uint64_t library_bytes; /* of all workers */
+    pl_product *product;    /* may be NULL, and is only used by a step of that kind */
     int *uses;              /* values that it reads */
     int n_uses;
     const char *why;         /* it is a step of its own */
@@ -123,13 +146,17 @@ typedef struct pl_plan {
     int n_fallbacks;
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
+    const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */
     pl_plan_value *values;
     int n_values;
     pl_step *steps;
     int n_steps;
     uint64_t budget_bytes;
+    uint64_t
+        end_bytes; /* claimed when the steps are done, and results are written that are not yet */
     uint64_t peak_bytes;
     uint64_t disk_bytes;
+    uint64_t least_bytes; /* of one that is refused: the budget that would do */
     double flops;
 } pl_plan;
 
@@ -150,10 +177,30 @@ char *pl_plan_explain(const pl_plan *plan, bool as_json);
 /* Which nodes are values, and why: choose.c. `plan` has shapes; adds values and steps. */
 PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
 
+/* Who works on a step: at a time, and others ahead of them. */
+typedef struct pl_crew {
+    int n_workers;
+    bool ahead;
+} pl_crew;
+
 /* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
  * scratch and library claim. False if there is no smaller level. tiles.c */
 PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
-                                 int level, int n_workers, uint64_t *ret_bytes);
+                                 int level, pl_crew crew, uint64_t *ret_bytes);
+
+/* More would be a queue at the disk that none needs. */
+enum { PL_STEP_AHEAD_MAX = 8 };
+
+/* Workers and those ahead. */
+static inline int pl_step_n_frames(const pl_step *step)
+{
+    return step->n_workers + step->n_ahead;
+}
+
+/* Does a step only move elements, from memory to memory? It is then cut so that both sides have
+ * long rows: moves.c. */
+bool pl_step_only_moves(const pl_plan *plan, const pl_step *step);
+void pl_cut_move(const pl_step *step, int level, int64_t *extent);
 
 /* Places of values and levels of steps, such that all fits: fit.c. */
 PL_MUST_CHECK int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);

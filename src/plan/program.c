@@ -13,6 +13,7 @@ void pl_program_done(pl_program *program)
     free(program->instrs);
     free(program->inputs);
     free(program->boxes);
+    free(program->chains);
     *program = (pl_program){0};
 }
 
@@ -45,15 +46,22 @@ static int add_box(pl_program *program, pl_box box)
 }
 
 /* The box of input i of a node that is computed in `box`. */
-static int box_of_input(pl_program *program, const pl_program_context *context, const pl_node *node,
-                        int i, int box)
+static bool is_in_same_box(const pl_program *program, const pl_program_context *context,
+                           const pl_node *node, int i, int box)
 {
     const pl_shape *shape = pl_node_input_shape(node, context->shapes, i);
     pl_op_id op = node->op->id;
     bool same = node->op->op_class == PL_CLASS_ELEMENTWISE ||
                 node->op->op_class == PL_CLASS_STATE || op == PL_OP_identity ||
                 op == PL_OP_ensure_shape;
-    if (same && pl_shape_equal(shape, &program->boxes[box].shape))
+    return same && pl_shape_equal(shape, &program->boxes[box].shape);
+}
+
+static int box_of_input(pl_program *program, const pl_program_context *context, const pl_node *node,
+                        int i, int box)
+{
+    const pl_shape *shape = pl_node_input_shape(node, context->shapes, i);
+    if (is_in_same_box(program, context, node, i, box))
         return box;
     return add_box(program, (pl_box){.parent = box, .node = node, .input = i, .shape = *shape});
 }
@@ -65,7 +73,7 @@ static int add_instr(pl_program *program, pl_instr instr)
     if (r < 0)
         return r;
     instr.slot = PL_NO_SLOT;
-    instr.earlier = -1;
+    instr.earlier = instr.chain = instr.strip = -1;
     program->instrs[program->n_instrs] = instr;
     return program->n_instrs++;
 }
@@ -272,6 +280,57 @@ static int build_root(builder *b, const pl_node *node)
     return pack(b, node, 0, at);
 }
 
+/* ---- long chains: without recursion, because a thread's stack may be short ---- */
+
+typedef struct visit {
+    const pl_node *node;
+    int next_input;
+} visit;
+
+static bool is_built(const builder *b, const pl_node *node, int box)
+{
+    int at = b->context->newest[node->number];
+    while (at >= 0 && b->program->instrs[at].box != box)
+        at = b->program->instrs[at].earlier;
+    return at >= 0;
+}
+
+/* The next input of a node in box 0 that is computed there as well, and not yet; NULL: none. */
+static const pl_node *next_in_box(const builder *b, visit *at)
+{
+    const pl_node *node = at->node;
+    while (at->next_input < node->n_inputs) {
+        int i = at->next_input++;
+        const pl_node *input = node->inputs[i];
+        if (is_in_same_box(b->program, b->context, node, i, 0) &&
+            !b->context->stored[input->number] && !is_built(b, input, 0) &&
+            !(node->op->id == PL_OP_assign && i == 0))
+            return input;
+    }
+    return NULL;
+}
+
+/* What `root` needs in box 0, in the order that recursion would give. */
+static int build_ahead(builder *b, const pl_node *root)
+{
+    visit *stack = NULL;
+    int n = 0, room = 0, r = grow((void **)&stack, n, &room, sizeof *stack);
+    if (r == 0)
+        stack[n++] = (visit){root, 0};
+    while (r >= 0 && n > 0) {
+        const pl_node *input = next_in_box(b, &stack[n - 1]);
+        if (input) {
+            r = grow((void **)&stack, n, &room, sizeof *stack);
+            if (r == 0)
+                stack[n++] = (visit){input, 0};
+        } else if (--n > 0) { /* the root is the caller's to build */
+            r = build(b, stack[n].node, 0, false);
+        }
+    }
+    free(stack);
+    return r < 0 ? r : 0;
+}
+
 /* What the builder left in `newest`. */
 static void forget(pl_program *program, const pl_program_context *context)
 {
@@ -286,9 +345,13 @@ int pl_program_build(pl_program *program, const pl_program_context *context, con
     *program = (pl_program){0};
     int r = add_box(program, (pl_box){.parent = -1, .shape = context->shapes[node->number]});
     if (r == 0)
+        r = build_ahead(&b, node);
+    if (r == 0)
         r = as_input ? build_packed(&b, node, 0, pl_program_compute_dtype(node->dtype))
                      : build_root(&b, node);
     forget(program, context);
+    if (r >= 0)
+        r = pl_program_find_chains(program);
     if (r == -ENOMEM)
         pl_error_set(reterr, r, "%s '%s': no memory to plan it", node->op->name, node->name);
     if (r < 0)

@@ -45,7 +45,7 @@ static pl_residence residence_of(const void *context, int number)
     const pl_plan *plan = context;
     const pl_plan_value *value = &plan->values[plan->value_of[number]];
     if (value->place == PL_PLACE_MEMORY)
-        return PL_IN_MEMORY;
+        return value->permuted || value->scattered ? PL_IN_MEMORY : PL_DENSE;
     return value->permuted ? PL_PERMUTED : PL_ON_DISK;
 }
 
@@ -115,18 +115,6 @@ static void cut_product(const cut *c, int64_t *extent)
     extent[rank - 1] = columns;
 }
 
-/* Does every tile lie in one piece in the whole? */
-static bool is_in_one_piece(const pl_shape *shape, const int64_t *extent)
-{
-    int axis = 0;
-    while (axis < shape->rank && extent[axis] == 1)
-        axis++;
-    for (axis++; axis < shape->rank; axis++)
-        if (extent[axis] != shape->dims[axis])
-            return false;
-    return true;
-}
-
 static int64_t count_tiles(const pl_shape *shape, const int64_t *extent, uint32_t axes)
 {
     int64_t n = 1;
@@ -163,6 +151,27 @@ static void plan_partials(pl_step *step, const pl_shape *shape)
     step->tile_bytes = (step->n_chunks > 1 ? 0 : bytes) + 2 * round_up(n_results * 8);
 }
 
+/* Can what is computed be folded strip by strip? Where the last axis stays, rows are added to each
+ * other, and the more of them are there at once the better. */
+static bool folds_strips(const pl_step *step, const pl_shape *shape)
+{
+    uint32_t folded = pl_reduced_axes(step->node);
+    int last = shape->rank - 1;
+    while (last >= 0 && shape->dims[last] == 1)
+        last--;
+    bool in_chain = step->program.instrs[step->program.n_instrs - 1].chain >= 0;
+    return in_chain && last >= 0 && folded >> last & 1;
+}
+
+static pl_result result_of(const pl_plan *plan, const pl_step *step)
+{
+    bool on_disk = plan->values[step->value].place != PL_PLACE_MEMORY;
+    return step->direct                             ? PL_RESULT_DIRECT
+           : step->folds_strips                     ? PL_RESULT_STRIPS
+           : on_disk && step->kind == PL_STEP_TILES ? PL_RESULT_DISK
+                                                    : PL_RESULT_WHOLE;
+}
+
 static void cut_step(cut *c)
 {
     pl_step *step = c->step;
@@ -180,12 +189,20 @@ static void cut_step(cut *c)
         cut_rows(c->shape, c->elements, step->extent);
 }
 
+/* As many as there are workers, if there is work for them. */
+static int count_ahead(const pl_step *step, int64_t n_parts)
+{
+    int64_t n_left = n_parts > step->n_workers ? n_parts - step->n_workers : 0;
+    return (int)least(least(n_left, step->n_workers), PL_STEP_AHEAD_MAX);
+}
+
 bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
-                   int n_workers, uint64_t *ret_bytes)
+                   pl_crew crew, uint64_t *ret_bytes)
 {
     if (step->kind == PL_STEP_DEVICE)
         return pl_device_step_tiles(plan, step, request, level, ret_bytes);
-    int64_t most = touches_disk(plan, step) ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
+    bool on_disk = touches_disk(plan, step);
+    int64_t most = on_disk ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
     bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
     int last = is_product ? 80 : 20;
     if (level > last)
@@ -195,29 +212,37 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
              &step->program.boxes[0].shape,
              most >> least(level, 20),
              level > 20 ? level - 20 : 0,
-             n_workers};
+             crew.n_workers};
     if (c.elements == 0)
         c.elements = 1;
     /* A large product has its level 0 in memory as a whole: halve it from the start. */
     if (is_product && c.shape->dims[c.shape->rank - 2] > 0 &&
         c.shape->dims[c.shape->rank - 1] > TILE_ELEMENTS / c.shape->dims[c.shape->rank - 2])
         c.halvings = level;
-    cut_step(&c);
+    bool only_moves = pl_step_only_moves(plan, step);
+    if (only_moves)
+        pl_cut_move(step, level, step->extent);
+    else
+        cut_step(&c);
     step->tile_bytes = step->shared_bytes = 0;
     step->n_chunks = 1;
     if (step->kind == PL_STEP_REDUCE)
         plan_partials(step, c.shape);
     else
         step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
-    step->direct = step->kind == PL_STEP_TILES && is_in_one_piece(c.shape, step->extent) &&
-                   plan->values[step->value].place == PL_PLACE_MEMORY;
+    step->direct =
+        only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
+                       plan->values[step->value].place == PL_PLACE_MEMORY);
+    step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
     uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
-                                               step->direct, residence_of, plan);
+                                               result_of(plan, step), residence_of, plan);
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
-    step->n_workers =
-        (int)pl_clamp_u64((uint64_t)(step->n_tiles * step->n_chunks), 1, (uint64_t)n_workers);
+    int64_t n_parts = step->n_tiles * step->n_chunks;
+    step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)crew.n_workers);
+    step->n_ahead = crew.ahead && on_disk && !is_product ? count_ahead(step, n_parts) : 0;
     uint64_t workers_bytes;
-    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)step->n_workers, &workers_bytes))
+    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)pl_step_n_frames(step),
+                               &workers_bytes))
         workers_bytes = UINT64_MAX;
     step->library_bytes = 0;
     if (is_product && request->library_bytes)

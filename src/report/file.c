@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,96 +11,30 @@
 #include <unistd.h>
 
 #include "report/report.h"
+#include "json/document.h"
 
 /* A hang of 256 threads with 48 named frames each is 7 MiB; nothing of ours is larger. */
-static const off_t max_file_bytes = 64 << 20;
+static const uint64_t max_file_bytes = 64 << 20;
 
-/* jansson 2.14 does not look whether the buffers of json_dumps() and of its parser could grow: it
- * drops characters and says nothing. Whether memory was there is seen where it is asked for. */
-static bool memory_was_short;
-
-/* Without the closing quote of a string the parser would even read and write on behind its buffer.
- * So it is left at once: what it had is lost, and nobody goes on without memory anyway. */
-static jmp_buf *way_out_of_parser;
-
-static void *watched_malloc(size_t n)
-{
-    void *block = malloc(n);
-    if (block == NULL) {
-        memory_was_short = true;
-        if (way_out_of_parser != NULL)
-            longjmp(*way_out_of_parser, 1);
-    }
-    return block;
-}
-
-static void watch_memory(jmp_buf *way_out)
-{
-    memory_was_short = false;
-    way_out_of_parser = way_out;
-    json_set_alloc_funcs(watched_malloc, free);
-}
-
-/* True when all that was asked for since watch_memory() was there. */
-static bool memory_sufficed(void)
-{
-    json_set_alloc_funcs(malloc, free);
-    way_out_of_parser = NULL;
-    return !memory_was_short;
-}
-
-/* The whole text, for the caller to free(), or NULL. */
 static char *dump(const json_t *document)
 {
-    watch_memory(NULL);
-    char *text = json_dumps(document, PL_REPORT_JSON_FLAGS);
-    if (!memory_sufficed())
-        free(PL_TAKE(text));
-    return text;
-}
-
-/* A function of its own: after a jump back into it, no local variable is looked at. */
-static void load(const char *text, size_t n, json_t **ret_value, json_error_t *ret_why)
-{
-    jmp_buf way_out;
-    if (setjmp(way_out) != 0)
-        return;
-    watch_memory(&way_out);
-    *ret_value = json_loadb(text, n, JSON_REJECT_DUPLICATES, ret_why);
+    return pl_json_dump(document, PL_REPORT_JSON_FLAGS);
 }
 
 int pl_file_parse_json(const char *text, size_t n, json_t **ret_object, pl_error *reterr)
 {
-    json_error_t why = {.text = "it is not an object"};
+    json_error_t why = {0};
     json_t *object = NULL;
-    load(text, n, &object, &why);
-    if (!memory_sufficed())
-        return pl_error_set(reterr, -ENOMEM, "no memory");
+    int r = pl_json_parse(text, n, JSON_REJECT_DUPLICATES, &object, &why);
+    if (r == -ENOMEM)
+        return pl_error_set(reterr, r, "no memory");
+    if (r < 0)
+        return pl_error_set(reterr, r, "%s", why.text);
     if (!json_is_object(object)) {
         json_decref(object);
-        return pl_error_set(reterr, PL_ECORRUPT, "%s", why.text);
+        return pl_error_set(reterr, PL_ECORRUPT, "it is not an object");
     }
     *ret_object = object;
-    return 0;
-}
-
-/* The text is the caller's, to free(). */
-static int read_file(int fd, char **ret_text, size_t *ret_n)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode) || st.st_size > max_file_bytes)
-        return PL_ECORRUPT;
-    char *text = malloc((size_t)st.st_size + 1);
-    if (text == NULL)
-        return -ENOMEM;
-    size_t n = 0;
-    ssize_t got;
-    while (n < (size_t)st.st_size && (got = read(fd, text + n, (size_t)st.st_size - n)) > 0)
-        n += (size_t)got;
-    *ret_text = text;
-    *ret_n = n;
     return 0;
 }
 
@@ -109,13 +42,12 @@ int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
 {
     pl_error why = {.message = "it is not a file of ours"};
     char *text = NULL;
-    size_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int r = fd >= 0 ? read_file(fd, &text, &n) : -errno;
-    if (fd >= 0)
-        close(fd);
+    uint64_t n = 0;
+    int r = pl_json_read(path, max_file_bytes, &text, &n);
     if (r == 0)
         r = pl_file_parse_json(text, n, ret_object, &why);
+    else if (r == -EINVAL || r == -EFBIG)
+        r = PL_ECORRUPT;
     free(text);
     if (r == -ENOMEM)
         return pl_error_set(reterr, r, "no memory to read '%s'", path);

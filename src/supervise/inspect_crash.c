@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "supervise/inspect_private.h"
+#include "sys/file.h"
 
 enum {
     RSP = 7, /* DWARF numbers of x86-64 */
@@ -72,21 +73,6 @@ static int open_regular(const char *path, struct stat *ret_status)
     return opened;
 }
 
-static int read_all(int fd, char *buffer, size_t n)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t got = read(fd, buffer + done, n - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -errno;
-        if (got == 0)
-            return PL_ECORRUPT;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
 static int image_load(image *self, const pl_crash *crash, const char *path)
 {
     struct stat status;
@@ -100,7 +86,7 @@ static int image_load(image *self, const pl_crash *crash, const char *path)
     self->bytes = malloc(size);
     if (!self->bytes)
         return -ENOMEM;
-    int r = read_all(fd, self->bytes, size);
+    int r = pl_file_read(fd, self->bytes, size, 0);
     if (r < 0)
         return r;
     self->written = status.st_mtim;

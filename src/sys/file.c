@@ -114,9 +114,18 @@ int pl_file_read(int fd, void *data, size_t n, uint64_t offset)
     return 0;
 }
 
+int pl_file_may_grow(uint64_t bytes)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
+    return limited || bytes > INT64_MAX ? -EFBIG : 0;
+}
+
 int pl_file_write(int fd, const void *data, size_t n, uint64_t offset)
 {
     const char *from = data;
+    if (pl_file_may_grow(pl_add_sat_u64(offset, n)) < 0)
+        return -EFBIG;
     while (n > 0) {
         ssize_t put = pwrite(fd, from, pl_min_u64(n, PIECE_BYTES), (off_t)offset);
         if (put < 0 && errno == EINTR)
@@ -130,13 +139,65 @@ int pl_file_write(int fd, const void *data, size_t n, uint64_t offset)
     return 0;
 }
 
+/* Whole pages. Stops early at the file's end, or where it goes on in the middle of one; *ret_got
+ * says where. */
+static int read_pages(int direct, char *data, size_t n, uint64_t offset, size_t *ret_got)
+{
+    size_t got = 0;
+    while (got < n && got % PL_FILE_DIRECT_BYTES == 0) {
+        ssize_t more =
+            pread(direct, data + got, pl_min_u64(n - got, PIECE_BYTES), (off_t)(offset + got));
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -errno;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    *ret_got = got;
+    return 0;
+}
+
+int pl_file_read_around(int fd, int direct, void *room, size_t n, uint64_t offset, void **ret_data)
+{
+    uintptr_t page =
+        ((uintptr_t)room + PL_FILE_DIRECT_BYTES - 1) & ~(uintptr_t)(PL_FILE_DIRECT_BYTES - 1);
+    size_t before = offset % PL_FILE_DIRECT_BYTES, got = 0;
+    size_t pages = (before + n + PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES;
+    char *data = (char *)page + before;
+    int r = direct < 0 ? -EINVAL
+                       : read_pages(direct, (char *)page, pages * PL_FILE_DIRECT_BYTES,
+                                    offset - before, &got);
+    if (r < 0 && r != -EINVAL)
+        return r;
+    got = got > before ? pl_min_u64(got - before, n) : 0;
+    r = pl_file_read(fd, data + got, n - got, offset + got);
+    if (r == 0)
+        *ret_data = data;
+    return r;
+}
+
+int pl_file_write_straight(int fd, int direct, const void *data, size_t n, uint64_t offset)
+{
+    const char *from = data;
+    size_t before = (size_t)(-offset % PL_FILE_DIRECT_BYTES);
+    bool straight = ((uintptr_t)data - offset) % PL_FILE_DIRECT_BYTES == 0;
+    if (direct < 0 || !straight || n < before + PL_FILE_DIRECT_BYTES)
+        return pl_file_write(fd, data, n, offset);
+    size_t pages = (n - before) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES;
+    int r = pl_file_write(direct, from + before, pages, offset + before);
+    if (r == 0)
+        r = pl_file_write(fd, data, before, offset);
+    if (r == 0)
+        r = pl_file_write(fd, from + before + pages, n - before - pages, offset + before + pages);
+    return r;
+}
+
 int pl_file_reserve(int fd, uint64_t offset, uint64_t n)
 {
     uint64_t end;
-    struct rlimit limit;
-    if (__builtin_add_overflow(offset, n, &end) || end > INT64_MAX)
-        return -EFBIG;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
+    if (__builtin_add_overflow(offset, n, &end) || pl_file_may_grow(end) < 0)
         return -EFBIG;
     while (fallocate(fd, 0, (off_t)offset, (off_t)n) < 0)
         if (errno != EINTR)

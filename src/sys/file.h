@@ -22,6 +22,10 @@ PL_MUST_CHECK int pl_file_make_folders(const char *path, mode_t mode);
  * when the process is killed. Returns the descriptor. */
 PL_MUST_CHECK int pl_file_open_unnamed(const char *directory);
 
+/* May a file have so many bytes? -EFBIG past the process's limit (RLIMIT_FSIZE), where a write
+ * would be answered with a signal. */
+PL_MUST_CHECK int pl_file_may_grow(uint64_t bytes);
+
 /* One more descriptor of an open file, for direct access to what it may be used for. -EINVAL where
  * the file system has none. */
 PL_MUST_CHECK int pl_file_open_direct(int fd);
@@ -32,6 +36,20 @@ PL_MUST_CHECK int pl_file_open_regular(const char *path, uint64_t *ret_bytes);
 /* PL_ECORRUPT if the file ends before: someone cut it off. */
 PL_MUST_CHECK int pl_file_read(int fd, void *data, size_t n, uint64_t offset);
 PL_MUST_CHECK int pl_file_write(int fd, const void *data, size_t n, uint64_t offset);
+
+/* Reads to somewhere in `room`, which has PL_FILE_AROUND_BYTES beside those that are read: whole
+ * pages around them, past the page cache, where `direct` is a descriptor for that and the file
+ * system does not refuse. *ret_data is where they are. */
+#define PL_FILE_AROUND_BYTES (3 * PL_FILE_DIRECT_BYTES)
+PL_MUST_CHECK int pl_file_read_around(int fd, int direct, void *room, size_t n, uint64_t offset,
+                                      void **ret_data);
+
+/* Writes whole pages past the page cache where `direct` is a descriptor for that, and the address
+ * lies in its page as the offset does; the ends, and all else, through it. Of a page that others
+ * write another part of nothing is lost. -EINVAL: the file system took the flag and refuses the
+ * call; then `direct` should be -1. */
+PL_MUST_CHECK int pl_file_write_straight(int fd, int direct, const void *data, size_t n,
+                                         uint64_t offset);
 
 /* Takes disk space for [offset, offset + n), so that writing there cannot meet a full disk.
  * -ENOSPC, or -EFBIG at the limit on file sizes (never its signal); -EOPNOTSUPP where the file

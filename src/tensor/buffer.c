@@ -334,6 +334,26 @@ int pl_buffer_read(pl_buffer *buffer, uint64_t offset, void *data, size_t n, pl_
     return r;
 }
 
+int pl_buffer_read_around(pl_buffer *buffer, uint64_t offset, void *room, size_t n, void **ret_data,
+                          pl_error *reterr)
+{
+    bool away = false;
+    int r = check_range(buffer, offset, n, reterr);
+    if (r == 0)
+        r = begin_io(buffer, PL_PIN_READ, &away, reterr);
+    if (r < 0)
+        return r;
+    if (away) {
+        r = pl_chunk_read_around(buffer->pool, buffer->chunk, buffer->place.offset + offset, room,
+                                 n, ret_data, reterr);
+    } else {
+        memcpy(room, (const char *)address_of(buffer) + offset, n);
+        *ret_data = room;
+    }
+    end_io(buffer, away);
+    return r;
+}
+
 int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t n,
                     pl_error *reterr)
 {
@@ -357,6 +377,11 @@ int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t
 
 /* ---- what is asked of it ---- */
 
+uint64_t pl_buffer_in_page(const pl_buffer *buffer, uint64_t offset)
+{
+    return (buffer->chunk->copy.offset + buffer->place.offset + offset) % PL_FILE_DIRECT_BYTES;
+}
+
 uint64_t pl_buffer_bytes(const pl_buffer *buffer)
 {
     return buffer->bytes;
@@ -375,4 +400,22 @@ uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer)
     bool resident = pl_chunk_is_resident(buffer->chunk);
     pthread_mutex_unlock(&buffer->pool->mu);
     return resident ? 0 : pl_memory_cost_bytes(buffer->chunk->bytes);
+}
+
+void pl_buffer_leave(pl_buffer *buffer)
+{
+    uint64_t gone;
+    pl_pool *pool = buffer->pool;
+    if (pl_pool_is_inherited(pool))
+        return;
+    pthread_mutex_lock(&pool->mu);
+    if (buffer->chunk->idle && pl_chunk_is_clean(buffer->chunk))
+        (void)!pl_chunk_move_out(pool, buffer->chunk, &gone, NULL); /* what is clean can leave */
+    pthread_mutex_unlock(&pool->mu);
+}
+
+const void *pl_buffer_holder(const pl_buffer *buffer, uint64_t *ret_bytes)
+{
+    *ret_bytes = pl_memory_cost_bytes(buffer->chunk->bytes);
+    return buffer->chunk;
 }

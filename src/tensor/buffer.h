@@ -23,6 +23,7 @@
 #ifndef PL_TENSOR_BUFFER_H
 #define PL_TENSOR_BUFFER_H
 
+#include "sys/file.h"
 #include "tensor/memory.h"
 
 typedef struct pl_pool pl_pool;
@@ -74,14 +75,37 @@ void pl_buffer_unpin(pl_buffer *buffer);
 /* Copies [offset, offset + n) from or to wherever it is, without making the buffer resident. */
 PL_MUST_CHECK int pl_buffer_read(pl_buffer *buffer, uint64_t offset, void *data, size_t n,
                                  pl_error *reterr);
+/* The same, to somewhere in `room`, which has PL_BUFFER_AROUND_BYTES more; past the page cache
+ * where that can be. *ret_data is where. */
+#define PL_BUFFER_AROUND_BYTES PL_FILE_AROUND_BYTES
+PL_MUST_CHECK int pl_buffer_read_around(pl_buffer *buffer, uint64_t offset, void *room, size_t n,
+                                        void **ret_data, pl_error *reterr);
+
 PL_MUST_CHECK int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t n,
                                   pl_error *reterr);
+
+/* Where in its page of the file a byte of a spilled buffer lies: memory that lies alike is written
+ * past the page cache. */
+uint64_t pl_buffer_in_page(const pl_buffer *buffer, uint64_t offset);
+
+/* Where it is in a file, to be read, or written by whoever made it spilled, with the caller's own
+ * calls: it stays there until pl_buffer_end_file(). False if it is in memory; then there is nothing
+ * to end. */
+PL_MUST_CHECK bool pl_buffer_begin_file(pl_buffer *buffer, int *ret_fd, uint64_t *ret_offset);
+void pl_buffer_end_file(pl_buffer *buffer);
 
 uint64_t pl_buffer_bytes(const pl_buffer *buffer);
 const char *pl_buffer_what(const pl_buffer *buffer);
 
 /* What a pin would claim now: 0 if it is resident; of a small one its slab. */
 uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer);
+
+/* Gives back its memory at once if nobody has it pinned and nothing need be written for it. */
+void pl_buffer_leave(pl_buffer *buffer);
+
+/* What is in memory with it while it is pinned: buffers of one holder are pinned as one. *ret_bytes
+ * is what the holder costs. Only to be compared. */
+const void *pl_buffer_holder(const pl_buffer *buffer, uint64_t *ret_bytes);
 
 /* Moves idle buffers out until `bytes` were given back. Returns how many were: see pl_memory_evict.
  */
@@ -95,6 +119,9 @@ typedef struct pl_buffer_info {
     enum pl_where where; /* of a window that is pinned or idle: PL_RESIDENT */
     bool pinned;         /* itself, or what shares a slab with it */
 } pl_buffer_info;
+
+/* How it is now. Not in a forked child. */
+pl_buffer_info pl_buffer_look(pl_buffer *buffer);
 
 /* Calls `visit` for every live buffer, newest first, with the pool locked: it must not call the
  * pool. A negative result ends the walk and is returned. */
@@ -110,6 +137,9 @@ typedef struct pl_pool_state {
     uint64_t n_out, n_in;    /* moves to the spill file, and from it or from windows, ever */
     uint64_t out_bytes, in_bytes;
 } pl_pool_state;
+
+/* The same as its part of the state, for whoever asks often. */
+uint64_t pl_pool_idle_bytes(pl_pool *pool);
 
 void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state);
 

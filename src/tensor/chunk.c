@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@ int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk)
     if (!chunk)
         return -ENOMEM;
     chunk->bytes = bytes;
-    chunk->window.fd = -1;
+    chunk->window.fd = chunk->window.direct = -1;
     chunk->is_slab = is_slab;
     pl_extents_init(&chunk->places, PL_MEMORY_ALIGN_BYTES);
     if (is_slab && pl_extents_grow(&chunk->places, bytes) < 0) {
@@ -35,6 +36,8 @@ void pl_chunk_free(pl_pool *pool, pl_chunk *chunk)
         pl_spill_release(pool->spill, chunk->copy);
     if (chunk->window.fd >= 0)
         close(chunk->window.fd);
+    if (chunk->window.direct >= 0)
+        close(chunk->window.direct);
     free(chunk->window.path);
     pl_extents_done(&chunk->places);
     free(chunk);
@@ -42,11 +45,8 @@ void pl_chunk_free(pl_pool *pool, pl_chunk *chunk)
 
 /* ---- in ---- */
 
-static int read_window(const pl_window *window, uint64_t offset, void *data, size_t n,
-                       pl_error *reterr)
+static int window_error(const pl_window *window, int r, uint64_t at, size_t n, pl_error *reterr)
 {
-    uint64_t at = window->offset + offset;
-    int r = pl_file_read(window->fd, data, n, at);
     if (r == PL_ECORRUPT)
         return pl_error_set(reterr, r,
                             "'%s' was cut off: it no longer has %zu bytes at %" PRIu64
@@ -56,6 +56,41 @@ static int read_window(const pl_window *window, uint64_t offset, void *data, siz
         return pl_error_set(reterr, r, "cannot read %zu bytes at %" PRIu64 " of '%s': %s", n, at,
                             window->path, pl_error_text(r));
     return 0;
+}
+
+static int read_window(const pl_window *window, uint64_t offset, void *data, size_t n,
+                       pl_error *reterr)
+{
+    uint64_t at = window->offset + offset;
+    return window_error(window, pl_file_read(window->fd, data, n, at), at, n, reterr);
+}
+
+/* Opened by whoever wants it first. */
+static int direct_of(pl_window *window)
+{
+    int direct = window->direct;
+    if (direct != -1)
+        return direct;
+    int opened = pl_file_open_direct(window->fd);
+    if (opened < 0)
+        opened = -2;
+    if (atomic_compare_exchange_strong(&window->direct, &direct, opened))
+        return opened;
+    if (opened >= 0)
+        close(opened);
+    return direct;
+}
+
+int pl_chunk_read_around(pl_pool *pool, pl_chunk *chunk, uint64_t offset, void *room, size_t n,
+                         void **ret_data, pl_error *reterr)
+{
+    pl_window *window = &chunk->window;
+    if (window->fd < 0)
+        return pl_spill_read_around(pool->spill, chunk->copy.offset + offset, room, n, ret_data,
+                                    reterr);
+    uint64_t at = window->offset + offset;
+    int r = pl_file_read_around(window->fd, direct_of(window), room, n, at, ret_data);
+    return window_error(window, r, at, n, reterr);
 }
 
 int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset, void *data, size_t n,

@@ -54,6 +54,7 @@ void pl_memory_unref(pl_memory *memory)
     if (!memory || atomic_fetch_sub(&memory->n_refs, 1) > 1)
         return;
     pl_memory_leave_forks(memory);
+    pl_memory_drop_spares(memory);
     if (memory->line.owner >= 0)
         pl_ledger_leave(memory->line.ledger, memory->line.owner);
     pl_memory_line_done(&memory->line);
@@ -82,18 +83,26 @@ static bool claim_below_cap(pl_memory *memory, uint64_t cost)
     return true;
 }
 
-static int claim(pl_memory *memory, uint64_t cost)
+/* Below the cap, where spares count as well, and in the ledger; a spare of that size has its claim
+ * there already. */
+static int claim(pl_memory *memory, uint64_t cost, pl_mapping **ret_spare)
 {
     if (!claim_below_cap(memory, cost))
         return PL_EBUDGET;
+    uint64_t claimed = atomic_load(&memory->claimed_bytes);
+    pl_mapping *spare = pl_memory_take_spare(memory, cost);
+    if (claimed + atomic_load(&memory->spare_bytes) > memory->line.cap_bytes)
+        pl_memory_drop_spares(memory);
     int r = 0;
-    if (memory->line.owner >= 0)
+    if (!spare && memory->line.owner >= 0)
         r = pl_ledger_claim(memory->line.ledger, memory->line.owner, cost, PL_CLAIM_REFUSABLE);
-    if (r < 0)
+    if (r < 0) {
         atomic_fetch_sub(&memory->claimed_bytes, cost);
-    else
-        pl_peak_raise(&memory->peak_bytes, atomic_load(&memory->claimed_bytes));
-    return r;
+        return r;
+    }
+    pl_peak_raise(&memory->peak_bytes, claimed);
+    *ret_spare = spare;
+    return 0;
 }
 
 static void release(pl_memory *memory, uint64_t cost)
@@ -116,6 +125,25 @@ static int take_from_malloc(pl_memory *memory, uint64_t cost, pl_block *ret_bloc
     return 0;
 }
 
+void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping)
+{
+    mapping->before = NULL;
+    mapping->after = memory->first_mapping;
+    if (mapping->after)
+        mapping->after->before = mapping;
+    memory->first_mapping = mapping;
+}
+
+void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping)
+{
+    if (mapping->before)
+        mapping->before->after = mapping->after;
+    else
+        memory->first_mapping = mapping->after;
+    if (mapping->after)
+        mapping->after->before = mapping->before;
+}
+
 static int take_mapping(pl_memory *memory, uint64_t cost, pl_block *ret_block)
 {
     pl_mapping *mapping = calloc(1, sizeof *mapping);
@@ -130,36 +158,27 @@ static int take_mapping(pl_memory *memory, uint64_t cost, pl_block *ret_block)
         madvise(mapping->data, cost, MADV_HUGEPAGE); /* where there are none it is as well */
     mapping->bytes = cost;
     pthread_mutex_lock(&memory->mu);
-    mapping->after = memory->first_mapping;
-    if (mapping->after)
-        mapping->after->before = mapping;
-    memory->first_mapping = mapping;
+    pl_memory_hook_mapping(memory, mapping);
     pthread_mutex_unlock(&memory->mu);
     ret_block->data = mapping->data;
     ret_block->mapping = mapping;
     return 0;
 }
 
-static void unhook_mapping(pl_memory *memory, pl_mapping *mapping)
-{
-    pthread_mutex_lock(&memory->mu);
-    if (mapping->before)
-        mapping->before->after = mapping->after;
-    else
-        memory->first_mapping = mapping->after;
-    if (mapping->after)
-        mapping->after->before = mapping->before;
-    pthread_mutex_unlock(&memory->mu);
-}
-
 /* Claim, then allocate. */
 static int try_to_take(pl_memory *memory, uint64_t cost, pl_block *ret_block)
 {
-    int r = claim(memory, cost);
+    pl_mapping *spare;
+    int r = claim(memory, cost, &spare);
     if (r < 0)
         return r;
     bool small = memory->line.guard_refusal || cost < PL_MEMORY_PAGED_BYTES;
     *ret_block = (pl_block){.generation = memory->generation};
+    if (spare) {
+        ret_block->data = spare->data;
+        ret_block->mapping = spare;
+        return 0;
+    }
     r = small ? take_from_malloc(memory, cost, ret_block) : take_mapping(memory, cost, ret_block);
     if (r < 0) {
         release(memory, cost);
@@ -173,7 +192,9 @@ static uint64_t headroom_bytes(const pl_memory *memory)
 {
     uint64_t below_cap =
         pl_sub_sat_u64(memory->line.cap_bytes, atomic_load(&memory->claimed_bytes));
-    return pl_min_u64(below_cap, pl_ledger_headroom_bytes(memory->line.ledger));
+    uint64_t below_line = pl_add_sat_u64(pl_ledger_headroom_bytes(memory->line.ledger),
+                                         atomic_load(&memory->spare_bytes));
+    return pl_min_u64(below_cap, below_line);
 }
 
 static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
@@ -202,8 +223,10 @@ static int take_with_eviction(pl_memory *memory, uint64_t cost, pl_block *ret_bl
 {
     bool guarded = memory->line.guard_refusal != NULL;
     int r = guarded ? PL_EBUDGET : try_to_take(memory, cost, ret_block);
-    if (r == PL_EBUDGET)
+    if (r == PL_EBUDGET) {
+        pl_memory_drop_spares(memory);
         pl_memory_look(memory);
+    }
     while (r == PL_EBUDGET) {
         if (!guarded || cost <= headroom_bytes(memory))
             r = try_to_take(memory, cost, ret_block);
@@ -264,9 +287,16 @@ void pl_memory_give(pl_memory *memory, pl_block *block)
     uint64_t cost = pl_memory_cost_bytes(block->bytes);
     bool ours = block->generation == memory->generation;
     if (block->bytes > 0 && block->mapping) {
+        if (ours && pl_memory_keep_spare(memory, block->mapping)) {
+            atomic_fetch_sub(&memory->claimed_bytes, cost);
+            *block = (pl_block){0};
+            return;
+        }
         atomic_fetch_add(&memory->n_gives_begun, 1);
+        pthread_mutex_lock(&memory->mu);
         if (ours)
-            unhook_mapping(memory, block->mapping);
+            pl_memory_unhook_mapping(memory, block->mapping);
+        pthread_mutex_unlock(&memory->mu);
         munmap(block->data, cost);
         atomic_fetch_add(&memory->n_gives_ended, 1);
         free(block->mapping);

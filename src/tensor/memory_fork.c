@@ -35,6 +35,7 @@ static void begin_child_account(pl_memory *memory)
     atomic_store(&memory->peak_bytes, 0);
     atomic_store(&memory->small_bytes, 0);
     atomic_store(&memory->n_gives_ended, atomic_load(&memory->n_gives_begun));
+    pl_memory_forget_spares(memory);
     memory->fork_bytes = pl_memory_private_bytes();
     memory->generation++;
     memory->first_mapping = NULL;

@@ -40,6 +40,8 @@ static uint64_t touched_bytes(pl_memory *memory)
     pthread_mutex_lock(&memory->mu);
     for (const pl_mapping *mapping = memory->first_mapping; mapping; mapping = mapping->after)
         bytes += touched_in(mapping);
+    for (const pl_mapping *spare = memory->first_spare; spare; spare = spare->after)
+        bytes += touched_in(spare);
     pthread_mutex_unlock(&memory->mu);
     return bytes;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory from inside: memory.c claims and allocates, memory_look.c measures the rest of the
- * process, memory_fork.c begins a child's account, memory_line.c finds the line. */
+/* The memory from inside: memory.c claims and allocates, memory_spare.c keeps what may soon be
+ * needed again, memory_look.c measures the rest of the process, memory_fork.c begins a child's
+ * account, memory_line.c finds the line. */
 #ifndef PL_TENSOR_MEMORY_PRIVATE_H
 #define PL_TENSOR_MEMORY_PRIVATE_H
 
@@ -32,6 +33,9 @@ struct pl_memory {
     uint32_t generation;
     pthread_mutex_t mu;        /* leaf lock; all of them are held in a fork */
     pl_mapping *first_mapping; /* mu */
+    pl_mapping *first_spare;   /* mu; newest first */
+    int n_spares;              /* mu */
+    pl_atomic_u64 spare_bytes; /* written under mu; claimed in the ledger, not part of claimed */
     pl_memory_evict *evict;    /* mu; with its context */
     void *evict_context;
     int n_evicting;           /* mu; calls of evict under way */
@@ -52,6 +56,25 @@ void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes);
 
 /* Has malloc() give back what it keeps, and takes off what dead children left charged. */
 void pl_memory_relieve(pl_memory *memory);
+
+/* ---- memory_spare.c ---- */
+
+/* A mapping that was given back, hooked in as it was; false if it is not kept. Its claim is then
+ * the spare's, and claimed_bytes is the caller's to lower. */
+bool pl_memory_keep_spare(pl_memory *memory, pl_mapping *mapping);
+
+/* One of this size, hooked in, with its claim in the ledger; NULL if there is none. */
+pl_mapping *pl_memory_take_spare(pl_memory *memory, uint64_t cost);
+
+/* Gives all of them back, and returns their bytes. */
+uint64_t pl_memory_drop_spares(pl_memory *memory);
+
+/* The same in a new child, which they are not charged to; mu is held. */
+void pl_memory_forget_spares(pl_memory *memory);
+
+/* In memory.c; mu is held. */
+void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping);
+void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping);
 
 /* ---- memory_fork.c ---- */
 

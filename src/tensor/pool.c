@@ -34,9 +34,12 @@ int pl_pool_new(pl_memory *memory, const pl_pool_options *options, pl_pool **ret
         free(pool);
         return pl_error_set(reterr, -ENOMEM, "no memory for a pool of tensors");
     }
-    int r =
-        pl_spill_new(options->spill_directory, options->spill_limit_bytes, &pool->spill, reterr);
+    pool->tensors = pl_links_new();
+    int r = pool->tensors ? pl_spill_new(options->spill_directory, options->spill_limit_bytes,
+                                         &pool->spill, reterr)
+                          : pl_error_set(reterr, -ENOMEM, "no memory for a pool of tensors");
     if (r < 0) {
+        pl_links_free(pool->tensors);
         free(pool);
         return r;
     }
@@ -64,6 +67,7 @@ void pl_pool_unref(pl_pool *pool)
         return;
     pl_memory_set_evictor(pool->memory, NULL, NULL);
     pl_spill_free(pool->spill);
+    pl_links_free(pool->tensors);
     pl_memory_unref(pool->memory);
     pthread_cond_destroy(&pool->moved);
     pthread_mutex_destroy(&pool->mu);
@@ -149,6 +153,7 @@ void pl_pool_add_idle(pl_pool *pool, pl_chunk *chunk)
     else
         pool->first_idle = chunk;
     pool->last_idle = chunk;
+    pool->idle_bytes += pl_memory_cost_bytes(chunk->bytes);
     chunk->idle = true;
 }
 
@@ -162,6 +167,7 @@ void pl_pool_remove_idle(pl_pool *pool, pl_chunk *chunk)
         chunk->idle_after->idle_before = chunk->idle_before;
     else
         pool->last_idle = chunk->idle_before;
+    pool->idle_bytes -= pl_memory_cost_bytes(chunk->bytes);
     chunk->idle = false;
 }
 
@@ -224,6 +230,24 @@ static enum pl_where where_is(const pl_chunk *chunk)
     return chunk->window.fd >= 0 ? PL_WINDOW : PL_SPILLED;
 }
 
+static pl_buffer_info info_of(const pl_buffer *buffer)
+{
+    return (pl_buffer_info){
+        .what = buffer->what,
+        .bytes = buffer->bytes,
+        .where = where_is(buffer->chunk),
+        .pinned = buffer->chunk->n_pins > 0,
+    };
+}
+
+pl_buffer_info pl_buffer_look(pl_buffer *buffer)
+{
+    pthread_mutex_lock(&buffer->pool->mu);
+    pl_buffer_info info = info_of(buffer);
+    pthread_mutex_unlock(&buffer->pool->mu);
+    return info;
+}
+
 int pl_pool_list(pl_pool *pool, int (*visit)(void *context, const pl_buffer_info *info),
                  void *context)
 {
@@ -232,16 +256,21 @@ int pl_pool_list(pl_pool *pool, int (*visit)(void *context, const pl_buffer_info
         return r;
     pthread_mutex_lock(&pool->mu);
     for (const pl_buffer *buffer = pool->first_buffer; buffer && r >= 0; buffer = buffer->after) {
-        const pl_buffer_info info = {
-            .what = buffer->what,
-            .bytes = buffer->bytes,
-            .where = where_is(buffer->chunk),
-            .pinned = buffer->chunk->n_pins > 0,
-        };
+        const pl_buffer_info info = info_of(buffer);
         r = visit(context, &info);
     }
     pthread_mutex_unlock(&pool->mu);
     return r < 0 ? r : 0;
+}
+
+uint64_t pl_pool_idle_bytes(pl_pool *pool)
+{
+    if (pl_pool_is_inherited(pool))
+        return 0;
+    pthread_mutex_lock(&pool->mu);
+    uint64_t bytes = pool->idle_bytes;
+    pthread_mutex_unlock(&pool->mu);
+    return bytes;
 }
 
 void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
@@ -256,9 +285,8 @@ void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
         uint64_t cost = pl_memory_cost_bytes(chunk->bytes);
         if (pl_chunk_is_resident(chunk))
             state.resident_bytes += cost;
-        if (chunk->idle)
-            state.idle_bytes += cost;
     }
+    state.idle_bytes = pool->idle_bytes;
     state.n_buffers = pool->n_buffers;
     state.n_out = pool->n_out;
     state.n_in = pool->n_in;
@@ -295,16 +323,22 @@ int pl_pool_check(pl_pool *pool, pl_error *reterr)
     int r = pl_pool_enter(pool, reterr);
     if (r < 0)
         return r;
-    uint64_t n_chunk_buffers = 0;
+    uint64_t n_chunk_buffers = 0, idle_bytes = 0;
     pthread_mutex_lock(&pool->mu);
     const pl_chunk *chunk = NULL;
     while (r == 0 && (chunk = pl_pool_next_chunk(pool, chunk))) {
         n_chunk_buffers += chunk->n_buffers;
         r = check_chunk(chunk, reterr);
     }
-    for (chunk = pool->first_idle; chunk && r == 0; chunk = chunk->idle_after)
+    for (chunk = pool->first_idle; chunk && r == 0; chunk = chunk->idle_after) {
+        idle_bytes += pl_memory_cost_bytes(chunk->bytes);
         if (!chunk->idle || (chunk->idle_after == NULL && chunk != pool->last_idle))
             r = pl_error_set(reterr, PL_ECORRUPT, "the list of idle chunks is torn");
+    }
+    if (r == 0 && idle_bytes != pool->idle_bytes)
+        r = pl_error_set(reterr, PL_ECORRUPT,
+                         "%" PRIu64 " bytes are idle, and %" PRIu64 " are counted", idle_bytes,
+                         pool->idle_bytes);
     if (r == 0 && n_chunk_buffers != pool->n_buffers)
         r = pl_error_set(reterr, PL_ECORRUPT,
                          "%" PRIu64 " buffers, of which the chunks know %" PRIu64, pool->n_buffers,

@@ -25,12 +25,15 @@
 
 #include "tensor/buffer.h"
 #include "tensor/spill.h"
+#include "util/links.h"
 
 /* A small buffer is at most this part of a slab: what is lost at a slab's end is then little. */
 #define PL_POOL_SMALL_SHARE 16
 
 typedef struct pl_window {
     int fd; /* -1: this chunk is none */
+    _Atomic int
+        direct; /* for direct access, once that was wanted; -1: not yet, -2: there is none */
     uint64_t offset;
     char *path;
 } pl_window;
@@ -52,9 +55,10 @@ typedef struct pl_chunk {
 
 struct pl_pool {
     _Atomic int n_refs;
-    pl_memory *memory; /* constant, as are spill, slab_bytes and generation */
+    pl_memory *memory; /* constant, as is all down to generation */
     pl_spill *spill;
     uint64_t slab_bytes;
+    pl_links *tensors;    /* that are live: see tensor.h */
     uint32_t generation;  /* of the process that made it */
     pthread_mutex_t mu;   /* leaf lock */
     pthread_cond_t moved; /* mu; a chunk has moved, or its last io ended */
@@ -62,6 +66,7 @@ struct pl_pool {
     int n_leaving;
     uint64_t evicted_bytes; /* ever given back by moves */
     pl_chunk *first_idle, *last_idle;
+    uint64_t idle_bytes; /* what these cost of the memory */
     pl_chunk *first_large;
     pl_chunk *first_slab;
     pl_buffer *first_buffer;
@@ -144,5 +149,7 @@ static inline pl_chunk *pl_pool_next_chunk(const pl_pool *pool, const pl_chunk *
 /* Reads bytes of what is away, from its copy or window; no lock held, io counted. */
 PL_MUST_CHECK int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset,
                                      void *data, size_t n, pl_error *reterr);
+PL_MUST_CHECK int pl_chunk_read_around(pl_pool *pool, pl_chunk *chunk, uint64_t offset, void *room,
+                                       size_t n, void **ret_data, pl_error *reterr);
 
 #endif

@@ -16,11 +16,16 @@ int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime, 
     if (!runtime)
         return pl_error_set(reterr, -ENOMEM, "no memory for a runtime");
     runtime->n_refs = 1;
+    pthread_mutex_init(&runtime->turns.mu, NULL);
+    pthread_cond_init(&runtime->turns.ended, NULL);
     const pl_memory_options memory = {options->budget_text, options->cap_bytes};
     const pl_pool_options pool = {options->spill_directory, options->spill_limit_bytes};
     int r = pl_memory_new(&memory, &runtime->memory, reterr);
     if (r == 0)
         r = pl_pool_new(runtime->memory, &pool, &runtime->pool, reterr);
+    runtime->sessions = pl_links_new();
+    if (r == 0 && !runtime->sessions)
+        r = pl_error_set(reterr, -ENOMEM, "no memory for a runtime");
     if (r == 0)
         r = pl_threads_new(options->n_threads, &runtime->threads, reterr);
     if (r < 0) {
@@ -41,12 +46,15 @@ void pl_runtime_unref(pl_runtime *runtime)
 {
     if (!runtime || atomic_fetch_sub(&runtime->n_refs, 1) > 1)
         return;
+    pl_links_free(runtime->sessions);
     pl_runtime_part *devices = atomic_load(&runtime->devices);
     if (devices)
         devices->free(devices);
     pl_threads_free(runtime->threads);
     pl_pool_unref(runtime->pool);
     pl_memory_unref(runtime->memory);
+    pthread_mutex_destroy(&runtime->turns.mu);
+    pthread_cond_destroy(&runtime->turns.ended);
     free(runtime);
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime from inside: the account, the pool on it, and the threads that compute. Constant once
- * made; safe from any thread. */
+/* A runtime from inside: the account, the pool on it, and the threads that compute. All but
+ * counts and turns is constant once made; safe from any thread. */
 #ifndef PL_TENSOR_RUNTIME_H
 #define PL_TENSOR_RUNTIME_H
 
+#include <pthread.h>
+
 #include "tensor/buffer.h"
+#include "util/links.h"
 #include "util/threads.h"
 
 /* What a later layer hangs on a runtime, freed with it; the first member of what it is. */
@@ -12,12 +15,25 @@ typedef struct pl_runtime_part {
     void (*free)(struct pl_runtime_part *part);
 } pl_runtime_part;
 
+/* Runs that are under way, and what they were promised: see exec/turns.h. */
+typedef struct pl_turns {
+    pthread_mutex_t mu;   /* leaf lock */
+    pthread_cond_t ended; /* mu, as is all that follows */
+    int n_running;
+    int n_urgent; /* that waited before: nobody else begins until they have */
+    uint64_t n_ended;
+    uint64_t promised_bytes;
+} pl_turns;
+
 struct pl_runtime {
     _Atomic int n_refs;
     pl_memory *memory;
     pl_pool *pool;
     pl_threads *threads;
+    pl_links *sessions;          /* of exec/session.c; also closed ones that nobody has freed */
+    _Atomic uint64_t n_sessions; /* ever made: they are numbered */
     _Atomic(pl_runtime_part *) devices; /* set once, when they are first asked for */
+    pl_turns turns;
 };
 
 #endif

@@ -103,6 +103,11 @@ const char *pl_spill_directory(const pl_spill *spill)
     return spill->directory;
 }
 
+int pl_spill_fd(const pl_spill *spill)
+{
+    return spill->fd;
+}
+
 /* ---- places ---- */
 
 static int open_file(pl_spill *spill, pl_error *reterr)
@@ -232,30 +237,28 @@ static size_t direct_part(const pl_spill *spill, uint64_t offset, const void *da
                : 0;
 }
 
-typedef int move_function(int fd, void *data, size_t n, uint64_t offset);
-
-static int move_out(int fd, void *data, size_t n, uint64_t offset)
-{
-    return pl_file_write(fd, data, n, offset);
-}
-
 /* Some file systems take the flag and refuse the call. */
-static int transfer(pl_spill *spill, move_function *move, uint64_t offset, void *data, size_t n)
+static int read_in(pl_spill *spill, uint64_t offset, void *data, size_t n)
 {
     size_t direct = direct_part(spill, offset, data, n);
-    int r = direct ? move(spill->direct, data, direct, offset) : 0;
+    int r = direct ? pl_file_read(spill->direct, data, direct, offset) : 0;
     if (r == -EINVAL) {
         spill->no_direct = true;
         direct = 0;
     } else if (r < 0) {
         return r;
     }
-    return move(spill->fd, (char *)data + direct, n - direct, offset + direct);
+    return pl_file_read(spill->fd, (char *)data + direct, n - direct, offset + direct);
 }
 
 int pl_spill_write(pl_spill *spill, uint64_t offset, const void *data, size_t n, pl_error *reterr)
 {
-    int r = transfer(spill, move_out, offset, (void *)data, n);
+    int direct = n < PL_SPILL_DIRECT_BYTES || spill->no_direct ? -1 : spill->direct;
+    int r = pl_file_write_straight(spill->fd, direct, data, n, offset);
+    if (r == -EINVAL && direct >= 0) {
+        spill->no_direct = true;
+        r = pl_file_write(spill->fd, data, n, offset);
+    }
     if (r < 0)
         return pl_error_set(reterr, r,
                             "cannot write %zu bytes at %" PRIu64 " of the spill file in '%s': %s",
@@ -263,12 +266,23 @@ int pl_spill_write(pl_spill *spill, uint64_t offset, const void *data, size_t n,
     return 0;
 }
 
+static int cannot_read(const pl_spill *spill, int code, uint64_t offset, size_t n, pl_error *reterr)
+{
+    return pl_error_set(reterr, code,
+                        "cannot read %zu bytes at %" PRIu64 " of the spill file in '%s': %s", n,
+                        offset, spill->directory, pl_error_text(code));
+}
+
 int pl_spill_read(pl_spill *spill, uint64_t offset, void *data, size_t n, pl_error *reterr)
 {
-    int r = transfer(spill, pl_file_read, offset, data, n);
-    if (r < 0)
-        return pl_error_set(reterr, r,
-                            "cannot read %zu bytes at %" PRIu64 " of the spill file in '%s': %s", n,
-                            offset, spill->directory, pl_error_text(r));
-    return 0;
+    int r = read_in(spill, offset, data, n);
+    return r < 0 ? cannot_read(spill, r, offset, n, reterr) : 0;
+}
+
+int pl_spill_read_around(pl_spill *spill, uint64_t offset, void *room, size_t n, void **ret_data,
+                         pl_error *reterr)
+{
+    int direct = spill->no_direct ? -1 : spill->direct;
+    int r = pl_file_read_around(spill->fd, direct, room, n, offset, ret_data);
+    return r < 0 ? cannot_read(spill, r, offset, n, reterr) : 0;
 }

@@ -40,10 +40,17 @@ PL_MUST_CHECK int pl_spill_write(pl_spill *spill, uint64_t offset, const void *d
 PL_MUST_CHECK int pl_spill_read(pl_spill *spill, uint64_t offset, void *data, size_t n,
                                 pl_error *reterr);
 
+/* The same, to somewhere in `room`: see pl_file_read_around(). */
+PL_MUST_CHECK int pl_spill_read_around(pl_spill *spill, uint64_t offset, void *room, size_t n,
+                                       void **ret_data, pl_error *reterr);
+
 uint64_t pl_spill_used_bytes(pl_spill *spill);
 
 /* As things stand: others write to the same disk. 0 where nothing can be spilled. */
 uint64_t pl_spill_room_bytes(pl_spill *spill);
+
+/* The file, for those who move the bytes of an extent of theirs; -1: nothing was reserved yet. */
+int pl_spill_fd(const pl_spill *spill);
 
 /* The folder; NULL if there is none. */
 const char *pl_spill_directory(const pl_spill *spill);

@@ -9,24 +9,56 @@
 #include <string.h>
 
 #include "tensor/dtype.h"
+#include "tensor/pool.h"
 #include "tensor/runtime.h"
 #include "tensor/shape.h"
+#include "tensor/strings.h"
 
+/* Of a string: its position's, see strings.h. */
 static size_t item_bytes_of(const pl_tensor *tensor)
 {
-    return pl_dtype_info_of(tensor->dtype)->item_bytes;
+    return tensor->dtype == PL_STRING ? PL_STRING_ITEM_BYTES
+                                      : pl_dtype_info_of(tensor->dtype)->item_bytes;
+}
+
+static int refuse_strings(const pl_tensor *tensor, pl_error *reterr)
+{
+    return pl_error_set(reterr, -EINVAL,
+                        "'%s' holds strings: read them with pl_tensor_pin_string()",
+                        pl_buffer_what(tensor->buffer));
+}
+
+/* With room for a label; NULL for want of memory, and then the buffer is let go of. */
+static pl_tensor *tensor_alloc(pl_buffer *buffer, size_t n_label)
+{
+    pl_tensor *tensor = calloc(1, sizeof *tensor + n_label + 1);
+    if (!tensor) {
+        pl_buffer_unref(buffer);
+        return NULL;
+    }
+    tensor->n_refs = 1;
+    tensor->kind = PL_LIVE_TENSOR;
+    tensor->buffer = buffer;
+    return tensor;
+}
+
+static void tensor_ready(pl_tensor *tensor, pl_tensor **ret_tensor)
+{
+    pl_links_add(tensor->buffer->pool->tensors, &tensor->link);
+    *ret_tensor = tensor;
+}
+
+static int no_memory(pl_error *reterr)
+{
+    return pl_error_set(reterr, -ENOMEM, "no memory to describe a tensor");
 }
 
 int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape, const int64_t *strides,
                    int64_t offset_bytes, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    pl_tensor *tensor = calloc(1, sizeof *tensor);
-    if (!tensor) {
-        pl_buffer_unref(buffer);
-        return pl_error_set(reterr, -ENOMEM, "no memory to describe a tensor");
-    }
-    tensor->n_refs = 1;
-    tensor->buffer = buffer;
+    pl_tensor *tensor = tensor_alloc(buffer, 0);
+    if (!tensor)
+        return no_memory(reterr);
     tensor->dtype = dtype;
     tensor->shape = *shape;
     tensor->offset_bytes = offset_bytes;
@@ -34,13 +66,45 @@ int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape, con
         memcpy(tensor->strides, strides, (size_t)shape->rank * sizeof *strides);
     else
         pl_shape_strides(shape, item_bytes_of(tensor), tensor->strides);
-    *ret_tensor = tensor;
+    tensor_ready(tensor, ret_tensor);
     return 0;
+}
+
+int pl_tensor_hold(pl_tensor *tensor, enum pl_live_kind kind, const char *label, uint64_t session,
+                   pl_tensor **ret_held, pl_error *reterr)
+{
+    pl_tensor *held = tensor_alloc(pl_buffer_ref(tensor->buffer), strlen(label));
+    if (!held)
+        return no_memory(reterr);
+    held->kind = kind;
+    held->session = session;
+    held->dtype = tensor->dtype;
+    held->shape = tensor->shape;
+    memcpy(held->strides, tensor->strides, sizeof held->strides);
+    held->offset_bytes = tensor->offset_bytes;
+    strcpy(held->label, label);
+    tensor_ready(held, ret_held);
+    return 0;
+}
+
+void pl_tensor_let_go(pl_tensor *held)
+{
+    if (held)
+        atomic_store(&held->kind, PL_LIVE_TENSOR);
+    pl_tensor_unref(held);
+}
+
+const char *pl_tensor_label(const pl_tensor *tensor)
+{
+    return tensor->label[0] ? tensor->label : pl_buffer_what(tensor->buffer);
 }
 
 int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes, pl_error *reterr)
 {
     size_t item_bytes = pl_dtype_info_of(dtype)->item_bytes;
+    if (dtype == PL_STRING)
+        return pl_error_set(reterr, -EINVAL,
+                            "strings have no common size: make them with pl_tensor_new_strings()");
     if (item_bytes == 0)
         return pl_error_set(reterr, -EINVAL, "a tensor cannot have elements of dtype %s",
                             pl_dtype_info_of(dtype)->name);
@@ -74,6 +138,7 @@ void pl_tensor_unref(pl_tensor *tensor)
 {
     if (!tensor || atomic_fetch_sub(&tensor->n_refs, 1) > 1)
         return;
+    pl_links_remove(tensor->buffer->pool->tensors, &tensor->link);
     pl_buffer_unref(tensor->buffer);
     free(tensor);
 }
@@ -91,6 +156,8 @@ const pl_shape *pl_tensor_shape(const pl_tensor *tensor)
 uint64_t pl_tensor_bytes(const pl_tensor *tensor)
 {
     pl_region whole = pl_region_whole(&tensor->shape);
+    if (tensor->dtype == PL_STRING)
+        return pl_buffer_bytes(tensor->buffer);
     return (uint64_t)pl_region_count(&whole) * item_bytes_of(tensor);
 }
 
@@ -98,6 +165,8 @@ int pl_tensor_pin(pl_tensor *tensor, const void **ret_data, int64_t strides[PL_R
                   pl_error *reterr)
 {
     void *data;
+    if (tensor->dtype == PL_STRING)
+        return refuse_strings(tensor, reterr);
     int r = pl_buffer_pin(tensor->buffer, PL_PIN_READ, &data, reterr);
     if (r < 0)
         return r;
@@ -169,6 +238,8 @@ int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *exten
 {
     pl_region region = {.rank = tensor->shape.rank};
     int axes[PL_RANK_MAX];
+    if (tensor->dtype == PL_STRING)
+        return refuse_strings(tensor, reterr);
     bool in_order = pl_tensor_order(tensor, axes);
     for (int i = 0; i < region.rank; i++) {
         region.begin[i] = begin[i];

@@ -3,23 +3,32 @@
  *   dense     the elements lie one after the other, last axis first
  *   permuted  dense, but for the order of the axes (as a Fortran-ordered file's)
  *
+ *   label     what the tensor is called; its buffer's name, unless it was given one of its own
+ *
  *   element (i, j, ...) lies offset_bytes + i * strides[0] + j * strides[1] + ... into the buffer
  *
- * Constant once made; safe from any thread. */
+ * Every tensor is in its pool's list of live ones. Constant once made, but for its kind; safe from
+ * any thread. */
 #ifndef PL_TENSOR_TENSOR_H
 #define PL_TENSOR_TENSOR_H
 
+#include "plimsoll/live.h"
 #include "plimsoll/tensor.h"
 #include "tensor/buffer.h"
 #include "tensor/region.h"
+#include "util/links.h"
 
 struct pl_tensor {
     _Atomic int n_refs;
+    _Atomic int kind; /* enum pl_live_kind: what it is kept as */
+    pl_link link;     /* in the pool's list */
+    uint64_t session; /* whose variable it was made for; 0: none */
     pl_buffer *buffer;
     pl_dtype dtype;
     pl_shape shape;
     int64_t strides[PL_RANK_MAX];
     int64_t offset_bytes;
+    char label[]; /* "": the buffer's */
 };
 
 /* Takes over the caller's reference to `buffer`, also on failure. `strides` NULL: dense.
@@ -27,6 +36,16 @@ struct pl_tensor {
 PL_MUST_CHECK int pl_tensor_wrap(pl_buffer *buffer, pl_dtype dtype, const pl_shape *shape,
                                  const int64_t *strides, int64_t offset_bytes,
                                  pl_tensor **ret_tensor, pl_error *reterr);
+
+/* The same elements under a name and kind of their own: the value of a constant or variable.
+ * -ENOMEM. */
+PL_MUST_CHECK int pl_tensor_hold(pl_tensor *tensor, enum pl_live_kind kind, const char *label,
+                                 uint64_t session, pl_tensor **ret_held, pl_error *reterr);
+
+/* Gives it back; whoever else has it, has a tensor as any other. NULL is allowed. */
+void pl_tensor_let_go(pl_tensor *held);
+
+const char *pl_tensor_label(const pl_tensor *tensor);
 
 /* Bytes of a tensor that can be made: -EINVAL for one without a size. */
 PL_MUST_CHECK int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes,

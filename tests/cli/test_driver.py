@@ -119,3 +119,52 @@ def test_the_last_line_and_the_status(driver, tmp_path, monkeypatch, capsys, out
     assert driver.summarize(results) == status
     assert capsys.readouterr().out.splitlines()[-1] == line
     assert (tmp_path / "summary").read_text() == line + "\n"
+
+
+@pytest.fixture
+def pytest_part(driver, tmp_path, monkeypatch):
+    """Runs a test file as a part of its own; returns its results by the name of the test."""
+    part = tmp_path / "tests" / "live"
+    part.mkdir(parents=True)
+    monkeypatch.setattr(driver, "ROOT", tmp_path)
+    monkeypatch.setattr(driver, "LOGS", tmp_path)
+    monkeypatch.setattr(driver, "PARTS_RUN_AGAIN", ("live",))
+
+    def run(source):
+        (part / "test_sample.py").write_text(source)
+        return {result.name.split("::")[-1]: result for result in driver.run_pytest("live")}
+
+    return run
+
+
+UNSTEADY = """
+import pathlib
+def test_steady(): pass
+def test_broken(): assert False
+def test_unsteady(tmp_path):
+    met = pathlib.Path(__file__).with_suffix(".met")
+    if not met.exists():
+        met.touch()
+        assert False, "the machine was busy"
+"""
+
+
+def test_what_fails_once_in_a_live_part_is_named_but_passes(driver, pytest_part, capsys):
+    results = pytest_part(UNSTEADY)
+    outcomes = {name: (result.outcome, result.unsteady) for name, result in results.items()}
+    assert outcomes == {"test_steady": ("passed", False), "test_broken": ("failed", False),
+                        "test_unsteady": ("passed", True)}
+    assert driver.summarize(list(results.values())) == 1
+    said = capsys.readouterr().out
+    assert "unsteady: live: tests.live.test_sample::test_unsteady: AssertionError: the" in said
+    assert said.endswith("2 passed, 1 failed, 0 skipped\n")
+
+
+def test_many_failures_get_no_second_chance(pytest_part):
+    tests = UNSTEADY + "".join(f"def test_{i}(): assert False\n" for i in range(5))
+    assert pytest_part(tests)["test_unsteady"].outcome == "failed"
+
+
+def test_what_fails_elsewhere_gets_no_second_chance(driver, pytest_part, monkeypatch):
+    monkeypatch.setattr(driver, "PARTS_RUN_AGAIN", ())
+    assert pytest_part(UNSTEADY)["test_unsteady"].outcome == "failed"

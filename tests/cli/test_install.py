@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 PROGRAM = """
@@ -159,6 +160,45 @@ def test_pkg_config_builds_a_program(prefix, call, tmp_path):
     done = call(program, env={"LD_LIBRARY_PATH": str(prefix / "lib")})
     version = call("pkg-config", "--modversion", "plimsoll", env=environment).stdout.strip()
     assert (done.returncode, done.stdout) == (0, f"PL_EBUDGET {version}\n")
+
+
+@pytest.fixture
+def product(root, prefix, call, tmp_path):
+    """examples/product.c, compiled as its first lines say."""
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
+    flags = call("pkg-config", "--cflags", "--libs", "plimsoll", env=environment).stdout.split()
+    source, program = root / "examples" / "product.c", tmp_path / "product"
+    rpath = f"-Wl,-rpath,{prefix}/lib"
+    built = call("gcc", "-std=c17", *STRICT, source, "-o", program, *flags, rpath)
+    assert built.returncode == 0, built.stderr
+
+    def run(*words):
+        return subprocess.run([str(program), *map(str, words)], cwd=tmp_path, capture_output=True,
+                              text=True)
+
+    return run
+
+
+def test_the_example_multiplies_files_in_a_budget_and_refuses_one_too_small(product, tmp_path):
+    numbers = np.random.default_rng(7)
+    a = numbers.standard_normal((1500, 2000), np.float32)
+    b = numbers.standard_normal((2000, 1700), np.float32)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+
+    done = product("a.npy", "b.npy", "c.npy", 12)
+    assert done.returncode == 0, done.stderr
+    assert "matmul" in done.stdout and "c.npy" not in done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "c.npy"), a @ b, rtol=0, atol=2e-3)
+
+    done = product("a.npy", "b.npy", "d.npy", 1)
+    assert done.returncode == 1 and done.stderr.startswith("matmul 'c': ")
+    assert "the budget is 1.0 MiB: give at least " in done.stderr
+    assert not (tmp_path / "d.npy").exists()
+
+    done = product("b.npy", "a.npy", "d.npy", 12)
+    assert done.returncode == 1
+    assert "matmul 'c': inner dimensions differ: [2000,1700] x [1500,2000]" in done.stderr
 
 
 def test_version_is_the_same_everywhere(prefix, root, call):

@@ -15,7 +15,7 @@ def sources():
     yield ROOT / "tests/programs/graph_tool.c"
     yield from sorted((ROOT / "src/graph").glob("*.c"))
     for name in ("tensor/dtype.c", "tensor/shape.c", "tensor/region.c", "tensor/device_name.c",
-                 "base/error.c"):
+                 "base/error.c", "util/fork.c", "util/links.c"):
         yield ROOT / "src" / name
 
 

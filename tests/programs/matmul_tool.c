@@ -156,13 +156,14 @@ static void do_matmul(void)
                          .c = matrix_of(&c, words[7]),
                          .memory = memory,
                          .threads = threads,
-                         .scratch_directory = "."};
+                         .scratch_fd = pl_file_open_unnamed(".")};
     uint64_t start = pl_clock_monotonic_ns();
     check(pl_matmul_run(&plan, &job, &error), &error, words[7]);
     printf("%s %" PRIu64 " %" PRIu64 " %.6f\n", pl_matmul_strategy_name(plan.strategy),
            plan.scratch_bytes + plan.workspace_bytes, pl_memory_peak_bytes(memory),
            seconds_since(start));
     pl_memory_unref(memory);
+    close(job.scratch_fd);
     close_operand(&a);
     close_operand(&b);
     close_result(&c, words[7]);
@@ -194,7 +195,7 @@ static void do_batch(void)
         .c_strides = {ad[1] * bd[2] * item},
     };
     uint64_t start = pl_clock_monotonic_ns();
-    check(pl_matmul_batch_run(&batch, NULL, threads, NULL, &error), &error, words[3]);
+    check(pl_matmul_batch_run(&batch, NULL, threads, 2, NULL, &error), &error, words[3]);
     printf("%.6f\n", seconds_since(start));
     close_operand(&a);
     close_operand(&b);

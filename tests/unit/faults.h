@@ -3,16 +3,23 @@
  * because the runtime is linked into the test's own program: nothing in the runtime knows of them.
  *   fault_io     what the next calls of pread(), pwrite() and fallocate() do
  *   fault_alloc  which allocation of this thread fails
+ *   fault_live   blocks that this thread has allocated, less those that it has freed
  * Included once, by the one file of a test's program. */
 #ifndef PL_TESTS_UNIT_FAULTS_H
 #define PL_TESTS_UNIT_FAULTS_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -104,6 +111,8 @@ static _Thread_local struct {
     int n_seen;
 } fault_alloc;
 
+static _Thread_local long fault_live;
+
 static inline bool fault_alloc_hits(void)
 {
     return fault_alloc.fail_at && ++fault_alloc.n_seen == fault_alloc.fail_at;
@@ -129,6 +138,7 @@ extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *block, size_t n);
 extern void *__libc_memalign(size_t alignment, size_t n);
+extern void __libc_free(void *block);
 
 static inline void *fault_alloc_none(void)
 {
@@ -136,19 +146,42 @@ static inline void *fault_alloc_none(void)
     return NULL;
 }
 
+static inline void *fault_alloc_count(void *block)
+{
+    fault_live += block != NULL;
+    return block;
+}
+
 void *malloc(size_t n)
 {
-    return fault_alloc_hits() ? fault_alloc_none() : __libc_malloc(n);
+    return fault_alloc_hits() ? fault_alloc_none() : fault_alloc_count(__libc_malloc(n));
 }
 
 void *calloc(size_t n, size_t size)
 {
-    return fault_alloc_hits() ? fault_alloc_none() : __libc_calloc(n, size);
+    return fault_alloc_hits() ? fault_alloc_none() : fault_alloc_count(__libc_calloc(n, size));
 }
 
 void *realloc(void *block, size_t n)
 {
-    return fault_alloc_hits() ? fault_alloc_none() : __libc_realloc(block, n);
+    if (fault_alloc_hits())
+        return fault_alloc_none();
+    void *moved = __libc_realloc(block, n);
+    return block ? moved : fault_alloc_count(moved);
+}
+
+void free(void *block)
+{
+    fault_live -= block != NULL;
+    __libc_free(block);
+}
+
+/* libc's own calls no definition of malloc() in the program. */
+char *strdup(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = malloc(n);
+    return copy ? memcpy(copy, text, n) : NULL;
 }
 
 int posix_memalign(void **ret_block, size_t alignment, size_t n)
@@ -156,6 +189,7 @@ int posix_memalign(void **ret_block, size_t alignment, size_t n)
     void *block = fault_alloc_hits() ? NULL : __libc_memalign(alignment, n);
     if (!block)
         return ENOMEM;
+    fault_alloc_count(block);
     *ret_block = block;
     return 0;
 }

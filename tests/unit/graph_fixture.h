@@ -19,13 +19,13 @@
 static pl_graph *graph;
 static pl_error error;
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
     (void)state;
     return pl_graph_new(&graph, &error);
 }
 
-static int teardown(void **state)
+static inline int teardown(void **state)
 {
     (void)state;
     pl_graph_free(PL_TAKE(graph));

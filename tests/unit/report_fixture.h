@@ -3,6 +3,12 @@
 #ifndef PL_TESTS_REPORT_FIXTURE_H
 #define PL_TESTS_REPORT_FIXTURE_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -165,5 +171,51 @@ static inline char *fixture_text(const json_t *report, unsigned flags)
     fclose(out);
     return text;
 }
+
+/* ---- for cases: one fixture each, and what its report says ---- */
+
+static inline int setup(void **state)
+{
+    fixture *f = malloc(sizeof(*f));
+    *state = f;
+    return f == NULL ? -1 : fixture_init(f);
+}
+
+static inline int teardown(void **state)
+{
+    fixture_done(*state);
+    free(*state);
+    return 0;
+}
+
+static inline json_t *build(const fixture *f)
+{
+    json_t *report = NULL;
+    pl_error error = {0};
+    if (pl_report_build(f->ledger, f->record.directory, &report, &error) < 0)
+        fail_msg("%s", error.message);
+    return report;
+}
+
+static inline const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (text == NULL)
+        fail_msg("no text in '%s'", key);
+    return text;
+}
+
+static inline json_int_t number_of(const json_t *object, const char *key)
+{
+    if (!json_is_integer(json_object_get(object, key)))
+        fail_msg("no number in '%s'", key);
+    return json_integer_value(json_object_get(object, key));
+}
+
+#define ASSERT_SAYS(text, part)                                                                    \
+    do {                                                                                           \
+        if (strstr((text), (part)) == NULL)                                                        \
+            fail_msg("'%s' is not in '%s'", (part), (text));                                       \
+    } while (0)
 
 #endif

@@ -19,6 +19,7 @@
 #include "jupyter/paths.h"
 #include "jupyter/program.h"
 #include "jupyter/twin.h"
+#include "sys/file.h"
 
 static char home[64];
 static char kernels[PATH_MAX];
@@ -56,7 +57,7 @@ static int remove_home(void **state)
 static void write_file(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
-    assert_int_equal(pl_folder_make(folder), 0);
+    assert_int_equal(pl_file_make_folders(folder, 0777), 0);
     assert_int_equal(pl_path_join(folder, name, path), 0);
     FILE *file = fopen(path, "w");
     assert_non_null(file);

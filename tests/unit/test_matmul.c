@@ -17,6 +17,7 @@
 #include "exec/matmul_product.h"
 #include "exec/panel_io.h"
 #include "faults.h"
+#include "sys/file.h"
 #include "tensor/dtype.h"
 
 static pl_memory *memory;
@@ -212,6 +213,7 @@ typedef struct product {
     pl_matrix_where a, b, c;
     uint64_t budget;
     int strategy; /* that must come out; -1: any */
+    bool b_is_a;
 } product;
 
 typedef struct run {
@@ -233,6 +235,7 @@ static pl_matmul_question question_of(const product *p)
         .a_resident = p->a == PL_MATRIX_RESIDENT,
         .b_resident = p->b == PL_MATRIX_RESIDENT,
         .c_resident = p->c == PL_MATRIX_RESIDENT,
+        .b_is_a = p->b_is_a,
         .budget_bytes = p->budget,
         .n_threads = 2,
     };
@@ -250,14 +253,14 @@ static void begin(run *r, product p)
                             pl_matmul_strategy_name((pl_matmul_strategy)p.strategy));
     assert_true(r->plan.scratch_bytes + r->plan.workspace_bytes <= p.budget);
     r->a = new_matrix(p.dtype, p.ta ? p.k : p.m, p.ta ? p.m : p.k, 1, p.a);
-    r->b = new_matrix(p.dtype, p.tb ? p.n : p.k, p.tb ? p.k : p.n, 2, p.b);
+    r->b = new_matrix(p.dtype, p.tb ? p.n : p.k, p.tb ? p.k : p.n, p.b_is_a ? 1 : 2, p.b);
     r->c = new_matrix(p.dtype, p.m, p.n, 3, p.c);
     r->job = (pl_matmul_job){.a = r->a.where,
                              .b = r->b.where,
                              .c = r->c.where,
                              .memory = memory,
                              .threads = threads,
-                             .scratch_directory = "/tmp"};
+                             .scratch_fd = pl_file_open_unnamed("/tmp")};
     r->job.a.name = "left";
     r->job.b.name = "right";
     r->job.c.name = "result";
@@ -270,6 +273,7 @@ static void end(run *r)
     free_matrix(&r->a);
     free_matrix(&r->b);
     free_matrix(&r->c);
+    close(r->job.scratch_fd);
 }
 
 /* The sums modulo 2^64, row by row, so that the compiler makes vectors of it. */
@@ -380,6 +384,41 @@ static void a_matrix_times_itself_is_the_plain_loops(void **state)
     }
 }
 
+/* What BLAS needs at least, and something for buffers: these make strips of a few rows. */
+static uint64_t small_budget(uint64_t buffers)
+{
+    return pl_matmul_workspace_bytes(PL_F32, 16, 2) + buffers;
+}
+
+bool pl_matmul_plan_tiles(pl_matmul_plan *plan); /* matmul_plan_private.h */
+
+/* In tiles, also where the planner would take strips for so few rows. */
+static void check_symmetric(pl_dtype dtype, bool ta, pl_matrix_where a, pl_matrix_where c)
+{
+    run r;
+    pl_error error;
+    begin(&r, (product){dtype, 613, 613, 37, ta, !ta, a, a, c, small_budget(PL_MIB), -1, true});
+    r.plan = (pl_matmul_plan){.question = r.plan.question};
+    assert_true(pl_matmul_plan_tiles(&r.plan) && r.plan.symmetric);
+    assert_true(r.plan.tile_rows < 613 && r.plan.flops < 2.0 * 613 * 613 * 37);
+    if (pl_matmul_run(&r.plan, &r.job, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_product(&r);
+    end(&r);
+}
+
+static void a_matrix_times_itself_that_is_too_large_is_the_plain_loops(void **state)
+{
+    (void)state;
+    const pl_dtype some[] = {PL_F32, PL_F64, PL_I8, PL_U16}; /* one of each size */
+    for (size_t d = 0; d < PL_COUNT_OF(some); d++)
+        for (int t = 0; t < 2; t++)
+            for (int a = 0; a < 3; a++)
+                for (int c = a == PL_MATRIX_RESIDENT; c < 2; c++)
+                    if (d == 0 || a == PL_MATRIX_FILE)
+                        check_symmetric(some[d], t, (pl_matrix_where)a, (pl_matrix_where)c);
+}
+
 /* As matrices have it that BLAS is not given whole. */
 static void a_product_in_several_calls_is_the_plain_loops(void **state)
 {
@@ -410,12 +449,6 @@ static void a_product_in_several_calls_is_the_plain_loops(void **state)
         assert_product(&r);
         end(&r);
     }
-}
-
-/* What BLAS needs at least, and something for buffers: these make strips of a few rows. */
-static uint64_t small_budget(uint64_t buffers)
-{
-    return pl_blas_workspace_bytes(PL_F32, 16, 2) + buffers;
 }
 
 static void strips_from_files_are_the_plain_loops(void **state)
@@ -625,13 +658,13 @@ static void each_allocation_that_fails_is_an_error(void **state)
         }
 }
 
-static _Atomic bool cancelled;
+static int cancelled;
 
 static void cancel_halfway(void *context, double fraction)
 {
     *(double *)context = fraction;
     if (fraction >= 0.5)
-        cancelled = true;
+        __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
 }
 
 static void a_cancelled_product_ends_between_steps(void **state)
@@ -645,7 +678,7 @@ static void a_cancelled_product_ends_between_steps(void **state)
     r.job.cancel = &cancelled;
     r.job.progress = cancel_halfway;
     r.job.progress_context = &fraction;
-    cancelled = false;
+    cancelled = 0;
     assert_int_equal(pl_matmul_run(&r.plan, &r.job, NULL), -ECANCELED);
     assert_true(fraction >= 0.5 && fraction < 1);
     assert_int_equal(pl_memory_claimed_bytes(memory), 0);
@@ -691,7 +724,7 @@ static void check_batch(pl_dtype dtype, shapes s, bool one_right)
         .b_strides = {4 * b_each * b_one * item, b_each * b_one * item},
         .c_strides = {4 * c_one * item, c_one * item},
     };
-    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, NULL, NULL), 0);
+    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, NULL, NULL), 0);
     for (int64_t i = 0; i < 12; i++) {
         int64_t a_at = a_first ? i : i % 4, b_at = b_each * i;
         run r = {.p = {.dtype = dtype, .m = s.m, .n = s.n, .k = s.k, .ta = s.ta, .tb = s.tb}};
@@ -727,6 +760,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_in_memory_is_the_plain_loops),
         cmocka_unit_test(a_matrix_times_itself_is_the_plain_loops),
+        cmocka_unit_test(a_matrix_times_itself_that_is_too_large_is_the_plain_loops),
         cmocka_unit_test(a_product_in_several_calls_is_the_plain_loops),
         cmocka_unit_test(strips_from_files_are_the_plain_loops),
         cmocka_unit_test(every_place_of_the_matrices_gives_the_same),

@@ -162,6 +162,23 @@ static void rounding_moves_to_the_next_unit(void **state)
     assert_string_equal(PL_SIZE(PL_GIB - 1), "1.0 GiB");
 }
 
+static void what_is_rounded_up_is_enough(void **state)
+{
+    (void)state;
+    assert_string_equal(PL_SIZE_UP(980), "980 B");
+    assert_string_equal(PL_SIZE_UP(1024), "1.0 KiB");
+    assert_string_equal(PL_SIZE_UP(1025), "1.1 KiB");
+    assert_string_equal(PL_SIZE_UP(PL_MIB - 53), "1.0 MiB");
+    for (uint64_t bytes = 1024; bytes < PL_GIB; bytes += bytes / 7 + 1) {
+        char text[PL_SIZE_TEXT_BYTES];
+        uint64_t parsed;
+        pl_size_format_up(bytes, text);
+        memmove(strchr(text, ' '), strchr(text, ' ') + 1, strlen(strchr(text, ' ')));
+        assert_int_equal(pl_size_parse(text, 0, &parsed, NULL), 0);
+        assert_true(parsed >= bytes && parsed <= bytes + bytes / 10);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +189,7 @@ int main(void)
         cmocka_unit_test(the_message_shows_the_text_and_the_forms),
         cmocka_unit_test(formatted_sizes_have_one_decimal_from_kib_on),
         cmocka_unit_test(rounding_moves_to_the_next_unit),
+        cmocka_unit_test(what_is_rounded_up_is_enough),
     };
     return cmocka_run_group_tests_name("size", tests, NULL, NULL);
 }

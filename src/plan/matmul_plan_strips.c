@@ -2,8 +2,7 @@
 /* Planning strips: see matmul_plan.h. The largest strip that fits beside two panels is searched
  * for.
  */
-#include "exec/matmul_plan_private.h"
-#include "sys/file.h"
+#include "plan/matmul_plan_private.h"
 
 enum { PANEL_DEPTHS_MOST = 3 }; /* more gives loading no more time than it needs */
 
@@ -18,13 +17,10 @@ static void measure_strips(pl_matmul_plan *plan, int64_t rows, int64_t panel_row
     uint64_t panel = pl_matmul_buffer_bytes((uint64_t)panel_rows * b_row_bytes(q));
     plan->tile_rows = rows;
     plan->panel_rows = panel_rows;
-    plan->scratch_bytes = bounce_bytes();
-    if (!q->a_resident)
-        plan->scratch_bytes += pl_matmul_buffer_bytes(matrix_bytes(q, rows, q->k));
-    if (!q->c_resident)
-        plan->scratch_bytes += pl_matmul_buffer_bytes(matrix_bytes(q, rows, q->n));
-    if (!q->b_resident)
-        plan->scratch_bytes += panel_rows < b_rows(q) ? 2 * panel : panel;
+    plan->a_bytes = q->a_resident ? 0 : pl_matmul_buffer_bytes(matrix_bytes(q, rows, q->k));
+    plan->b_bytes = q->b_resident ? 0 : panel_rows < b_rows(q) ? 2 * panel : panel;
+    plan->c_bytes = q->c_resident ? 0 : pl_matmul_buffer_bytes(matrix_bytes(q, rows, q->n));
+    plan->scratch_bytes = PL_MATMUL_BOUNCE_BYTES + plan->a_bytes + plan->b_bytes + plan->c_bytes;
     set_workspace(plan, rows);
 }
 
@@ -35,7 +31,7 @@ static int64_t panel_rows_for(question *q)
 {
     if (q->b_resident)
         return b_rows(q);
-    uint64_t fixed = bounce_bytes() + pl_blas_workspace_bytes(q->dtype, 1, q->n_threads);
+    uint64_t fixed = PL_MATMUL_BOUNCE_BYTES + pl_matmul_workspace_bytes(q->dtype, 1, q->n_threads);
     uint64_t share = pl_sub_sat_u64(q->budget_bytes, fixed) / (q->b_transposed ? 2 : 3);
     uint64_t in_share = share / (2 * pl_max_u64(b_row_bytes(q), 1));
     int64_t rows = (int64_t)pl_clamp_u64(in_share, 1, (uint64_t)b_rows(q));
@@ -49,8 +45,8 @@ static int64_t panel_rows_for(question *q)
 static int64_t rows_per_page(question *q)
 {
     int64_t rows = 1;
-    while ((!q->a_resident && (uint64_t)(rows * q->k) * item_of(q) % PL_FILE_DIRECT_BYTES) ||
-           (!q->c_resident && (uint64_t)(rows * q->n) * item_of(q) % PL_FILE_DIRECT_BYTES))
+    while ((!q->a_resident && (uint64_t)(rows * q->k) * item_of(q) % PL_MATMUL_PAGE_BYTES) ||
+           (!q->c_resident && (uint64_t)(rows * q->n) * item_of(q) % PL_MATMUL_PAGE_BYTES))
         rows *= 2;
     return rows;
 }
@@ -95,6 +91,7 @@ bool pl_matmul_plan_strips(pl_matmul_plan *plan)
     if (!strips_possible(q))
         return false;
     plan->strategy = PL_MATMUL_STRIPS;
+    plan->flops = 2.0 * (double)q->m * (double)q->n * (double)q->k;
     int64_t panel = panel_rows_for(q), rows = largest_strip(plan, panel);
     for (; rows == 0 && panel > 1; rows = largest_strip(plan, panel))
         panel /= 2;

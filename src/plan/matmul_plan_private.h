@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to matmul*.c: what the planning of strips and that of tiles share. All of it is pure. */
-#ifndef PL_EXEC_MATMUL_PLAN_PRIVATE_H
-#define PL_EXEC_MATMUL_PLAN_PRIVATE_H
+#ifndef PL_PLAN_MATMUL_PLAN_PRIVATE_H
+#define PL_PLAN_MATMUL_PLAN_PRIVATE_H
 
-#include "exec/blas.h"
-#include "exec/matmul_plan.h"
-#include "exec/panel_io.h"
+#include "plan/matmul_plan.h"
 #include "tensor/dtype.h"
+#include "tensor/memory.h"
 
 /* BLAS packs so deep at a time (GEMM_Q on Zen): thinner steps pass over C more often than a whole
  * product would, deeper ones gain nothing but time to load and write in. */
@@ -62,11 +61,6 @@ static inline int64_t even_part(int64_t n, int64_t part)
     return parts_of(n, parts_of(n, part));
 }
 
-static inline uint64_t bounce_bytes(void)
-{
-    return PL_PANEL_THREADS * PL_PANEL_BOUNCE_BYTES;
-}
-
 /* As it is stored; where it has none, one that is empty, so that there is a step. */
 static inline int64_t b_rows(question *q)
 {
@@ -91,7 +85,7 @@ static inline void set_groups(pl_matmul_plan *plan)
 static inline void set_workspace(pl_matmul_plan *plan, int64_t rows)
 {
     question *q = &plan->question;
-    plan->workspace_bytes = pl_blas_workspace_bytes(q->dtype, rows, q->n_threads);
+    plan->workspace_bytes = pl_matmul_workspace_bytes(q->dtype, rows, q->n_threads);
 }
 
 #endif

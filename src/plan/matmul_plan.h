@@ -13,19 +13,20 @@
  *   step      one panel, or one pair of blocks, applied to the strip or tile
  *
  *   scratch_bytes + workspace_bytes <= budget_bytes */
-#ifndef PL_EXEC_MATMUL_PLAN_H
-#define PL_EXEC_MATMUL_PLAN_H
+#ifndef PL_PLAN_MATMUL_PLAN_H
+#define PL_PLAN_MATMUL_PLAN_H
 
 #include "base/base.h"
 #include "plimsoll/tensor.h"
 
 typedef struct pl_matmul_question {
-    pl_dtype dtype; /* see pl_product_takes() */
+    pl_dtype dtype; /* see pl_matmul_takes() */
     int64_t m, n, k;
     bool a_transposed, b_transposed; /* stored as k x m, as n x k */
     bool a_resident, b_resident, c_resident;
-    bool b_is_a; /* the same matrix, used the other way round: half the work, if resident */
+    bool b_is_a; /* the same matrix, used the other way round: half the work, whole or in tiles */
     uint64_t budget_bytes;
+    uint64_t disk_bytes; /* that scratch may take; 0: as much as it likes */
     int n_threads;
 } pl_matmul_question;
 
@@ -38,13 +39,15 @@ typedef enum pl_matmul_strategy {
 typedef struct pl_matmul_plan {
     pl_matmul_question question;
     pl_matmul_strategy strategy;
-    int64_t tile_rows;    /* of C, in a strip or tile */
-    int64_t tile_columns; /* of C in a tile; n in a strip */
-    int64_t depth;        /* along k, in a step; k where B is transposed and passes in panels */
-    int64_t panel_rows;   /* of B as it is stored, in a panel */
-    int64_t band_rows;    /* of an operand as it is stored, that are copied to blocks at a time */
-    int64_t n_groups;     /* that a strip's or tile's rows are loaded and written in */
-    uint64_t scratch_bytes;
+    bool symmetric;    /* tiles left of the diagonal are computed, and also written right of it */
+    int64_t tile_rows; /* of C, in a strip or tile */
+    int64_t tile_columns;   /* of C in a tile; n in a strip */
+    int64_t depth;          /* along k, in a step; k where B is transposed and passes in panels */
+    int64_t panel_rows;     /* of B as it is stored, in a panel */
+    int64_t band_rows;      /* of an operand as it is stored, that are copied to blocks at a time */
+    int64_t n_groups;       /* that a strip's or tile's rows are loaded and written in */
+    uint64_t scratch_bytes; /* all of the three that follow, and what moves bytes */
+    uint64_t a_bytes, b_bytes, c_bytes;
     uint64_t workspace_bytes; /* of BLAS; it stays with the process afterwards */
     uint64_t scratch_disk_bytes;
     uint64_t read_bytes, written_bytes; /* from and to the disk, at most; scratch included */
@@ -55,6 +58,17 @@ typedef struct pl_matmul_plan {
  * is not multiplied, -EOVERFLOW for sizes that nothing could hold. */
 PL_MUST_CHECK int pl_matmul_plan_make(const pl_matmul_question *question, pl_matmul_plan *ret_plan,
                                       pl_error *reterr);
+
+/* What the smallest tiling takes; the rest of the plan is empty. */
+pl_matmul_plan pl_matmul_plan_least(const pl_matmul_question *question);
+
+/* "A 20.5 MiB + C 20.5 MiB + workspace 4.2 MiB", and values that are in memory meanwhile. */
+enum { PL_MATMUL_PARTS_BYTES = 160 };
+void pl_matmul_plan_parts(const pl_matmul_plan *plan, uint64_t value_bytes,
+                          char text[PL_MATMUL_PARTS_BYTES]);
+
+/* A rough count, to compare plans by. */
+double pl_matmul_plan_seconds(const pl_matmul_plan *plan);
 
 const char *pl_matmul_strategy_name(pl_matmul_strategy strategy);
 
@@ -74,5 +88,25 @@ uint64_t pl_matmul_blocks_disk_bytes(const pl_matmul_blocks *blocks);
 
 /* Room for `bytes` of a file, wherever in a page they begin, in whole pages. */
 uint64_t pl_matmul_buffer_bytes(uint64_t bytes);
+
+/* ---- what the executor's parts take, known to both ---- */
+
+#define PL_MATMUL_PAGE_BYTES    4096           /* PL_FILE_DIRECT_BYTES */
+#define PL_MATMUL_BOUNCE_BYTES  (512 * PL_KIB) /* of all threads of a pl_panel_io */
+#define PL_MATMUL_REQUEST_BYTES 80             /* at most, of a pl_panel_request */
+#define PL_MATMUL_ROWS_MOST     16384          /* of the left operand, in one call of BLAS */
+
+/* bool, f16, bf16 and strings are not multiplied: whoever has them converts them first. */
+bool pl_matmul_takes(pl_dtype dtype);
+
+/* What BLAS keeps for itself in a call with so many rows of the left operand, at most, and what
+ * claiming it costs. */
+uint64_t pl_matmul_workspace_bytes(pl_dtype dtype, int64_t rows, int n_threads);
+
+/* Many products of one shape, all resident. Are they shared out among the threads, or do all
+ * threads work on each? And what BLAS needs for them. */
+bool pl_matmul_is_shared_out(int64_t m, int64_t n, int64_t k, int64_t n_products, int n_threads);
+uint64_t pl_matmul_batch_workspace_bytes(pl_dtype dtype, int64_t m, int64_t n, int64_t k,
+                                         int64_t n_products, int n_threads);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planning tiles: see matmul_plan.h. The largest square that fits beside two pairs of blocks is
  * searched for, and then the largest bands for copying operands to blocks, which comes before. */
-#include "exec/matmul_plan_private.h"
-#include "sys/file.h"
+#include "plan/matmul_plan_private.h"
 
 enum { TILE_UNIT = 16 }; /* rows and columns: blocks of 64 rows are then whole pages */
+
+/* Tiles along a side of a symmetric result, unless they become small by it: those on the diagonal
+ * are computed whole. */
+enum { SYMMETRIC_TILES = 8, SYMMETRIC_ROWS = 512 };
 
 /* Two bands on their way in, two on their way out, of 16 MiB each. */
 #define BANDS_MOST_BYTES (64 * PL_MIB)
@@ -22,7 +25,7 @@ static pl_matmul_blocks blocks_of(question *q, int64_t rows, int64_t columns, in
         .n_across = parts_of(columns, block_columns),
         .item_bytes = item_of(q),
         .block_bytes =
-            (block + PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES,
+            (block + PL_MATMUL_PAGE_BYTES - 1) / PL_MATMUL_PAGE_BYTES * PL_MATMUL_PAGE_BYTES,
     };
 }
 
@@ -47,9 +50,9 @@ static uint64_t band_bytes(const pl_matmul_blocks *blocks, int64_t band_rows)
 {
     uint64_t band = (uint64_t)band_rows * (uint64_t)blocks->columns * blocks->item_bytes;
     uint64_t n_pieces = 2 * (uint64_t)blocks->n_across;
-    return pl_memory_cost_bytes(n_pieces * sizeof(pl_panel_request)) +
+    return pl_memory_cost_bytes(n_pieces * PL_MATMUL_REQUEST_BYTES) +
            2 * pl_matmul_buffer_bytes(band) +
-           2 * pl_matmul_buffer_bytes(band + (uint64_t)blocks->n_across * 2 * PL_FILE_DIRECT_BYTES);
+           2 * pl_matmul_buffer_bytes(band + (uint64_t)blocks->n_across * 2 * PL_MATMUL_PAGE_BYTES);
 }
 
 static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
@@ -63,17 +66,16 @@ static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
     return bytes;
 }
 
-static uint64_t computing_bytes(const pl_matmul_plan *plan)
+static uint64_t computing_bytes(pl_matmul_plan *plan)
 {
     question *q = &plan->question;
-    uint64_t bytes = 0;
-    if (!q->a_resident)
-        bytes += 2 * pl_matmul_buffer_bytes(matrix_bytes(q, plan->tile_rows, plan->depth));
-    if (!q->b_resident)
-        bytes += 2 * pl_matmul_buffer_bytes(matrix_bytes(q, plan->depth, plan->tile_columns));
-    if (!q->c_resident)
-        bytes += pl_matmul_buffer_bytes(matrix_bytes(q, plan->tile_rows, plan->tile_columns));
-    return bytes;
+    uint64_t a = matrix_bytes(q, plan->tile_rows, plan->depth);
+    uint64_t b = matrix_bytes(q, plan->depth, plan->tile_columns);
+    uint64_t c = matrix_bytes(q, plan->tile_rows, plan->tile_columns);
+    plan->a_bytes = q->a_resident ? 0 : 2 * pl_matmul_buffer_bytes(a);
+    plan->b_bytes = q->b_resident ? 0 : 2 * pl_matmul_buffer_bytes(b);
+    plan->c_bytes = q->c_resident ? 0 : pl_matmul_buffer_bytes(c);
+    return plan->a_bytes + plan->b_bytes + plan->c_bytes;
 }
 
 static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, int64_t band_rows)
@@ -82,7 +84,7 @@ static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, i
     plan->tile_columns = least(columns, plan->question.n);
     plan->band_rows = band_rows;
     plan->scratch_bytes =
-        bounce_bytes() + pl_max_u64(computing_bytes(plan), copying_bytes(plan, band_rows));
+        PL_MATMUL_BOUNCE_BYTES + pl_max_u64(computing_bytes(plan), copying_bytes(plan, band_rows));
     set_workspace(plan, plan->tile_rows);
 }
 
@@ -90,7 +92,10 @@ static void measure_tiles(pl_matmul_plan *plan, int64_t rows, int64_t columns, i
 static int64_t largest_tile(pl_matmul_plan *plan)
 {
     question *q = &plan->question;
-    int64_t low = 0, high = parts_of(most(q->m, q->n), TILE_UNIT);
+    int64_t side = most(q->m, q->n);
+    if (plan->symmetric)
+        side = least(side, most(parts_of(side, SYMMETRIC_TILES), SYMMETRIC_ROWS));
+    int64_t low = 0, high = parts_of(side, TILE_UNIT);
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;
         measure_tiles(plan, middle * TILE_UNIT, middle * TILE_UNIT, 1);
@@ -119,11 +124,19 @@ static void count_tiles(pl_matmul_plan *plan)
     question *q = &plan->question;
     uint64_t down = (uint64_t)parts_of(q->m, plan->tile_rows);
     uint64_t across = (uint64_t)parts_of(q->n, plan->tile_columns);
+    double area = (double)q->m * (double)q->n;
+    if (plan->symmetric) /* at most, if all on the diagonal are full */
+        area = (area + (double)plan->tile_rows * (double)q->n) / 2;
+    plan->flops = 2 * area * (double)q->k;
     for (int right = 0; right < 2; right++) {
         if (right ? q->b_resident : q->a_resident)
             continue;
         pl_matmul_blocks blocks = pl_matmul_blocks_of(plan, right);
         uint64_t bytes = matrix_bytes(q, blocks.rows, blocks.columns);
+        if (right && plan->symmetric) { /* the same blocks, half of them twice */
+            plan->read_bytes += bytes;
+            continue;
+        }
         plan->scratch_disk_bytes += pl_matmul_blocks_disk_bytes(&blocks);
         plan->read_bytes += bytes + (right ? down : across) * bytes;
         plan->written_bytes += bytes;
@@ -138,6 +151,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
     if (q->k == 0)
         return false;
     plan->strategy = PL_MATMUL_TILES;
+    plan->symmetric = q->b_is_a;
     plan->depth = least(depth_of(q), q->k);
     int64_t side = largest_tile(plan);
     for (; side == 0 && plan->depth > 1; side = largest_tile(plan))
@@ -149,7 +163,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
     measure_tiles(plan, rows, columns, largest_band(plan, rows, columns));
     set_groups(plan);
     count_tiles(plan);
-    return true;
+    return q->disk_bytes == 0 || plan->scratch_disk_bytes <= q->disk_bytes;
 }
 
 bool pl_matmul_least_tiles(pl_matmul_plan *plan)

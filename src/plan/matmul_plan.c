@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See matmul_plan.h. Of strips and tiles, the one is taken that a rough count of seconds prefers.
  */
-#include "exec/matmul_plan.h"
+#include "plan/matmul_plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/size.h"
-#include "exec/matmul_plan_private.h"
-#include "exec/matmul_product.h"
-#include "sys/file.h"
+#include "plan/matmul_plan_private.h"
 
 /* Rough rates of a machine of 2 processors, 2020s: they choose between strategies, nothing else. */
 #define FLOPS_PER_THREAD 80e9
@@ -20,15 +19,17 @@
 
 uint64_t pl_matmul_buffer_bytes(uint64_t bytes)
 {
-    uint64_t pages = (bytes + 2 * PL_FILE_DIRECT_BYTES - 1) / PL_FILE_DIRECT_BYTES;
-    return pl_max_u64(pages * PL_FILE_DIRECT_BYTES, PL_MEMORY_PAGED_BYTES);
+    uint64_t pages = (bytes + 2 * PL_MATMUL_PAGE_BYTES - 1) / PL_MATMUL_PAGE_BYTES;
+    return pl_max_u64(pages * PL_MATMUL_PAGE_BYTES, PL_MEMORY_PAGED_BYTES);
 }
 
 /* Loading and computing go on side by side; copying to blocks comes before. */
-static double seconds_of(const pl_matmul_plan *plan)
+double pl_matmul_plan_seconds(const pl_matmul_plan *plan)
 {
+    if (plan->strategy == PL_MATMUL_WHOLE)
+        return plan->flops / FLOPS_PER_THREAD / plan->question.n_threads;
     question *q = &plan->question;
-    double products = (double)q->m * (double)q->n * (double)q->k, threads = q->n_threads;
+    double products = plan->flops / 2, threads = q->n_threads;
     double packed = 1.0 / (double)plan->tile_rows + 1.0 / (double)plan->tile_columns;
     int64_t full = depth_of(q);
     if (plan->depth < full)
@@ -48,17 +49,9 @@ static uint64_t needed_bytes(const pl_matmul_plan *plan)
     return plan->scratch_bytes + plan->workspace_bytes;
 }
 
-static int refuse(question *q, pl_error *reterr)
+static bool is_resident(question *q)
 {
-    pl_matmul_plan strips = {.question = *q}, tiles = {.question = *q};
-    bool have_strips = pl_matmul_least_strips(&strips), have_tiles = pl_matmul_least_tiles(&tiles);
-    bool take_tiles = have_tiles && (!have_strips || needed_bytes(&tiles) < needed_bytes(&strips));
-    const pl_matmul_plan *smaller = take_tiles ? &tiles : &strips;
-    return pl_error_set(
-        reterr, PL_EBUDGET,
-        "the smallest tiling needs %s (buffers %s, BLAS workspace %s); there are %s",
-        PL_SIZE(needed_bytes(smaller)), PL_SIZE(smaller->scratch_bytes),
-        PL_SIZE(smaller->workspace_bytes), PL_SIZE(q->budget_bytes));
+    return q->a_resident && q->b_resident && q->c_resident;
 }
 
 static bool plan_whole(pl_matmul_plan *plan)
@@ -70,8 +63,53 @@ static bool plan_whole(pl_matmul_plan *plan)
     plan->depth = q->k;
     plan->panel_rows = b_rows(q);
     plan->n_groups = 1;
+    plan->flops = 2.0 * (double)q->m * (double)q->n * (double)q->k / (q->b_is_a ? 2 : 1);
     set_workspace(plan, q->m);
     return fits(plan);
+}
+
+pl_matmul_plan pl_matmul_plan_least(question *q)
+{
+    pl_matmul_plan whole = {.question = *q}, strips = whole, tiles = whole;
+    bool have_strips = pl_matmul_least_strips(&strips), have_tiles = pl_matmul_least_tiles(&tiles);
+    bool take_tiles = have_tiles && (!have_strips || needed_bytes(&tiles) < needed_bytes(&strips));
+    const pl_matmul_plan *least = take_tiles ? &tiles : &strips;
+    if (is_resident(q)) {
+        plan_whole(&whole);
+        if (needed_bytes(&whole) < needed_bytes(least))
+            least = &whole;
+    }
+    return *least;
+}
+
+void pl_matmul_plan_parts(const pl_matmul_plan *plan, uint64_t value_bytes,
+                          char text[PL_MATMUL_PARTS_BYTES])
+{
+    const uint64_t buffers = plan->a_bytes + plan->b_bytes + plan->c_bytes;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } parts[] = {{"A", plan->a_bytes},
+                 {"B", plan->b_bytes},
+                 {"C", plan->c_bytes},
+                 {"reading ahead", pl_sub_sat_u64(plan->scratch_bytes, buffers)},
+                 {"workspace", plan->workspace_bytes},
+                 {"other values", value_bytes}};
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < PL_COUNT_OF(parts) && at < PL_MATMUL_PARTS_BYTES; i++)
+        if (parts[i].bytes > 0)
+            at += (size_t)snprintf(text + at, PL_MATMUL_PARTS_BYTES - at, "%s%s %s",
+                                   at > 0 ? " + " : "", parts[i].name, PL_SIZE(parts[i].bytes));
+}
+
+static int refuse(question *q, pl_error *reterr)
+{
+    pl_matmul_plan least = pl_matmul_plan_least(q);
+    char parts[PL_MATMUL_PARTS_BYTES];
+    pl_matmul_plan_parts(&least, 0, parts);
+    return pl_error_set(reterr, PL_EBUDGET, "the smallest tiling needs %s (%s); there are %s",
+                        PL_SIZE(needed_bytes(&least)), parts, PL_SIZE(q->budget_bytes));
 }
 
 static int plan_in_parts(pl_matmul_plan *plan, pl_error *reterr)
@@ -80,7 +118,8 @@ static int plan_in_parts(pl_matmul_plan *plan, pl_error *reterr)
     bool have_strips = pl_matmul_plan_strips(&strips), have_tiles = pl_matmul_plan_tiles(&tiles);
     if (!have_strips && !have_tiles)
         return refuse(&plan->question, reterr);
-    bool take_tiles = have_tiles && (!have_strips || seconds_of(&tiles) < seconds_of(&strips));
+    bool take_tiles = have_tiles && (!have_strips || pl_matmul_plan_seconds(&tiles) <
+                                                         pl_matmul_plan_seconds(&strips));
     *plan = take_tiles ? tiles : strips;
     return 0;
 }
@@ -93,7 +132,7 @@ static bool countable(question *q)
 
 int pl_matmul_plan_make(question *q, pl_matmul_plan *ret_plan, pl_error *reterr)
 {
-    if (!pl_product_takes(q->dtype))
+    if (!pl_matmul_takes(q->dtype))
         return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",
                             pl_dtype_info_of(q->dtype)->name);
     if (!countable(q))
@@ -102,10 +141,7 @@ int pl_matmul_plan_make(question *q, pl_matmul_plan *ret_plan, pl_error *reterr)
     pl_matmul_plan plan = {.question = *q};
     bool empty = q->m == 0 || q->n == 0;
     plan.flops = 2.0 * (double)q->m * (double)q->n * (double)q->k;
-    bool resident = q->a_resident && q->b_resident && q->c_resident;
-    if (q->b_is_a && resident)
-        plan.flops /= 2;
-    bool whole = empty || (resident && plan_whole(&plan));
+    bool whole = empty || (is_resident(q) && plan_whole(&plan));
     int r = whole ? 0 : plan_in_parts(&plan, reterr);
     if (r == 0)
         *ret_plan = plan;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between image.c and the formats; each library stays in its file. See image.h. */
+#ifndef PL_CODEC_IMAGE_PRIVATE_H
+#define PL_CODEC_IMAGE_PRIVATE_H
+
+#include "codec/image.h"
+
+/* Fill in all but the format and the bytes of the pixels; image->channels is as asked for, and may
+ * be 0 before. */
+PL_MUST_CHECK int pl_jpeg_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
+PL_MUST_CHECK int pl_png_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
+
+PL_MUST_CHECK int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image,
+                                 uint8_t *pixels, uint8_t *work, pl_error *reterr);
+PL_MUST_CHECK int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image,
+                                uint8_t *pixels, uint8_t *work, pl_error *reterr);
+
+static inline uint32_t pl_big_u16(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 8 | at[1];
+}
+
+static inline uint32_t pl_big_u32(const uint8_t *at)
+{
+    return pl_big_u16(at) << 16 | pl_big_u16(at + 2);
+}
+
+/* The light of a colour (ITU-R 601), to the bit as Pillow has it. */
+static inline uint8_t pl_grey_of(const uint8_t rgb[3])
+{
+    return (uint8_t)((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16);
+}
+
+#endif

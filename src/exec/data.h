@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is computed whole, before the plan: ops of class data, and all that touches strings.
+ *
+ * The size of what a file holds is known only when it is looked at, so these nodes cannot be
+ * planned with the others: see stages.h for their order. Each here gets its inputs as tensors and
+ * makes one. Errors name op and node. A call belongs to one thread. */
+#ifndef PL_EXEC_DATA_H
+#define PL_EXEC_DATA_H
+
+#include "graph/node.h"
+#include "plimsoll/session.h"
+#include "tensor/runtime.h"
+#include "tensor/tensor.h"
+
+typedef struct pl_data_call {
+    pl_runtime *runtime;
+    const pl_node *node;
+    pl_tensor *const *inputs; /* borrowed, as many as the node has */
+    uint64_t budget_bytes;    /* that values and scratch may take, inputs included */
+    /* Called once, before anything is claimed: so many bytes will be. Negative ends the call. */
+    int (*promise)(void *context, uint64_t bytes);
+    void *context;
+} pl_data_call;
+
+/* Is the node computed here? Sources never are. */
+bool pl_data_takes(const pl_node *node);
+
+/* The node's value. */
+PL_MUST_CHECK int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr);
+
+/* ---- between the files ---- */
+
+/* "op 'node': message". Returns the code. */
+PL_MUST_CHECK int pl_data_fail(const pl_data_call *call, int code, pl_error *reterr,
+                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* PL_EBUDGET if so many bytes are more than the call may take; else it is promised them. Once in a
+ * call; `of` says what for. */
+PL_MUST_CHECK int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of,
+                                       pl_error *reterr);
+
+/* A new dense tensor, pinned for writing until pl_buffer_unpin(tensor->buffer). */
+PL_MUST_CHECK int pl_data_new(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,
+                              pl_tensor **ret_tensor, void **ret_data, pl_error *reterr);
+
+/* data_image.c, data_resize.c */
+PL_MUST_CHECK int pl_data_decode(const pl_data_call *call, pl_tensor **ret_tensor,
+                                 pl_error *reterr);
+PL_MUST_CHECK int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor,
+                                 pl_error *reterr);
+
+/* data_strings.c */
+PL_MUST_CHECK int pl_data_string_length(const pl_data_call *call, pl_tensor **ret_tensor,
+                                        pl_error *reterr);
+PL_MUST_CHECK int pl_data_string_strip(const pl_data_call *call, pl_tensor **ret_tensor,
+                                       pl_error *reterr);
+PL_MUST_CHECK int pl_data_string_substr(const pl_data_call *call, pl_tensor **ret_tensor,
+                                        pl_error *reterr);
+PL_MUST_CHECK int pl_data_string_split(const pl_data_call *call, pl_tensor **ret_tensor,
+                                       pl_error *reterr);
+PL_MUST_CHECK int pl_data_string_join(const pl_data_call *call, pl_tensor **ret_tensor,
+                                      pl_error *reterr);
+PL_MUST_CHECK int pl_data_compare(const pl_data_call *call, pl_tensor **ret_tensor,
+                                  pl_error *reterr);
+
+/* data_number.c */
+PL_MUST_CHECK int pl_data_string_to_number(const pl_data_call *call, pl_tensor **ret_tensor,
+                                           pl_error *reterr);
+
+/* data_move.c: views and moves of strings, and where. */
+PL_MUST_CHECK int pl_data_move(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images in another size, rows in parallel. Rows of the input are first made as wide as the
+ * result's, each once for all rows of the result that a worker makes of it. See data.h. */
+#include <string.h>
+
+#include "exec/data.h"
+#include "kernels/cast.h"
+#include "kernels/resize.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+/* Rows of the result that one worker makes at a time. */
+enum { ROWS_AT_ONCE = 64 };
+
+typedef struct job {
+    pl_dtype dtype; /* of the input */
+    const char *in;
+    char *out;
+    int64_t n, channels, in_height, in_width, height, width;
+    int64_t n_strips; /* of each image */
+    pl_resize_tap *across, *down;
+    char *scratch; /* of all workers */
+    uint64_t worker_bytes;
+} job;
+
+static int64_t row_items(int64_t width, int64_t channels)
+{
+    return width * channels + PL_RESIZE_EXTRA;
+}
+
+static const char *input_row(const job *j, int64_t image, int64_t y)
+{
+    size_t row_bytes = (size_t)(j->in_width * j->channels) * pl_dtype_info_of(j->dtype)->item_bytes;
+    return j->in + (size_t)(image * j->in_height + y) * row_bytes;
+}
+
+/* ---- bilinear ---- */
+
+/* Two rows of the input in the result's width, and which they are. */
+typedef struct widened {
+    float *rows[2];
+    int64_t numbers[2];
+    float *converted; /* a row of the input, if it is neither u8 nor f32 */
+} widened;
+
+static const float *widen(const job *j, widened *w, int64_t image, int64_t y, int64_t keep)
+{
+    for (int i = 0; i < 2; i++)
+        if (w->numbers[i] == y)
+            return w->rows[i];
+    int at = w->numbers[0] == keep;
+    const void *row = input_row(j, image, y);
+    pl_dtype dtype = j->dtype;
+    if (dtype != PL_U8 && dtype != PL_F32) {
+        pl_cast_find(dtype, PL_F32)(w->converted, row, (size_t)(j->in_width * j->channels));
+        row = w->converted;
+        dtype = PL_F32;
+    }
+    pl_resize_row(dtype, row, j->in_width, j->channels, j->across, j->width, w->rows[at]);
+    w->numbers[at] = y;
+    return w->rows[at];
+}
+
+static void make_bilinear(const job *j, int64_t image, int64_t y_begin, int64_t y_end, char *room)
+{
+    int64_t n_row = row_items(j->width, j->channels);
+    float *floats = (float *)room;
+    widened w = {{floats, floats + n_row}, {-1, -1}, floats + 2 * n_row};
+    for (int64_t y = y_begin; y < y_end; y++) {
+        const pl_resize_tap *tap = &j->down[y];
+        const float *top = widen(j, &w, image, tap->lower, tap->upper);
+        const float *bottom = widen(j, &w, image, tap->upper, tap->lower);
+        float *out = (float *)j->out + (image * j->height + y) * j->width * j->channels;
+        pl_resize_blend(top, bottom, tap->lerp, out, j->width * j->channels);
+    }
+}
+
+/* ---- nearest ---- */
+
+static void make_nearest(const job *j, int64_t image, int64_t y_begin, int64_t y_end)
+{
+    size_t pixel_bytes = (size_t)j->channels * pl_dtype_info_of(j->dtype)->item_bytes;
+    for (int64_t y = y_begin; y < y_end; y++) {
+        const char *row = input_row(j, image, pl_resize_nearest(j->in_height, j->height, y));
+        char *out = j->out + (size_t)((image * j->height + y) * j->width) * pixel_bytes;
+        for (int64_t x = 0; x < j->width; x++)
+            memcpy(out + (size_t)x * pixel_bytes, row + (size_t)j->across[x].lower * pixel_bytes,
+                   pixel_bytes);
+    }
+}
+
+/* ---- both ---- */
+
+static int work(void *context, int64_t part, int worker)
+{
+    const job *j = context;
+    int64_t image = part / j->n_strips, begin = part % j->n_strips * ROWS_AT_ONCE;
+    int64_t end = begin + ROWS_AT_ONCE < j->height ? begin + ROWS_AT_ONCE : j->height;
+    if (j->down)
+        make_bilinear(j, image, begin, end, j->scratch + (uint64_t)worker * j->worker_bytes);
+    else
+        make_nearest(j, image, begin, end);
+    return 0;
+}
+
+static job describe(const pl_data_call *call, const pl_shape *in, const pl_shape *out)
+{
+    int at = in->rank - 3;
+    job j = {.dtype = call->inputs[0]->dtype,
+             .n = at > 0 ? in->dims[0] : 1,
+             .channels = in->dims[at + 2],
+             .in_height = in->dims[at],
+             .in_width = in->dims[at + 1],
+             .height = out->dims[at],
+             .width = out->dims[at + 1]};
+    j.n_strips = (j.height + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
+    j.worker_bytes = sizeof(float) * (uint64_t)(2 * row_items(j.width, j.channels) +
+                                                row_items(j.in_width, j.channels));
+    j.worker_bytes = (j.worker_bytes + 63) / 64 * 64;
+    return j;
+}
+
+static uint64_t scratch_bytes(const pl_data_call *call, const job *j)
+{
+    uint64_t taps = sizeof(pl_resize_tap) * (uint64_t)(j->width + j->height + 2);
+    uint64_t n = (uint64_t)pl_threads_count(call->runtime->threads);
+    return (taps + 63) / 64 * 64 + n * j->worker_bytes;
+}
+
+static void set_taps(const pl_data_call *call, job *j, char *scratch)
+{
+    bool nearest = strcmp(call->node->attrs[PL_ATTR_resize_method].value.text, "nearest") == 0;
+    j->across = (pl_resize_tap *)scratch;
+    if (nearest) {
+        for (int64_t x = 0; x < j->width; x++)
+            j->across[x].lower = pl_resize_nearest(j->in_width, j->width, x);
+        return;
+    }
+    j->down = j->across + j->width;
+    pl_resize_taps(j->in_width, j->width, j->across);
+    pl_resize_taps(j->in_height, j->height, j->down);
+    uint64_t taps = sizeof(pl_resize_tap) * (uint64_t)(j->width + j->height + 2);
+    j->scratch = scratch + (taps + 63) / 64 * 64;
+}
+
+/* The input's elements one after the other: where they are, or a copy in `block`. */
+static int pin_dense(const pl_data_call *call, const void **ret_in, pl_block *block, bool *pinned,
+                     pl_error *reterr)
+{
+    pl_tensor *in = call->inputs[0];
+    int64_t strides[PL_RANK_MAX], dense[PL_RANK_MAX], begin[PL_RANK_MAX] = {0};
+    pl_shape_strides(&in->shape, pl_dtype_info_of(in->dtype)->item_bytes, dense);
+    if (memcmp(in->strides, dense, sizeof *dense * (size_t)in->shape.rank) == 0) {
+        int r = pl_tensor_pin(in, ret_in, strides, reterr);
+        *pinned = r == 0;
+        return r;
+    }
+    int r =
+        pl_memory_take(call->runtime->memory, pl_tensor_bytes(in), call->node->name, block, reterr);
+    if (r == 0)
+        r = pl_tensor_read(in, begin, in->shape.dims, block->data, reterr);
+    *ret_in = block->data;
+    return r;
+}
+
+static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out, pl_error *reterr)
+{
+    const void *in;
+    bool pinned = false;
+    pl_block copy = {0}, scratch = {0};
+    int r = pin_dense(call, &in, &copy, &pinned, reterr);
+    if (r == 0)
+        r = pl_memory_take(call->runtime->memory, scratch_bytes(call, j), call->node->name,
+                           &scratch, reterr);
+    if (r == 0) {
+        j->in = in;
+        j->out = out;
+        set_taps(call, j, scratch.data);
+        r = pl_threads_run(call->runtime->threads, j->n * j->n_strips, work, j);
+    }
+    pl_memory_give(call->runtime->memory, &scratch);
+    pl_memory_give(call->runtime->memory, &copy);
+    if (pinned)
+        pl_tensor_unpin(call->inputs[0]);
+    pl_buffer_unpin(tensor->buffer);
+    return r;
+}
+
+int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    const int64_t *size = call->node->attrs[PL_ATTR_resize_size].value.values;
+    const pl_shape *in = &call->inputs[0]->shape;
+    pl_shape shape = *in;
+    int64_t bytes;
+    void *out;
+    pl_tensor *tensor;
+    shape.dims[in->rank - 3] = size[0];
+    shape.dims[in->rank - 2] = size[1];
+    int r = pl_tensor_size(call->node->dtype, &shape, &bytes, reterr);
+    if (r < 0)
+        return r;
+    job j = describe(call, in, &shape);
+    uint64_t needed = pl_add_sat_u64(pl_memory_cost_bytes((uint64_t)bytes),
+                                     pl_memory_cost_bytes(pl_tensor_bytes(call->inputs[0])));
+    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(call, &j)),
+                             "what it reads and makes", reterr);
+    if (r == 0)
+        r = pl_data_new(call, call->node->dtype, &shape, &tensor, &out, reterr);
+    if (r < 0)
+        return r;
+    if (bytes == 0)
+        pl_buffer_unpin(tensor->buffer);
+    else
+        r = resize(call, &j, tensor, out, reterr);
+    if (r == 0)
+        *ret_tensor = tensor;
+    else
+        pl_tensor_unref(tensor);
+    return r;
+}

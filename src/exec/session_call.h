@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call of run() or explain() from inside: what is given and its plan (session_run.c), and when it
+ * is its turn (session_turn.c). Belongs to one thread. */
+#ifndef PL_EXEC_SESSION_CALL_H
+#define PL_EXEC_SESSION_CALL_H
+
+#include "exec/run.h"
+#include "exec/session_plans.h"
+#include "exec/turns.h"
+
+typedef struct pl_call {
+    pl_session *session;
+    const pl_fetch *fetches;
+    int n_fetches;
+    const pl_feed *feeds;
+    int n_feeds;
+    const pl_run_options *options;
+    bool *needed;   /* by number of the node */
+    int *feed_of;   /* by number of the node: its number and 1; 0: it is not fed */
+    int *n_fetched; /* by number of the node */
+    pl_plan_source *sources;
+    pl_tensor **given; /* by source */
+    int n_sources;
+    bool assigns;
+    pl_tensor **staged; /* by number of the node: what is given, or was made by a stage. NULL: there
+                           are no stages, and what is given is found as it is needed */
+    struct pl_call *outer; /* whose stage this call is for, and whose `staged` it is; NULL: none */
+    pl_plan *plan;
+    pl_kept_plan *kept; /* that has the plan; NULL: it is the call's own */
+    pl_run run;
+    pl_run_mark mark;
+    pl_turn turn;
+    bool promised;        /* what the plan claims, or a stage */
+    uint64_t stage_bytes; /* that were promised to it */
+} pl_call;
+
+/* ---- session_run.c ---- */
+
+/* Checks what is asked for, and finds out which nodes that needs. */
+PL_MUST_CHECK int pl_call_prepare(pl_call *c, pl_error *reterr);
+
+/* Gathers what is given, and makes the plan. */
+PL_MUST_CHECK int pl_call_plan(pl_call *c, pl_error *reterr);
+
+/* The tensor of a source, the caller's; NULL if it has none. Of a placeholder only when the call is
+ * prepared. */
+PL_MUST_CHECK int pl_call_find_given(const pl_call *c, const pl_node *node, pl_tensor **ret_tensor,
+                                     pl_error *reterr);
+void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source);
+uint64_t pl_call_budget_bytes(pl_call *c);
+
+/* The steps of a prepared call, in its turn. What is fetched is in tensors[], or written but for
+ * its name. */
+PL_MUST_CHECK int pl_call_run_plan(pl_call *c, pl_tensor **tensors, pl_error *reterr);
+
+/* The value of a node that is kept, as a tensor. */
+PL_MUST_CHECK int pl_call_kept(pl_call *c, const pl_node *node, pl_tensor **ret_tensor,
+                               pl_error *reterr);
+
+/* Only the plan: what it is made of is in c->sources. */
+PL_MUST_CHECK int pl_call_make_plan(pl_call *c, pl_error *reterr);
+
+void pl_call_done(pl_call *c);
+
+/* ---- session_stages.c ---- */
+
+/* Of a prepared call: makes room for what stages make, if there are any. -ENOMEM. */
+PL_MUST_CHECK int pl_call_find_stages(pl_call *c, pl_error *reterr);
+
+/* Gathers all that is given, and runs the stages. */
+PL_MUST_CHECK int pl_call_run_stages(pl_call *c, pl_error *reterr);
+void pl_call_drop_stages(pl_call *c);
+
+/* Plans what can be planned before stages have run, to c->plan; NULL there if that is not all. The
+ * text is the caller's, to free(). */
+PL_MUST_CHECK int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text,
+                                         pl_error *reterr);
+
+/* ---- session_turn.c ---- */
+
+/* Finds out whether the run assigns: from a run that was alike, or by preparing. */
+PL_MUST_CHECK int pl_call_begin(pl_call *c, pl_error *reterr);
+
+/* Finds or makes the plan, and waits until it fits beside the runs that are under way. With the
+ * lock for assignments held if the run assigns. */
+PL_MUST_CHECK int pl_call_take_turn(pl_call *c, pl_error *reterr);
+
+/* The turn has ended, and the plan with it; what was gathered is let go of. */
+void pl_call_end_turn(pl_call *c);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run computes before its plan: nodes that data.h takes, in the order of their numbers, each
+ * as a whole tensor; and, by plans of their own, nodes that are inputs of these. The tensors are
+ * then given to the plan, as feeds are, with the shapes that they turned out to have.
+ *
+ * Between its making and its use such a tensor is idle: it is evicted when the line is near. One
+ * that no stage uses any more, and that the plan will not ask for, is let go of. */
+#ifndef PL_EXEC_STAGES_H
+#define PL_EXEC_STAGES_H
+
+#include <stdio.h>
+
+#include "graph/node.h"
+#include "plimsoll/session.h"
+#include "tensor/runtime.h"
+#include "tensor/tensor.h"
+
+typedef struct pl_stages {
+    pl_runtime *runtime;
+    const pl_graph *graph;
+    const bool *needed;  /* by number of the node, as all arrays */
+    const int *asked;    /* how often it is fetched */
+    pl_tensor **of_node; /* what is given; the stages add what they make, the caller's to unref */
+    const pl_run_options *options;
+    /* Computes a node, that is no stage, to of_node[its number]. */
+    int (*compute)(void *context, const pl_node *node, pl_error *reterr);
+    /* Runs side by side share the budget: what a stage can count on, the promise of so much of it
+     * (PL_EBUDGET), the end of that; a wait for another run to end (-EAGAIN: there is none). */
+    uint64_t (*budget)(void *context);
+    int (*promise)(void *context, uint64_t bytes);
+    void (*settle)(void *context);
+    int (*wait)(void *context);
+    void (*be_patient)(void *context); /* whatever came of the wait: others may begin again */
+    void *context;
+} pl_stages;
+
+/* Is there one among the needed? */
+bool pl_stages_any(const pl_graph *graph, const bool *needed);
+
+/* Will the plan ask for this stage's value: is it fetched, or an input of what is no stage? */
+bool pl_stages_asked(const pl_graph *graph, const bool *needed, const int *asked,
+                     const pl_node *stage);
+
+PL_MUST_CHECK int pl_stages_run(const pl_stages *stages, pl_error *reterr);
+
+/* A line, or an object of JSON, for each stage: shapes[] are what is known before. */
+void pl_stages_explain(const pl_stages *stages, const pl_shape *shapes, bool as_json, FILE *to);
+
+#endif

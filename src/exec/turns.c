@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See turns.h. */
+#include "exec/turns.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+/* Between two looks at whether the waiting run was cancelled. */
+#define LOOK_NS (10 * PL_NS_PER_MS)
+
+static uint64_t claimable_bytes(pl_runtime *runtime)
+{
+    return pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
+                          pl_pool_idle_bytes(runtime->pool));
+}
+
+uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most)
+{
+    pl_turns *turns = &turn->runtime->turns;
+    uint64_t alone = claimable_bytes(turn->runtime);
+    pthread_mutex_lock(&turns->mu);
+    uint64_t beside = pl_sub_sat_u64(alone, turns->promised_bytes);
+    turn->n_ended = turns->n_ended;
+    pthread_mutex_unlock(&turns->mu);
+    turn->crowded = beside < pl_min_u64(alone, most);
+    return pl_min_u64(beside, most);
+}
+
+static struct timespec soon(void)
+{
+    uint64_t at = pl_clock_monotonic_ns() + LOOK_NS;
+    return (struct timespec){(time_t)(at / PL_NS_PER_SEC), (long)(at % PL_NS_PER_SEC)};
+}
+
+/* With the lock held: waits for something to have changed, or for a while. */
+static int wait_a_little(const pl_turn *turn)
+{
+    pl_turns *turns = &turn->runtime->turns;
+    struct timespec until = soon();
+    pthread_cond_clockwait(&turns->ended, &turns->mu, CLOCK_MONOTONIC, &until);
+    return turn->check(turn->context);
+}
+
+/* Alone, a run is begun whatever was claimed since it was planned: claiming is what decides. */
+int pl_turn_begin(pl_turn *turn, uint64_t bytes)
+{
+    pl_turns *turns = &turn->runtime->turns;
+    uint64_t claimable = claimable_bytes(turn->runtime);
+    int r = 0;
+    pthread_mutex_lock(&turns->mu);
+    while (r == 0 && turns->n_urgent > 0 && !turn->urgent && turn->may_wait)
+        r = wait_a_little(turn);
+    if (r == 0 &&
+        (turns->n_running == 0 || bytes <= pl_sub_sat_u64(claimable, turns->promised_bytes))) {
+        turns->n_running++;
+        turns->promised_bytes += bytes;
+        r = 1;
+    }
+    pthread_mutex_unlock(&turns->mu);
+    return r;
+}
+
+void pl_turn_end(pl_turn *turn, uint64_t bytes)
+{
+    pl_turns *turns = &turn->runtime->turns;
+    pthread_mutex_lock(&turns->mu);
+    turns->n_running--;
+    turns->n_ended++;
+    turns->promised_bytes -= bytes;
+    pthread_cond_broadcast(&turns->ended);
+    pthread_mutex_unlock(&turns->mu);
+}
+
+int pl_turn_wait(pl_turn *turn)
+{
+    pl_turns *turns = &turn->runtime->turns;
+    if (!turn->crowded || !turn->may_wait)
+        return -EAGAIN;
+    int r = 0;
+    pthread_mutex_lock(&turns->mu);
+    turns->n_urgent += !turn->urgent;
+    turn->urgent = true;
+    while (r == 0 && turns->n_ended == turn->n_ended && turns->n_running > 0)
+        r = wait_a_little(turn);
+    pthread_mutex_unlock(&turns->mu);
+    return r;
+}
+
+void pl_turn_done(pl_turn *turn)
+{
+    pl_turns *turns = &turn->runtime->turns;
+    if (!turn->urgent)
+        return;
+    pthread_mutex_lock(&turns->mu);
+    turns->n_urgent--;
+    turn->urgent = false;
+    pthread_cond_broadcast(&turns->ended);
+    pthread_mutex_unlock(&turns->mu);
+}

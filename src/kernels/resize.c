@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See resize.h. */
+#include "kernels/resize.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "kernels/isa_table.h"
+#include "kernels/resize_loops.h"
+
+static int64_t inside(int64_t at, int64_t n)
+{
+    return at < 0 ? 0 : at < n ? at : n - 1;
+}
+
+void pl_resize_taps(int64_t n_in, int64_t n_out, pl_resize_tap *taps)
+{
+    float scale = (float)n_in / (float)n_out;
+    for (int64_t i = 0; i < n_out; i++) {
+        float in = ((float)i + 0.5f) * scale - 0.5f, whole = floorf(in);
+        taps[i] = (pl_resize_tap){inside((int64_t)whole, n_in), inside((int64_t)ceilf(in), n_in),
+                                  in - whole};
+    }
+}
+
+int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at)
+{
+    float scale = (float)n_in / (float)n_out;
+    return inside((int64_t)floorf(((float)at + 0.5f) * scale), n_in);
+}
+
+void pl_resize_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
+                   const pl_resize_tap *taps, int64_t n_out, float *out)
+{
+    const pl_resize_loops *loops = PL_ISA_TABLE(pl_resize_loops);
+    assert(dtype == PL_U8 || dtype == PL_F32);
+    if (dtype == PL_U8)
+        loops->row_u8(row, n_in, n_channels, taps, n_out, out);
+    else
+        loops->row_f32(row, n_in, n_channels, taps, n_out, out);
+}
+
+void pl_resize_blend(const float *top, const float *bottom, float lerp, float *out, int64_t n)
+{
+    PL_ISA_TABLE(pl_resize_loops)->blend(top, bottom, lerp, out, n);
+}

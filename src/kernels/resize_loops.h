@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between resize.c and the builds of resize_loops.c: see isa_table.h. */
+#ifndef PL_KERNELS_RESIZE_LOOPS_H
+#define PL_KERNELS_RESIZE_LOOPS_H
+
+#include "kernels/resize.h"
+
+typedef struct pl_resize_loops {
+    void (*row_u8)(const uint8_t *row, int64_t n_in, int64_t n_channels, const pl_resize_tap *taps,
+                   int64_t n_out, float *out);
+    void (*row_f32)(const float *row, int64_t n_in, int64_t n_channels, const pl_resize_tap *taps,
+                    int64_t n_out, float *out);
+    void (*blend)(const float *top, const float *bottom, float lerp, float *out, int64_t n);
+} pl_resize_loops;
+
+extern const pl_resize_loops pl_resize_loops_plain, pl_resize_loops_avx2;
+
+#endif

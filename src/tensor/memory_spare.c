@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See memory_private.h. Mappings that were given back and wait for the next block of their size: a
+ * run's results and scratch are mostly as large as the last run's, and faulting in new pages takes
+ * longer than what is then computed in them. A spare keeps its claim in the ledger, so that the
+ * line holds, and goes as soon as somebody needs the room. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "tensor/memory_private.h"
+
+/* Kept at most: what glibc's malloc() keeps of its large blocks, but little of a small budget. */
+#define SPARES_BYTES (32 * PL_MIB)
+enum { LINE_SHARE = 16, SPARES = 32 };
+
+static uint64_t room_for_spares(const pl_memory *memory)
+{
+    return pl_min_u64(SPARES_BYTES, pl_memory_limit_bytes(memory) / LINE_SHARE);
+}
+
+/* Takes a spare out of the list. mu is held. */
+static pl_mapping *unlink_spare(pl_memory *memory, pl_mapping **link)
+{
+    pl_mapping *mapping = *link;
+    *link = mapping->after;
+    mapping->after = NULL;
+    memory->n_spares--;
+    atomic_fetch_sub(&memory->spare_bytes, mapping->bytes);
+    return mapping;
+}
+
+/* The oldest, while there are more than may be: those that are to be unmapped. mu is held. */
+static pl_mapping *unlink_oldest(pl_memory *memory, uint64_t most_bytes, int most)
+{
+    pl_mapping *gone = NULL;
+    while (memory->n_spares > most || atomic_load(&memory->spare_bytes) > most_bytes) {
+        pl_mapping **link = &memory->first_spare;
+        while ((*link)->after)
+            link = &(*link)->after;
+        pl_mapping *oldest = unlink_spare(memory, link);
+        oldest->after = gone;
+        gone = oldest;
+    }
+    return gone;
+}
+
+static uint64_t unmap_all(pl_mapping *first)
+{
+    uint64_t bytes = 0;
+    while (first) {
+        pl_mapping *mapping = first;
+        first = mapping->after;
+        bytes += mapping->bytes;
+        munmap(mapping->data, mapping->bytes);
+        free(mapping);
+    }
+    return bytes;
+}
+
+static uint64_t release_all(pl_memory *memory, pl_mapping *first)
+{
+    if (!first)
+        return 0;
+    atomic_fetch_add(&memory->n_gives_begun, 1);
+    uint64_t bytes = unmap_all(first);
+    atomic_fetch_add(&memory->n_gives_ended, 1);
+    if (memory->line.owner >= 0)
+        pl_ledger_release(memory->line.ledger, memory->line.owner, bytes);
+    return bytes;
+}
+
+bool pl_memory_keep_spare(pl_memory *memory, pl_mapping *mapping)
+{
+    uint64_t room = room_for_spares(memory);
+    if (mapping->bytes > room)
+        return false;
+    pthread_mutex_lock(&memory->mu);
+    pl_memory_unhook_mapping(memory, mapping);
+    pl_mapping *gone = unlink_oldest(memory, room - mapping->bytes, SPARES - 1);
+    mapping->after = memory->first_spare;
+    memory->first_spare = mapping;
+    memory->n_spares++;
+    atomic_fetch_add(&memory->spare_bytes, mapping->bytes);
+    pthread_mutex_unlock(&memory->mu);
+    release_all(memory, gone);
+    return true;
+}
+
+pl_mapping *pl_memory_take_spare(pl_memory *memory, uint64_t cost)
+{
+    pl_mapping *mapping = NULL;
+    if (atomic_load(&memory->spare_bytes) < cost)
+        return NULL;
+    pthread_mutex_lock(&memory->mu);
+    pl_mapping **link = &memory->first_spare;
+    while (*link && (*link)->bytes != cost)
+        link = &(*link)->after;
+    if (*link) {
+        mapping = unlink_spare(memory, link);
+        pl_memory_hook_mapping(memory, mapping);
+    }
+    pthread_mutex_unlock(&memory->mu);
+    return mapping;
+}
+
+uint64_t pl_memory_drop_spares(pl_memory *memory)
+{
+    pthread_mutex_lock(&memory->mu);
+    pl_mapping *gone = unlink_oldest(memory, 0, 0);
+    pthread_mutex_unlock(&memory->mu);
+    return release_all(memory, gone);
+}
+
+void pl_memory_forget_spares(pl_memory *memory)
+{
+    unmap_all(unlink_oldest(memory, 0, 0));
+}

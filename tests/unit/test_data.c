@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files, images and strings in sessions: what fails is told with its node, leaves nothing claimed,
+ * and changes no variable. What they compute is tests/kernels/test_data.py's. */
+#include "faults.h"
+
+#include "graph_fixture.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "plimsoll/session.h"
+#include "small_images.h"
+
+static pl_runtime *runtime;
+static pl_session *session;
+static char folder[64], path[128];
+
+static int begin(void **state)
+{
+    fault_io_reset();
+    strcpy(folder, "/tmp/plimsoll-data-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/image", folder);
+    const pl_runtime_options options = {
+        .cap_bytes = 8 * PL_MIB, .spill_directory = folder, .n_threads = 2};
+    if (setup(state) < 0 || pl_runtime_new(&options, &runtime, &error) < 0)
+        return -1;
+    return pl_session_new(graph, runtime, &session, &error);
+}
+
+static int end(void **state)
+{
+    fault_io_reset();
+    pl_session_free(PL_TAKE(session));
+    teardown(state);
+    assert_int_equal(pl_runtime_claimed_bytes(runtime), 0);
+    pl_runtime_unref(PL_TAKE(runtime));
+    unlink(path);
+    return rmdir(folder); /* nothing else is left in it */
+}
+
+#define DATA_CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static void write_image(const uint8_t *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    fclose(file);
+}
+
+static pl_tensor *strings_of(pl_shape shape, const char *const *texts)
+{
+    pl_string strings[4];
+    pl_tensor *tensor = NULL;
+    for (int i = 0; i < 4 && (i == 0 || (shape.rank > 0 && i < shape.dims[0])); i++)
+        strings[i] = (pl_string){texts[i], strlen(texts[i])};
+    assert_int_equal(pl_tensor_new_strings(runtime, &shape, strings, "texts", &tensor, &error), 0);
+    return tensor;
+}
+
+/* read, decoded, resized, added up: all of it is 4 x 4 x 3 and one number. */
+static pl_node *image_graph(pl_node **ret_name)
+{
+    *ret_name = place("name", PL_STRING, PL_SHAPE());
+    pl_node *file = must_add("read_file", "file", NODES(*ret_name), NO_ATTRS);
+    pl_node *image =
+        must_add("decode_image", "image", NODES(file), ATTRS(pl_attr_int("channels", 3)));
+    pl_node *small = must_add("resize", "small", NODES(image), ATTRS(INTS("size", 4, 4)));
+    return must_add("sum", "total", NODES(small), NO_ATTRS);
+}
+
+static int run_on(pl_node *fetch, pl_node *placeholder, pl_tensor *tensor,
+                  const pl_run_options *options, float *ret_value)
+{
+    pl_tensor *result = NULL;
+    const pl_fetch fetches = {fetch, NULL};
+    const pl_feed feed = {placeholder, tensor};
+    error.message[0] = '\0';
+    int r = pl_session_run(session, &fetches, 1, &feed, 1, options, &result, &error);
+    if (r == 0)
+        assert_int_equal(pl_tensor_read(result, NULL, NULL, ret_value, &error), 0);
+    pl_tensor_unref(result);
+    return r;
+}
+
+static void fail_each_allocation(const uint8_t *bytes, size_t n)
+{
+    pl_node *name, *total = image_graph(&name);
+    pl_tensor *text = strings_of(PL_SHAPE(), (const char *[]){path});
+    float wanted, got = 0;
+    int n_failed = 0;
+    write_image(bytes, n);
+    if (run_on(total, name, text, NULL, &wanted) < 0)
+        fail_msg("%s", error.message);
+    uint64_t claimed = pl_runtime_claimed_bytes(runtime);
+    for (int number = 1;; number++) {
+        fault_alloc_begin(number);
+        int r = run_on(total, name, text, NULL, &got);
+        bool hit = fault_alloc_end();
+        assert_int_equal(pl_runtime_claimed_bytes(runtime), claimed);
+        assert_true(r < 0 ? strlen(error.message) > 0 : got == wanted);
+        n_failed += r < 0;
+        if (!hit)
+            break;
+        assert_true(number < 10000);
+    }
+    assert_true(n_failed > 20);
+    pl_tensor_unref(text);
+}
+
+static void every_allocation_for_a_jpeg_may_fail(void **state)
+{
+    (void)state;
+    fault_need_alloc();
+    fail_each_allocation(small_jpeg, sizeof small_jpeg);
+}
+
+static void every_allocation_for_a_png_may_fail(void **state)
+{
+    (void)state;
+    fault_need_alloc();
+    fail_each_allocation(small_png, sizeof small_png);
+}
+
+static void every_allocation_for_strings_may_fail(void **state)
+{
+    (void)state;
+    fault_need_alloc();
+    pl_node *texts = place("texts", PL_STRING, PL_SHAPE(PL_UNKNOWN));
+    pl_node *two = must_add("concat", "two", NODES(texts, texts), ATTRS(pl_attr_int("axis", 0)));
+    pl_node *joined = must_add("string_join", "joined", NODES(two, two), NO_ATTRS);
+    pl_node *numbers = must_add("string_to_number", "numbers", NODES(joined), NO_ATTRS);
+    pl_node *total = must_add("sum", "total", NODES(numbers), NO_ATTRS);
+    pl_tensor *tensor = strings_of(PL_SHAPE(3), (const char *[]){"1", "2", "33"});
+    uint64_t claimed = pl_runtime_claimed_bytes(runtime);
+    for (int number = 1;; number++) {
+        float got = 0;
+        fault_alloc_begin(number);
+        int r = run_on(total, texts, tensor, NULL, &got);
+        bool hit = fault_alloc_end();
+        assert_int_equal(pl_runtime_claimed_bytes(runtime), claimed);
+        assert_true(r < 0 ? strlen(error.message) > 0 : got == 2 * (11 + 22 + 3333));
+        if (!hit)
+            break;
+        assert_true(number < 10000);
+    }
+    pl_tensor_unref(tensor);
+}
+
+static void a_file_that_cannot_be_read_is_told_with_its_node(void **state)
+{
+    (void)state;
+    pl_node *name, *total = image_graph(&name);
+    pl_tensor *text = strings_of(PL_SHAPE(), (const char *[]){path});
+    char wanted[256];
+    float got;
+    write_image(small_png, sizeof small_png);
+    fault_io.read_error = EIO;
+    assert_int_equal(run_on(total, name, text, NULL, &got), -EIO);
+    snprintf(wanted, sizeof wanted, "read_file 'file': cannot read '%s': %s", path, strerror(EIO));
+    assert_string_equal(error.message, wanted);
+    fault_io_reset();
+    fault_io.most_bytes = 7; /* short reads go on, and interrupted ones */
+    fault_io.n_interruptions = 2;
+    assert_int_equal(run_on(total, name, text, NULL, &got), 0);
+    pl_tensor_unref(text);
+}
+
+static void what_is_not_fed_is_told(void **state)
+{
+    (void)state;
+    pl_node *name, *total = image_graph(&name);
+    const pl_fetch fetch = {total, NULL};
+    pl_tensor *none = NULL;
+    assert_int_equal(pl_session_run(session, &fetch, 1, NULL, 0, NULL, &none, &error), -EINVAL);
+    assert_string_equal(error.message, "placeholder 'name' has no value: feed it");
+}
+
+static void a_stage_can_be_cancelled(void **state)
+{
+    (void)state;
+    pl_node *name, *total = image_graph(&name);
+    pl_tensor *text = strings_of(PL_SHAPE(), (const char *[]){path});
+    const int cancel = 1;
+    const pl_run_options options = {.cancel = &cancel};
+    float got;
+    write_image(small_png, sizeof small_png);
+    assert_int_equal(run_on(total, name, text, &options, &got), -ECANCELED);
+    assert_string_equal(error.message, "read_file 'file': the run was cancelled");
+    pl_tensor_unref(text);
+}
+
+static void the_budget_of_a_run_holds_for_its_stages(void **state)
+{
+    (void)state;
+    pl_node *name, *total = image_graph(&name);
+    pl_tensor *text = strings_of(PL_SHAPE(), (const char *[]){path});
+    const pl_run_options options = {.budget_bytes = 100 * PL_KIB};
+    float got;
+    write_image(small_jpeg, sizeof small_jpeg);
+    assert_int_equal(run_on(total, name, text, &options, &got), PL_EBUDGET);
+    assert_non_null(strstr(error.message, "decode_image 'image': a JPEG of 6 x 5 x 3 pixels"));
+    assert_non_null(strstr(error.message, "the budget is 100.0 KiB"));
+    pl_tensor_unref(text);
+}
+
+static char first_byte(pl_node *variable)
+{
+    pl_tensor *tensor = NULL;
+    pl_string string;
+    assert_int_equal(pl_session_get(session, variable, &tensor, &error), 0);
+    assert_int_equal(pl_tensor_pin_string(tensor, (int64_t[]){0}, &string, &error), 0);
+    char byte = *(const char *)string.data;
+    pl_tensor_unpin(tensor);
+    pl_tensor_unref(tensor);
+    return byte;
+}
+
+/* A variable of strings, one of numbers beneath a stage, and a failure behind both. */
+static void a_run_that_fails_changes_no_variable(void **state)
+{
+    (void)state;
+    pl_node *v, *given = place("given", PL_STRING, PL_SHAPE(PL_UNKNOWN));
+    const pl_shape shape = PL_SHAPE(2);
+    assert_int_equal(pl_graph_variable(graph, "v", PL_STRING, &shape, &v, &error), 0);
+    pl_node *set = must_add("assign", "set", NODES(v, given), NO_ATTRS);
+    pl_node *number = must_add("string_to_number", "number", NODES(set), NO_ATTRS);
+    pl_tensor *old = strings_of(shape, (const char *[]){"1", "2"});
+    pl_tensor *bad = strings_of(shape, (const char *[]){"3", "x"});
+    pl_tensor *good = strings_of(shape, (const char *[]){"5", "6"});
+    float value;
+    assert_int_equal(pl_session_set(session, v, old, &error), 0);
+    assert_int_equal(run_on(number, given, bad, NULL, &value), -EINVAL);
+    assert_string_equal(error.message, "string_to_number 'number': string 1, 'x', is no float32");
+    assert_int_equal(first_byte(v), '1');
+
+    pl_node *sum = must_add("sum", "sum", NODES(number), NO_ATTRS);
+    assert_int_equal(run_on(sum, given, good, NULL, &value), 0);
+    assert_true(value == 11);
+    assert_int_equal(first_byte(v), '5');
+    pl_tensor_unref(old);
+    pl_tensor_unref(bad);
+    pl_tensor_unref(good);
+}
+
+/* An assignment that only a stage asks for is made, once, with all others. */
+static void an_assignment_beneath_a_stage_is_made(void **state)
+{
+    (void)state;
+    const pl_shape shape = PL_SHAPE(2, 2, 1);
+    const float three[] = {3, 3, 3, 3};
+    pl_node *v, *x = place("x", PL_F32, shape);
+    pl_tensor *tensor = NULL, *got = NULL;
+    float value, now[4];
+    assert_int_equal(pl_graph_variable(graph, "v", PL_F32, &shape, &v, &error), 0);
+    pl_node *add = must_add("assign_add", "add", NODES(v, x), NO_ATTRS);
+    pl_node *twice = must_add("add", "twice", NODES(add, add), NO_ATTRS);
+    pl_node *small = must_add("resize", "small", NODES(twice), ATTRS(INTS("size", 1, 1)));
+    pl_node *sum = must_add("sum", "sum", NODES(small), NO_ATTRS);
+    assert_int_equal(pl_tensor_new(runtime, PL_F32, &shape, three, "three", &tensor, &error), 0);
+    assert_int_equal(pl_session_set(session, v, tensor, &error), 0);
+    assert_int_equal(run_on(sum, x, tensor, NULL, &value), 0);
+    assert_true(value == 12);
+    assert_int_equal(pl_session_get(session, v, &got, &error), 0);
+    assert_int_equal(pl_tensor_read(got, (int64_t[]){0, 0, 0}, shape.dims, now, &error), 0);
+    assert_true(now[0] == 6 && now[3] == 6);
+    pl_tensor_unref(got);
+    pl_tensor_unref(tensor);
+}
+
+static void *run_many(void *context)
+{
+    const pl_feed *feed = context;
+    const pl_fetch fetch = {pl_graph_find(graph, "total"), NULL};
+    for (int i = 0; i < 30; i++) {
+        pl_tensor *result = NULL;
+        if (pl_session_run(session, &fetch, 1, feed, 1, NULL, &result, NULL) < 0)
+            return "failed";
+        pl_tensor_unref(result);
+    }
+    return NULL;
+}
+
+static void several_threads_decode_side_by_side(void **state)
+{
+    (void)state;
+    pl_node *name;
+    pthread_t threads[3];
+    image_graph(&name);
+    pl_tensor *text = strings_of(PL_SHAPE(), (const char *[]){path});
+    const pl_feed feed = {name, text};
+    write_image(small_palette, sizeof small_palette);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_many, (void *)&feed), 0);
+    for (int i = 0; i < 3; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_null(result);
+    }
+    pl_tensor_unref(text);
+}
+
+static void what_is_before_the_plan_is_explained(void **state)
+{
+    (void)state;
+    pl_node *name, *total = image_graph(&name);
+    const pl_fetch fetch = {total, NULL};
+    char *text = NULL;
+    assert_int_equal(
+        pl_session_explain(session, &fetch, 1, NULL, 0, NULL, false, &text, NULL, &error), 0);
+    assert_non_null(strstr(text, "decode_image 'image'         [?,?,3]                   ?"));
+    assert_non_null(strstr(text, "resize 'small'               [4,4,3]               192 B"));
+    assert_non_null(strstr(text, "sum 'total'"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DATA_CASE(every_allocation_for_a_jpeg_may_fail),
+        DATA_CASE(every_allocation_for_a_png_may_fail),
+        DATA_CASE(every_allocation_for_strings_may_fail),
+        DATA_CASE(a_file_that_cannot_be_read_is_told_with_its_node),
+        DATA_CASE(what_is_not_fed_is_told),
+        DATA_CASE(a_stage_can_be_cancelled),
+        DATA_CASE(the_budget_of_a_run_holds_for_its_stages),
+        DATA_CASE(a_run_that_fails_changes_no_variable),
+        DATA_CASE(an_assignment_beneath_a_stage_is_made),
+        DATA_CASE(several_threads_decode_side_by_side),
+        DATA_CASE(what_is_before_the_plan_is_explained),
+    };
+    return cmocka_run_group_tests_name("data", tests, NULL, NULL);
+}

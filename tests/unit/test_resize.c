@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resizing gives the same bits with every instruction set, and stays inside of its rows. What it
+ * should give is tests/kernels/test_data.py's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/isa_table.h"
+#include "kernels/resize.h"
+
+static void fill(uint8_t *row, pl_dtype dtype, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (dtype == PL_U8)
+            row[i] = (uint8_t)random();
+        else
+            ((float *)row)[i] = (float)random() / 1000;
+}
+
+/* From blocks of their own, so that a sanitizer sees the first byte behind a row. */
+static void compare(pl_dtype dtype, int64_t n_in, int64_t n_out, int64_t n_channels)
+{
+    size_t item_bytes = dtype == PL_U8 ? 1 : 4, n = (size_t)(n_out * n_channels);
+    uint8_t *row = malloc((size_t)(n_in * n_channels) * item_bytes);
+    float *rows[2];
+    pl_resize_tap *taps = calloc((size_t)n_out, sizeof *taps);
+    fill(row, dtype, n_in * n_channels);
+    pl_resize_taps(n_in, n_out, taps);
+    for (int i = 0; i < 2; i++) {
+        rows[i] = malloc((n + PL_RESIZE_EXTRA) * sizeof(float));
+        pl_isa_limit(i == 0 ? PL_ISA_PLAIN : PL_ISA_AVX2);
+        pl_resize_row(dtype, row, n_in, n_channels, taps, n_out, rows[i]);
+    }
+    assert_memory_equal(rows[0], rows[1], n * sizeof(float));
+    for (int64_t x = 0; x < n_out; x++) {
+        assert_in_range(taps[x].lower, 0, n_in - 1);
+        assert_in_range(taps[x].upper, taps[x].lower, n_in - 1);
+    }
+    free(row);
+    free(rows[0]);
+    free(rows[1]);
+    free(taps);
+}
+
+static void all_instruction_sets_give_the_same_bits(void **state)
+{
+    (void)state;
+    srandom(3);
+    for (int64_t n_channels = 1; n_channels <= 5; n_channels++)
+        for (int64_t n_in = 1; n_in <= 24; n_in++)
+            for (int64_t n_out = 1; n_out <= 40; n_out += 3) {
+                compare(PL_U8, n_in, n_out, n_channels);
+                compare(PL_F32, n_in, n_out, n_channels);
+            }
+    compare(PL_U8, 5000, 771, 3);
+    compare(PL_U8, 771, 5000, 4);
+}
+
+static void the_nearest_pixel_is_always_one(void **state)
+{
+    (void)state;
+    for (int64_t n_in = 1; n_in < 60; n_in++)
+        for (int64_t n_out = 1; n_out < 60; n_out++)
+            for (int64_t at = 0; at < n_out; at++)
+                assert_in_range(pl_resize_nearest(n_in, n_out, at), 0, n_in - 1);
+    /* Where f32 cannot tell neighbours apart. */
+    int64_t many = INT64_C(1) << 40;
+    assert_in_range(pl_resize_nearest(many, many, many - 1), many - (1 << 20), many - 1);
+    assert_int_equal(pl_resize_nearest(4, 2, 1), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_instruction_sets_give_the_same_bits),
+        cmocka_unit_test(the_nearest_pixel_is_always_one),
+    };
+    return cmocka_run_group_tests_name("resize", tests, NULL, NULL);
+}
