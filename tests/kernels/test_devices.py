@@ -378,13 +378,10 @@ def test_erf_and_integer_powers_clip_and_where(gpu):
 CASTED = ("bool", "uint8", "int16", "uint32", "int32", "uint64", "int64", "float32", "float64")
 
 
-@pytest.mark.parametrize("source", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
 def test_casts_are_the_cpus(gpu, source):
-    if source.startswith("float"):
-        values = [0, -0.0, 0.5, -1.5, 255.9, 256, 65536, -1, 2.0**31, -(2.0**31), 2.0**32, 2.0**63,
-                  -(2.0**63), 1.5 * 2**63, 2.0**64, 1e30, np.inf, -np.inf, np.nan]
-    else:
-        values = special_values(source)
+    values = [0, -0.0, 0.5, -1.5, 255.9, 256, 65536, -1, 2.0**31, -(2.0**31), 2.0**32, 2.0**63,
+              -(2.0**63), 1.5 * 2**63, 2.0**64, 1e30, np.inf, -np.inf, np.nan]
     tall = (len(CASTED), len(values))
     x = gpu.give(np.broadcast_to(np.array(values, source), tall))
     rows = gpu.give(np.broadcast_to(np.arange(len(CASTED), dtype="i4")[:, None], tall))
@@ -501,14 +498,13 @@ def test_what_no_tile_fits_is_refused_with_the_numbers(gpu):
     assert "its smallest tile needs 256 B on /GPU:0, whose budget is 255 B" in said
 
 
-@pytest.mark.parametrize("how", ["window", "memory", "transposed"])
+@pytest.mark.parametrize("how", ["window", "transposed"])
 def test_the_hosts_budget_holds_too(gpu, chance, how):
     a = chance.standard_normal((512, 512))
     x = gpu.give(a, how)
     chain = gpu.add("neg", gpu.add("add", x, x))
     result = gpu.add("mul", gpu.add("transpose", chain), x)
-    floor = a.nbytes + (200 << 10) if how == "memory" else 400 << 10
-    for cap in (AMPLE, floor):
+    for cap in (AMPLE, 400 << 10):
         (got,) = gpu.run(result, cap=cap)
         np.testing.assert_array_equal(got, -(a + a).T * a)
         gpu.lines.pop()
