@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the memory gives: the lines that bench/moves.py holds the runtime against. Each function works
- * with two threads and returns the seconds that it took, less the start of the threads. */
+/* What the memory gives: the lines that bench/moves.py holds the runtime against. Each function
+ * works with two threads and returns the seconds that it took, less the start of the threads. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -61,8 +61,8 @@ static double run(const char *from, char *to, size_t bytes, int n_times)
     size_t each = bytes / N_THREADS / ALIGN * ALIGN;
     pthread_barrier_init(&ready, NULL, N_THREADS + 1);
     for (int i = 0; i < N_THREADS; i++) {
-        parts[i] = (part){from + (size_t)i * each, to ? to + (size_t)i * each : NULL, each, n_times,
-                          0, &ready};
+        parts[i] = (part){
+            from + (size_t)i * each, to ? to + (size_t)i * each : NULL, each, n_times, 0, &ready};
         pthread_create(&threads[i], NULL, work, &parts[i]);
     }
     pthread_barrier_wait(&ready);
@@ -74,7 +74,8 @@ static double run(const char *from, char *to, size_t bytes, int n_times)
     return taken;
 }
 
-/* `n_times` copies, into new memory if it is large (which is what a result is), else into the same. */
+/* `n_times` copies, into new memory if it is large (which is what a result is), else into the same.
+ */
 double bandwidth_copy(const char *from, size_t bytes, int n_times)
 {
     char *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -43,14 +43,14 @@ class Pair(ctypes.Structure):
 
 
 class Runtime:
-    def __init__(self, n_threads):
+    def __init__(self, n_threads, cap_bytes=0):
         self.library = ctypes.CDLL(str(BUILD / "src/codec/libplimsoll.so"))
         for name in ("int", "float", "bool", "dtype", "ints"):
             getattr(self.library, f"pl_attr_{name}").restype = Attr
         for name in ("pl_session_free", "pl_graph_free", "pl_tensor_unref", "pl_runtime_unref"):
             getattr(self.library, name).argtypes = [ctypes.c_void_p]
         self.keep = []
-        options = Options(n_threads=n_threads)
+        options = Options(n_threads=n_threads, cap_bytes=cap_bytes)
         self.handle = self.make("pl_runtime_new", ctypes.byref(options))
 
     def call(self, name, *arguments):

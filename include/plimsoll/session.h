@@ -2,17 +2,19 @@
 /* Sessions: graphs that are planned before they run, and never pass the budget.
  *   feed     a tensor for a placeholder
  *   fetch    a node whose value is wanted: as a tensor, or in an .npy file
- *   plan     the steps of a run, where its values lie and what it claims; made before each run
+ *   plan     the steps of a run, where its values lie and what it claims; made before a run,
+ *            and kept for others that are alike
  *   variable a value that a session keeps between runs; assigned to by the assign ops
  *
  * In one run every variable has the value from before the run, wherever it is read. What is
  * assigned becomes its value when the whole run has gone well, else it stays as it was. Runs that
- * assign wait for each other; all others go on side by side, from any number of threads.
+ * assign wait for each other; all others go on side by side, from any number of threads. One that
+ * does not fit into what the others leave of the budget waits for them.
  *
  * A session is open until it is closed, freed, or its graph is freed. From then on its variables
  * are gone, and every use of it is -ESTALE. Its handle is the user's to free, before or after the
- * graph, but before the runtime is given back; one that is never freed goes with the runtime.
- * Nobody adds to a graph while a session runs. */
+ * graph; but after the graph it is good for only as long as the runtime, which frees what nobody
+ * has. Nobody adds to a graph while a session runs. */
 #ifndef PLIMSOLL_SESSION_H
 #define PLIMSOLL_SESSION_H
 

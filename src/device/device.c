@@ -10,6 +10,9 @@
 #include "device/kernel_cache.h"
 #include "util/fork.h"
 
+/* A number of work items that devices divide well. */
+enum { GROUP_ITEMS = 64 };
+
 int pl_device_error(const pl_device *device, cl_int code, const char *what, pl_error *reterr)
 {
     return pl_error_set(reterr, pl_opencl_errno(code), "%s: %s: %s", device->name, what,
@@ -51,7 +54,10 @@ int pl_device_init(pl_device *device, cl_device_id id, int number, uint64_t limi
     ASK(device, CL_DEVICE_HOST_UNIFIED_MEMORY, unified);
     ASK(device, CL_DEVICE_SINGLE_FP_CONFIG, f32);
     ASK(device, CL_DEVICE_DOUBLE_FP_CONFIG, f64);
+    size_t most = 1;
+    ASK(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, most);
     describe(device);
+    device->n_together = pl_clamp_u64(most, 1, GROUP_ITEMS);
     device->memory_bytes = memory;
     device->largest_bytes = largest;
     device->unified = unified;

@@ -27,6 +27,8 @@ typedef struct pl_device {
     char description[256];
     uint64_t memory_bytes, largest_bytes; /* in all; of one buffer */
     bool has_f64, unified, rounds;        /* rounds: it can divide and take roots with no error */
+    size_t
+        n_together; /* work items of a group: said, because some devices compile for each number */
     uint32_t generation; /* of the process that found it; constant, as is all above */
     pl_room room;
     pthread_mutex_t opening; /* held while a context or a program is made; leaf lock */

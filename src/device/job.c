@@ -8,9 +8,6 @@
 #include "device/device.h"
 #include "device/kernel_cache.h"
 
-/* Work items come in groups: a number of them that every device divides well. */
-enum { ITEMS = 64 };
-
 uint64_t pl_job_buffer_bytes(uint64_t bytes)
 {
     return pl_add_sat_u64(pl_max_u64(bytes, 1), PL_STAGING_ALIGN_BYTES - 1) /
@@ -164,9 +161,10 @@ int pl_job_chain(pl_job *job, const pl_device_chain *chain, const int64_t *exten
     int r = set_arguments(job, chain, n, extents, reterr);
     if (r < 0)
         return r;
-    size_t items = (size_t)(n + ITEMS - 1) / ITEMS * ITEMS;
+    size_t together = job->device->n_together,
+           items = (size_t)(n + together - 1) / together * together;
     cl_int code = pl_opencl_load()->clEnqueueNDRangeKernel(job->device->queue, job->kernel, 1, NULL,
-                                                           &items, NULL, 0, NULL, NULL);
+                                                           &items, &together, 0, NULL, NULL);
     return code == CL_SUCCESS
                ? 0
                : pl_device_error(job->device, code, "clEnqueueNDRangeKernel", reterr);

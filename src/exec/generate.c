@@ -61,12 +61,40 @@ typedef struct random_op {
     pl_distribution distribution;
     pl_dtype dtype;           /* computed in */
     double shift, scale, end; /* x * scale + shift, and below end */
+    double last;              /* what is not below it becomes this */
     uint64_t low, range;      /* of integers */
 } random_op;
 
+static float half_as_float(uint16_t bits, pl_dtype dtype)
+{
+    float value;
+    pl_cast_find(dtype, PL_F32)(&value, &bits, 1);
+    return value;
+}
+
+/* The largest number of the dtype that is below `end`. A half is rounded once more than what it is
+ * computed in, and must not come to be `end` by it. */
+static double below(double end, pl_dtype dtype)
+{
+    float end_f32 = (float)end;
+    uint16_t bits;
+    if (dtype == PL_F64)
+        return nextafter(end, -INFINITY);
+    if (dtype == PL_F32)
+        return nextafterf(end_f32, -INFINITY);
+    pl_cast_find(PL_F32, dtype)(&bits, &end_f32, 1);
+    if (half_as_float(bits, dtype) < end)
+        return half_as_float(bits, dtype);
+    bool negative = bits & 0x8000;
+    return half_as_float(bits == 0 ? 0x8001 : negative ? bits + 1 : bits - 1, dtype);
+}
+
 static random_op random_of(const pl_node *node)
 {
-    random_op op = {.dtype = pl_program_compute_dtype(node->dtype), .end = INFINITY};
+    pl_dtype dtype = pl_program_compute_dtype(node->dtype);
+    bool is_float = pl_dtype_info_of(dtype)->kind == PL_KIND_FLOAT;
+    random_op op = {.dtype = dtype, .end = INFINITY};
+    op.last = is_float ? below(INFINITY, dtype) : 0;
     const pl_attr *attrs = node->attrs;
     if (node->op->id == PL_OP_random_uniform) {
         const pl_attr *low = &attrs[PL_ATTR_uniform_low], *high = &attrs[PL_ATTR_uniform_high];
@@ -76,6 +104,10 @@ static random_op random_of(const pl_node *node)
         op.shift = number_of(low);
         op.scale = number_of(high) - number_of(low);
         op.end = number_of(high);
+        if (is_float)
+            op.last = below(op.end, node->dtype);
+        if (dtype != node->dtype)
+            op.end = nextafterf((float)op.last, INFINITY);
         op.low = (uint64_t)low->value.i;
         op.range = (uint64_t)high->value.i - (uint64_t)low->value.i;
         return op;
@@ -94,13 +126,13 @@ static void scale_floats(const random_op *op, void *data, int64_t n)
 {
     if (op->dtype == PL_F32) {
         float shift = (float)op->shift, scale = (float)op->scale, end = (float)op->end;
-        float *x = data, last = nextafterf(end, -INFINITY);
+        float *x = data, last = (float)op->last;
         for (int64_t i = 0; i < n; i++) {
             x[i] = x[i] * scale + shift;
             x[i] = x[i] < end ? x[i] : last;
         }
     } else {
-        double *x = data, last = nextafter(op->end, -INFINITY);
+        double *x = data, last = op->last;
         for (int64_t i = 0; i < n; i++) {
             x[i] = x[i] * op->scale + op->shift;
             x[i] = x[i] < op->end ? x[i] : last;

@@ -103,7 +103,7 @@ void pl_npy_discard(const char *path)
         unlink(name);
 }
 
-/* Big-endian elements, piece by piece into a buffer of our own: in memory if there is room. */
+/* Big-endian elements, piece by piece into a buffer of our own. */
 static int copy_swapped(int fd, const char *path, const pl_npy *npy, pl_buffer *buffer,
                         pl_error *reterr)
 {
@@ -124,16 +124,27 @@ static int copy_swapped(int fd, const char *path, const pl_npy *npy, pl_buffer *
     return r;
 }
 
-static int open_swapped(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
+static int new_resident(pl_runtime *runtime, uint64_t bytes, const char *path,
                         pl_buffer **ret_buffer, pl_error *reterr)
 {
     void *data;
-    pl_buffer *buffer;
-    int r = pl_buffer_new(runtime->pool, npy->data_bytes, path, &buffer, &data, reterr);
+    int r = pl_buffer_new(runtime->pool, bytes, path, ret_buffer, &data, reterr);
     if (r == 0)
-        pl_buffer_unpin(buffer);
-    else if (r == PL_EBUDGET)
-        r = pl_buffer_new_spilled(runtime->pool, npy->data_bytes, path, &buffer, reterr);
+        pl_buffer_unpin(*ret_buffer);
+    return r;
+}
+
+static int open_swapped(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
+                        bool spilled, pl_buffer **ret_buffer, pl_error *reterr)
+{
+    pl_buffer *buffer;
+    uint64_t bytes = npy->data_bytes;
+    int r = spilled ? pl_buffer_new_spilled(runtime->pool, bytes, path, &buffer, reterr)
+                    : new_resident(runtime, bytes, path, &buffer, reterr);
+    if (!spilled && r == PL_EBUDGET)
+        r = pl_buffer_new_spilled(runtime->pool, bytes, path, &buffer, reterr);
+    else if (spilled && r < 0 && r != -ENOMEM)
+        r = new_resident(runtime, bytes, path, &buffer, reterr);
     if (r < 0)
         return r;
     r = copy_swapped(fd, path, npy, buffer, reterr);
@@ -145,16 +156,16 @@ static int open_swapped(pl_runtime *runtime, int fd, const char *path, const pl_
 }
 
 static int open_buffer(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
-                       pl_buffer **ret_buffer, pl_error *reterr)
+                       bool spilled, pl_buffer **ret_buffer, pl_error *reterr)
 {
     if (npy->swap && npy->data_bytes > 0)
-        return open_swapped(runtime, fd, path, npy, ret_buffer, reterr);
+        return open_swapped(runtime, fd, path, npy, spilled, ret_buffer, reterr);
     return pl_buffer_open_window(runtime->pool, path, npy->data_offset, npy->data_bytes, path,
                                  ret_buffer, reterr);
 }
 
-int pl_tensor_open_npy(pl_runtime *runtime, const char *path, pl_tensor **ret_tensor,
-                       pl_error *reterr)
+int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled, pl_tensor **ret_tensor,
+                pl_error *reterr)
 {
     pl_npy npy;
     uint64_t file_bytes;
@@ -170,7 +181,7 @@ int pl_tensor_open_npy(pl_runtime *runtime, const char *path, pl_tensor **ret_te
         return r;
     }
     if (r == 0)
-        r = open_buffer(runtime, fd, path, &npy, &buffer, reterr);
+        r = open_buffer(runtime, fd, path, &npy, spilled, &buffer, reterr);
     close(fd);
     if (r < 0)
         return r;
@@ -179,6 +190,12 @@ int pl_tensor_open_npy(pl_runtime *runtime, const char *path, pl_tensor **ret_te
     else
         pl_shape_strides(&npy.shape, npy.item_bytes, strides);
     return pl_tensor_wrap(buffer, npy.dtype, &npy.shape, strides, 0, ret_tensor, reterr);
+}
+
+int pl_tensor_open_npy(pl_runtime *runtime, const char *path, pl_tensor **ret_tensor,
+                       pl_error *reterr)
+{
+    return pl_npy_open(runtime, path, false, ret_tensor, reterr);
 }
 
 static int save_pieces(pl_tensor *tensor, int fd, uint64_t offset, const char *path,

@@ -6,6 +6,11 @@
 
 #include "plimsoll/tensor.h"
 
+/* pl_tensor_open_npy(). `spilled`: elements that must be copied, to swap their bytes, are spilled
+ * where that is possible; else they are in memory where there is room. */
+PL_MUST_CHECK int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled,
+                              pl_tensor **ret_tensor, pl_error *reterr);
+
 /* Makes a file for this many elements, to be written at *ret_offset of *ret_fd. */
 PL_MUST_CHECK int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape,
                                 int *ret_fd, uint64_t *ret_offset, pl_error *reterr);

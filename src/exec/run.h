@@ -54,8 +54,9 @@ typedef struct pl_frame {
     pl_region *regions; /* by box */
     bool *needed;       /* by box: false if this tile needs nothing of it */
     pl_register *registers;
-    char *target;      /* where the last instruction writes, if the step is direct */
-    pl_strips *strips; /* strips.h; NULL: there are no chains */
+    char *target; /* where the last instruction writes: in the value if the step is direct, or as in
+                     its file */
+    pl_strips *strips;                  /* strips.h; NULL: there are no chains */
     const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
     struct pl_seats *seats;             /* seats.h; NULL: there are as many threads as frames */
     pl_error error;

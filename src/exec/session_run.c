@@ -32,11 +32,12 @@ static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor,
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
+/* Nothing of it is in memory that the plan does not know of. */
 static int open_file(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_error why;
-    int r = pl_tensor_open_npy(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text,
-                               ret_tensor, &why);
+    int r = pl_npy_open(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text, true,
+                        ret_tensor, &why);
     if (r < 0)
         return pl_error_set(reterr, r, "file '%s': %s", node->name, why.message);
     return pl_session_check(node, *ret_tensor, reterr);

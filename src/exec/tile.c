@@ -209,7 +209,8 @@ static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_registe
         *reg = *from;
         return;
     }
-    if (to_target) /* which need not be packed: moves are cut as suits both sides */
+    if (to_target &&
+        frame->step->direct) /* which need not be packed: moves are cut as suits both sides */
         memcpy(reg->strides, frame->run->values[frame->step->value].strides, sizeof reg->strides);
     else
         pl_region_packed_strides(region, item_bytes, reg->strides);

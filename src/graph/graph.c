@@ -31,7 +31,7 @@ struct pl_graph {
     int n_nodes, n_places;
     pl_scope *scope;         /* the innermost; NULL: none */
     pl_placement *placement; /* likewise */
-    bool places;             /* some node may have a device */
+    bool places;             /* some node may have a device that is not the CPU */
     pl_links *sessions;
 };
 
@@ -149,7 +149,7 @@ int pl_graph_push_device(pl_graph *graph, const char *device, pl_error *reterr)
     }
     *inner = (pl_placement){graph->placement, text ? pl_device_name_format(name, text) : NULL};
     graph->placement = inner;
-    graph->places = graph->places || text;
+    graph->places = graph->places || (text && strcmp(text, "/CPU:0") != 0);
     return 0;
 }
 

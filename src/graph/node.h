@@ -39,7 +39,7 @@ static inline void *pl_node_payload(const pl_node *node)
     return node->payload;
 }
 
-/* Was a device ever pushed? Else no node has one. */
+/* Was a device beside the CPU ever pushed? Else no node has one. */
 bool pl_graph_places(const pl_graph *graph);
 
 /* The shape of input i, in shapes that pl_graph_infer() made. */

@@ -177,12 +177,65 @@ void pl_reduce_rows(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials pa
     PL_ISA_TABLE(pl_reduce_loops)->rows[reduce.op][reduce.dtype](tile, planes);
 }
 
+/* Columns are folded several rows at a time, which are as many streams. Where rows are long the
+ * processor fetches them ahead; where they are short it sees no streams, and reading each line once
+ * in order, before, makes it two to three times as fast (measured; prefetch instructions did not).
+ */
+enum { SHORT_ROW_BYTES = 8192, LINE_BYTES = 64 };
+
+static void fetch(const char *data, int64_t bytes)
+{
+    unsigned sum = 0;
+    for (int64_t i = 0; i < bytes; i += LINE_BYTES)
+        sum += (unsigned char)data[i];
+    __asm__ volatile("" ::"r"(sum)); /* it is the reading that is wanted */
+}
+
+static void fetch_rows(const pl_reduce_tile *tile, int64_t row_bytes)
+{
+    if (tile->row_bytes == row_bytes) {
+        fetch(tile->data, row_bytes * tile->n_rows);
+        return;
+    }
+    for (int64_t r = 0; r < tile->n_rows; r++)
+        fetch((const char *)tile->data + r * tile->row_bytes, row_bytes);
+}
+
+/* Rows that are fetched at once. Loops that take 8 rows, or 32 twice, meet the same ones as they
+ * would in the whole tile, and so give the same bits. */
+static int64_t rows_at_once(pl_reduce_op op)
+{
+    switch (op) {
+    case PL_REDUCE_ARGMAX:
+    case PL_REDUCE_ARGMIN:
+    case PL_REDUCE_LOGSUMEXP:
+    case PL_REDUCE_VARIANCE:
+        return 32;
+    default:
+        return 8;
+    }
+}
+
 void pl_reduce_columns(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials partials,
                        int64_t at)
 {
     void *planes[PL_REDUCE_PLANES];
+    pl_reduce_loop *loop = PL_ISA_TABLE(pl_reduce_loops)->columns[reduce.op][reduce.dtype];
+    int64_t row_bytes = tile->n_columns * pl_dtype_info_of(reduce.dtype)->item_bytes;
+    int64_t n_band = rows_at_once(reduce.op);
     find_planes(reduce, partials, at, planes);
-    PL_ISA_TABLE(pl_reduce_loops)->columns[reduce.op][reduce.dtype](tile, planes);
+    if (row_bytes > SHORT_ROW_BYTES || tile->n_rows <= n_band) {
+        loop(tile, planes);
+        return;
+    }
+    for (int64_t r = 0; r < tile->n_rows; r += n_band) {
+        pl_reduce_tile band = *tile;
+        band.data = (const char *)tile->data + r * tile->row_bytes;
+        band.n_rows = tile->n_rows - r < n_band ? tile->n_rows - r : n_band;
+        band.first_index = tile->first_index + r * tile->index_step;
+        fetch_rows(&band, row_bytes);
+        loop(&band, planes);
+    }
 }
 
 /* A partial of argmax is an element with an index, and one of max an element: both are merged as a

@@ -14,7 +14,7 @@
  * double precision, 32 at a time in a tree, and the blocks' sums with their rounding errors kept
  * (twice double precision). So the error is at most 22 x 2^-53 of the sum of magnitudes, however
  * many elements (37 for those of a block that is not full), where NumPy's pairwise sum has (19 +
- * log2(n / 128)) x 2^-53, or 2^-24 for f32; along columns 3, where NumPy's has n. How
+ * log2(n / 128)) x 2^-53, or 2^-24 for f32; along columns 6, where NumPy's has n. How
  * a reduction was tiled shows in those last bits of a double, and seldom in a float. Products are
  * in double precision too, and may so pass the range of a float and come back. Variance is Chan's
  * merge of blocks that were computed in two passes. Sums and products of integers wrap around, in

@@ -43,6 +43,10 @@ static inline uint64_t pl_staging_bytes(uint64_t bytes)
     return pl_add_sat_u64(pl_max_u64(bytes, 1), 127) / 128 * 128;
 }
 
+/* What is had from outside, made from nothing or only looked at does not, and is wherever it is
+ * used; nor does what only gives a variable its value. */
+bool pl_node_computes(const pl_node *node);
+
 /* Where a node is computed: 0 is the CPU. */
 static inline int pl_device_of(const pl_plan *plan, const pl_node *node)
 {

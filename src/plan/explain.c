@@ -46,8 +46,7 @@ static const char *device_name(const pl_step *step)
 static bool fell_back(const pl_plan *plan, const pl_step *step)
 {
     const char *asked = plan->device_of ? step->node->device : NULL;
-    return asked && step->node->op->op_class != PL_CLASS_VIEW &&
-           step->node->op->op_class != PL_CLASS_SOURCE && strcmp(asked, device_name(step)) != 0;
+    return asked && pl_node_computes(step->node) && strcmp(asked, device_name(step)) != 0;
 }
 
 static void write_text(const pl_plan *plan, FILE *to)

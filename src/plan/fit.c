@@ -347,6 +347,41 @@ static int refuse_product(const fitter *f, int s, uint64_t bytes, pl_error *rete
                         PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
 }
 
+static int count_disk(fitter *f, pl_error *reterr)
+{
+    pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *value = &plan->values[i];
+        if (value->from_outside || value->place != PL_PLACE_SPILL)
+            continue;
+        for (int s = value->born; s < plan->n_steps && s <= value->last_use; s++)
+            plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
+    }
+    for (int s = 0; s < plan->n_steps; s++) {
+        pl_step *step = &plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->disk_bytes += step->product->plan.scratch_disk_bytes;
+        if (step->disk_bytes > f->request->disk_bytes)
+            return pl_error_set(reterr, -ENOSPC,
+                                "%s '%s': %s must be spilled, and the disk has room for %s: set "
+                                "PLIMSOLL_SPILL to a folder with more, or give a larger budget",
+                                step->node->op->name, step->node->name, PL_SIZE(step->disk_bytes),
+                                PL_SIZE(f->request->disk_bytes));
+    }
+    return 0;
+}
+
+/* Products whose smallest tiling fits the memory, but not the disk, which blocks are copied to. */
+static int refuse_disk(fitter *f, pl_error *reterr)
+{
+    for (int s = 0; s < f->plan->n_steps; s++) {
+        pl_step *step = &f->plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->product->plan = pl_step_least_product(f->plan, step);
+    }
+    return count_disk(f, reterr);
+}
+
 static int refuse(fitter *f, pl_error *reterr)
 {
     pl_plan *plan = f->plan;
@@ -375,6 +410,11 @@ static int refuse(fitter *f, pl_error *reterr)
                             saved->op->name, saved->name, PL_SIZE_UP(at_end),
                             PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(at_end));
     }
+    if (most <= f->request->budget_bytes) {
+        int r = refuse_disk(f, reterr);
+        if (r < 0)
+            return r;
+    }
     const pl_node *node = plan->steps[worst].node;
     plan->least_bytes = most;
     if (plan->steps[worst].kind == PL_STEP_MATMUL)
@@ -384,30 +424,6 @@ static int refuse(fitter *f, pl_error *reterr)
                         "budget is %s: give at least %s",
                         node->op->name, node->name, PL_SIZE_UP(most), PL_SIZE(f->in_memory[worst]),
                         PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(most));
-}
-
-static int count_disk(fitter *f, pl_error *reterr)
-{
-    pl_plan *plan = f->plan;
-    for (int i = 0; i < plan->n_values; i++) {
-        const pl_plan_value *value = &plan->values[i];
-        if (value->from_outside || value->place != PL_PLACE_SPILL)
-            continue;
-        for (int s = value->born; s < plan->n_steps && s <= value->last_use; s++)
-            plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
-    }
-    for (int s = 0; s < plan->n_steps; s++) {
-        pl_step *step = &plan->steps[s];
-        if (step->kind == PL_STEP_MATMUL)
-            step->disk_bytes += step->product->plan.scratch_disk_bytes;
-        if (step->disk_bytes > f->request->disk_bytes)
-            return pl_error_set(reterr, -ENOSPC,
-                                "%s '%s': %s must be spilled, and the disk has room for %s: set "
-                                "PLIMSOLL_SPILL to a folder with more, or give a larger budget",
-                                step->node->op->name, step->node->name, PL_SIZE(step->disk_bytes),
-                                PL_SIZE(f->request->disk_bytes));
-    }
-    return 0;
 }
 
 int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)

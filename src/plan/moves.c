@@ -98,7 +98,7 @@ void pl_cut_move(const pl_step *step, int level, int64_t *extent)
         int64_t others = product / extent[i];
         int64_t more = others > 0 && others < elements ? elements / others : 1;
         more = least(more, shape->dims[i]);
-        if (more > extent[i] && (extent[i] == 1 || more == shape->dims[i])) {
+        if (more > extent[i]) {
             extent[i] = more;
             product = others * more;
         }

@@ -8,10 +8,10 @@
 #include "plan/device_step.h"
 #include "tensor/dtype.h"
 
-/* What is had from outside, made from nothing or only looked at is wherever it is used. */
-static bool computes(const pl_node *node)
+bool pl_node_computes(const pl_node *node)
 {
-    return node->op->op_class != PL_CLASS_SOURCE && node->op->op_class != PL_CLASS_VIEW;
+    return node->op->op_class != PL_CLASS_SOURCE && node->op->op_class != PL_CLASS_VIEW &&
+           node->op->id != PL_OP_assign;
 }
 
 static bool can_be_elsewhere(const pl_node *node)
@@ -68,7 +68,7 @@ static int fall_back(pl_plan *plan, const pl_node *node, bool missing, pl_error 
 static int place(pl_plan *plan, const pl_plan_request *request, const pl_node *node,
                  pl_error *reterr)
 {
-    if (!node->device || !computes(node) || strcmp(node->device, "/CPU:0") == 0)
+    if (!node->device || !pl_node_computes(node) || strcmp(node->device, "/CPU:0") == 0)
         return 0;
     int at = 0;
     while (at < request->n_devices && strcmp(request->devices[at].name, node->device) != 0)

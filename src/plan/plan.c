@@ -101,7 +101,7 @@ static pl_plan *plan_alloc(const pl_plan_request *request)
     return NULL;
 }
 
-/* Steps in one order; NULL: as made. A plan that does not fit is given too, for its steps. */
+/* Steps in one order, not yet fitted; NULL: as made. */
 static int plan_in_order(const pl_plan_request *request, const int *order, pl_plan **ret_plan,
                          pl_error *reterr)
 {
@@ -115,14 +115,10 @@ static int plan_in_order(const pl_plan_request *request, const int *order, pl_pl
     if (r == 0)
         r = pl_plan_choose(plan, request, reterr);
     plan->order = NULL;
-    if (r < 0) {
+    if (r < 0)
         pl_plan_free(plan);
-        return r;
-    }
-    r = pl_plan_fit(plan, request, reterr);
-    if (r == 0)
-        sum_up(plan);
-    *ret_plan = plan;
+    else
+        *ret_plan = plan;
     return r;
 }
 
@@ -165,40 +161,84 @@ static int find_order(const pl_plan *plan, int *nodes)
     return r;
 }
 
-/* Of a plan that spills or does not fit: the same steps in another order, where that is better.
- * Else all is as it was. */
-static int try_another_order(const pl_plan_request *request, pl_plan **plan, int r,
-                             pl_error *reterr)
+/* One of the orders that a plan may have. */
+typedef struct attempt {
+    pl_plan *plan; /* NULL: there is none */
+    int r;         /* of fitting it */
+    pl_error error;
+} attempt;
+
+static void fit(attempt *a, const pl_plan_request *request)
 {
-    pl_plan *another = NULL;
-    pl_error error = {0};
-    int *order = calloc((size_t)(*plan)->n_steps + 1, sizeof *order);
-    int found = order ? find_order(*plan, order) : -ENOMEM;
-    int another_r = found > 0 ? plan_in_order(request, order, &another, &error) : found;
+    a->r = pl_plan_fit(a->plan, request, &a->error);
+    if (a->r == 0)
+        sum_up(a->plan);
+}
+
+static bool is_in_memory(const attempt *a)
+{
+    return a->plan && a->r == 0 && spilled_bytes(a->plan) == 0;
+}
+
+/* What spills or does not fit may do so in another order. */
+static bool is_worth_another(const attempt *a)
+{
+    return a->r == PL_EBUDGET || a->r == -ENOSPC || (a->r == 0 && spilled_bytes(a->plan) > 0);
+}
+
+static int make_another(const pl_plan_request *request, const pl_plan *plan, attempt *ret_another)
+{
+    int *order = calloc((size_t)plan->n_steps + 1, sizeof *order);
+    int found = order ? find_order(plan, order) : -ENOMEM;
+    if (found > 0)
+        found = plan_in_order(request, order, &ret_another->plan, &ret_another->error);
     free(order);
-    if (found > 0 && another_r == 0 && (r < 0 || is_better(another, *plan))) {
-        pl_plan *before = *plan;
-        *plan = another;
-        another = before;
-        r = 0;
-    } else if (r == PL_EBUDGET && another_r == PL_EBUDGET &&
-               another->least_bytes < (*plan)->least_bytes) {
-        pl_error_set(reterr, r, "%s", error.message);
-    }
-    pl_plan_free(another);
-    return another_r == -ENOMEM ? no_memory(reterr) : r;
+    if (ret_another->plan)
+        fit(ret_another, request);
+    return found < 0 ? found : 0;
+}
+
+/* As made, unless another order spills less; of two that are refused, the one that asks for less.
+ */
+static const attempt *better_of(const attempt *made, const attempt *another)
+{
+    if (!another->plan)
+        return made;
+    if (made->r == PL_EBUDGET && another->r == PL_EBUDGET)
+        return another->plan->least_bytes < made->plan->least_bytes ? another : made;
+    if (made->r < 0 || another->r < 0)
+        return another->r == 0 ? another : made;
+    return is_better(another->plan, made->plan) ? another : made;
+}
+
+/* Fitting what spills much takes long: where values alone are too much, another order goes first.
+ */
+static int try_orders(const pl_plan_request *request, attempt *made, attempt *another)
+{
+    bool tight = pl_plan_order_bytes(made->plan, NULL) > request->budget_bytes;
+    if (!tight)
+        fit(made, request);
+    int r = tight || is_worth_another(made) ? make_another(request, made->plan, another) : 0;
+    if (tight && !is_in_memory(another))
+        fit(made, request);
+    return tight && is_in_memory(another) ? 1 : r;
 }
 
 int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
 {
-    pl_plan *plan = NULL;
-    int r = plan_in_order(request, NULL, &plan, reterr);
-    if (plan && (r == PL_EBUDGET || r == -ENOSPC || (r == 0 && spilled_bytes(plan) > 0)))
-        r = try_another_order(request, &plan, r, reterr);
-    if (r < 0) {
-        pl_plan_free(plan);
+    attempt made = {0}, another = {0};
+    int r = plan_in_order(request, NULL, &made.plan, reterr);
+    if (r < 0)
         return r;
-    }
-    *ret_plan = plan;
-    return 0;
+    int tried = try_orders(request, &made, &another);
+    const attempt *best = tried > 0 ? &another : better_of(&made, &another);
+    r = tried < 0 ? tried : best->r;
+    if (r == 0)
+        *ret_plan = best->plan;
+    else
+        pl_error_set(reterr, r, "%s", tried < 0 ? "no memory for a plan" : best->error.message);
+    for (attempt *a = &made; a; a = a == &made ? &another : NULL)
+        if (r < 0 || a != best)
+            pl_plan_free(a->plan);
+    return r;
 }

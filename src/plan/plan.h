@@ -140,8 +140,8 @@ typedef struct pl_fallback {
 
 typedef struct pl_plan {
     int n_nodes;
-    uint8_t *device_of; /* by number of the node: 0 is the CPU, then the request's. NULL: no node
-                           was ever placed */
+    uint8_t *device_of; /* by number of the node: 0 is the CPU, then the request's. NULL: none
+                           was placed elsewhere than on the CPU */
     pl_fallback *fallbacks;
     int n_fallbacks;
     pl_shape *shapes; /* by number of the node */

@@ -38,6 +38,29 @@ static bool swaps_last_two(const pl_node *transpose)
     return rank >= 2 && axes[rank - 2] == rank - 1;
 }
 
+/* Whole matrices are repeated, which strides of 0 do. */
+static bool repeats_matrices(const pl_node *broadcast, const pl_shape *shapes)
+{
+    const pl_shape *to = &shapes[broadcast->number],
+                   *from = pl_node_input_shape(broadcast, shapes, 0);
+    return from->rank >= 2 && from->dims[from->rank - 1] == to->dims[to->rank - 1] &&
+           from->dims[from->rank - 2] == to->dims[to->rank - 2];
+}
+
+/* Does the matrices' place not change by it? */
+static bool is_seen_through(const pl_node *node, const pl_shape *shapes, bool *ret_swaps)
+{
+    *ret_swaps = node->op->id == PL_OP_transpose;
+    switch (node->op->id) {
+    case PL_OP_transpose:
+        return swaps_last_two(node);
+    case PL_OP_broadcast_to:
+        return repeats_matrices(node, shapes);
+    default:
+        return node->op->id == PL_OP_identity || node->op->id == PL_OP_ensure_shape;
+    }
+}
+
 static bool is_stored(const pl_plan *plan, const bool *stored, const pl_node *node)
 {
     return stored ? stored[node->number] : plan->value_of[node->number] >= 0;
@@ -57,13 +80,12 @@ pl_product_base pl_product_base_of(const pl_plan *plan, const bool *stored, cons
     pl_product_base base = {input, input, false};
     while (!is_stored(plan, stored, base.node)) {
         const pl_node *node = base.node;
-        pl_op_id op = node->op->id;
-        if (op == PL_OP_reshape && will_be_dense(plan, stored, node->inputs[0])) {
+        bool swaps;
+        if (node->op->id == PL_OP_reshape && will_be_dense(plan, stored, node->inputs[0])) {
             base.node = node->inputs[0];
             return base;
         }
-        bool swaps = op == PL_OP_transpose && swaps_last_two(node);
-        if (!swaps && op != PL_OP_identity && op != PL_OP_ensure_shape)
+        if (!is_seen_through(node, plan->shapes, &swaps))
             return base;
         base.swapped ^= swaps;
         base.node = base.shaped = node->inputs[0];
@@ -254,6 +276,8 @@ static int64_t n_tiles_of(const pl_matmul_plan *p)
     if (p->strategy == PL_MATMUL_WHOLE)
         return 1;
     int64_t down = (p->question.m + p->tile_rows - 1) / p->tile_rows;
+    if (p->symmetric)
+        return down * (down + 1) / 2;
     return down * ((p->question.n + p->tile_columns - 1) / p->tile_columns);
 }
 

@@ -30,15 +30,26 @@ def libraries():
 
 
 @pytest.fixture(scope="session")
-def build_tool(tmp_path_factory):
-    """Compiles tests/programs/NAME.c; returns a function that gives it commands, a line each, and
-    returns its answers."""
+def compile_tool(tmp_path_factory):
+    """Compiles tests/programs/NAME.c; returns the program's path."""
 
-    def build(name):
+    def compile_one(name):
         program = tmp_path_factory.mktemp("tool") / name
         source = ROOT / "tests/programs" / f"{name}.c"
         command = ["gcc", *FLAGS, str(source), *libraries(), "-o", str(program)]
         subprocess.run(command, check=True)
+        return program
+
+    return compile_one
+
+
+@pytest.fixture(scope="session")
+def build_tool(compile_tool):
+    """Compiles tests/programs/NAME.c; returns a function that gives it commands, a line each, and
+    returns its answers."""
+
+    def build(name):
+        program = compile_tool(name)
 
         def run(*commands):
             lines = "".join(" ".join(str(word) for word in words) + "\n" for words in commands)

@@ -171,14 +171,19 @@ def test_operands_that_are_views_or_computed(graph, chance):
     part = graph.add("slice", [a], v[1:4, ::2], start=[1, 0, 0], stop=[4, 240, 250], step=[1, 2, 1])
     moved = graph.add("transpose", [a], v.transpose(1, 0, 2), axes=[1, 0, 2])
     wide = graph.add("broadcast_to", [b], np.broadcast_to(vb, (6, 250, 180)), shape=(6, 250, 180))
+    again = graph.add("broadcast_to", [wide], np.broadcast_to(vb, (2, 6, 250, 180)), shape=(2, 6, 250, 180))
     twice = graph.add("add", [a, a], v + v)
     names = [
+        graph.add("matmul", [again, b], np.broadcast_to(vb.T @ vb, (2, 6, 180, 180)), transpose_a=True),
+        graph.add("matmul", [again, b], np.broadcast_to(vb @ vb.T, (2, 6, 250, 250)), transpose_b=True),
         graph.add("matmul", [flat, b], v.reshape(1440, 250) @ vb),
         graph.add("matmul", [part, b], v[1:4, ::2] @ vb),
         graph.add("matmul", [moved, b], v.transpose(1, 0, 2) @ vb),
         graph.add("matmul", [a, wide], v @ vb),
         graph.add("matmul", [twice, b], (v + v) @ vb),
     ]
+    steps = sorted(step["op"] for step in explain(graph, AMPLE, *names))
+    assert steps == ["add", *["matmul"] * 7, "slice", "transpose"]
     total = graph.add("sum", [names[-1]], np.asarray(((v + v) @ vb).sum((0, 1))), axes=[0, 1])
     for cap in caps(graph, a, b, twice, *names):
         check(graph, cap, *names, total)
@@ -244,7 +249,8 @@ def test_what_cannot_fit_is_refused_with_its_parts(graph, chance):
     size = r"[0-9.]+ [KM]iB"
     found = re.fullmatch(
         rf"refused PL_EBUDGET matmul '{c}': the smallest tiling needs ([0-9.]+) MiB \(A {size} \+ B "
-        rf"{size} \+ C {size} \+ reading ahead {size} \+ workspace {size}\); the budget is 1.0 MiB", said)
+        rf"{size} \+ C {size} \+ reading ahead {size} \+ workspace {size}\); the budget is 1.0 MiB: "
+        r"give at least \1 MiB", said)
     assert found, said
     graph.values[c] = graph.value(a) @ graph.value(b).T
     check(graph, int((float(found[1]) + 0.05) * MIB), c)

@@ -122,6 +122,27 @@ def test_a_chain_with_reductions_over_any_axes(graph, chance, how):
     graph.check(chain, *sums, compare=close)
 
 
+MOVED = (((700, 611), (1, 0)), ((60001, 5), (1, 0)), ((5, 60001), (1, 0)),
+         ((3, 130, 120, 7), (0, 3, 1, 2)), ((2, 33, 97, 65), (0, 2, 3, 1)), ((70, 69, 68), (2, 0, 1)), ((1, 530, 1, 520), (3, 2, 1, 0)))
+
+
+@pytest.mark.parametrize("dtype", ("u1", "f4", "f8"))
+@pytest.mark.parametrize("shape, axes", MOVED)
+def test_what_only_moves_in_memory_lands_where_it_belongs(graph, chance, dtype, shape, axes):
+    x = chance.integers(0, 200, shape).astype(dtype)
+    name = graph.give(x, "memory")
+    turned = graph.add("transpose", [name], x.transpose(axes), axes=list(axes))
+    back = graph.add("reverse", [turned], graph.value(turned)[..., ::-1], axes=[len(shape) - 1])
+    step = [1] * (len(shape) - 1) + [2]
+    start = [0] * (len(shape) - 1) + [1]
+    part = graph.add("slice", [back], graph.value(back)[..., 1::2], start=start,
+                     stop=[2**62] * len(shape), step=step)
+    twice = (2, *graph.value(part).shape)
+    wide = graph.add("broadcast_to", [part], np.broadcast_to(graph.value(part), twice), shape=twice)
+    for fetched in (turned, part, wide):
+        graph.check(fetched, caps=[AMPLE])
+
+
 def test_reductions_of_every_kind(graph, chance):
     array = chance.integers(-3, 4, (37, 41, 29)).astype("f4")
     array[3, 4, 5] = np.nan

@@ -6,9 +6,11 @@
  *   device NAME | -                 what is added from now on is placed there, or nowhere
  *   add OP NAME INPUTS [ATTRIBUTE=KIND:VALUE]...
  *   give NAME window|memory|transposed PATH
- *   run CAP NAME=PATH...            "ok PEAK STATED"; what was told meanwhile follows, after '|'
+ *   run CAP NAME=PATH...            "ok BEFORE GIVEN PEAK STATED", as in session_tool.c; what was
+ *                                 told meanwhile follows, after '|'
  *   both THREADS CAP NAME=PATH...   the same run by several threads at once, each with its own file
  *   explain NAME...                 the plan as JSON;  text NAME...: for people, lines by '|'
+ *   discrete                        devices say that their memory is not the host's
  *   fail FUNCTION CODE N            from its Nth call on, an OpenCL function fails; 0: never */
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,6 +19,7 @@
 #include <string.h>
 
 #include "device/opencl.h"
+#include "graph/node.h"
 #include "plimsoll/device.h"
 #include "plimsoll/session.h"
 #include "tensor/dtype.h"
@@ -92,12 +95,39 @@ static void *map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
                                    code);
 }
 
-static int do_fail(void)
+static cl_int read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                          size_t size, void *to, cl_uint n, const cl_event *events, cl_event *event)
+{
+    return fails() ? fail_code
+                   : real.clEnqueueReadBuffer(queue, buffer, blocking, offset, size, to, n, events,
+                                              event);
+}
+
+static cl_int device_info(cl_device_id id, cl_device_info what, size_t n, void *to, size_t *ret_n)
+{
+    if (what != CL_DEVICE_HOST_UNIFIED_MEMORY)
+        return real.clGetDeviceInfo(id, what, n, to, ret_n);
+    *(cl_bool *)to = CL_FALSE;
+    return CL_SUCCESS;
+}
+
+static pl_opencl *table(void)
 {
     pl_opencl *cl = pl_opencl_load();
     if (!real.clFinish)
         real = *cl;
-    *cl = real;
+    return cl;
+}
+
+static int do_discrete(void)
+{
+    table()->clGetDeviceInfo = device_info;
+    return 0;
+}
+
+static int do_fail(void)
+{
+    pl_opencl *cl = table();
     n_calls = 0;
     fail_code = atoi(words[2]);
     fail_at = atoi(words[3]);
@@ -109,6 +139,8 @@ static int do_fail(void)
         cl->clBuildProgram = build_program;
     else if (strcmp(words[1], "clEnqueueMapBuffer") == 0)
         cl->clEnqueueMapBuffer = map_buffer;
+    else if (strcmp(words[1], "clEnqueueReadBuffer") == 0)
+        cl->clEnqueueReadBuffer = read_buffer;
     else
         cl->clEnqueueNDRangeKernel = enqueue_kernel;
     return 0;
@@ -321,7 +353,7 @@ static void end(situation *s)
                 pl_runtime_claimed_bytes(runtime));
         exit(1);
     }
-    for (int i = 1; i < pl_runtime_n_devices(runtime); i++) {
+    for (int i = 1; pl_graph_places(graph) && i < pl_runtime_n_devices(runtime); i++) {
         pl_device_info info;
         if (pl_runtime_device(runtime, i, &info, &error) < 0 || info.in_use_bytes != 0) {
             fprintf(stderr, "device_tool: %s is still in use\n", info.name);
@@ -347,23 +379,24 @@ static int run_once(situation *s, const char *suffix, pl_error *reterr)
 
 static int do_run(void)
 {
-    situation s;
+    situation s = {0};
     pl_run_cost cost = {0};
-    uint64_t peak = 0;
     int r = make_runtime(&options, strtoull(words[1], NULL, 10));
     told[0] = '\0';
     if (r == 0)
         r = begin(&s, 2);
+    uint64_t before = pl_runtime_claimed_bytes(runtime),
+             given_peak = pl_runtime_peak_bytes(runtime);
     if (r == 0)
         r = pl_session_explain(s.session, s.fetches, s.n_fetches, s.feeds, s.n_feeds, NULL, true,
                                NULL, &cost, &error);
     if (r == 0)
         r = run_once(&s, "", &error);
-    if (r == 0)
-        peak = pl_runtime_peak_bytes(runtime);
+    uint64_t peak = pl_runtime_peak_bytes(runtime);
     end(&s);
     if (r == 0)
-        printf("ok %" PRIu64 " %" PRIu64 "%s", peak, cost.peak_bytes, told);
+        printf("ok %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "%s", before, given_peak, peak,
+               cost.peak_bytes, told);
     return r;
 }
 
@@ -384,7 +417,7 @@ static void *run_thread(void *context)
 
 static int do_both(void)
 {
-    situation s;
+    situation s = {0};
     static thread threads[THREADS_MAX];
     int n = atoi(words[1]), r = make_runtime(&options, strtoull(words[2], NULL, 10));
     if (r == 0)
@@ -408,7 +441,7 @@ static int do_both(void)
 
 static int do_explain(bool as_json)
 {
-    situation s;
+    situation s = {0};
     char *text = NULL;
     int r = make_runtime(&options, 0);
     if (r == 0)
@@ -431,10 +464,10 @@ static int do_command(void)
         const char *name;
         int (*run)(void);
         bool says_ok;
-    } commands[] = {{"set", do_set, true},   {"devices", do_devices, false},
-                    {"add", do_add, true},   {"device", do_device, true},
-                    {"give", do_give, true}, {"fail", do_fail, true},
-                    {"run", do_run, false},  {"both", do_both, false}};
+    } commands[] = {
+        {"set", do_set, true},           {"devices", do_devices, false}, {"add", do_add, true},
+        {"device", do_device, true},     {"give", do_give, true},        {"fail", do_fail, true},
+        {"discrete", do_discrete, true}, {"run", do_run, false},         {"both", do_both, false}};
     for (size_t i = 0; i < PL_COUNT_OF(commands); i++)
         if (strcmp(words[0], commands[i].name) == 0) {
             int r = commands[i].run();

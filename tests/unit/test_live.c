@@ -5,6 +5,7 @@
 #include "session_fixture.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "plimsoll/live.h"
 
@@ -341,6 +342,63 @@ static void closing_and_freeing_wait_for_what_runs(void **state)
     assert_int_equal(one.r, -ECANCELED);
 }
 
+/* ---- in the child of a fork ---- */
+
+/* What the parent made can be let go of and says so when it is used; the graph is as good as new.
+ */
+static int use_in_child(pl_node *y, pl_tensor *tensor)
+{
+    const pl_runtime_options options = {.cap_bytes = 4 * PL_MIB, .n_threads = 1};
+    const pl_fetch fetch = {y, NULL};
+    pl_runtime *own;
+    pl_session *new_one;
+    pl_tensor *result = NULL;
+    pl_live *live;
+    if (pl_live_new(runtime, NULL, &live, &error) != -ECHILD ||
+        pl_session_run(session, &fetch, 1, NULL, 0, NULL, &result, &error) != -ECHILD)
+        return 2;
+    pl_session_cancel(session);
+    pl_session_close(session);
+    pl_session_free(session);
+    pl_tensor_unref(tensor);
+    if (pl_runtime_new(&options, &own, &error) < 0 ||
+        pl_session_new(graph, own, &new_one, &error) < 0)
+        return 3;
+    if (pl_session_run(new_one, &fetch, 1, NULL, 0, NULL, &result, &error) < 0 ||
+        element_of(result, 2) != 9)
+        return 4;
+    pl_tensor_unref(result);
+    pl_graph_free(graph); /* closes the child's, and leaves the parent's alone */
+    if (pl_session_run(new_one, &fetch, 0, NULL, 0, NULL, &result, &error) != -ESTALE)
+        return 5;
+    pl_session_free(new_one);
+    pl_runtime_unref(own);
+    return 0;
+}
+
+static void a_forked_child_leaves_the_parents_lists_alone(void **state)
+{
+    (void)state;
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(3);
+    assert_int_equal(pl_graph_fill(graph, "x", PL_F64, &shape, 3, &x, &error), 0);
+    pl_node *y = must_add("square", "y", NODES(x), NO_ATTRS);
+    pl_tensor *tensor = tensor_named("before", 0, 3);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_in_child(y, tensor));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    pl_live *live = must_list("");
+    assert_non_null(find(live, PL_LIVE_TENSOR, "before"));
+    assert_non_null(find(live, PL_LIVE_SESSION, "session 1"));
+    pl_live_free(live);
+    pl_tensor_unref(must_run(y));
+    pl_tensor_unref(tensor);
+}
+
 static int make_and_list(pl_node *v)
 {
     pl_session *another;
@@ -397,6 +455,7 @@ int main(void)
         LIVE_CASE(a_run_is_listed_with_the_most_that_it_claims),
         LIVE_CASE(a_session_cancels_what_runs_and_nothing_later),
         LIVE_CASE(closing_and_freeing_wait_for_what_runs),
+        LIVE_CASE(a_forked_child_leaves_the_parents_lists_alone),
         LIVE_CASE(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "faults.h"
@@ -293,6 +294,88 @@ static void a_forked_child_shares_the_line_and_leaves_nothing_charged(void **sta
     end(memory);
 }
 
+static bool is_resident(const void *data)
+{
+    unsigned char page;
+    return mincore((void *)(uintptr_t)data, 4096, &page) == 0;
+}
+
+static void a_block_may_be_what_one_of_its_size_left_behind(void **state)
+{
+    (void)state;
+    pl_memory *memory = new_memory(64 * PL_MIB);
+    uint64_t before = pl_memory_headroom_bytes(memory);
+    pl_block block = take(memory, PL_MIB), other;
+    void *first = block.data;
+    pl_memory_give(memory, &block);
+    assert_int_equal(pl_memory_claimed_bytes(memory), 0);
+    assert_int_equal(pl_memory_headroom_bytes(memory), before);
+    other = take(memory, PL_MIB + 4096);
+    assert_ptr_not_equal(other.data, first);
+    block = take(memory, PL_MIB);
+    assert_ptr_equal(block.data, first);
+    assert_int_equal(pl_memory_claimed_bytes(memory), 2 * PL_MIB + 4096);
+    pl_memory_give(memory, &block);
+    pl_memory_give(memory, &other);
+    end(memory);
+    assert_false(is_resident(first));
+}
+
+/* 64 MiB of which a 16th may be kept. */
+static void what_is_left_behind_is_little_and_goes_when_there_is_no_room(void **state)
+{
+    (void)state;
+    pl_memory *memory = new_memory(64 * PL_MIB);
+    pl_block large = take(memory, 5 * PL_MIB), blocks[3];
+    void *data = large.data;
+    pl_memory_give(memory, &large);
+    assert_false(is_resident(data));
+    for (size_t i = 0; i < 3; i++)
+        blocks[i] = take(memory, 2 * PL_MIB);
+    data = blocks[0].data;
+    for (size_t i = 0; i < 3; i++)
+        pl_memory_give(memory, &blocks[i]);
+    assert_false(is_resident(data)); /* the oldest of three makes room for the newest */
+    for (int pressed = 0; pressed < 2; pressed++) {
+        blocks[0] = take(memory, 2 * PL_MIB);
+        *(char *)blocks[0].data = 1;
+        pl_memory_give(memory, &blocks[0]);
+        if (pressed) {
+            large = take(memory, 62 * PL_MIB);
+            pl_memory_give(memory, &large);
+        }
+        blocks[0] = take(memory, 2 * PL_MIB);
+        assert_int_equal(*(char *)blocks[0].data, !pressed);
+        pl_memory_give(memory, &blocks[0]);
+    }
+    end(memory);
+}
+
+static void a_child_does_not_take_what_its_parent_left_behind(void **state)
+{
+    (void)state;
+    pl_memory *memory = new_memory(64 * PL_MIB);
+    pl_block block = take(memory, PL_MIB);
+    memset(block.data, 1, block.bytes);
+    pl_memory_give(memory, &block);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        block = take(memory, PL_MIB);
+        bool new = *(const char *)block.data == 0;
+        pl_memory_give(memory, &block);
+        pl_memory_unref(memory);
+        _exit(new ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    block = take(memory, PL_MIB);
+    assert_int_equal(*(const char *)block.data, 1);
+    pl_memory_give(memory, &block);
+    end(memory);
+}
+
 static void *take_and_give(void *argument)
 {
     pl_memory *memory = argument;
@@ -365,6 +448,9 @@ int main(void)
         cmocka_unit_test(what_the_process_gave_back_can_be_taken),
         cmocka_unit_test(room_is_made_by_the_evictor_and_only_as_much_as_is_missing),
         cmocka_unit_test(a_forked_child_shares_the_line_and_leaves_nothing_charged),
+        cmocka_unit_test(a_block_may_be_what_one_of_its_size_left_behind),
+        cmocka_unit_test(what_is_left_behind_is_little_and_goes_when_there_is_no_room),
+        cmocka_unit_test(a_child_does_not_take_what_its_parent_left_behind),
         cmocka_unit_test(threads_share_one_account),
         cmocka_unit_test(every_allocation_may_fail),
     };

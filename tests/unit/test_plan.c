@@ -175,6 +175,36 @@ static void the_same_request_gives_the_same_plan_byte_for_byte(void **state)
     free(texts[1]);
 }
 
+/* Tiles of a step that only moves: no scratch, rows of both sides together, several of them. */
+static void check_move(pl_node *moved, int64_t least_tiles, const int64_t *extent)
+{
+    must_make(moved, PL_GIB);
+    const pl_step *step = &plan->steps[plan->n_steps - 1];
+    assert_true(step->direct);
+    assert_int_equal(step->worker_bytes, 0);
+    assert_true(step->n_tiles >= least_tiles);
+    for (int i = 0; i < pl_node_shape(moved)->rank; i++)
+        assert_int_equal(step->extent[i], extent[i]);
+}
+
+static void what_only_moves_needs_no_scratch_and_has_long_rows_on_both_sides(void **state)
+{
+    (void)state;
+    pl_node *square = given("square", PL_SHAPE(4096, 4096), true);
+    pl_node *few = given("few", PL_SHAPE(1000000, 5), true);
+    pl_node *pixels = given("pixels", PL_SHAPE(4, 600, 700, 3), true);
+    pl_node *small = given("small", PL_SHAPE(64, 64), true);
+    check_move(must_add("transpose", NULL, NODES(square), NO_ATTRS), 64, (int64_t[]){512, 512});
+    check_move(must_add("transpose", NULL, NODES(few), NO_ATTRS), 16, (int64_t[]){5, 52428});
+    check_move(must_add("transpose", NULL, NODES(pixels),
+                        ATTRS(pl_attr_ints("axes", (int64_t[]){0, 3, 1, 2}, 4))),
+               16, (int64_t[]){1, 3, 124, 700});
+    check_move(
+        must_add("reverse", NULL, NODES(square), ATTRS(pl_attr_ints("axes", (int64_t[]){1}, 1))),
+        64, (int64_t[]){64, 4096});
+    check_move(must_add("transpose", NULL, NODES(small), NO_ATTRS), 1, (int64_t[]){64, 64});
+}
+
 static void what_is_missing_is_told_by_name(void **state)
 {
     (void)state;
@@ -293,6 +323,7 @@ int main(void)
         PLAN_CASE(the_value_that_is_used_last_goes_to_disk_first),
         PLAN_CASE(no_plan_passes_its_budget_and_what_is_refused_says_what_would_do),
         PLAN_CASE(the_same_request_gives_the_same_plan_byte_for_byte),
+        PLAN_CASE(what_only_moves_needs_no_scratch_and_has_long_rows_on_both_sides),
         PLAN_CASE(what_is_missing_is_told_by_name),
         PLAN_CASE(a_disk_that_is_too_small_is_refused),
         PLAN_CASE(no_region_is_larger_than_its_bound),

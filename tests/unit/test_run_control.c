@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run from outside: how far it is, stopping it, and what its workers met. */
+#include "session_fixture.h"
+
+#include <pthread.h>
+
+enum { N = 400000 };
+
+static int begin(void **state)
+{
+    return begin_with(state, 32 * PL_MIB, 4);
+}
+
+#define CONTROL_CASE(function) cmocka_unit_test_setup_teardown(function, begin, finish)
+
+/* Three steps, each of several tiles. */
+static pl_node *three_steps(void)
+{
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(N);
+    assert_int_equal(pl_graph_fill(graph, "x", PL_F64, &shape, 1, &x, &error), 0);
+    pl_node *sum = must_add("sum", "sum", NODES(x), NO_ATTRS);
+    pl_node *apart = must_add("sub", "apart", NODES(x, sum), NO_ATTRS);
+    pl_node *most = must_add("max", "most", NODES(apart), NO_ATTRS);
+    return must_add("add", "end", NODES(apart, most), NO_ATTRS);
+}
+
+/* ---- progress ---- */
+
+typedef struct watch {
+    double last;
+    int n_calls, n_ends;
+    bool wrong;
+    int cancel, cancel_at; /* at which call; 0: never */
+} watch;
+
+static void look_on(void *context, double fraction, const char *name)
+{
+    watch *w = context;
+    w->n_calls++;
+    w->n_ends += fraction == 1;
+    w->wrong = w->wrong || fraction < w->last || fraction <= 0 || fraction > 1 ||
+               !pl_graph_find(graph, name);
+    w->last = fraction;
+    if (w->n_calls == w->cancel_at)
+        __atomic_store_n(&w->cancel, 1, __ATOMIC_RELAXED);
+}
+
+/* In chunks: first parts of them all, then one pass over the results, which begins anew. */
+static pl_node *four_sums(void)
+{
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(4, N);
+    assert_int_equal(pl_graph_fill(graph, NULL, PL_F64, &shape, 1, &x, &error), 0);
+    return must_add("sum", NULL, NODES(x), ATTRS(INTS("axes", 1)));
+}
+
+static void progress_never_falls_and_ends_with_one(void **state)
+{
+    (void)state;
+    pl_node *ends[] = {three_steps(), four_sums()};
+    for (int i = 0; i < 20; i++) {
+        watch w = {0};
+        int r;
+        const pl_run_options options = {.progress = look_on, .progress_context = &w};
+        pl_tensor_unref(run_for(ends[i % 2], &options, &r));
+        assert_int_equal(r, 0);
+        assert_false(w.wrong);
+        assert_int_equal(w.n_ends, 1);
+        assert_true(w.last == 1 && w.n_calls >= 2);
+    }
+}
+
+static void what_has_nothing_to_compute_tells_nothing(void **state)
+{
+    (void)state;
+    watch w = {0};
+    int r;
+    const pl_run_options options = {.progress = look_on, .progress_context = &w};
+    pl_tensor_unref(run_for(constant_of("c", 0, 3), &options, &r));
+    assert_int_equal(r, 0);
+    assert_int_equal(w.n_calls, 0);
+}
+
+/* ---- cancelling ---- */
+
+static void a_run_can_be_cancelled_at_any_tile(void **state)
+{
+    (void)state;
+    pl_node *v = variable_of("v", 5, N);
+    pl_node *set = must_add("assign", "set", NODES(v, three_steps()), NO_ATTRS);
+    uint64_t claimed = pl_runtime_claimed_bytes(runtime);
+    for (int at = 1;; at++) {
+        watch w = {.cancel_at = at};
+        int r;
+        const pl_run_options options = {
+            .cancel = &w.cancel, .progress = look_on, .progress_context = &w};
+        pl_tensor_unref(run_for(set, &options, &r));
+        if (w.n_ends > 0) { /* it was through */
+            assert_true(at > 1);
+            break;
+        }
+        assert_int_equal(r, -ECANCELED);
+        assert_non_null(strstr(error.message, "': the run was cancelled"));
+        assert_true(pl_runtime_claimed_bytes(runtime) <= claimed);
+        pl_tensor *value;
+        assert_int_equal(pl_session_get(session, v, &value, &error), 0);
+        assert_true(element_of(value, 0) == 5);
+        pl_tensor_unref(value);
+        assert_true(at < 10000);
+    }
+}
+
+static void what_is_cancelled_before_it_begins_computes_nothing(void **state)
+{
+    (void)state;
+    watch w = {.cancel = 1};
+    int r;
+    const pl_run_options options = {
+        .cancel = &w.cancel, .progress = look_on, .progress_context = &w};
+    assert_null(run_for(three_steps(), &options, &r));
+    assert_int_equal(r, -ECANCELED);
+    assert_int_equal(w.n_calls, 0);
+}
+
+/* ---- a callback that runs something itself ---- */
+
+typedef struct nested {
+    pl_node *node;
+    int r;
+    bool ran;
+} nested;
+
+static void run_inside(void *context, double fraction, const char *name)
+{
+    nested *n = context;
+    pl_tensor *result = NULL;
+    const pl_fetch fetch = {n->node, NULL};
+    (void)fraction;
+    (void)name;
+    if (n->ran)
+        return;
+    n->ran = true;
+    n->r = pl_session_run(session, &fetch, 1, NULL, 0, NULL, &result, NULL);
+    pl_tensor_unref(result);
+}
+
+static void a_run_inside_of_a_callback_is_run_or_refused(void **state)
+{
+    (void)state;
+    pl_node *x, *end = three_steps();
+    const pl_shape large = PL_SHAPE(3 * 1024 * 1024); /* 24 of 32 MiB, in one row */
+    assert_int_equal(pl_graph_fill(graph, "l", PL_F64, &large, 1, &x, &error), 0);
+    pl_node *sorted =
+        must_add("sum", "all", NODES(must_add("sort", "s", NODES(x), NO_ATTRS)), NO_ATTRS);
+    nested small = {.node = must_add("neg", "n", NODES(constant_of("c", 1, 10)), NO_ATTRS)};
+    nested big = {.node = sorted};
+    int r;
+    const pl_run_options with_small = {.progress = run_inside, .progress_context = &small};
+    const pl_run_options with_big = {.progress = run_inside, .progress_context = &big};
+    pl_tensor_unref(run_for(end, &with_small, &r));
+    assert_true(r == 0 && small.ran && small.r == 0);
+    pl_tensor_unref(run_for(end, &with_big, &r));
+    assert_true(r == 0 && big.ran && big.r == PL_EBUDGET); /* it would wait for itself */
+}
+
+/* ---- errors of workers ---- */
+
+static pl_tensor *indices(const int64_t *bad, int n_bad)
+{
+    pl_tensor *tensor;
+    const pl_shape shape = PL_SHAPE(N);
+    int32_t *data = calloc(N, sizeof *data);
+    for (int i = 0; i < n_bad; i++)
+        data[bad[i]] = (int32_t)(100 + i);
+    assert_int_equal(pl_tensor_new(runtime, PL_I32, &shape, data, "i", &tensor, &error), 0);
+    free(data);
+    return tensor;
+}
+
+/* Of several, the first one's, whichever worker came first. */
+static void no_error_of_a_worker_is_lost(void **state)
+{
+    (void)state;
+    pl_node *table = constant_of("table", 0, 10), *at = place("at", PL_I32, PL_SHAPE(N));
+    pl_node *picked = must_add("gather", "picked", NODES(table, at), NO_ATTRS);
+    pl_node *sum = must_add("sum", "sum", NODES(picked), NO_ATTRS);
+    const int64_t places[][2] = {{0, N - 1}, {N - 1, N - 1}, {N / 2, N / 2 + 1}, {70000, 300000}};
+    for (int round = 0; round < 40; round++) {
+        pl_tensor *index = indices(places[round % 4], 2), *result = NULL;
+        const pl_feed feed = {at, index};
+        const pl_fetch fetch = {round % 2 ? sum : picked, NULL};
+        assert_int_equal(pl_session_run(session, &fetch, 1, &feed, 1, NULL, &result, &error),
+                         -EINVAL);
+        assert_non_null(strstr(error.message, "gather 'picked': index 10"));
+        if (places[round % 4][0] < places[round % 4][1])
+            assert_non_null(strstr(error.message, "index 100 is not in axis 0"));
+        pl_tensor_unref(index);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTROL_CASE(progress_never_falls_and_ends_with_one),
+        CONTROL_CASE(what_has_nothing_to_compute_tells_nothing),
+        CONTROL_CASE(a_run_can_be_cancelled_at_any_tile),
+        CONTROL_CASE(what_is_cancelled_before_it_begins_computes_nothing),
+        CONTROL_CASE(a_run_inside_of_a_callback_is_run_or_refused),
+        CONTROL_CASE(no_error_of_a_worker_is_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
