@@ -142,6 +142,26 @@ def test_a_jpeg_header_that_cannot_be_is_refused(image_tool, tmp_path, at, value
     assert why in refusal(image_tool, tmp_path, with_frame(data, at, value))
 
 
+def test_a_picture_that_would_be_partly_made_up_is_refused(image_tool, tmp_path):
+    """libjpeg warns and goes on; Pillow then gives a picture with wrong pixels. Some damage happens to
+    be a valid picture, which nobody can tell."""
+    data = saved(Image.fromarray(picture(120, 200)), "JPEG")
+    wanted = np.asarray(Image.open(io.BytesIO(data)))
+    scan, chance, n_taken, n_refused = data.index(b"\xff\xda") + 14, np.random.default_rng(4), 0, 0
+    for _ in range(20):
+        damaged = bytearray(data)
+        for at in chance.integers(scan, len(data) - 2, 20):
+            damaged[at] ^= 1 << chance.integers(8)
+        try:
+            pixels = np.asarray(Image.open(io.BytesIO(damaged)))
+        except OSError:
+            continue
+        assert (pixels != wanted).mean() > 0.01
+        n_taken += 1
+        n_refused += isinstance(decode(image_tool, tmp_path, bytes(damaged)), str)
+    assert n_taken >= 10 and n_refused > n_taken / 2, (n_taken, n_refused)
+
+
 def marker(kind, data):
     return b"\xff" + bytes([kind]) + struct.pack(">H", len(data) + 2) + data
 

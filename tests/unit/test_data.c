@@ -302,6 +302,37 @@ static void several_threads_decode_side_by_side(void **state)
     pl_tensor_unref(text);
 }
 
+/* Twenty of a MiB in a budget of eight, and no disk to put them on. */
+static void what_no_stage_reads_any_more_is_let_go_of(void **state)
+{
+    (void)state;
+    const pl_runtime_options options = {.cap_bytes = 8 * PL_MIB,
+                                        .spill_directory = folder,
+                                        .spill_limit_bytes = 64 * PL_KIB,
+                                        .n_threads = 1};
+    pl_session_free(PL_TAKE(session));
+    pl_runtime_unref(PL_TAKE(runtime));
+    assert_int_equal(pl_runtime_new(&options, &runtime, &error), 0);
+    assert_int_equal(pl_session_new(graph, runtime, &session, &error), 0);
+
+    char *text = malloc(PL_MIB + 1);
+    memset(text, 'x', PL_MIB);
+    text[PL_MIB] = '\0';
+    pl_tensor *tensor = strings_of(PL_SHAPE(), (const char *const[]){text});
+    pl_node *given = place("given", PL_STRING, PL_SHAPE()), *part = given;
+    for (int i = 0; i < 20; i++)
+        part = must_add("string_substr", NULL, NODES(part),
+                        ATTRS(pl_attr_int("start", 1), pl_attr_int("length", INT64_MAX)));
+    pl_node *n = must_add("string_length", NULL, NODES(part), NO_ATTRS);
+    pl_node *as_float = must_add("cast", NULL, NODES(n), ATTRS(pl_attr_dtype("dtype", PL_F32)));
+    float got = 0;
+    if (run_on(as_float, given, tensor, NULL, &got) < 0)
+        fail_msg("%s", error.message);
+    assert_true(got == (float)(PL_MIB - 20));
+    pl_tensor_unref(tensor);
+    free(text);
+}
+
 static void what_is_before_the_plan_is_explained(void **state)
 {
     (void)state;
@@ -329,6 +360,7 @@ int main(void)
         DATA_CASE(a_run_that_fails_changes_no_variable),
         DATA_CASE(an_assignment_beneath_a_stage_is_made),
         DATA_CASE(several_threads_decode_side_by_side),
+        DATA_CASE(what_no_stage_reads_any_more_is_let_go_of),
         DATA_CASE(what_is_before_the_plan_is_explained),
     };
     return cmocka_run_group_tests_name("data", tests, NULL, NULL);
