@@ -75,15 +75,25 @@ class Contender:
     note: str = ""
 
 
-def build(source, folder):
+def build(source, folder, *how):
     program = folder / source.stem
+    command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", f"-I{ROOT}/include", source, *how]
+    subprocess.run([*command, "-o", program], check=True)
+    return program
+
+
+def inside():
+    """For a program that calls what the library does not export."""
     libraries = [BUILD / "src/codec/libplimsoll-runtime.a"]
     libraries += sorted((BUILD / "src/kernels").glob("*.a"))
     libraries += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
-    command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", f"-I{ROOT}/src", f"-I{ROOT}/include"]
-    command += [source, *libraries, "-lsleef", "-lopenblas", "-lm", "-pthread", "-o", program]
-    subprocess.run(command, check=True)
-    return program
+    others = "-lsleef -Wl,--as-needed -lopenblas -ljpeg -lspng -ldeflate -lm -pthread"
+    return [f"-I{ROOT}/src", *libraries, *others.split()]
+
+
+def outside():
+    library = BUILD / "src/codec"
+    return [f"-L{library}", "-lplimsoll", f"-Wl,-rpath,{library}"]
 
 
 @contextlib.contextmanager
@@ -133,8 +143,8 @@ def save(path, shape, seed):
 
 class Programs:
     def __init__(self, folder):
-        self.bare = build(ROOT / "tests/programs/matmul_tool.c", folder)
-        self.ours = build(ROOT / "bench/product.c", folder)
+        self.bare = build(ROOT / "tests/programs/matmul_tool.c", folder, *inside())
+        self.ours = build(ROOT / "bench/product.c", folder, *outside())
 
     def blas(self, what, times=1):
         return Contender(what, [self.bare], "blas 2 a.npy b.npy c.npy\n" * times)

@@ -40,7 +40,7 @@ static int run_parts(const pl_matmul_job *job, const pl_gemm *whole, pl_error *r
         g.m = least(rows, whole->m - row);
         g.a = (const char *)g.a + row * (g.a_transposed ? item : g.a_row_bytes);
         g.c = (char *)g.c + row * g.c_row_bytes;
-        if (pl_matmul_is_cancelled(job->cancel))
+        if (pl_matmul_must_stop(&job->stop))
             return pl_error_set(reterr, -ECANCELED, "cancelled");
         pl_product_run(job->threads, &g);
         if (job->progress)
@@ -203,7 +203,7 @@ int pl_matmul_run(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error
         return pl_error_set(reterr, -EINVAL, "the matrices are not where the plan has them");
     if (plan->question.m == 0 || plan->question.n == 0)
         return 0;
-    if (pl_matmul_is_cancelled(job->cancel))
+    if (pl_matmul_must_stop(&job->stop))
         return pl_error_set(reterr, -ECANCELED, "cancelled");
     pl_blas_use use;
     int r = pl_blas_use_begin(&use, job->memory, plan->question.n_threads, plan->workspace_bytes,

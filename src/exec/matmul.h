@@ -37,14 +37,25 @@ typedef struct pl_matrix {
     void *context;
 } pl_matrix;
 
+/* Whether to stop, from any thread that computes; `asked` may be NULL: never. */
+typedef struct pl_matmul_stop {
+    bool (*asked)(const void *context);
+    const void *context;
+} pl_matmul_stop;
+
+static inline bool pl_matmul_must_stop(const pl_matmul_stop *stop)
+{
+    return stop->asked && stop->asked(stop->context);
+}
+
 typedef struct pl_matmul_job {
     pl_matrix a, b; /* as they are stored: see the question's flags */
     pl_matrix c;    /* resident or a file; overlaps no operand */
     pl_memory *memory;
     pl_threads *threads;
     int scratch_fd; /* for a plan with scratch_disk_bytes: so many are the product's, from there */
-    uint64_t scratch_offset; /* a multiple of PL_FILE_DIRECT_BYTES */
-    const int *cancel;       /* NULL: never. Read atomically, before each step: -ECANCELED if set */
+    uint64_t scratch_offset;                          /* a multiple of PL_FILE_DIRECT_BYTES */
+    pl_matmul_stop stop;                              /* asked before each step: -ECANCELED */
     void (*progress)(void *context, double fraction); /* NULL, or called after each step */
     void *progress_context;
 } pl_matmul_job;
@@ -69,13 +80,7 @@ typedef struct pl_matmul_batch {
 
 /* By n_threads of them. Claims pl_matmul_batch_workspace_bytes() at most. */
 PL_MUST_CHECK int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory,
-                                      pl_threads *threads, int n_threads, const int *cancel,
+                                      pl_threads *threads, int n_threads, pl_matmul_stop stop,
                                       pl_error *reterr);
-
-/* Was it asked to stop? */
-static inline bool pl_matmul_is_cancelled(const int *cancel)
-{
-    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0;
-}
 
 #endif

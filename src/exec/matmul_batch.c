@@ -13,7 +13,7 @@
 typedef struct batch_run {
     const pl_matmul_batch *batch;
     pl_threads *threads; /* for one product; NULL: it has one */
-    const int *cancel;
+    pl_matmul_stop stop;
     int64_t n_products, part_products;
 } batch_run;
 
@@ -58,7 +58,7 @@ static int run_part(void *context, int64_t part, int worker)
     (void)worker;
     const batch_run *run = context;
     int64_t first = part * run->part_products, end = first + run->part_products;
-    if (pl_matmul_is_cancelled(run->cancel))
+    if (pl_matmul_must_stop(&run->stop))
         return -ECANCELED;
     for (int64_t i = first; i < end && i < run->n_products; i++) {
         pl_gemm g = product_at(run->batch, i);
@@ -91,12 +91,12 @@ static int run_in_turn(batch_run *run, pl_threads *threads)
 }
 
 int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory, pl_threads *threads,
-                        int n_threads, const int *cancel, pl_error *reterr)
+                        int n_threads, pl_matmul_stop stop, pl_error *reterr)
 {
     if (!pl_matmul_takes(batch->dtype))
         return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",
                             pl_dtype_info_of(batch->dtype)->name);
-    batch_run run = {.batch = batch, .cancel = cancel, .n_products = count_of(batch)};
+    batch_run run = {.batch = batch, .stop = stop, .n_products = count_of(batch)};
     bool shared = pl_matmul_is_shared_out(batch->m, batch->n, batch->k, run.n_products, n_threads);
     uint64_t workspace = pl_matmul_batch_workspace_bytes(batch->dtype, batch->m, batch->n, batch->k,
                                                          run.n_products, n_threads);

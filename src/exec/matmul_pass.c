@@ -263,7 +263,7 @@ static int run_step(pl_matmul_state *s, int64_t number, int64_t n_all)
 {
     bool more = number + 1 < n_all;
     step t = step_of(s, number), next = more ? step_of(s, number + 1) : t;
-    if (pl_matmul_is_cancelled(s->job->cancel))
+    if (pl_matmul_must_stop(&s->job->stop))
         return pl_error_set(s->reterr, -ECANCELED, "cancelled");
     int r = get_pieces(s, &t);
     if (r == 0 && more)

@@ -111,9 +111,14 @@ static void end(product_run *p)
 
 /* ---- products ---- */
 
-static const int *cancel_of(const product_run *p)
+static bool is_cancelled(const void *context)
 {
-    return p->run->options ? p->run->options->cancel : NULL;
+    return pl_run_check(context) < 0;
+}
+
+static pl_matmul_stop stop_of(const product_run *p)
+{
+    return (pl_matmul_stop){is_cancelled, p->run};
 }
 
 static void tell(void *context, double fraction)
@@ -161,7 +166,7 @@ static int run_one(product_run *p, pl_error *reterr)
         .threads = p->run->runtime->threads,
         .scratch_fd = p->scratch.bytes > 0 ? pl_spill_fd(spill_of(p)) : -1,
         .scratch_offset = p->scratch.offset,
-        .cancel = cancel_of(p),
+        .stop = stop_of(p),
         .progress = tell,
         .progress_context = p,
     };
@@ -196,7 +201,7 @@ static int run_batch(product_run *p, pl_error *reterr)
         c_bytes *= q->dims[i];
     }
     return pl_matmul_batch_run(&batch, p->run->runtime->memory, p->run->runtime->threads,
-                               p->step->n_workers, cancel_of(p), reterr);
+                               p->step->n_workers, stop_of(p), reterr);
 }
 
 static int run_all(product_run *p, pl_error *reterr)

@@ -661,6 +661,12 @@ static void each_allocation_that_fails_is_an_error(void **state)
 
 static int cancelled;
 
+static bool is_cancelled(const void *context)
+{
+    (void)context;
+    return __atomic_load_n(&cancelled, __ATOMIC_RELAXED) != 0;
+}
+
 static void cancel_halfway(void *context, double fraction)
 {
     *(double *)context = fraction;
@@ -676,7 +682,7 @@ static void a_cancelled_product_ends_between_steps(void **state)
     product p = faulty[0];
     p.budget = small_budget(PL_MIB);
     begin(&r, p);
-    r.job.cancel = &cancelled;
+    r.job.stop = (pl_matmul_stop){is_cancelled, NULL};
     r.job.progress = cancel_halfway;
     r.job.progress_context = &fraction;
     cancelled = 0;
@@ -725,7 +731,7 @@ static void check_batch(pl_dtype dtype, shapes s, bool one_right)
         .b_strides = {4 * b_each * b_one * item, b_each * b_one * item},
         .c_strides = {4 * c_one * item, c_one * item},
     };
-    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, NULL, NULL), 0);
+    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, (pl_matmul_stop){0}, NULL), 0);
     for (int64_t i = 0; i < 12; i++) {
         int64_t a_at = a_first ? i : i % 4, b_at = b_each * i;
         run r = {.p = {.dtype = dtype, .m = s.m, .n = s.n, .k = s.k, .ta = s.ta, .tb = s.tb}};
