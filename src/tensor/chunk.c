@@ -16,7 +16,8 @@ int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk)
     if (!chunk)
         return -ENOMEM;
     chunk->bytes = bytes;
-    chunk->window.fd = chunk->window.direct = -1;
+    chunk->window.fd = -1;
+    chunk->window.direct = -1;
     chunk->is_slab = is_slab;
     pl_extents_init(&chunk->places, PL_MEMORY_ALIGN_BYTES);
     if (is_slab && pl_extents_grow(&chunk->places, bytes) < 0) {
