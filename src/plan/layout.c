@@ -26,7 +26,7 @@ static uint64_t round_up(uint64_t bytes)
     return add(bytes, ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Bytes of a register; a box is inside of a shape, so that no product overflows. */
+/* Bytes of a register. */
 static uint64_t box_bytes(const pl_program *program, int box, pl_dtype dtype)
 {
     uint64_t count = (uint64_t)pl_region_count(&program->boxes[box].bound);

@@ -83,7 +83,8 @@ int64_t pl_region_count(const pl_region *region)
 {
     int64_t count = 1;
     for (int i = 0; i < region->rank; i++)
-        count *= region->extent[i];
+        if (__builtin_mul_overflow(count, region->extent[i], &count))
+            count = INT64_MAX;
     return count;
 }
 

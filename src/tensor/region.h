@@ -33,6 +33,7 @@ bool pl_region_contains(const pl_region *outer, const pl_region *inner);
 /* The elements in both; false, and an empty region, if there are none. *ret_both may be a or b. */
 bool pl_region_intersect(const pl_region *a, const pl_region *b, pl_region *ret_both);
 
+/* INT64_MAX if there are more: a shape that nothing could hold may still be described. */
 int64_t pl_region_count(const pl_region *region);
 
 /* Where the region's first element lies, in bytes from the shape's first. */

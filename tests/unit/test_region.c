@@ -329,10 +329,20 @@ static void a_transpose_of_several_panels_is_right(void **state)
     free(dst);
 }
 
+static void what_cannot_be_counted_counts_as_the_most(void **state)
+{
+    (void)state;
+    pl_shape huge = PL_SHAPE(INT64_MAX / 2, 4, 3), none = PL_SHAPE(INT64_MAX / 2, 4, 0);
+    pl_region of_huge = pl_region_whole(&huge), of_none = pl_region_whole(&none);
+    assert_int_equal(pl_region_count(&of_huge), INT64_MAX);
+    assert_int_equal(pl_region_count(&of_none), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_of_a_shape_is_inside_of_it),
+        cmocka_unit_test(what_cannot_be_counted_counts_as_the_most),
         cmocka_unit_test(regions_intersect_where_both_are),
         cmocka_unit_test(a_repeated_input_is_needed_once),
         cmocka_unit_test(a_transposed_region_follows_its_axes),
