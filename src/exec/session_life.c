@@ -127,6 +127,14 @@ pl_session *pl_session_ref(pl_session *session)
     return session;
 }
 
+bool pl_session_try_ref(pl_session *session)
+{
+    int n = atomic_load(&session->n_refs);
+    while (n > 0 && !atomic_compare_exchange_weak(&session->n_refs, &n, n + 1))
+        ;
+    return n > 0;
+}
+
 void pl_session_unref(pl_session *session)
 {
     if (atomic_fetch_sub(&session->n_refs, 1) > 1)

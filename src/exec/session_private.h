@@ -61,6 +61,10 @@ void pl_session_leave(pl_session *session, pl_run_mark *mark);
 
 /* One more who has the handle; see pl_links. */
 pl_session *pl_session_ref(pl_session *session);
+
+/* For who found it in the runtime's list, with that locked: false if its last user has let go, and
+ * only waits for the lock to take it out. */
+PL_MUST_CHECK bool pl_session_try_ref(pl_session *session);
 void pl_session_unref(pl_session *session);
 
 /* ---- session.c ---- */
