@@ -36,6 +36,9 @@ typedef struct pl_call {
 
 /* ---- session_run.c ---- */
 
+/* -EINVAL if two results are to be written to one file. */
+PL_MUST_CHECK int pl_call_check_paths(const pl_call *c, pl_error *reterr);
+
 /* Checks what is asked for, and finds out which nodes that needs. */
 PL_MUST_CHECK int pl_call_prepare(pl_call *c, pl_error *reterr);
 

@@ -116,6 +116,18 @@ static int gather_sources(call *c, pl_error *reterr)
     return r;
 }
 
+int pl_call_check_paths(const call *c, pl_error *reterr)
+{
+    for (int i = 0; i < c->n_fetches; i++)
+        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
+            if (c->fetches[k].npy_path &&
+                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
+                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
+                                    c->fetches[k].node->name, c->fetches[i].node->name,
+                                    c->fetches[i].npy_path);
+    return 0;
+}
+
 static int check_fetches(call *c, pl_error *reterr)
 {
     for (int i = 0; i < c->n_fetches; i++) {
@@ -125,13 +137,6 @@ static int check_fetches(call *c, pl_error *reterr)
                                 node->name);
         c->n_fetched[node->number]++;
     }
-    for (int i = 0; i < c->n_fetches; i++)
-        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
-            if (c->fetches[k].npy_path &&
-                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
-                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
-                                    c->fetches[k].node->name, c->fetches[i].node->name,
-                                    c->fetches[i].npy_path);
     for (int i = 0; i < c->n_feeds; i++) {
         const pl_node *node = c->feeds[i].placeholder;
         if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
@@ -238,6 +243,8 @@ int pl_call_prepare(call *c, pl_error *reterr)
     c->given = calloc(n, sizeof(pl_tensor *));
     bool made = nodes && c->needed && c->feed_of && c->n_fetched && c->sources && c->given;
     int r = made ? check_fetches(c, reterr) : no_memory(reterr);
+    if (r == 0)
+        r = pl_call_check_paths(c, reterr);
     for (int i = 0; r == 0 && i < c->n_fetches; i++)
         nodes[i] = pl_graph_node(c->session->graph, c->fetches[i].node->number);
     if (r == 0) {

@@ -167,7 +167,7 @@ int pl_call_begin(pl_call *c, pl_error *reterr)
     if (!c->kept)
         return pl_call_prepare(c, reterr);
     c->assigns = c->kept->assigns;
-    return 0;
+    return pl_call_check_paths(c, reterr); /* a run that was alike wrote to others, perhaps */
 }
 
 void pl_call_end_turn(pl_call *c)
