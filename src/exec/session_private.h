@@ -49,7 +49,8 @@ struct pl_session {
     pl_tensor **variables;              /* mu; by number of the node */
     int n_nodes;                        /* mu */
     pl_kept_plan *plans[PL_KEPT_PLANS]; /* mu; last used first */
-    pthread_mutex_t assign; /* held by a run that assigns, for all of it; taken before mu */
+    bool assigning;                     /* mu; a run that assigns is under way, alone */
+    pthread_cond_t assigned;            /* mu; it has ended */
 };
 
 /* ---- session_life.c ---- */

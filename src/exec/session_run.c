@@ -437,9 +437,11 @@ static int run_in_turn(call *c, pl_tensor **tensors, pl_error *reterr)
 {
     if (!c->assigns)
         return run_call(c, tensors, reterr);
-    pthread_mutex_lock(&c->session->assign);
-    int r = run_call(c, tensors, reterr);
-    pthread_mutex_unlock(&c->session->assign);
+    int r = pl_call_begin_assigning(c, reterr);
+    if (r < 0)
+        return r;
+    r = run_call(c, tensors, reterr);
+    pl_call_end_assigning(c);
     return r;
 }
 

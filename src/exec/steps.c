@@ -32,10 +32,11 @@ bool pl_run_is_telling(void)
 
 static void call_back(const pl_run *run, double fraction)
 {
+    bool before = is_telling; /* a callback's run tells too */
     is_telling = true;
     run->options->progress(run->options->progress_context, fraction,
                            run->plan->steps[run->step].node->name);
-    is_telling = false;
+    is_telling = before;
 }
 
 /* Steps count alike, however long they are. What is told never falls, also where a step goes over

@@ -28,7 +28,7 @@ uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most)
     return pl_min_u64(beside, most);
 }
 
-static struct timespec soon(void)
+struct timespec pl_turn_look_at(void)
 {
     uint64_t at = pl_clock_monotonic_ns() + LOOK_NS;
     return (struct timespec){(time_t)(at / PL_NS_PER_SEC), (long)(at % PL_NS_PER_SEC)};
@@ -38,7 +38,7 @@ static struct timespec soon(void)
 static int wait_a_little(const pl_turn *turn)
 {
     pl_turns *turns = &turn->runtime->turns;
-    struct timespec until = soon();
+    struct timespec until = pl_turn_look_at();
     pthread_cond_clockwait(&turns->ended, &turns->mu, CLOCK_MONOTONIC, &until);
     return turn->check(turn->context);
 }
