@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "exec/run.h"
+#include "exec/turns.h"
 
 enum { N = 400000 };
 
@@ -270,6 +271,65 @@ static void what_waits_to_assign_can_be_cancelled(void **state)
     assert_int_equal(h.r, -ECANCELED); /* by the session, with the other */
 }
 
+/* ---- turns ---- */
+
+typedef struct queuer {
+    pthread_t thread;
+    pl_turn turn;
+    uint64_t bytes;
+    _Atomic int waits;
+    int r;
+} queuer;
+
+static int go_on(const void *context)
+{
+    queuer *q = (queuer *)context;
+    if (q)
+        q->waits = 1;
+    return 0;
+}
+
+static void *queue_up(void *context)
+{
+    queuer *q = context;
+    q->r = pl_turn_begin(&q->turn, q->bytes);
+    return NULL;
+}
+
+/* What a turn of 20 of 32 MiB is told that comes while another one is urgent, and while so much is
+ * claimed; before it has its turn, so much more or less is. */
+static int begin_after_urgent(uint64_t before, uint64_t after)
+{
+    pl_turn small = {.runtime = runtime, .check = go_on}, urgent = small;
+    queuer q = {.turn = {.runtime = runtime, .check = go_on, .context = &q, .may_wait = true},
+                .bytes = 20 * PL_MIB};
+    pl_block block = {0};
+    urgent.crowded = urgent.may_wait = true;
+    assert_int_equal(pl_turn_wait(&urgent), 0); /* for nobody */
+    assert_int_equal(pl_turn_begin(&small, 0), 1);
+    assert_int_equal(pl_memory_take(runtime->memory, before, "before", &block, &error), 0);
+    assert_int_equal(pthread_create(&q.thread, NULL, queue_up, &q), 0);
+    while (!q.waits)
+        usleep(100);
+    pl_memory_give(runtime->memory, &block);
+    assert_int_equal(pl_memory_take(runtime->memory, after, "after", &block, &error), 0);
+    pl_turn_done(&urgent);
+    pthread_join(q.thread, NULL);
+    pl_memory_give(runtime->memory, &block);
+    if (q.r == 1)
+        pl_turn_end(&q.turn, q.bytes);
+    pl_turn_end(&small, 0);
+    return q.r;
+}
+
+static void who_lets_others_go_first_counts_on_what_they_have_left(void **state)
+{
+    (void)state;
+    assert_int_equal(begin_after_urgent(PL_MIB, PL_MIB), 1);
+    assert_int_equal(begin_after_urgent(PL_MIB, 24 * PL_MIB), 0);
+    assert_int_equal(begin_after_urgent(24 * PL_MIB, PL_MIB), 1);
+}
+
 /* ---- errors of workers ---- */
 
 static pl_tensor *indices(const int64_t *bad, int n_bad)
@@ -316,6 +376,7 @@ int main(void)
         CONTROL_CASE(a_callback_is_one_also_after_its_own_run_has_told),
         CONTROL_CASE(a_run_that_assigns_is_refused_inside_of_one),
         CONTROL_CASE(what_waits_to_assign_can_be_cancelled),
+        CONTROL_CASE(who_lets_others_go_first_counts_on_what_they_have_left),
         CONTROL_CASE(no_error_of_a_worker_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
