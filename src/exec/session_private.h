@@ -75,7 +75,11 @@ PL_MUST_CHECK int pl_session_check(const pl_node *node, const pl_tensor *tensor,
 
 /* A variable's value, now, the caller's; NULL if it has none. From inside of a call. */
 pl_tensor *pl_session_variable(pl_session *session, const pl_node *variable);
-PL_MUST_CHECK int pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *tensor,
-                                 pl_error *reterr);
+
+/* A new value, in two steps, of which only the first can fail: `held` is what pl_session_put()
+ * takes, or pl_tensor_let_go(). */
+PL_MUST_CHECK int pl_session_hold(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+                                  pl_tensor **ret_held, pl_error *reterr);
+void pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *held);
 
 #endif

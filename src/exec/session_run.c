@@ -350,22 +350,38 @@ static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
     return 0;
 }
 
-/* Assignments are values of the plan, or were made by stages before it and are sources of it. */
-static int commit_variables(call *c, pl_error *reterr)
+/* The variable that a value of the plan is assigned to; NULL: none. Assignments are values of the
+ * plan, or were made by stages before it and are sources of it. */
+static const pl_node *variable_at(const call *c, int value)
 {
-    for (int i = 0; c->assigns && i < c->plan->n_values; i++) {
-        const pl_node *node = c->plan->values[i].node;
+    const pl_node *node = c->plan->values[value].node;
+    return node->op->op_class == PL_CLASS_STATE ? node->inputs[0] : NULL;
+}
+
+/* held[]: by value of the plan. */
+static int hold_variables(call *c, pl_tensor **held, pl_error *reterr)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < c->plan->n_values; i++) {
         pl_tensor *tensor = NULL;
-        if (node->op->op_class != PL_CLASS_STATE)
+        if (!variable_at(c, i))
             continue;
-        int r = pl_call_kept(c, node, &tensor, reterr);
+        r = pl_call_kept(c, c->plan->values[i].node, &tensor, reterr);
         if (r == 0)
-            r = pl_session_put(c->session, node->inputs[0], tensor, reterr);
+            r = pl_session_hold(c->session, variable_at(c, i), tensor, &held[i], reterr);
         pl_tensor_unref(tensor);
-        if (r < 0)
-            return r;
     }
-    return 0;
+    return r;
+}
+
+/* Or lets go of what is held. */
+static void put_variables(const call *c, pl_tensor **held, bool well)
+{
+    for (int i = 0; i < c->plan->n_values; i++)
+        if (held[i] && well)
+            pl_session_put(c->session, variable_at(c, i), held[i]);
+        else
+            pl_tensor_let_go(held[i]);
 }
 
 /* All of them or none, as far as a look ahead can tell. */
@@ -418,15 +434,30 @@ int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
     return r;
 }
 
+/* What can fail comes first, so that files get their names and variables their values, or neither.
+ */
+static int commit(call *c, pl_error *reterr)
+{
+    if (!c->assigns)
+        return publish_files(c, reterr);
+    pl_tensor **held = calloc((size_t)c->plan->n_values + 1, sizeof(pl_tensor *));
+    if (!held)
+        return no_memory(reterr);
+    int r = hold_variables(c, held, reterr);
+    if (r == 0)
+        r = publish_files(c, reterr);
+    put_variables(c, held, r == 0);
+    free(held);
+    return r;
+}
+
 static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
 {
     int r = c->staged ? pl_call_run_stages(c, reterr) : 0;
     if (r == 0)
         r = pl_call_run_plan(c, tensors, reterr);
     if (r == 0)
-        r = publish_files(c, reterr);
-    if (r == 0)
-        r = commit_variables(c, reterr);
+        r = commit(c, reterr);
     if (r < 0)
         discard_files(c);
     return r;
