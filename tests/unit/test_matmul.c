@@ -659,6 +659,17 @@ static void each_allocation_that_fails_is_an_error(void **state)
         }
 }
 
+static void the_threads_that_read_see_their_own_faults_and_no_other_signals(void **state)
+{
+    (void)state;
+    product p = faulty[0];
+    p.budget = small_budget(PL_MIB);
+    fault_io_reset();
+    check(p);
+    assert_true(fault_io.n_apart > 0);
+    assert_int_equal(fault_io.n_deaf, 0);
+}
+
 static int cancelled;
 
 static bool is_cancelled(const void *context)
@@ -781,6 +792,7 @@ int main(void)
         cmocka_unit_test(short_and_interrupted_calls_go_on),
         cmocka_unit_test(a_file_that_was_cut_off_is_an_error),
         cmocka_unit_test(each_allocation_that_fails_is_an_error),
+        cmocka_unit_test(the_threads_that_read_see_their_own_faults_and_no_other_signals),
         cmocka_unit_test(a_cancelled_product_ends_between_steps),
         cmocka_unit_test(a_batch_is_the_plain_loops_also_where_operands_repeat),
     };
