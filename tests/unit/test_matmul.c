@@ -703,6 +703,32 @@ static void a_cancelled_product_ends_between_steps(void **state)
     end(&r);
 }
 
+static bool stops_after_some(const void *context)
+{
+    int *n_left = (int *)context;
+    return (*n_left)-- <= 0;
+}
+
+/* Asked once when it begins; then operands are copied to blocks, in bands. */
+static void a_cancelled_product_ends_while_operands_are_copied(void **state)
+{
+    (void)state;
+    int n_writes[] = {0, 0, 0}, n_asked[] = {1, 2, 1000000};
+    for (int i = 0; i < 3; i++) {
+        run r;
+        begin(&r, (product){PL_F64, 200, 1900, 1700, false, false, PL_MATRIX_FILE, PL_MATRIX_FILE,
+                            PL_MATRIX_FILE, small_budget(PL_MIB + PL_MIB / 2), PL_MATMUL_TILES});
+        r.job.stop = (pl_matmul_stop){stops_after_some, &n_asked[i]};
+        fault_io_reset();
+        assert_int_equal(pl_matmul_run(&r.plan, &r.job, NULL), i < 2 ? -ECANCELED : 0);
+        n_writes[i] = fault_io.n_writes;
+        assert_int_equal(pl_memory_claimed_bytes(memory), 0);
+        end(&r);
+    }
+    assert_int_equal(n_writes[0], 0);
+    assert_in_range(n_writes[1], 1, n_writes[2] / 8);
+}
+
 /* ---- batches ---- */
 
 typedef struct shapes {
@@ -794,6 +820,7 @@ int main(void)
         cmocka_unit_test(each_allocation_that_fails_is_an_error),
         cmocka_unit_test(the_threads_that_read_see_their_own_faults_and_no_other_signals),
         cmocka_unit_test(a_cancelled_product_ends_between_steps),
+        cmocka_unit_test(a_cancelled_product_ends_while_operands_are_copied),
         cmocka_unit_test(a_batch_is_the_plain_loops_also_where_operands_repeat),
     };
     return cmocka_run_group_tests_name("matmul", tests, set_up, tear_down);
