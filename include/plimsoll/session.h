@@ -75,7 +75,8 @@ PL_API PL_MUST_CHECK int pl_session_get(pl_session *session, const pl_node *vari
  * be all (then it may be NULL itself). `options` may be NULL. PL_EBUDGET before anything is
  * allocated if it cannot be done in the budget, with the smallest one that would do and the op that
  * decides it; -ENOSPC likewise for the disk; -EINVAL for what does not fit or is not fed; -ENOTSUP
- * for an op that sessions cannot run; -ECANCELED; what reading and writing files gave. Messages
+ * for an op that sessions cannot run; -ECANCELED; -EDEADLK for what assigns, in a callback, while
+ * another run of the session does; what reading and writing files gave. Messages
  * name op and node. Then nothing is left behind, and no variable has changed.
  * Files, images and strings are read and made before the rest is planned: a refusal of the rest, or
  * of the next image, then comes after that. */

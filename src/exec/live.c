@@ -147,8 +147,9 @@ static pl_session **hold_sessions(pl_links *sessions)
     pl_session **held = calloc(n + 1, sizeof(pl_session *));
     n = 0;
     for (pl_link *link = first; held && link; link = link->after) {
-        held[n] = (pl_session *)((char *)link - offsetof(pl_session, in_runtime));
-        pl_session_ref(held[n++]);
+        pl_session *session = (pl_session *)((char *)link - offsetof(pl_session, in_runtime));
+        if (pl_session_try_ref(session))
+            held[n++] = session;
     }
     pl_links_unlock(sessions);
     return held;

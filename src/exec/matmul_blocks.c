@@ -2,6 +2,7 @@
 /* An operand is copied to scratch, cut into blocks that lie together: bands of whole rows are read
  * in the order that they lie in, cut into pieces of blocks, and written, each piece as one. While
  * one band is cut the next is read and the one before is written. */
+#include <errno.h>
 #include <string.h>
 
 #include "exec/matmul_private.h"
@@ -130,13 +131,22 @@ static int end_band(copy *c, band *b)
     return r;
 }
 
+static int check_stop(const copy *c)
+{
+    if (pl_matmul_must_stop(&c->state->job->stop))
+        return pl_error_set(c->state->reterr, -ECANCELED, "cancelled");
+    return 0;
+}
+
 static int run_bands(copy *c)
 {
     int64_t row = 0;
     int r = begin_band(c, &c->bands[0], row);
     for (int i = 0; r == 0 && c->bands[i].n_rows > 0; i = 1 - i) {
         row = c->bands[i].row + c->bands[i].n_rows;
-        r = begin_band(c, &c->bands[1 - i], row);
+        r = check_stop(c);
+        if (r == 0)
+            r = begin_band(c, &c->bands[1 - i], row);
         if (r == 0)
             r = end_band(c, &c->bands[i]);
     }

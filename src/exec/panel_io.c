@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "sys/file.h"
+#include "util/threads.h"
 
 #define PAGE PL_FILE_DIRECT_BYTES
 
@@ -187,12 +187,10 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Signals are for the program's other threads. */
 static void start_workers(pl_panel_io *io)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    pl_threads_block_signals(&before);
     while (io->n_workers < PL_PANEL_THREADS) {
         worker *self = &io->workers[io->n_workers];
         if (pthread_create(&self->thread, NULL, work, self) != 0)

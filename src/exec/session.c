@@ -64,22 +64,32 @@ static int check_variable(const pl_session *session, const pl_node *node, pl_err
                         node->op->name, node->name);
 }
 
-int pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *tensor,
-                   pl_error *reterr)
+int pl_session_hold(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+                    pl_tensor **ret_held, pl_error *reterr)
 {
-    pl_tensor *now, *before = NULL;
-    int r = pl_tensor_hold(tensor, PL_LIVE_VARIABLE, variable->name, session->number, &now, reterr);
+    pl_tensor *held;
+    int r =
+        pl_tensor_hold(tensor, PL_LIVE_VARIABLE, variable->name, session->number, &held, reterr);
     if (r < 0)
         return r;
     pthread_mutex_lock(&session->mu);
     r = grow_variables(session, variable->number);
-    if (r == 0) {
-        before = session->variables[variable->number];
-        session->variables[variable->number] = now;
-    }
     pthread_mutex_unlock(&session->mu);
-    pl_tensor_let_go(r == 0 ? before : now);
-    return r < 0 ? pl_error_set(reterr, r, "no memory for variable '%s'", variable->name) : 0;
+    if (r < 0) {
+        pl_tensor_let_go(held);
+        return pl_error_set(reterr, r, "no memory for variable '%s'", variable->name);
+    }
+    *ret_held = held;
+    return 0;
+}
+
+void pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *held)
+{
+    pthread_mutex_lock(&session->mu);
+    pl_tensor *before = session->variables[variable->number];
+    session->variables[variable->number] = held;
+    pthread_mutex_unlock(&session->mu);
+    pl_tensor_let_go(before);
 }
 
 int pl_session_set(pl_session *session, const pl_node *variable, pl_tensor *tensor,
@@ -91,8 +101,11 @@ int pl_session_set(pl_session *session, const pl_node *variable, pl_tensor *tens
     r = check_variable(session, variable, reterr);
     if (r == 0)
         r = pl_session_check(variable, tensor, reterr);
+    pl_tensor *held;
     if (r == 0)
-        r = pl_session_put(session, variable, tensor, reterr);
+        r = pl_session_hold(session, variable, tensor, &held, reterr);
+    if (r == 0)
+        pl_session_put(session, variable, held);
     pl_session_leave(session, NULL);
     return r;
 }

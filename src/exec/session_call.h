@@ -36,6 +36,9 @@ typedef struct pl_call {
 
 /* ---- session_run.c ---- */
 
+/* -EINVAL if two results are to be written to one file. */
+PL_MUST_CHECK int pl_call_check_paths(const pl_call *c, pl_error *reterr);
+
 /* Checks what is asked for, and finds out which nodes that needs. */
 PL_MUST_CHECK int pl_call_prepare(pl_call *c, pl_error *reterr);
 
@@ -81,8 +84,13 @@ PL_MUST_CHECK int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_te
 /* Finds out whether the run assigns: from a run that was alike, or by preparing. */
 PL_MUST_CHECK int pl_call_begin(pl_call *c, pl_error *reterr);
 
-/* Finds or makes the plan, and waits until it fits beside the runs that are under way. With the
- * lock for assignments held if the run assigns. */
+/* Waits until no other run of the session assigns; -ECANCELED, or -EDEADLK in a callback, whose run
+ * may be the one that it would wait for. */
+PL_MUST_CHECK int pl_call_begin_assigning(pl_call *c, pl_error *reterr);
+void pl_call_end_assigning(pl_call *c);
+
+/* Finds or makes the plan, and waits until it fits beside the runs that are under way. A run that
+ * assigns has begun assigning. */
 PL_MUST_CHECK int pl_call_take_turn(pl_call *c, pl_error *reterr);
 
 /* The turn has ended, and the plan with it; what was gathered is let go of. */

@@ -127,6 +127,14 @@ pl_session *pl_session_ref(pl_session *session)
     return session;
 }
 
+bool pl_session_try_ref(pl_session *session)
+{
+    int n = atomic_load(&session->n_refs);
+    while (n > 0 && !atomic_compare_exchange_weak(&session->n_refs, &n, n + 1))
+        ;
+    return n > 0;
+}
+
 void pl_session_unref(pl_session *session)
 {
     if (atomic_fetch_sub(&session->n_refs, 1) > 1)
@@ -134,7 +142,7 @@ void pl_session_unref(pl_session *session)
     pl_links_remove(session->runtime->sessions, &session->in_runtime);
     pthread_mutex_destroy(&session->mu);
     pthread_cond_destroy(&session->left);
-    pthread_mutex_destroy(&session->assign);
+    pthread_cond_destroy(&session->assigned);
     free(session);
 }
 
@@ -207,7 +215,7 @@ int pl_session_new(const pl_graph *graph, pl_runtime *runtime, pl_session **ret_
     session->keeps_runtime = true;
     pthread_mutex_init(&session->mu, NULL);
     pthread_cond_init(&session->left, NULL);
-    pthread_mutex_init(&session->assign, NULL);
+    pthread_cond_init(&session->assigned, NULL);
     session->in_graph.ends = &with_graph;
     session->in_runtime.ends = &with_runtime;
     pl_links_add(runtime->sessions, &session->in_runtime);

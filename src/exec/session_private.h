@@ -49,7 +49,8 @@ struct pl_session {
     pl_tensor **variables;              /* mu; by number of the node */
     int n_nodes;                        /* mu */
     pl_kept_plan *plans[PL_KEPT_PLANS]; /* mu; last used first */
-    pthread_mutex_t assign; /* held by a run that assigns, for all of it; taken before mu */
+    bool assigning;                     /* mu; a run that assigns is under way, alone */
+    pthread_cond_t assigned;            /* mu; it has ended */
 };
 
 /* ---- session_life.c ---- */
@@ -61,6 +62,10 @@ void pl_session_leave(pl_session *session, pl_run_mark *mark);
 
 /* One more who has the handle; see pl_links. */
 pl_session *pl_session_ref(pl_session *session);
+
+/* For who found it in the runtime's list, with that locked: false if its last user has let go, and
+ * only waits for the lock to take it out. */
+PL_MUST_CHECK bool pl_session_try_ref(pl_session *session);
 void pl_session_unref(pl_session *session);
 
 /* ---- session.c ---- */
@@ -70,7 +75,11 @@ PL_MUST_CHECK int pl_session_check(const pl_node *node, const pl_tensor *tensor,
 
 /* A variable's value, now, the caller's; NULL if it has none. From inside of a call. */
 pl_tensor *pl_session_variable(pl_session *session, const pl_node *variable);
-PL_MUST_CHECK int pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *tensor,
-                                 pl_error *reterr);
+
+/* A new value, in two steps, of which only the first can fail: `held` is what pl_session_put()
+ * takes, or pl_tensor_let_go(). */
+PL_MUST_CHECK int pl_session_hold(pl_session *session, const pl_node *variable, pl_tensor *tensor,
+                                  pl_tensor **ret_held, pl_error *reterr);
+void pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *held);
 
 #endif

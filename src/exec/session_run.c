@@ -116,6 +116,18 @@ static int gather_sources(call *c, pl_error *reterr)
     return r;
 }
 
+int pl_call_check_paths(const call *c, pl_error *reterr)
+{
+    for (int i = 0; i < c->n_fetches; i++)
+        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
+            if (c->fetches[k].npy_path &&
+                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
+                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
+                                    c->fetches[k].node->name, c->fetches[i].node->name,
+                                    c->fetches[i].npy_path);
+    return 0;
+}
+
 static int check_fetches(call *c, pl_error *reterr)
 {
     for (int i = 0; i < c->n_fetches; i++) {
@@ -125,13 +137,6 @@ static int check_fetches(call *c, pl_error *reterr)
                                 node->name);
         c->n_fetched[node->number]++;
     }
-    for (int i = 0; i < c->n_fetches; i++)
-        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
-            if (c->fetches[k].npy_path &&
-                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
-                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
-                                    c->fetches[k].node->name, c->fetches[i].node->name,
-                                    c->fetches[i].npy_path);
     for (int i = 0; i < c->n_feeds; i++) {
         const pl_node *node = c->feeds[i].placeholder;
         if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
@@ -238,6 +243,8 @@ int pl_call_prepare(call *c, pl_error *reterr)
     c->given = calloc(n, sizeof(pl_tensor *));
     bool made = nodes && c->needed && c->feed_of && c->n_fetched && c->sources && c->given;
     int r = made ? check_fetches(c, reterr) : no_memory(reterr);
+    if (r == 0)
+        r = pl_call_check_paths(c, reterr);
     for (int i = 0; r == 0 && i < c->n_fetches; i++)
         nodes[i] = pl_graph_node(c->session->graph, c->fetches[i].node->number);
     if (r == 0) {
@@ -343,22 +350,38 @@ static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
     return 0;
 }
 
-/* Assignments are values of the plan, or were made by stages before it and are sources of it. */
-static int commit_variables(call *c, pl_error *reterr)
+/* The variable that a value of the plan is assigned to; NULL: none. Assignments are values of the
+ * plan, or were made by stages before it and are sources of it. */
+static const pl_node *variable_at(const call *c, int value)
 {
-    for (int i = 0; c->assigns && i < c->plan->n_values; i++) {
-        const pl_node *node = c->plan->values[i].node;
+    const pl_node *node = c->plan->values[value].node;
+    return node->op->op_class == PL_CLASS_STATE ? node->inputs[0] : NULL;
+}
+
+/* held[]: by value of the plan. */
+static int hold_variables(call *c, pl_tensor **held, pl_error *reterr)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < c->plan->n_values; i++) {
         pl_tensor *tensor = NULL;
-        if (node->op->op_class != PL_CLASS_STATE)
+        if (!variable_at(c, i))
             continue;
-        int r = pl_call_kept(c, node, &tensor, reterr);
+        r = pl_call_kept(c, c->plan->values[i].node, &tensor, reterr);
         if (r == 0)
-            r = pl_session_put(c->session, node->inputs[0], tensor, reterr);
+            r = pl_session_hold(c->session, variable_at(c, i), tensor, &held[i], reterr);
         pl_tensor_unref(tensor);
-        if (r < 0)
-            return r;
     }
-    return 0;
+    return r;
+}
+
+/* Or lets go of what is held. */
+static void put_variables(const call *c, pl_tensor **held, bool well)
+{
+    for (int i = 0; i < c->plan->n_values; i++)
+        if (held[i] && well)
+            pl_session_put(c->session, variable_at(c, i), held[i]);
+        else
+            pl_tensor_let_go(held[i]);
 }
 
 /* All of them or none, as far as a look ahead can tell. */
@@ -411,15 +434,30 @@ int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
     return r;
 }
 
+/* What can fail comes first, so that files get their names and variables their values, or neither.
+ */
+static int commit(call *c, pl_error *reterr)
+{
+    if (!c->assigns)
+        return publish_files(c, reterr);
+    pl_tensor **held = calloc((size_t)c->plan->n_values + 1, sizeof(pl_tensor *));
+    if (!held)
+        return no_memory(reterr);
+    int r = hold_variables(c, held, reterr);
+    if (r == 0)
+        r = publish_files(c, reterr);
+    put_variables(c, held, r == 0);
+    free(held);
+    return r;
+}
+
 static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
 {
     int r = c->staged ? pl_call_run_stages(c, reterr) : 0;
     if (r == 0)
         r = pl_call_run_plan(c, tensors, reterr);
     if (r == 0)
-        r = publish_files(c, reterr);
-    if (r == 0)
-        r = commit_variables(c, reterr);
+        r = commit(c, reterr);
     if (r < 0)
         discard_files(c);
     return r;
@@ -430,9 +468,11 @@ static int run_in_turn(call *c, pl_tensor **tensors, pl_error *reterr)
 {
     if (!c->assigns)
         return run_call(c, tensors, reterr);
-    pthread_mutex_lock(&c->session->assign);
-    int r = run_call(c, tensors, reterr);
-    pthread_mutex_unlock(&c->session->assign);
+    int r = pl_call_begin_assigning(c, reterr);
+    if (r < 0)
+        return r;
+    r = run_call(c, tensors, reterr);
+    pl_call_end_assigning(c);
     return r;
 }
 

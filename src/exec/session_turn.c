@@ -78,7 +78,7 @@ static bool use_kept(pl_call *c)
     return false;
 }
 
-/* With the assignments' lock held if the run assigns, because variables are read. */
+/* Of a run that assigns, when no other does, because variables are read. */
 static int find_plan(pl_call *c, pl_error *reterr)
 {
     if (c->kept && use_kept(c)) {
@@ -145,6 +145,43 @@ static int find_turn(pl_call *c, pl_error *reterr)
     }
 }
 
+/* With the session's lock held. */
+static int wait_to_assign(pl_call *c)
+{
+    pl_session *session = c->session;
+    int r = 0;
+    while (r == 0 && session->assigning) {
+        struct timespec until = pl_turn_look_at();
+        pthread_cond_clockwait(&session->assigned, &session->mu, CLOCK_MONOTONIC, &until);
+        r = check_call(c);
+    }
+    return r;
+}
+
+int pl_call_begin_assigning(pl_call *c, pl_error *reterr)
+{
+    pl_session *session = c->session;
+    pthread_mutex_lock(&session->mu);
+    int r = session->assigning && pl_run_is_telling() ? -EDEADLK : wait_to_assign(c);
+    if (r == 0)
+        session->assigning = true;
+    pthread_mutex_unlock(&session->mu);
+    if (r == -EDEADLK)
+        return pl_error_set(reterr, r,
+                            "'%s' assigns, and so does a run of session %llu that is under way: a "
+                            "callback cannot wait for it; run it when that one has ended",
+                            c->mark.name, (unsigned long long)session->number);
+    return r < 0 ? pl_error_set(reterr, r, "the run was cancelled before it began") : 0;
+}
+
+void pl_call_end_assigning(pl_call *c)
+{
+    pthread_mutex_lock(&c->session->mu);
+    c->session->assigning = false;
+    pthread_cond_broadcast(&c->session->assigned);
+    pthread_mutex_unlock(&c->session->mu);
+}
+
 /* A callback of a run would wait for that run, and so for itself: there, what does not fit is an
  * error. */
 int pl_call_take_turn(pl_call *c, pl_error *reterr)
@@ -167,7 +204,7 @@ int pl_call_begin(pl_call *c, pl_error *reterr)
     if (!c->kept)
         return pl_call_prepare(c, reterr);
     c->assigns = c->kept->assigns;
-    return 0;
+    return pl_call_check_paths(c, reterr); /* a run that was alike wrote to others, perhaps */
 }
 
 void pl_call_end_turn(pl_call *c)

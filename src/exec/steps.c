@@ -2,7 +2,6 @@
 /* The steps of a run, one after the other, each in parallel over its tiles. See run.h. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,10 +31,11 @@ bool pl_run_is_telling(void)
 
 static void call_back(const pl_run *run, double fraction)
 {
+    bool before = is_telling; /* a callback's run tells too */
     is_telling = true;
     run->options->progress(run->options->progress_context, fraction,
                            run->plan->steps[run->step].node->name);
-    is_telling = false;
+    is_telling = before;
 }
 
 /* Steps count alike, however long they are. What is told never falls, also where a step goes over
@@ -132,14 +132,12 @@ static void *work_ahead(void *context)
     return NULL;
 }
 
-/* As many as the system lets us have: what they do not do, others will. Signals are for the
- * program's other threads. */
+/* As many as the system lets us have: what they do not do, others will. */
 static int start_ahead(job *j, int n_workers, int n, ahead threads[])
 {
-    sigset_t all, before;
+    sigset_t before;
     int n_started = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pl_threads_block_signals(&before);
     for (; n_started < n; n_started++) {
         threads[n_started] = (ahead){.job = j, .frame = n_workers + n_started};
         if (pthread_create(&threads[n_started].thread, NULL, work_ahead, &threads[n_started]) != 0)

@@ -28,7 +28,7 @@ uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most)
     return pl_min_u64(beside, most);
 }
 
-static struct timespec soon(void)
+struct timespec pl_turn_look_at(void)
 {
     uint64_t at = pl_clock_monotonic_ns() + LOOK_NS;
     return (struct timespec){(time_t)(at / PL_NS_PER_SEC), (long)(at % PL_NS_PER_SEC)};
@@ -38,28 +38,42 @@ static struct timespec soon(void)
 static int wait_a_little(const pl_turn *turn)
 {
     pl_turns *turns = &turn->runtime->turns;
-    struct timespec until = soon();
+    struct timespec until = pl_turn_look_at();
     pthread_cond_clockwait(&turns->ended, &turns->mu, CLOCK_MONOTONIC, &until);
     return turn->check(turn->context);
 }
 
-/* Alone, a run is begun whatever was claimed since it was planned: claiming is what decides. */
+/* With the lock held: 1 if somebody went first, 0 if nobody had to. */
+static int let_urgent_go(const pl_turn *turn)
+{
+    const pl_turns *turns = &turn->runtime->turns;
+    int r = 0, waited = 0;
+    for (; r == 0 && turns->n_urgent > 0 && !turn->urgent && turn->may_wait; waited = 1)
+        r = wait_a_little(turn);
+    return r < 0 ? r : waited;
+}
+
+/* Alone, a run is begun whatever was claimed since it was planned: claiming is what decides. But
+ * who let others go first can still be planned anew, for what they have left. */
 int pl_turn_begin(pl_turn *turn, uint64_t bytes)
 {
     pl_turns *turns = &turn->runtime->turns;
-    uint64_t claimable = claimable_bytes(turn->runtime);
-    int r = 0;
-    pthread_mutex_lock(&turns->mu);
-    while (r == 0 && turns->n_urgent > 0 && !turn->urgent && turn->may_wait)
-        r = wait_a_little(turn);
-    if (r == 0 &&
-        (turns->n_running == 0 || bytes <= pl_sub_sat_u64(claimable, turns->promised_bytes))) {
-        turns->n_running++;
-        turns->promised_bytes += bytes;
-        r = 1;
+    bool waited = false;
+    for (;;) {
+        uint64_t claimable = claimable_bytes(turn->runtime);
+        pthread_mutex_lock(&turns->mu);
+        int r = let_urgent_go(turn);
+        bool begins = r == 0 && ((!waited && turns->n_running == 0) ||
+                                 bytes <= pl_sub_sat_u64(claimable, turns->promised_bytes));
+        if (begins) {
+            turns->n_running++;
+            turns->promised_bytes += bytes;
+        }
+        pthread_mutex_unlock(&turns->mu);
+        if (r <= 0)
+            return r < 0 ? r : begins;
+        waited = true; /* what could be claimed before says nothing now */
     }
-    pthread_mutex_unlock(&turns->mu);
-    return r;
 }
 
 void pl_turn_end(pl_turn *turn, uint64_t bytes)

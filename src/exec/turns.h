@@ -10,6 +10,8 @@
 #ifndef PL_EXEC_TURNS_H
 #define PL_EXEC_TURNS_H
 
+#include <time.h>
+
 #include "plimsoll/tensor.h"
 #include "tensor/runtime.h"
 
@@ -23,6 +25,9 @@ typedef struct pl_turn {
     bool crowded;     /* the budget that was read would have been larger without others */
     uint64_t n_ended; /* runs, when the budget was read */
 } pl_turn;
+
+/* When whoever waits should look next at whether its run was cancelled; CLOCK_MONOTONIC. */
+struct timespec pl_turn_look_at(void);
 
 /* What a new run can count on, but no more than `most`. */
 uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,9 +154,7 @@ static void *live(void *argument)
     return NULL;
 }
 
-/* What a thread does to itself must reach its handlers: blocked, the kernel would kill without
- * them. */
-static void block_signals(sigset_t *ret_before)
+void pl_threads_block_signals(sigset_t *ret_before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t blocked;
@@ -171,7 +168,7 @@ static void block_signals(sigset_t *ret_before)
 static void start(pl_threads *threads, int n_threads)
 {
     sigset_t before;
-    block_signals(&before);
+    pl_threads_block_signals(&before);
     threads->n_threads = 1;
     while (threads->n_threads < n_threads) {
         pthread_t *thread = &threads->threads[threads->n_threads - 1];

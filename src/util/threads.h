@@ -16,6 +16,8 @@
 #ifndef PL_UTIL_THREADS_H
 #define PL_UTIL_THREADS_H
 
+#include <signal.h>
+
 #include "base/base.h"
 
 typedef struct pl_threads pl_threads;
@@ -39,5 +41,10 @@ int pl_threads_count(const pl_threads *threads);
  * however many threads there are. 0 if all went well. */
 PL_MUST_CHECK int pl_threads_run(pl_threads *threads, int64_t n_parts, pl_threads_work *work,
                                  void *context);
+
+/* For whoever starts a thread of its own, around pthread_create(): signals are for the program's
+ * other threads. What a thread does to itself must reach its handlers all the same: blocked, the
+ * kernel would kill without them. */
+void pl_threads_block_signals(sigset_t *ret_before);
 
 #endif

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -32,6 +34,8 @@ static struct {
     _Atomic int n_interruptions; /* EINTR so often, before anything else */
     _Atomic int write_delay_us;
     _Atomic int n_reads, n_writes, n_reserves;
+    _Atomic int n_apart; /* reads in threads that the program's signals do not go to */
+    _Atomic int n_deaf;  /* reads in threads whose own faults do not reach a handler */
 } fault_io;
 
 static inline void fault_io_reset(void)
@@ -41,6 +45,7 @@ static inline void fault_io_reset(void)
     fault_io.most_bytes = 0;
     fault_io.write_delay_us = 0;
     fault_io.n_reads = fault_io.n_writes = fault_io.n_reserves = 0;
+    fault_io.n_apart = fault_io.n_deaf = 0;
 }
 
 /* True, and errno is set, if this call fails. */
@@ -65,9 +70,18 @@ static inline size_t fault_io_cut(size_t n)
     return fault_io.most_bytes && n > fault_io.most_bytes ? fault_io.most_bytes : n;
 }
 
+static inline void fault_io_note_thread(void)
+{
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    fault_io.n_apart += sigismember(&blocked, SIGTERM);
+    fault_io.n_deaf += sigismember(&blocked, SIGSEGV) || sigismember(&blocked, SIGBUS);
+}
+
 ssize_t pread(int fd, void *data, size_t n, off_t offset)
 {
     fault_io.n_reads++;
+    fault_io_note_thread();
     return fault_io_hits(fault_io.read_error)
                ? -1
                : syscall(SYS_pread64, fd, data, fault_io_cut(n), offset);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "plimsoll/live.h"
+#include "tensor/runtime.h"
 
 static int begin(void **state)
 {
@@ -342,6 +343,41 @@ static void closing_and_freeing_wait_for_what_runs(void **state)
     assert_int_equal(one.r, -ECANCELED);
 }
 
+static void *list_once(void *unused)
+{
+    pl_live *live;
+    (void)unused;
+    if (pl_live_new(runtime, "", &live, NULL) == 0)
+        pl_live_free(live);
+    return NULL;
+}
+
+static void *free_one(void *another)
+{
+    pl_session_free(another);
+    return NULL;
+}
+
+/* Who lists stands before who frees at the list's lock, usually: a session is found that nobody has
+ * any more, and that is not out of the list yet. */
+static void a_session_that_is_just_freed_is_left_alone(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        pl_session *another;
+        pthread_t lists, frees;
+        assert_int_equal(pl_session_new(graph, runtime, &another, &error), 0);
+        pl_links_lock(runtime->sessions);
+        assert_int_equal(pthread_create(&lists, NULL, list_once, NULL), 0);
+        usleep(2000);
+        assert_int_equal(pthread_create(&frees, NULL, free_one, another), 0);
+        usleep(2000);
+        pl_links_unlock(runtime->sessions);
+        pthread_join(lists, NULL);
+        pthread_join(frees, NULL);
+    }
+}
+
 /* ---- in the child of a fork ---- */
 
 /* What the parent made can be let go of and says so when it is used; the graph is as good as new.
@@ -455,6 +491,7 @@ int main(void)
         LIVE_CASE(a_run_is_listed_with_the_most_that_it_claims),
         LIVE_CASE(a_session_cancels_what_runs_and_nothing_later),
         LIVE_CASE(closing_and_freeing_wait_for_what_runs),
+        LIVE_CASE(a_session_that_is_just_freed_is_left_alone),
         LIVE_CASE(a_forked_child_leaves_the_parents_lists_alone),
         LIVE_CASE(every_allocation_may_fail),
     };

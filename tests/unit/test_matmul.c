@@ -659,6 +659,17 @@ static void each_allocation_that_fails_is_an_error(void **state)
         }
 }
 
+static void the_threads_that_read_see_their_own_faults_and_no_other_signals(void **state)
+{
+    (void)state;
+    product p = faulty[0];
+    p.budget = small_budget(PL_MIB);
+    fault_io_reset();
+    check(p);
+    assert_true(fault_io.n_apart > 0);
+    assert_int_equal(fault_io.n_deaf, 0);
+}
+
 static int cancelled;
 
 static bool is_cancelled(const void *context)
@@ -690,6 +701,32 @@ static void a_cancelled_product_ends_between_steps(void **state)
     assert_true(fraction >= 0.5 && fraction < 1);
     assert_int_equal(pl_memory_claimed_bytes(memory), 0);
     end(&r);
+}
+
+static bool stops_after_some(const void *context)
+{
+    int *n_left = (int *)context;
+    return (*n_left)-- <= 0;
+}
+
+/* Asked once when it begins; then operands are copied to blocks, in bands. */
+static void a_cancelled_product_ends_while_operands_are_copied(void **state)
+{
+    (void)state;
+    int n_writes[] = {0, 0, 0}, n_asked[] = {1, 2, 1000000};
+    for (int i = 0; i < 3; i++) {
+        run r;
+        begin(&r, (product){PL_F64, 200, 1900, 1700, false, false, PL_MATRIX_FILE, PL_MATRIX_FILE,
+                            PL_MATRIX_FILE, small_budget(PL_MIB + PL_MIB / 2), PL_MATMUL_TILES});
+        r.job.stop = (pl_matmul_stop){stops_after_some, &n_asked[i]};
+        fault_io_reset();
+        assert_int_equal(pl_matmul_run(&r.plan, &r.job, NULL), i < 2 ? -ECANCELED : 0);
+        n_writes[i] = fault_io.n_writes;
+        assert_int_equal(pl_memory_claimed_bytes(memory), 0);
+        end(&r);
+    }
+    assert_int_equal(n_writes[0], 0);
+    assert_in_range(n_writes[1], 1, n_writes[2] / 8);
 }
 
 /* ---- batches ---- */
@@ -781,7 +818,9 @@ int main(void)
         cmocka_unit_test(short_and_interrupted_calls_go_on),
         cmocka_unit_test(a_file_that_was_cut_off_is_an_error),
         cmocka_unit_test(each_allocation_that_fails_is_an_error),
+        cmocka_unit_test(the_threads_that_read_see_their_own_faults_and_no_other_signals),
         cmocka_unit_test(a_cancelled_product_ends_between_steps),
+        cmocka_unit_test(a_cancelled_product_ends_while_operands_are_copied),
         cmocka_unit_test(a_batch_is_the_plain_loops_also_where_operands_repeat),
     };
     return cmocka_run_group_tests_name("matmul", tests, set_up, tear_down);

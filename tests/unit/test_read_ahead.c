@@ -263,6 +263,17 @@ static void a_run_is_cancelled_while_others_read(void **state)
     assert_int_equal(pl_runtime_claimed_bytes(runtime), 0);
 }
 
+static void the_threads_ahead_see_their_own_faults_and_no_other_signals(void **state)
+{
+    (void)state;
+    begin_with(6 * PL_MIB);
+    assert_true(n_ahead(6 * PL_MIB) > 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(run_sum(NULL, &(double){0}), 0);
+    assert_true(fault_io.n_apart > 0);
+    assert_int_equal(fault_io.n_deaf, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +284,7 @@ int main(void)
         AHEAD_CASE(a_write_that_fails_names_the_file_and_leaves_none),
         AHEAD_CASE(a_disk_without_room_for_a_result_is_told_before_it_is_computed),
         AHEAD_CASE(a_run_is_cancelled_while_others_read),
+        AHEAD_CASE(the_threads_ahead_see_their_own_faults_and_no_other_signals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

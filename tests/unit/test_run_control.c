@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 
+#include "exec/run.h"
+#include "exec/turns.h"
+
 enum { N = 400000 };
 
 static int begin(void **state)
@@ -164,6 +167,169 @@ static void a_run_inside_of_a_callback_is_run_or_refused(void **state)
     assert_true(r == 0 && big.ran && big.r == PL_EBUDGET); /* it would wait for itself */
 }
 
+static void tell_inside(void *context, double fraction, const char *name)
+{
+    bool *still_telling = context;
+    pl_tensor *result = NULL;
+    watch w = {0};
+    const pl_run_options options = {.progress = look_on, .progress_context = &w};
+    const pl_fetch fetch = {pl_graph_find(graph, "n"), NULL};
+    (void)fraction;
+    (void)name;
+    assert_int_equal(pl_session_run(session, &fetch, 1, NULL, 0, &options, &result, NULL), 0);
+    pl_tensor_unref(result);
+    *still_telling = w.n_ends == 1 && pl_run_is_telling();
+}
+
+static void a_callback_is_one_also_after_its_own_run_has_told(void **state)
+{
+    (void)state;
+    bool still_telling = false;
+    int r;
+    must_add("neg", "n", NODES(constant_of("c", 1, 10)), NO_ATTRS);
+    const pl_run_options options = {.progress = tell_inside, .progress_context = &still_telling};
+    pl_tensor_unref(run_for(three_steps(), &options, &r));
+    assert_int_equal(r, 0);
+    assert_true(still_telling);
+    assert_false(pl_run_is_telling());
+}
+
+/* ---- runs that assign, one after the other ---- */
+
+static void a_run_that_assigns_is_refused_inside_of_one(void **state)
+{
+    (void)state;
+    pl_node *v = variable_of("v", 5, N), *u = variable_of("u", 5, 10);
+    pl_node *set = must_add("assign", "set", NODES(v, three_steps()), NO_ATTRS);
+    nested inside = {.node = must_add("assign_add", "more", NODES(u, u), NO_ATTRS)};
+    const pl_run_options options = {.progress = run_inside, .progress_context = &inside};
+    int r;
+    pl_tensor_unref(run_for(set, &options, &r));
+    assert_true(r == 0 && inside.ran && inside.r == -EDEADLK);
+    inside.ran = false;
+    pl_tensor_unref(run_for(pl_graph_find(graph, "end"), &options, &r));
+    assert_true(r == 0 && inside.ran && inside.r == 0); /* the one outside assigns nothing */
+}
+
+typedef struct holder {
+    pthread_t thread;
+    pl_node *node;
+    _Atomic int begun, open;
+    int r;
+} holder;
+
+static void wait_at(void *context, double fraction, const char *name)
+{
+    holder *h = context;
+    (void)fraction;
+    (void)name;
+    h->begun = 1;
+    while (!h->open)
+        usleep(100);
+}
+
+static void *hold(void *context)
+{
+    holder *h = context;
+    const pl_run_options options = {.progress = wait_at, .progress_context = h};
+    const pl_fetch fetch = {h->node, NULL};
+    h->r = pl_session_run(session, &fetch, 1, NULL, 0, &options, NULL, NULL);
+    return NULL;
+}
+
+static void *cancel_soon(void *cancel)
+{
+    usleep(20000); /* so that it waits already, usually */
+    if (cancel)
+        __atomic_store_n((int *)cancel, 1, __ATOMIC_RELAXED);
+    else
+        pl_session_cancel(session);
+    return NULL;
+}
+
+static void what_waits_to_assign_can_be_cancelled(void **state)
+{
+    (void)state;
+    pl_node *v = variable_of("v", 5, N), *u = variable_of("u", 5, 10);
+    pl_node *more = must_add("assign_add", "more", NODES(u, u), NO_ATTRS);
+    holder h = {.node = must_add("assign", "set", NODES(v, three_steps()), NO_ATTRS)};
+    assert_int_equal(pthread_create(&h.thread, NULL, hold, &h), 0);
+    while (!h.begun)
+        usleep(100);
+    for (int i = 0; i < 2; i++) {
+        pthread_t canceller;
+        int cancel = 0, r;
+        const pl_run_options options = {.cancel = &cancel};
+        assert_int_equal(pthread_create(&canceller, NULL, cancel_soon, i ? NULL : &cancel), 0);
+        assert_null(run_for(more, &options, &r));
+        assert_int_equal(r, -ECANCELED);
+        assert_string_equal(error.message, "the run was cancelled before it began");
+        pthread_join(canceller, NULL);
+    }
+    h.open = 1;
+    pthread_join(h.thread, NULL);
+    assert_int_equal(h.r, -ECANCELED); /* by the session, with the other */
+}
+
+/* ---- turns ---- */
+
+typedef struct queuer {
+    pthread_t thread;
+    pl_turn turn;
+    uint64_t bytes;
+    _Atomic int waits;
+    int r;
+} queuer;
+
+static int go_on(const void *context)
+{
+    queuer *q = (queuer *)context;
+    if (q)
+        q->waits = 1;
+    return 0;
+}
+
+static void *queue_up(void *context)
+{
+    queuer *q = context;
+    q->r = pl_turn_begin(&q->turn, q->bytes);
+    return NULL;
+}
+
+/* What a turn of 20 of 32 MiB is told that comes while another one is urgent, and while so much is
+ * claimed; before it has its turn, so much more or less is. */
+static int begin_after_urgent(uint64_t before, uint64_t after)
+{
+    pl_turn small = {.runtime = runtime, .check = go_on}, urgent = small;
+    queuer q = {.turn = {.runtime = runtime, .check = go_on, .context = &q, .may_wait = true},
+                .bytes = 20 * PL_MIB};
+    pl_block block = {0};
+    urgent.crowded = urgent.may_wait = true;
+    assert_int_equal(pl_turn_wait(&urgent), 0); /* for nobody */
+    assert_int_equal(pl_turn_begin(&small, 0), 1);
+    assert_int_equal(pl_memory_take(runtime->memory, before, "before", &block, &error), 0);
+    assert_int_equal(pthread_create(&q.thread, NULL, queue_up, &q), 0);
+    while (!q.waits)
+        usleep(100);
+    pl_memory_give(runtime->memory, &block);
+    assert_int_equal(pl_memory_take(runtime->memory, after, "after", &block, &error), 0);
+    pl_turn_done(&urgent);
+    pthread_join(q.thread, NULL);
+    pl_memory_give(runtime->memory, &block);
+    if (q.r == 1)
+        pl_turn_end(&q.turn, q.bytes);
+    pl_turn_end(&small, 0);
+    return q.r;
+}
+
+static void who_lets_others_go_first_counts_on_what_they_have_left(void **state)
+{
+    (void)state;
+    assert_int_equal(begin_after_urgent(PL_MIB, PL_MIB), 1);
+    assert_int_equal(begin_after_urgent(PL_MIB, 24 * PL_MIB), 0);
+    assert_int_equal(begin_after_urgent(24 * PL_MIB, PL_MIB), 1);
+}
+
 /* ---- errors of workers ---- */
 
 static pl_tensor *indices(const int64_t *bad, int n_bad)
@@ -207,6 +373,10 @@ int main(void)
         CONTROL_CASE(a_run_can_be_cancelled_at_any_tile),
         CONTROL_CASE(what_is_cancelled_before_it_begins_computes_nothing),
         CONTROL_CASE(a_run_inside_of_a_callback_is_run_or_refused),
+        CONTROL_CASE(a_callback_is_one_also_after_its_own_run_has_told),
+        CONTROL_CASE(a_run_that_assigns_is_refused_inside_of_one),
+        CONTROL_CASE(what_waits_to_assign_can_be_cancelled),
+        CONTROL_CASE(who_lets_others_go_first_counts_on_what_they_have_left),
         CONTROL_CASE(no_error_of_a_worker_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

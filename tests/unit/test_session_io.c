@@ -366,6 +366,51 @@ static void no_result_gets_its_name_unless_all_do(void **state)
     rmdir(sub);
 }
 
+static int assign_and_write(pl_node *other, pl_node *other_grown, double *ret_other)
+{
+    const pl_fetch fetches[] = {{grown, NULL}, {other_grown, NULL}, {sums, out_path}};
+    pl_tensor *results[3] = {0}, *tensor = NULL;
+    int r = pl_session_run(session, fetches, 3, &feed, 1, NULL, results, &error);
+    bool hit = fault_alloc_end();
+    for (int i = 0; i < 3; i++)
+        pl_tensor_unref(results[i]);
+    assert_int_equal(pl_session_get(session, other, &tensor, &error), 0);
+    *ret_other = sum_of(tensor);
+    pl_tensor_unref(tensor);
+    assert_true(r == 0 || hit);
+    return hit ? r : 1;
+}
+
+/* Whichever allocation fails: the file has its name and both variables are new, or none of it. */
+static void files_and_variables_come_together_or_not_at_all(void **state)
+{
+    (void)state;
+    fault_need_alloc();
+    pl_node *other;
+    const pl_shape shape = PL_SHAPE(ROWS, COLUMNS);
+    assert_int_equal(pl_graph_variable(graph, "other", PL_F64, &shape, &other, &error), 0);
+    pl_tensor *tensor = numbers();
+    assert_int_equal(pl_session_set(session, other, tensor, &error), 0);
+    pl_tensor_unref(tensor);
+    pl_node *other_grown = must_add("assign_add", "other_grown", NODES(other, x), NO_ATTRS);
+    double sum = variable_sum(), other_sum;
+    int r = 0, n_failed = 0, number = 1;
+    for (double other_before = sum; r <= 0; number++) {
+        fault_alloc_begin(number);
+        r = assign_and_write(other, other_grown, &other_sum);
+        double now = variable_sum();
+        assert_int_equal(is_there(out_path), r >= 0);
+        assert_int_equal(now != sum, r >= 0);
+        assert_int_equal(other_sum != other_before, r >= 0);
+        sum = now;
+        other_before = other_sum;
+        unlink(out_path);
+        n_failed += r < 0;
+        assert_true(number < 10000);
+    }
+    assert_true(n_failed > 10);
+}
+
 /* A write past it would be answered with SIGXFSZ. */
 static void the_limit_on_file_sizes_is_an_error(void **state)
 {
@@ -442,6 +487,7 @@ int main(void)
         IO_CASE(what_cannot_be_opened_is_told_with_its_node),
         IO_CASE(results_that_have_no_place_are_told_before_they_are_computed),
         IO_CASE(no_result_gets_its_name_unless_all_do),
+        IO_CASE(files_and_variables_come_together_or_not_at_all),
         IO_CASE(the_limit_on_file_sizes_is_an_error),
         IO_CASE(a_folder_to_spill_to_that_is_not_there_is_told),
         IO_CASE(a_disk_without_space_to_spill_to_is_told),

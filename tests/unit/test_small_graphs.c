@@ -197,6 +197,27 @@ static void assignments_are_not_lost_by_keeping(void **state)
     }
 }
 
+static void a_kept_plan_does_not_hide_that_two_results_have_one_path(void **state)
+{
+    (void)state;
+    pl_node *x = constant_of("x", 1, 10);
+    pl_node *a = must_add("neg", "a", NODES(x), NO_ATTRS);
+    pl_node *b = must_add("square", "b", NODES(x), NO_ATTRS);
+    char paths[2][96];
+    snprintf(paths[0], sizeof paths[0], "%s/x.npy", folder);
+    snprintf(paths[1], sizeof paths[1], "%s/y.npy", folder);
+    for (int i = 0; i < 2; i++) {
+        const pl_fetch apart[] = {{a, paths[0]}, {b, paths[1]}};
+        const pl_fetch same[] = {{a, paths[0]}, {b, paths[0]}};
+        assert_int_equal(pl_session_run(session, apart, 2, NULL, 0, NULL, NULL, &error), 0);
+        assert_in_range(n_kept(), 1, PL_KEPT_PLANS);
+        assert_int_equal(pl_session_run(session, same, 2, NULL, 0, NULL, NULL, &error), -EINVAL);
+        assert_non_null(strstr(error.message, "'a' and 'b' are both to be written to '"));
+    }
+    unlink(paths[0]);
+    unlink(paths[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +228,7 @@ int main(void)
         SMALL_CASE(plans_that_are_kept_have_a_bound),
         SMALL_CASE(what_the_budget_had_part_in_is_not_kept),
         SMALL_CASE(assignments_are_not_lost_by_keeping),
+        SMALL_CASE(a_kept_plan_does_not_hide_that_two_results_have_one_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
