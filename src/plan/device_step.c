@@ -195,9 +195,11 @@ static int find_workspace(const pl_plan *plan, pl_step *step, const pl_plan_devi
             n = n > 0 ? shape->dims[rank - 1] % n : 0;
         if (m == 0 || n == 0 || k == 0)
             continue;
-        int r = device->workspace(device->context, step->node, m, n, k, &bytes, reterr);
+        pl_error why = {0};
+        int r = device->workspace(device->context, step->node, m, n, k, &bytes, &why);
         if (r < 0)
-            return r;
+            return pl_error_set(reterr, r, "%s '%s': %s", step->node->op->name, step->node->name,
+                                why.message);
         step->work->workspace_bytes = pl_max_u64(step->work->workspace_bytes, bytes);
     }
     return 0;
@@ -282,17 +284,19 @@ static int64_t count_tiles(const pl_shape *shape, const int64_t *extent)
     return n;
 }
 
-bool pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
-                          uint64_t *ret_bytes)
+int pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
+                         uint64_t *ret_bytes, pl_error *reterr)
 {
     pl_device_work *work = step->work;
     const pl_shape *shape = &plan->shapes[step->node->number];
     const pl_plan_device *device = &request->devices[work->device];
     int64_t before[PL_RANK_MAX];
     cut(shape, is_product(step), work->first_level + level - (level > 0), before);
-    if (level > LAST_LEVEL || (level > 0 && is_smallest(shape, is_product(step), before)) ||
-        size_up(plan, step, device, work->first_level + level, NULL) < 0)
-        return false;
+    if (level > LAST_LEVEL || (level > 0 && is_smallest(shape, is_product(step), before)))
+        return 0;
+    int r = size_up(plan, step, device, work->first_level + level, reterr);
+    if (r < 0)
+        return r;
     step->n_tiles = count_tiles(shape, step->extent);
     step->n_workers = step->n_chunks = 1;
     uint64_t bytes = pl_add_sat_u64(work->device_bytes, work->turn_bytes);
@@ -300,5 +304,5 @@ bool pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *r
         bytes -= pl_staging_bytes(work->workspace_bytes); /* the device's own */
     step->worker_bytes = pl_add_sat_u64(bytes, ALIGN_BYTES) / 64 * 64 + 64;
     *ret_bytes = pl_memory_cost_bytes(step->worker_bytes);
-    return true;
+    return 1;
 }

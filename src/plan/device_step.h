@@ -68,9 +68,8 @@ PL_MUST_CHECK int pl_device_step_build(pl_plan *plan, pl_step *step, const pl_pl
                                        const pl_program_context *context, pl_error *reterr);
 
 /* pl_step_tiles() of such a step. */
-PL_MUST_CHECK bool pl_device_step_tiles(pl_plan *plan, pl_step *step,
-                                        const pl_plan_request *request, int level,
-                                        uint64_t *ret_bytes);
+PL_MUST_CHECK int pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
+                                       int level, uint64_t *ret_bytes, pl_error *reterr);
 
 /* What the tile takes of an input: packed, in the input's own shape. */
 pl_region pl_device_input_region(const pl_plan *plan, const pl_step *step, int input,

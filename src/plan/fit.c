@@ -26,6 +26,7 @@ enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3 };
 typedef struct fitter {
     pl_plan *plan;
     const pl_plan_request *request;
+    pl_error *reterr;    /* of whatever is not PL_EBUDGET */
     uint64_t *in_memory; /* values at each step */
     uint64_t slab_bytes; /* of small kept values */
     int first_small;     /* the step that makes the first of them */
@@ -234,8 +235,9 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
     return false;
 }
 
-/* The first level, up to `last`, whose scratch fits `room`. */
-static bool find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
+/* Takes the first level, up to `last`, whose scratch fits `room`. 1: there is one; 0: none; an
+ * error if it is not the room. */
+static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
 {
     uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
     uint64_t wanted = reads_disk(f->plan, step) ? DISK_WORKER_BYTES : cache;
@@ -243,41 +245,51 @@ static bool find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
     if (pl_step_is_product(f->plan, step)) {
-        if (!pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room,
-                                  last <= LEVELS_THAT_PAY, &bytes))
-            return false;
+        int r = pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room,
+                                     last <= LEVELS_THAT_PAY, &bytes, f->reterr);
+        if (r < 0)
+            return r == PL_EBUDGET ? 0 : r;
         step->peak_bytes = bytes;
-        return true;
+        return 1;
     }
-    for (int level = 0;
-         level <= last && pl_step_tiles(f->plan, step, f->request, level, crew, &bytes); level++) {
+    for (int level = 0; level <= last; level++) {
+        int r = pl_step_tiles(f->plan, step, f->request, level, crew, &bytes, f->reterr);
+        if (r <= 0)
+            return r;
         bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
         if (pays && bytes <= room) {
             step->peak_bytes = bytes;
-            return true;
+            return 1;
         }
     }
-    return false;
+    return 0;
 }
 
-/* 1: it fits; 0: something was put on disk, begin again; PL_EBUDGET. */
+/* Likewise, by the first of two crews that can. */
+static int find_crew(fitter *f, int s, int last, pl_crew crew, int last_other, pl_crew other)
+{
+    pl_step *step = &f->plan->steps[s];
+    uint64_t budget = f->request->budget_bytes;
+    if (f->in_memory[s] > budget)
+        return 0;
+    int r = find_level(f, step, last, crew, budget - f->in_memory[s]);
+    return r != 0 ? r : find_level(f, step, last_other, other, budget - f->in_memory[s]);
+}
+
+/* 1: it fits; 0: something was put on disk, begin again; PL_EBUDGET, and other errors. */
 static int fit_step(fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
     const pl_crew crew = {f->request->n_threads > 0 ? f->request->n_threads : 1, false};
     const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
-    uint64_t budget = f->request->budget_bytes;
-    uint64_t room = pl_sub_sat_u64(budget, f->in_memory[s]);
-    bool fits = f->in_memory[s] <= budget;
-    if (!(fits && (find_level(f, step, LEVELS_AHEAD, ahead, room) ||
-                   find_level(f, step, LEVELS_THAT_PAY, crew, room)))) {
+    int r = find_crew(f, s, LEVELS_AHEAD, ahead, LEVELS_THAT_PAY, crew);
+    if (r == 0) {
         if (spill_one(f, s))
             return 0;
-        fits = fits && (find_level(f, step, INT32_MAX, crew, room) ||
-                        find_level(f, step, INT32_MAX, alone, room));
-        if (!fits)
-            return PL_EBUDGET;
+        r = find_crew(f, s, INT32_MAX, crew, INT32_MAX, alone);
     }
+    if (r <= 0)
+        return r < 0 ? r : PL_EBUDGET;
     step->peak_bytes += f->in_memory[s];
     return 1;
 }
@@ -329,7 +341,8 @@ static uint64_t smallest_bytes(fitter *f, int s)
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
     const pl_crew alone = {1, false};
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes); level++)
+    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, NULL) > 0;
+         level++)
         least = pl_min_u64(least, bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
 }
@@ -382,6 +395,16 @@ static int refuse_disk(fitter *f, pl_error *reterr)
     return count_disk(f, reterr);
 }
 
+/* What was counted would fit, and still no tiling was found. */
+static int refuse_unfound(fitter *f, int s, pl_error *reterr)
+{
+    const pl_node *node = f->plan->steps[s].node;
+    f->plan->least_bytes = pl_add_sat_u64(f->request->budget_bytes, 1);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': no tiling was found for a budget of %s: give more",
+                        node->op->name, node->name, PL_SIZE(f->request->budget_bytes));
+}
+
 static int refuse(fitter *f, pl_error *reterr)
 {
     pl_plan *plan = f->plan;
@@ -400,7 +423,7 @@ static int refuse(fitter *f, pl_error *reterr)
     }
     int largest;
     uint64_t at_end = count_end(f, &largest);
-    if (at_end > most && largest >= 0) {
+    if (at_end > pl_max_u64(most, f->request->budget_bytes) && largest >= 0) {
         const pl_node *saved = plan->values[largest].node;
         plan->least_bytes = at_end;
         return pl_error_set(reterr, PL_EBUDGET,
@@ -412,8 +435,7 @@ static int refuse(fitter *f, pl_error *reterr)
     }
     if (most <= f->request->budget_bytes) {
         int r = refuse_disk(f, reterr);
-        if (r < 0)
-            return r;
+        return r < 0 ? r : refuse_unfound(f, worst, reterr);
     }
     const pl_node *node = plan->steps[worst].node;
     plan->least_bytes = most;
@@ -428,7 +450,7 @@ static int refuse(fitter *f, pl_error *reterr)
 
 int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
-    fitter f = {.plan = plan, .request = request};
+    fitter f = {.plan = plan, .request = request, .reterr = reterr};
     f.in_memory = calloc((size_t)plan->n_steps + 2, sizeof *f.in_memory);
     f.next = calloc((size_t)plan->n_values + 1, sizeof *f.next);
     if (!f.in_memory || !f.next) {
@@ -447,7 +469,7 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
     }
     if (r == PL_EBUDGET)
         r = refuse(&f, reterr);
-    else
+    else if (r >= 0)
         r = count_disk(&f, reterr);
     free(f.in_memory);
     free(f.next);

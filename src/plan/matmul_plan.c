@@ -136,8 +136,9 @@ int pl_matmul_plan_make(question *q, pl_matmul_plan *ret_plan, pl_error *reterr)
         return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",
                             pl_dtype_info_of(q->dtype)->name);
     if (!countable(q))
-        return pl_error_set(reterr, -EOVERFLOW, "%.3g products are too many",
-                            (double)q->m * (double)q->n * (double)q->k);
+        return pl_error_set(reterr, -EOVERFLOW,
+                            "%.3g products are too many: at most %.3g are computed",
+                            (double)q->m * (double)q->n * (double)q->k, PRODUCTS_MOST);
     pl_matmul_plan plan = {.question = *q};
     bool empty = q->m == 0 || q->n == 0;
     plan.flops = 2.0 * (double)q->m * (double)q->n * (double)q->k;

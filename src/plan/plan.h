@@ -11,8 +11,9 @@
  *
  *   peak = max over steps of (values in memory at that step + its scratch) <= budget
  *
- * Made from descriptions alone: no clock, no I/O, no globals. The same inputs give the same plan.
- * Constant once made, but that layouts are the executor's to read only. */
+ * Made from descriptions alone: no clock, no globals, no I/O but that a device may be asked. The
+ * same inputs give the same plan. Constant once made, but that layouts are the executor's to read
+ * only. */
 #ifndef PL_PLAN_PLAN_H
 #define PL_PLAN_PLAN_H
 
@@ -43,7 +44,8 @@ typedef struct pl_plan_fetch {
     bool to_file;
 } pl_plan_fetch;
 
-/* A device beside the CPU. What it says of itself are pure functions, and `context` is theirs. */
+/* A device beside the CPU, and what it says of itself: always the same. `context` is the functions'
+ * own. */
 typedef struct pl_plan_device {
     const char *name; /* "/GPU:0" */
     uint64_t budget_bytes;
@@ -51,7 +53,8 @@ typedef struct pl_plan_device {
     bool unified;           /* its memory is the host's: what it works in is claimed here, too */
     /* Can it run the node, which is elementwise or a product? */
     bool (*takes)(const void *context, const pl_node *node);
-    /* What a product of m x k and k x n needs beside its matrices. */
+    /* What a product of m x k and k x n needs beside its matrices. A device may have to be opened
+     * to know, so that its errors are possible. */
     int (*workspace)(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
                      uint64_t *ret_bytes, pl_error *reterr);
     const void *context;
@@ -184,9 +187,10 @@ typedef struct pl_crew {
 } pl_crew;
 
 /* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
- * scratch and library claim. False if there is no smaller level. tiles.c */
-PL_MUST_CHECK bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
-                                 int level, pl_crew crew, uint64_t *ret_bytes);
+ * scratch and library claim. 1; 0 if there is no smaller level; an error of the step's device.
+ * tiles.c */
+PL_MUST_CHECK int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
+                                int level, pl_crew crew, uint64_t *ret_bytes, pl_error *reterr);
 
 /* More would be a queue at the disk that none needs. */
 enum { PL_STEP_AHEAD_MAX = 8 };

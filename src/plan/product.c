@@ -157,7 +157,7 @@ static void join_rows(pl_product *p)
     p->n_products = 1;
 }
 
-static bool set_batch(const pl_plan *plan, const pl_node *node, pl_product *p)
+static void set_batch(const pl_plan *plan, const pl_node *node, pl_product *p)
 {
     const pl_shape *c = &plan->shapes[node->number];
     p->rank = c->rank - 2;
@@ -171,7 +171,6 @@ static bool set_batch(const pl_plan *plan, const pl_node *node, pl_product *p)
     join_rows(p);
     p->b_is_a = p->a.value == p->b.value && p->a.transposed != p->b.transposed && p->m == p->n &&
                 memcmp(p->a.strides, p->b.strides, sizeof p->a.strides) == 0;
-    return true;
 }
 
 int pl_product_new(const pl_plan *plan, const bool *stored, const pl_node *node,
@@ -281,16 +280,30 @@ static int64_t n_tiles_of(const pl_matmul_plan *p)
     return down * ((p->question.n + p->tile_columns - 1) / p->tile_columns);
 }
 
-bool pl_step_plan_product(const pl_plan *plan, pl_step *step, const pl_plan_request *request,
-                          int n_threads, uint64_t room, bool must_pay, uint64_t *ret_bytes)
+static int plan_one(const pl_plan *plan, const pl_step *step, const pl_plan_request *request,
+                    int n_threads, uint64_t room, pl_error *reterr)
+{
+    pl_error why = {0};
+    pl_matmul_question q = question_of(plan, step, n_threads);
+    q.budget_bytes = room;
+    q.disk_bytes = pl_max_u64(disk_room(plan, request), 1);
+    int r = pl_matmul_plan_make(&q, &step->product->plan, &why);
+    if (r < 0 && r != PL_EBUDGET)
+        pl_error_set(reterr, r, "%s '%s': %s", step->node->op->name, step->node->name, why.message);
+    return r;
+}
+
+int pl_step_plan_product(const pl_plan *plan, pl_step *step, const pl_plan_request *request,
+                         int n_threads, uint64_t room, bool must_pay, uint64_t *ret_bytes,
+                         pl_error *reterr)
 {
     pl_product *p = step->product;
     if (!plan_batch(plan, step, n_threads, room)) {
-        pl_matmul_question q = question_of(plan, step, n_threads);
-        q.budget_bytes = room;
-        q.disk_bytes = pl_max_u64(disk_room(plan, request), 1);
-        if (pl_matmul_plan_make(&q, &p->plan, NULL) < 0 || (must_pay && !pays(&p->plan)))
-            return false;
+        int r = plan_one(plan, step, request, n_threads, room, reterr);
+        if (r < 0)
+            return r;
+        if (must_pay && !pays(&p->plan))
+            return PL_EBUDGET;
         p->plan.flops *= (double)p->n_products;
     }
     step->n_tiles = p->as_batch ? p->n_products : p->n_products * n_tiles_of(&p->plan);
@@ -301,7 +314,7 @@ bool pl_step_plan_product(const pl_plan *plan, pl_step *step, const pl_plan_requ
     step->shared_bytes = p->plan.scratch_bytes;
     step->library_bytes = p->plan.workspace_bytes;
     *ret_bytes = pl_add_sat_u64(p->plan.scratch_bytes, p->plan.workspace_bytes);
-    return true;
+    return 0;
 }
 
 pl_matmul_plan pl_step_least_product(const pl_plan *plan, const pl_step *step)

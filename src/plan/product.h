@@ -50,11 +50,12 @@ PL_MUST_CHECK int pl_product_new(const pl_plan *plan, const bool *stored, const 
 /* Is the step done as a product, where its values are now? Sets its kind. */
 bool pl_step_is_product(const pl_plan *plan, pl_step *step);
 
-/* Plans it within `room`; false if that cannot be, or `must_pay` and much more would be much
- * faster. *ret_bytes is what scratch and BLAS claim. */
-PL_MUST_CHECK bool pl_step_plan_product(const pl_plan *plan, pl_step *step,
-                                        const pl_plan_request *request, int n_threads,
-                                        uint64_t room, bool must_pay, uint64_t *ret_bytes);
+/* Plans it within `room`. *ret_bytes is what scratch and BLAS claim. PL_EBUDGET, without a message,
+ * if that cannot be, or `must_pay` and much more would be much faster; -EOVERFLOW if no room would
+ * do. */
+PL_MUST_CHECK int pl_step_plan_product(const pl_plan *plan, pl_step *step,
+                                       const pl_plan_request *request, int n_threads, uint64_t room,
+                                       bool must_pay, uint64_t *ret_bytes, pl_error *reterr);
 
 /* What the smallest tiling takes, for messages. */
 pl_matmul_plan pl_step_least_product(const pl_plan *plan, const pl_step *step);

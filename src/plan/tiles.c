@@ -196,17 +196,17 @@ static int count_ahead(const pl_step *step, int64_t n_parts)
     return (int)least(least(n_left, step->n_workers), PL_STEP_AHEAD_MAX);
 }
 
-bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
-                   pl_crew crew, uint64_t *ret_bytes)
+int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
+                  pl_crew crew, uint64_t *ret_bytes, pl_error *reterr)
 {
     if (step->kind == PL_STEP_DEVICE)
-        return pl_device_step_tiles(plan, step, request, level, ret_bytes);
+        return pl_device_step_tiles(plan, step, request, level, ret_bytes, reterr);
     bool on_disk = touches_disk(plan, step);
     int64_t most = on_disk ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
     bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
     int last = is_product ? 80 : 20;
     if (level > last)
-        return false;
+        return 0;
     cut c = {plan,
              step,
              &step->program.boxes[0].shape,
@@ -252,5 +252,5 @@ bool pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
     *ret_bytes =
         pl_add_sat_u64(pl_memory_cost_bytes(pl_add_sat_u64(workers_bytes, step->shared_bytes)),
                        pl_memory_cost_bytes(step->library_bytes));
-    return true;
+    return 1;
 }

@@ -287,7 +287,8 @@ HUGE = {
     "added up so far": lambda d, x: d.add("cumsum", x),
     "repeated": lambda d, x: d.add("tile", x, multiples=[3, 3]),
     "behind itself": lambda d, x: d.add("concat", x, x, axis=0),
-    "multiplied": lambda d, x: d.add("matmul", x, x),
+    "multiplied": lambda d, x: d.add(
+        "matmul", x, d.graph.add("fill", dtype="d:float32", shape=(TERA, 1 << 10), value=1)),
     "reshaped to one row, and sorted": lambda d, x: d.add(
         "sort", d.graph.add("reshape", x, shape=(TERA * TERA,))),
 }
@@ -302,6 +303,13 @@ def test_terabytes_are_refused_without_touching_memory(desk, what):
     assert "TiB" in refusal.message and "'" in refusal.message, refusal
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
     assert desk.own.peak_bytes == 0
+
+
+def test_a_product_that_nobody_could_finish_is_not_a_matter_of_the_budget(desk):
+    x = desk.graph.add("fill", dtype="d:float32", shape=(TERA, TERA), value=1)
+    refusal = refused(lambda d: d.run(d.add("matmul", x, x)), desk)
+    assert refusal.code == "EOVERFLOW", refusal
+    assert "matmul 'y': 1.15e+18 products are too many" in refusal.message, refusal
 
 
 def test_a_tensor_of_terabytes_is_refused_before_its_elements_are_read(desk):

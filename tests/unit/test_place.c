@@ -13,6 +13,8 @@ static pl_plan_source sources[SOURCES];
 static int n_sources;
 static pl_plan *plan;
 static uint64_t budget_bytes, largest_bytes;
+static uint64_t host_bytes;
+static int64_t rows_that_work; /* of a product; with fewer, workspace() fails */
 static bool strict;
 
 static int place_setup(void **state)
@@ -20,6 +22,8 @@ static int place_setup(void **state)
     n_sources = 0;
     budget_bytes = largest_bytes = PL_GIB;
     strict = false;
+    rows_that_work = 0;
+    host_bytes = PL_GIB;
     return setup(state);
 }
 
@@ -48,7 +52,9 @@ static bool takes(const void *context, const pl_node *node)
 static int workspace(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
                      uint64_t *ret_bytes, pl_error *reterr)
 {
-    (void)context, (void)node, (void)reterr;
+    (void)context, (void)node;
+    if (m < rows_that_work)
+        return pl_error_set(reterr, -EIO, "/GPU:0: CLBlast's workspace: it is broken");
     *ret_bytes = m % 8 == 0 ? 0 : (uint64_t)(4 * m * (n + k));
     return 0;
 }
@@ -64,7 +70,7 @@ static int make(pl_node *fetch)
                                      .n_fetches = 1,
                                      .sources = sources,
                                      .n_sources = n_sources,
-                                     .budget_bytes = PL_GIB,
+                                     .budget_bytes = host_bytes,
                                      .disk_bytes = PL_GIB,
                                      .devices = devices,
                                      .n_devices = 2,
@@ -229,6 +235,20 @@ static void a_products_workspace_is_the_largest_of_all_its_tiles(void **state)
     assert_int_equal(plan->steps[0].worker_bytes, elsewhere + more);
 }
 
+static void what_a_device_says_when_smaller_tiles_are_tried_is_told(void **state)
+{
+    (void)state;
+    pl_node *a = given("a", PL_SHAPE(512, 512)), *b = given("b", PL_SHAPE(512, 512));
+    on("/GPU:1");
+    pl_node *product = must_add("matmul", "product", NODES(a, b), NO_ATTRS);
+    assert_string_equal(steps_of(product), "product/2");
+    rows_that_work = 512;
+    host_bytes = 4 * PL_MIB; /* the values are 3 of it */
+    assert_int_equal(make(product), -EIO);
+    assert_string_equal(error.message,
+                        "matmul 'product': /GPU:0: CLBlast's workspace: it is broken");
+}
+
 static void both_sides_of_a_product_may_be_the_same(void **state)
 {
     (void)state;
@@ -249,6 +269,7 @@ int main(void)
         PLACE_CASE(what_falls_back_is_counted_by_reason),
         PLACE_CASE(tiles_fit_the_device),
         PLACE_CASE(a_products_workspace_is_the_largest_of_all_its_tiles),
+        PLACE_CASE(what_a_device_says_when_smaller_tiles_are_tried_is_told),
         PLACE_CASE(both_sides_of_a_product_may_be_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

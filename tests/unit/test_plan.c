@@ -155,6 +155,19 @@ static void no_plan_passes_its_budget_and_what_is_refused_says_what_would_do(voi
     assert_in_range(least, 2 * PL_MIB, 4 * PL_MIB); /* BLAS wants 2 MiB for itself */
 }
 
+/* It is not the budget: no larger one would do. */
+static void a_product_that_nobody_could_finish_is_called_that(void **state)
+{
+    (void)state;
+    pl_node *a = given("a", PL_SHAPE(1024, INT64_C(1) << 39), false);
+    pl_node *b = given("b", PL_SHAPE(INT64_C(1) << 39, 1024), false);
+    pl_node *product = must_add("matmul", "product", NODES(a, b), NO_ATTRS);
+    assert_int_equal(make(product, 4 * PL_GIB), -EOVERFLOW);
+    assert_string_equal(
+        error.message,
+        "matmul 'product': 5.76e+17 products are too many: at most 2.88e+17 are computed");
+}
+
 static void the_same_request_gives_the_same_plan_byte_for_byte(void **state)
 {
     (void)state;
@@ -322,6 +335,7 @@ int main(void)
         PLAN_CASE(what_is_used_twice_is_a_value_unless_it_is_cheap),
         PLAN_CASE(the_value_that_is_used_last_goes_to_disk_first),
         PLAN_CASE(no_plan_passes_its_budget_and_what_is_refused_says_what_would_do),
+        PLAN_CASE(a_product_that_nobody_could_finish_is_called_that),
         PLAN_CASE(the_same_request_gives_the_same_plan_byte_for_byte),
         PLAN_CASE(what_only_moves_needs_no_scratch_and_has_long_rows_on_both_sides),
         PLAN_CASE(what_is_missing_is_told_by_name),
