@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the memory gives: the lines that bench/moves.py holds the runtime against. Each function
- * works with two threads and returns the seconds that it took, less the start of the threads. */
+ * works with two threads and returns the seconds that it took, from when the first thread began to
+ * when the last had ended, and *ret_cpu the CPU time of both, which others on the machine change
+ * less.
+ */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,12 +20,13 @@ typedef struct part {
     int n_times;
     uint64_t sum;
     pthread_barrier_t *ready;
+    double begin, end, cpu;
 } part;
 
-static double seconds(void)
+static double seconds(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -43,6 +47,8 @@ static void *work(void *context)
 {
     part *p = context;
     pthread_barrier_wait(p->ready);
+    p->begin = seconds(CLOCK_MONOTONIC);
+    p->cpu = -seconds(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < p->n_times; i++) {
         if (p->to)
             memcpy(p->to, p->from, p->bytes);
@@ -50,33 +56,42 @@ static void *work(void *context)
             p->sum += read_all(p->from, p->bytes);
         __asm__ volatile("" ::: "memory");
     }
+    p->cpu += seconds(CLOCK_THREAD_CPUTIME_ID);
+    p->end = seconds(CLOCK_MONOTONIC);
     return NULL;
 }
 
-static double run(const char *from, char *to, size_t bytes, int n_times)
+static double run(const char *from, char *to, size_t bytes, int n_times, double *ret_cpu)
 {
     pthread_t threads[N_THREADS];
     part parts[N_THREADS];
     pthread_barrier_t ready;
     size_t each = bytes / N_THREADS / ALIGN * ALIGN;
-    pthread_barrier_init(&ready, NULL, N_THREADS + 1);
+    pthread_barrier_init(&ready, NULL, N_THREADS);
     for (int i = 0; i < N_THREADS; i++) {
-        parts[i] = (part){
-            from + (size_t)i * each, to ? to + (size_t)i * each : NULL, each, n_times, 0, &ready};
+        parts[i] = (part){.from = from + (size_t)i * each,
+                          .to = to ? to + (size_t)i * each : NULL,
+                          .bytes = each,
+                          .n_times = n_times,
+                          .ready = &ready};
         pthread_create(&threads[i], NULL, work, &parts[i]);
     }
-    pthread_barrier_wait(&ready);
-    double begin = seconds();
     for (int i = 0; i < N_THREADS; i++)
         pthread_join(threads[i], NULL);
-    double taken = seconds() - begin;
     pthread_barrier_destroy(&ready);
-    return taken;
+    double begin = parts[0].begin, end = parts[0].end;
+    *ret_cpu = 0;
+    for (int i = 0; i < N_THREADS; i++) {
+        begin = parts[i].begin < begin ? parts[i].begin : begin;
+        end = parts[i].end > end ? parts[i].end : end;
+        *ret_cpu += parts[i].cpu;
+    }
+    return end - begin;
 }
 
 /* `n_times` copies, into new memory if it is large (which is what a result is), else into the same.
  */
-double bandwidth_copy(const char *from, size_t bytes, int n_times)
+double bandwidth_copy(const char *from, size_t bytes, int n_times, double *ret_cpu)
 {
     char *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (to == MAP_FAILED)
@@ -84,12 +99,12 @@ double bandwidth_copy(const char *from, size_t bytes, int n_times)
     madvise(to, bytes, MADV_HUGEPAGE);
     if (n_times > 1)
         memset(to, 1, bytes);
-    double taken = run(from, to, bytes, n_times);
+    double taken = run(from, to, bytes, n_times, ret_cpu);
     munmap(to, bytes);
     return taken;
 }
 
-double bandwidth_read(const char *from, size_t bytes, int n_times)
+double bandwidth_read(const char *from, size_t bytes, int n_times, double *ret_cpu)
 {
-    return run(from, NULL, bytes, n_times);
+    return run(from, NULL, bytes, n_times, ret_cpu);
 }

@@ -7,8 +7,9 @@ usage: bench/moves.py [--rounds N] [--sizes large,cached] [--check] [PATTERN]
 
 Each result is new memory, for NumPy as for sessions. `of bandwidth` is the time that two threads in
 C take for the same bytes: to copy the mean of input and output into new memory, or to read the input
-where the output is small. `CPU` is NumPy's CPU time over the session's, all threads together: it
-says the same on a machine that is busy with other things. Nothing passes or fails here."""
+where the output is small. `CPU` is NumPy's CPU time over the session's, all threads together, and
+`CPU of bandwidth` that of the two threads in C: they say the same on a machine that is busy with
+other things. Nothing passes or fails here."""
 
 import argparse
 import ctypes
@@ -184,7 +185,8 @@ def build_lines(folder):
     library = ctypes.CDLL(path)
     for name in ("bandwidth_copy", "bandwidth_read"):
         getattr(library, name).restype = ctypes.c_double
-        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+                                           ctypes.POINTER(ctypes.c_double)]
     return library
 
 
@@ -220,18 +222,20 @@ def measure_case(plimsoll, lines, source, case, n_rounds, check):
         n_bytes, is_copy = line_bytes(case, expected.nbytes)
         n_times = max(1, int(4e6 / max(n_bytes, 4096)))
         draw = lines.bandwidth_copy if is_copy else lines.bandwidth_read
-        walls, cpus, fractions = ([], []), ([], []), []
+        walls, cpus, line_cpu = ([], [], []), ([], [], []), ctypes.c_double()
         for _ in range(n_rounds):
             for i, (function, after) in enumerate(((op.run, op.drop),
                                                    (lambda: case.numpy(*case.arrays), None))):
                 wall, cpu = timed(function, n_times, after)
                 walls[i].append(wall)
                 cpus[i].append(cpu)
-            fractions.append(draw(source, n_bytes, n_times) / n_times)
+            walls[2].append(draw(source, n_bytes, n_times, line_cpu) / n_times)
+            cpus[2].append(line_cpu.value / n_times)
     finally:
         op.close()
     return {"ratio": measure.ratio_of(walls[1], walls[0]), "cpu": measure.ratio_of(cpus[1], cpus[0]),
-            "bandwidth": measure.ratio_of(fractions, walls[0]), "best_ms": 1e3 * min(walls[0])}
+            "bandwidth": measure.ratio_of(walls[2], walls[0]),
+            "cpu_bandwidth": measure.ratio_of(cpus[2], cpus[0]), "best_ms": 1e3 * min(walls[0])}
 
 
 def rows(sizes, n_rounds, pattern="", check=False, say=lambda text: None):
@@ -248,13 +252,15 @@ def rows(sizes, n_rounds, pattern="", check=False, say=lambda text: None):
                 r = measure_case(plimsoll, lines, source.data, case, n_rounds, check)
                 table.append([case.name, size, document.show_ratio(r["ratio"], 2),
                               document.show_ratio(r["cpu"], 2),
-                              document.show_ratio(r["bandwidth"], 2), f"{r['best_ms']:.3f} ms"])
+                              document.show_ratio(r["bandwidth"], 2),
+                              document.show_ratio(r["cpu_bandwidth"], 2), f"{r['best_ms']:.3f} ms"])
                 say("  ".join(text.ljust(24) for text in table[-1]))
     plimsoll.close()
     return table
 
 
-HEADER = ["op", "size", "NumPy's time / ours", "CPU", "of bandwidth", "best"]
+HEADER = ["op", "size", "NumPy's time / ours", "CPU", "of bandwidth", "CPU of bandwidth",
+          "best"]
 SIZES = {"large": 64 << 20, "cached": 256 << 10}
 
 

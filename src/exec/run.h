@@ -51,7 +51,7 @@ typedef struct pl_frame {
     pl_run *run;
     const pl_step *step;
     char *scratch;
-    pl_region *regions; /* by box */
+    pl_region *regions; /* by box; one block with the two that follow */
     bool *needed;       /* by box: false if this tile needs nothing of it */
     pl_register *registers;
     char *target; /* where the last instruction writes: in the value if the step is direct, or as in

@@ -188,10 +188,20 @@ static bool goes_to_file(const call *c, int at)
     return c->fetches[at].npy_path && (alone || is_given(c, node));
 }
 
-uint64_t pl_call_budget_bytes(call *c)
+static uint64_t most_bytes(const call *c)
 {
     bool given = c->options && c->options->budget_bytes > 0;
-    return pl_turn_budget_bytes(&c->turn, given ? c->options->budget_bytes : UINT64_MAX);
+    return given ? c->options->budget_bytes : UINT64_MAX;
+}
+
+uint64_t pl_call_budget_bytes(call *c)
+{
+    return pl_turn_budget_bytes(&c->turn, most_bytes(c));
+}
+
+bool pl_call_has_budget(call *c, uint64_t bytes)
+{
+    return pl_turn_allows(&c->turn, bytes, most_bytes(c));
 }
 
 /* Workers call it side by side, each with one thread. */

@@ -63,7 +63,7 @@ static bool use_kept(pl_call *c)
     c->sources = calloc(n, sizeof *c->sources);
     c->given = calloc(n, sizeof(pl_tensor *));
     bool same =
-        c->sources && c->given && kept->plan->peak_bytes <= pl_call_budget_bytes(c) / PL_KEPT_SHARE;
+        c->sources && c->given && pl_call_has_budget(c, kept->plan->peak_bytes * PL_KEPT_SHARE);
     for (int i = 0; same && i < kept->n_sources; i++) {
         c->given[i] = same_source(c, &kept->sources[i], &c->sources[i]);
         same = c->given[i] != NULL;

@@ -49,6 +49,7 @@ typedef struct chain {
     int n_operands, n_operations;
 } chain;
 
+/* One block with all that it points to, because a step of ten elements makes one too. */
 struct pl_strips {
     chain *chains;
     operand *operands;     /* of all chains */
@@ -139,14 +140,31 @@ static int set_operations(chain *c, const pl_program *program, int number, pl_er
     return 0;
 }
 
-static int alloc_strips(pl_strips *s, const pl_program *program)
+static size_t count_operands(const pl_program *program)
 {
-    size_t n_chains = (size_t)program->n_chains, n_places = (size_t)program->n_instrs;
-    s->chains = calloc(n_chains, sizeof *s->chains);
-    s->operands = calloc(n_chains * PL_CHAIN_OPERANDS_MAX, sizeof *s->operands);
-    s->operations = calloc(n_places, sizeof *s->operations);
-    s->at = calloc(PL_CHAIN_OPERANDS_MAX + n_places, sizeof *s->at);
-    return s->chains && s->operands && s->operations && s->at ? 0 : -ENOMEM;
+    int instrs[PL_CHAIN_OPERANDS_MAX];
+    size_t n = 0;
+    for (int i = 0; i < program->n_chains; i++)
+        n += (size_t)pl_chain_operands(program, &program->chains[i], instrs);
+    return n;
+}
+
+/* malloc() has small blocks at hand for each thread; calloc() goes past them. */
+static pl_strips *alloc_strips(const pl_program *program)
+{
+    size_t n_chains = (size_t)program->n_chains, n_instrs = (size_t)program->n_instrs;
+    size_t n_operands = count_operands(program), n_places = PL_CHAIN_OPERANDS_MAX + n_instrs;
+    size_t bytes = sizeof(pl_strips) + n_chains * sizeof(chain) + n_operands * sizeof(operand) +
+                   n_instrs * sizeof(operation) + n_places * sizeof(char *);
+    pl_strips *s = malloc(bytes);
+    if (!s)
+        return NULL;
+    memset(s, 0, bytes);
+    s->chains = (chain *)(s + 1);
+    s->operands = (operand *)(s->chains + n_chains);
+    s->operations = (operation *)(s->operands + n_operands);
+    s->at = (const char **)(s->operations + n_instrs);
+    return s;
 }
 
 int pl_strips_init(pl_frame *frame, pl_error *reterr)
@@ -155,14 +173,15 @@ int pl_strips_init(pl_frame *frame, pl_error *reterr)
     if (program->n_chains == 0)
         return 0;
     pthread_once(&by_op_once, fill_by_op);
-    pl_strips *s = frame->strips = calloc(1, sizeof *s);
-    int r = s ? alloc_strips(s, program) : -ENOMEM, n_operations = 0;
+    pl_strips *s = frame->strips = alloc_strips(program);
+    int r = s ? 0 : -ENOMEM, n_operations = 0, n_operands = 0;
     for (int i = 0; r == 0 && i < program->n_chains; i++) {
         chain *c = &s->chains[i];
-        c->operands = s->operands + (size_t)i * PL_CHAIN_OPERANDS_MAX;
+        c->operands = s->operands + n_operands;
         c->operations = s->operations + n_operations;
         set_operands(c, program, &program->chains[i], frame->scratch);
         r = set_operations(c, program, i, reterr);
+        n_operands += c->n_operands;
         n_operations += c->n_operations;
     }
     return r;
@@ -170,14 +189,7 @@ int pl_strips_init(pl_frame *frame, pl_error *reterr)
 
 void pl_strips_done(pl_frame *frame)
 {
-    pl_strips *s = frame->strips;
-    if (!s)
-        return;
-    free(s->chains);
-    free(s->operands);
-    free(s->operations);
-    free(s->at);
-    free(s);
+    free(frame->strips);
 }
 
 /* ---- once for each tile ---- */

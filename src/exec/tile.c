@@ -12,15 +12,26 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
+/* One block, because a step of ten elements makes one too. */
+static int alloc_frame(pl_frame *frame, size_t n_boxes, size_t n_instrs)
+{
+    size_t bytes = n_boxes * (sizeof *frame->regions + sizeof *frame->needed) +
+                   n_instrs * sizeof *frame->registers;
+    frame->regions = malloc(bytes);
+    if (!frame->regions)
+        return -ENOMEM;
+    memset(frame->regions, 0, bytes);
+    frame->registers = (pl_register *)(frame->regions + n_boxes);
+    frame->needed = (bool *)(frame->registers + n_instrs);
+    return 0;
+}
+
 int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch,
                   pl_error *reterr)
 {
     const pl_program *program = &step->program;
     *frame = (pl_frame){.run = run, .step = step, .scratch = scratch};
-    frame->regions = calloc((size_t)program->n_boxes, sizeof *frame->regions);
-    frame->needed = calloc((size_t)program->n_boxes, sizeof *frame->needed);
-    frame->registers = calloc((size_t)program->n_instrs, sizeof *frame->registers);
-    int r = frame->regions && frame->needed && frame->registers ? 0 : -ENOMEM;
+    int r = alloc_frame(frame, (size_t)program->n_boxes, (size_t)program->n_instrs);
     if (r == 0)
         r = pl_strips_init(frame, reterr);
     if (r == -ENOMEM)
@@ -32,8 +43,6 @@ int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scrat
 void pl_frame_done(pl_frame *frame)
 {
     free(frame->regions);
-    free(frame->needed);
-    free(frame->registers);
     pl_strips_done(frame);
 }
 

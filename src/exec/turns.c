@@ -10,22 +10,36 @@
 /* Between two looks at whether the waiting run was cancelled. */
 #define LOOK_NS (10 * PL_NS_PER_MS)
 
-static uint64_t claimable_bytes(pl_runtime *runtime)
+/* Measured if `wanted`, beside what is promised, is not far below it. */
+static uint64_t claimable_bytes(pl_runtime *runtime, uint64_t wanted)
 {
-    return pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
+    pthread_mutex_lock(&runtime->turns.mu);
+    uint64_t promised = runtime->turns.promised_bytes;
+    pthread_mutex_unlock(&runtime->turns.mu);
+    return pl_add_sat_u64(pl_memory_headroom_for(runtime->memory, pl_add_sat_u64(wanted, promised)),
                           pl_pool_idle_bytes(runtime->pool));
 }
 
-uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most)
+static uint64_t budget_bytes(pl_turn *turn, uint64_t wanted, uint64_t most)
 {
     pl_turns *turns = &turn->runtime->turns;
-    uint64_t alone = claimable_bytes(turn->runtime);
+    uint64_t alone = claimable_bytes(turn->runtime, wanted);
     pthread_mutex_lock(&turns->mu);
     uint64_t beside = pl_sub_sat_u64(alone, turns->promised_bytes);
     turn->n_ended = turns->n_ended;
     pthread_mutex_unlock(&turns->mu);
     turn->crowded = beside < pl_min_u64(alone, most);
     return pl_min_u64(beside, most);
+}
+
+uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most)
+{
+    return budget_bytes(turn, UINT64_MAX, most);
+}
+
+bool pl_turn_allows(pl_turn *turn, uint64_t bytes, uint64_t most)
+{
+    return bytes <= budget_bytes(turn, bytes, most);
 }
 
 struct timespec pl_turn_look_at(void)
@@ -60,7 +74,7 @@ int pl_turn_begin(pl_turn *turn, uint64_t bytes)
     pl_turns *turns = &turn->runtime->turns;
     bool waited = false;
     for (;;) {
-        uint64_t claimable = claimable_bytes(turn->runtime);
+        uint64_t claimable = claimable_bytes(turn->runtime, bytes);
         pthread_mutex_lock(&turns->mu);
         int r = let_urgent_go(turn);
         bool begins = r == 0 && ((!waited && turns->n_running == 0) ||

@@ -32,6 +32,9 @@ struct timespec pl_turn_look_at(void);
 /* What a new run can count on, but no more than `most`. */
 uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most);
 
+/* Whether that is at least `bytes`. Asks the system only if it may be close. */
+bool pl_turn_allows(pl_turn *turn, uint64_t bytes, uint64_t most);
+
 /* Begins a run that claims up to `bytes`: 1. 0 if others were promised too much meanwhile; or what
  * `check` gave. */
 PL_MUST_CHECK int pl_turn_begin(pl_turn *turn, uint64_t bytes);

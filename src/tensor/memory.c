@@ -188,13 +188,19 @@ static int try_to_take(pl_memory *memory, uint64_t cost, pl_block *ret_block)
     return 0;
 }
 
-static uint64_t headroom_bytes(const pl_memory *memory)
+/* With `margin_bytes` for what the rest may have grown by. */
+static uint64_t headroom_within(const pl_memory *memory, uint64_t margin_bytes)
 {
     uint64_t below_cap =
         pl_sub_sat_u64(memory->line.cap_bytes, atomic_load(&memory->claimed_bytes));
     uint64_t below_line = pl_add_sat_u64(pl_ledger_headroom_bytes(memory->line.ledger),
                                          atomic_load(&memory->spare_bytes));
-    return pl_min_u64(below_cap, below_line);
+    return pl_min_u64(below_cap, pl_sub_sat_u64(below_line, margin_bytes));
+}
+
+static uint64_t headroom_bytes(const pl_memory *memory)
+{
+    return headroom_within(memory, 0);
 }
 
 static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
@@ -331,6 +337,16 @@ uint64_t pl_memory_headroom_bytes(pl_memory *memory)
 {
     pl_memory_look(memory);
     return headroom_bytes(memory);
+}
+
+uint64_t pl_memory_headroom_for(pl_memory *memory, uint64_t bytes)
+{
+    if (pl_memory_looked_lately(memory)) {
+        uint64_t lately = headroom_within(memory, PL_MEMORY_RECENT_BYTES);
+        if (lately >= bytes)
+            return lately;
+    }
+    return pl_memory_headroom_bytes(memory);
 }
 
 bool pl_memory_is_guarded(const pl_memory *memory)

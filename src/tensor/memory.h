@@ -68,6 +68,11 @@ uint64_t pl_memory_peak_bytes(const pl_memory *memory);    /* of claimed */
 /* What could be claimed now, with nothing evicted. Measures the rest first. */
 uint64_t pl_memory_headroom_bytes(pl_memory *memory);
 
+/* The same for whoever wants `bytes` only: with far more than that below the line by a measure that
+ * is a few milliseconds old, nothing is measured, and what is told is less by a margin for what may
+ * have come since. */
+uint64_t pl_memory_headroom_for(pl_memory *memory, uint64_t bytes);
+
 /* Is the guard in this process, and the line the run's? */
 bool pl_memory_is_guarded(const pl_memory *memory);
 

@@ -37,6 +37,7 @@ static void begin_child_account(pl_memory *memory)
     atomic_store(&memory->n_gives_ended, atomic_load(&memory->n_gives_begun));
     pl_memory_forget_spares(memory);
     memory->fork_bytes = pl_memory_private_bytes();
+    atomic_store(&memory->looked_ns, 0);
     memory->generation++;
     memory->first_mapping = NULL;
     memory->n_evicting = 0; /* threads that did are gone */

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "sys/proc.h"
 #include "tensor/memory_private.h"
 
@@ -13,6 +14,9 @@ enum { WALK_PAGES = 16384 }; /* looked at in one call: 64 MiB */
  * of what is claimed if that is more, so that its cost stays a small part of what touching those
  * bytes costs. */
 #define LOOK_BYTES (64 * PL_MIB)
+
+/* A look at a small process takes 10 us, as long as a small graph's run. */
+#define TRUST_NS (2 * PL_NS_PER_MS)
 
 uint64_t pl_memory_private_bytes(void)
 {
@@ -61,13 +65,21 @@ void pl_memory_look(pl_memory *memory)
     uint64_t rest;
     if (memory->line.owner < 0)
         return;
+    uint64_t begin_ns = pl_clock_monotonic_ns();
     for (int tries = 0; tries < 4; tries++)
         if (measure(memory, &rest)) {
             pl_ledger_measure(memory->line.ledger, memory->line.owner, rest);
+            atomic_store(&memory->looked_ns, begin_ns);
             break;
         }
     uint64_t step = pl_max_u64(LOOK_BYTES, atomic_load(&memory->claimed_bytes) / 16);
     atomic_store(&memory->look_at, atomic_load(&memory->spent_bytes) + step);
+}
+
+bool pl_memory_looked_lately(const pl_memory *memory)
+{
+    uint64_t at = atomic_load(&memory->looked_ns);
+    return at > 0 && pl_sub_sat_u64(pl_clock_monotonic_ns(), at) < TRUST_NS;
 }
 
 void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes)

@@ -12,6 +12,9 @@
 
 enum { PL_MEMORY_PAGE = 4096 }; /* of all that we run on; larger ones only make blocks larger */
 
+/* More than a process touches first in the time that a look is trusted: at 16 GiB/s. */
+#define PL_MEMORY_RECENT_BYTES (32 * PL_MIB)
+
 /* A large block, to be walked over. */
 typedef struct pl_mapping {
     struct pl_mapping *before, *after; /* the memory's mu */
@@ -27,6 +30,7 @@ struct pl_memory {
     pl_atomic_u64 small_bytes;                  /* part of claimed: what malloc() has given */
     pl_atomic_u64 spent_bytes;                  /* claimed ever */
     pl_atomic_u64 look_at;                      /* spent_bytes at which to look next */
+    pl_atomic_u64 looked_ns;                    /* when the last look began; 0: never */
     pl_atomic_u64 n_gives_begun, n_gives_ended; /* of mappings: a look must meet none */
     uint64_t fork_bytes; /* inherited, and charged to the parent; changes in a new child only,
                             as does generation */
@@ -50,6 +54,9 @@ uint64_t pl_memory_private_bytes(void);
 
 /* Reads what the process uses beside its blocks and charges it. The guard looks for itself. */
 void pl_memory_look(pl_memory *memory);
+
+/* Looked at so lately that the rest has grown by less than PL_MEMORY_RECENT_BYTES since. */
+bool pl_memory_looked_lately(const pl_memory *memory);
 
 /* `bytes` more were claimed: looks if it is time to. */
 void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "faults.h"
 #include "tensor/memory.h"
@@ -188,6 +189,53 @@ static void what_the_process_uses_beside_its_blocks_is_charged(void **state)
     after = pl_memory_headroom_bytes(memory);
     assert_true(after <= before + LAG && after >= before - LAG);
     pl_memory_give(memory, &untouched);
+    end(memory);
+}
+
+/* Two readings in a row are rarely apart by as much as a reading is trusted. */
+static bool is_told_without_a_look(pl_memory *memory)
+{
+    for (int i = 0; i < 1000; i++) {
+        uint64_t measured = pl_memory_headroom_bytes(memory);
+        uint64_t told = pl_memory_headroom_for(memory, PL_MIB);
+        if (told == measured - 32 * PL_MIB)
+            return true;
+        assert_true(told <= measured + LAG && told >= measured - LAG);
+    }
+    return false;
+}
+
+static void a_little_is_allowed_by_what_was_measured_lately(void **state)
+{
+    (void)state;
+    need_own_residence();
+    pl_memory *memory;
+    const pl_memory_options options = {.budget_text = "900M"};
+    assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
+    assert_true(is_told_without_a_look(memory));
+    end(memory);
+}
+
+static void much_is_allowed_by_what_is_measured_now(void **state)
+{
+    (void)state;
+    need_own_residence();
+    pl_memory *memory;
+    const pl_memory_options options = {.budget_text = "900M"};
+    const struct timespec a_while = {.tv_nsec = 20 * 1000 * 1000};
+    assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
+    uint64_t before = pl_memory_headroom_bytes(memory);
+    void *own = use(64 * PL_MIB);
+    (void)!pl_memory_headroom_bytes(memory);
+    munmap(own, 64 * PL_MIB);
+    /* 32 MiB from the line, however new the reading is; and an old one is no reading. */
+    uint64_t told = pl_memory_headroom_for(memory, before - 80 * PL_MIB);
+    assert_true(told <= before + LAG && told >= before - LAG);
+    own = use(64 * PL_MIB);
+    nanosleep(&a_while, NULL);
+    told = pl_memory_headroom_for(memory, 1);
+    assert_true(told <= before - 64 * PL_MIB + LAG && told >= before - 64 * PL_MIB - LAG);
+    munmap(own, 64 * PL_MIB);
     end(memory);
 }
 
@@ -445,6 +493,8 @@ int main(void)
         cmocka_unit_test(the_line_is_the_true_one_or_the_users),
         cmocka_unit_test(a_budget_that_the_process_has_used_up_is_refused),
         cmocka_unit_test(what_the_process_uses_beside_its_blocks_is_charged),
+        cmocka_unit_test(a_little_is_allowed_by_what_was_measured_lately),
+        cmocka_unit_test(much_is_allowed_by_what_is_measured_now),
         cmocka_unit_test(what_the_process_gave_back_can_be_taken),
         cmocka_unit_test(room_is_made_by_the_evictor_and_only_as_much_as_is_missing),
         cmocka_unit_test(a_forked_child_shares_the_line_and_leaves_nothing_charged),

@@ -183,6 +183,38 @@ static void unaligned_rows_and_all_lengths_are_read_as_they_are(void **state)
     free(exact);
 }
 
+static int64_t argmax_f32(const float *x, int64_t n)
+{
+    pl_reduce reduce = {PL_REDUCE_ARGMAX, PL_F32};
+    pl_partials partials = {scratch[0], 1};
+    const pl_reduce_tile row = {.data = x, .n_rows = 1, .n_columns = n, .index_step = 1};
+    int64_t index;
+    pl_reduce_init(reduce, partials, 0, 1);
+    pl_reduce_rows(reduce, &row, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, 1, 0, &index);
+    return index;
+}
+
+/* Around one vector, eight of them, and the 1024 after which it is asked where the best is. */
+static void the_largest_is_found_wherever_it_is(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1,  3,  4,  5,   7,    8,    9,    31,   32,   33,  63,
+                                      64, 65, 95, 127, 1023, 1024, 1025, 1087, 2049, 3100};
+    static float x[3100];
+    for (int64_t i = 0; i < 3100; i++)
+        x[i] = -2 - (float)(i % 7);
+    for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
+        for (int64_t n = lengths[l], i = 0; i < n; i++) {
+            float before = x[i];
+            x[i] = -1;
+            assert_int_equal(argmax_f32(x, n), i);
+            x[i] = NAN;
+            assert_int_equal(argmax_f32(x, n), i);
+            x[i] = before;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +228,7 @@ int main(void)
         cmocka_unit_test(rows_may_be_taken_from_the_last),
         cmocka_unit_test(outputs_that_are_not_meant_stay),
         cmocka_unit_test(unaligned_rows_and_all_lengths_are_read_as_they_are),
+        cmocka_unit_test(the_largest_is_found_wherever_it_is),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     pl_isa_limit(PL_ISA_PLAIN);
