@@ -2,11 +2,13 @@
 /* Makes a plan fit its budget. All values begin in memory, and steps with the tiles that are best.
  * Where that is too much, tiles become smaller, down to what still pays; then the value whose next
  * use is furthest away goes to disk (Belady's rule), from its birth on; when there is none left,
- * tiles become as small as they can. What does not fit then is refused, with what would. */
+ * tiles become as small as they can, and rows are cut that do not fit as a whole. What does not fit
+ * then is refused, with what would. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/memory.h"
@@ -260,8 +262,27 @@ static bool find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_
     return false;
 }
 
-/* 1: it fits; 0: something was put on disk, begin again; PL_EBUDGET. */
-static int fit_step(fitter *f, int s)
+static uint64_t smallest_scratch(fitter *f, pl_step *step)
+{
+    uint64_t least = UINT64_MAX, bytes;
+    const pl_crew alone = {1, false};
+    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes); level++)
+        least = pl_min_u64(least, bytes);
+    return least;
+}
+
+/* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
+static int cut_rows(fitter *f, pl_step *step, pl_error *reterr)
+{
+    uint64_t whole_bytes = smallest_scratch(f, step);
+    int r = pl_step_make_long_rows(f->plan, step, reterr);
+    if (r > 0)
+        step->whole_bytes = whole_bytes;
+    return r;
+}
+
+/* 1: it fits; 0: something was put on disk, or rows were cut, begin again; PL_EBUDGET; -ENOMEM. */
+static int fit_step(fitter *f, int s, pl_error *reterr)
 {
     pl_step *step = &f->plan->steps[s];
     const pl_crew crew = {f->request->n_threads > 0 ? f->request->n_threads : 1, false};
@@ -275,8 +296,11 @@ static int fit_step(fitter *f, int s)
             return 0;
         fits = fits && (find_level(f, step, INT32_MAX, crew, room) ||
                         find_level(f, step, INT32_MAX, alone, room));
-        if (!fits)
-            return PL_EBUDGET;
+        if (!fits) {
+            int r = cut_rows(f, step, reterr);
+            f->restart = s;
+            return r == 0 ? PL_EBUDGET : r > 0 ? 0 : r;
+        }
     }
     step->peak_bytes += f->in_memory[s];
     return 1;
@@ -322,15 +346,16 @@ static int fit_end(fitter *f)
 /* The least that a step can do with, when all is on disk that may be. */
 static uint64_t smallest_bytes(fitter *f, int s)
 {
-    uint64_t least = UINT64_MAX, bytes;
+    pl_error ignored;
     pl_step *step = &f->plan->steps[s];
     if (pl_step_is_product(f->plan, step)) {
         pl_matmul_plan product = pl_step_least_product(f->plan, step);
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
-    const pl_crew alone = {1, false};
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes); level++)
-        least = pl_min_u64(least, bytes);
+    (void)cut_rows(f, step, &ignored);
+    uint64_t least = smallest_scratch(f, step);
+    if (step->kind == PL_STEP_LONG_ROWS)
+        least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
 }
 
@@ -439,7 +464,7 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
     int r = 0;
     count_values(&f);
     for (int s = 0; s <= plan->n_steps && r >= 0; s++) {
-        r = s < plan->n_steps ? fit_step(&f, s) : fit_end(&f);
+        r = s < plan->n_steps ? fit_step(&f, s, reterr) : fit_end(&f);
         if (r == 0) {
             count_values(&f);
             s = f.restart - 1;
@@ -447,7 +472,7 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
     }
     if (r == PL_EBUDGET)
         r = refuse(&f, reterr);
-    else
+    else if (r >= 0)
         r = count_disk(&f, reterr);
     free(f.in_memory);
     free(f.next);
