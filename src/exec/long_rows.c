@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that are longer than memory, part by part: see plan/long_rows.h. A tile's rows lie along the
  * rows of one matrix, or, where there are axes behind theirs, along the columns of several. */
-#include "plan/long_rows.h"
+#include "exec/long_rows.h"
 
 #include <string.h>
 
-#include "exec/run.h"
 #include "exec/seats.h"
 #include "kernels/cast.h"
 #include "kernels/reduce.h"
@@ -13,22 +12,6 @@
 #include "kernels/softmax.h"
 #include "kernels/sort.h"
 #include "tensor/dtype.h"
-
-typedef struct long_run {
-    const pl_step *step;
-    const pl_shape *shape; /* of the input */
-    pl_long_rows rows;
-} long_run;
-
-/* A part of some rows. */
-typedef struct row_part {
-    const long_run *run;
-    pl_region tile;
-    int64_t n_rows, n_behind; /* rows; those of them that lie side by side */
-    int64_t n_before;         /* elements of each row before the part, as the op goes */
-    char *space;              /* behind the program's scratch */
-    const char *in;
-} row_part;
 
 typedef struct matrix {
     const char *in;
@@ -39,12 +22,12 @@ typedef struct matrix {
     bool by_rows;
 } matrix;
 
-static int64_t n_matrices(const row_part *part)
+static int64_t n_matrices(const pl_row_part *part)
 {
     return part->n_behind == 1 ? 1 : part->n_rows / part->n_behind;
 }
 
-static matrix matrix_of(const row_part *part, int64_t number)
+static matrix matrix_of(const pl_row_part *part, int64_t number)
 {
     const pl_long_rows *rows = &part->run->rows;
     int64_t n = part->tile.extent[rows->axis];
@@ -60,7 +43,7 @@ static matrix matrix_of(const row_part *part, int64_t number)
     return m;
 }
 
-static void scan_part(const row_part *part)
+static void scan_part(const pl_row_part *part)
 {
     const pl_long_rows *rows = &part->run->rows;
     const pl_node *node = part->run->step->node;
@@ -74,17 +57,17 @@ static void scan_part(const row_part *part)
     }
 }
 
-static pl_reduce softmax_sum(const row_part *part)
+static pl_reduce softmax_sum(const pl_row_part *part)
 {
     return (pl_reduce){PL_REDUCE_LOGSUMEXP, part->run->rows.in};
 }
 
-static pl_partials partials_of(const row_part *part)
+static pl_partials partials_of(const pl_row_part *part)
 {
     return (pl_partials){part->space + part->run->rows.state, part->n_rows};
 }
 
-static void sum_part(const row_part *part)
+static void sum_part(const pl_row_part *part)
 {
     for (int64_t i = 0; i < n_matrices(part); i++) {
         matrix m = matrix_of(part, i);
@@ -97,7 +80,7 @@ static void sum_part(const row_part *part)
     }
 }
 
-static void divide_part(const row_part *part)
+static void divide_part(const pl_row_part *part)
 {
     bool log = part->run->step->node->op->id == PL_OP_log_softmax;
     for (int64_t i = 0; i < n_matrices(part); i++) {
@@ -115,7 +98,7 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* The best so far stand before those of the part, so that equals stay in their order. */
-static void choose_best(const row_part *part)
+static void choose_best(const pl_row_part *part)
 {
     const pl_long_rows *rows = &part->run->rows;
     const pl_sort sort = {rows->in, true};
@@ -138,7 +121,7 @@ static void choose_best(const row_part *part)
     }
 }
 
-static void begin_rows(const row_part *part)
+static int begin_rows(const pl_row_part *part, pl_long_sort *sort)
 {
     switch (part->run->step->node->op->id) {
     case PL_OP_cumsum:
@@ -148,12 +131,16 @@ static void begin_rows(const row_part *part)
     case PL_OP_log_softmax:
         pl_reduce_init(softmax_sum(part), partials_of(part), 0, part->n_rows);
         break;
+    case PL_OP_sort:
+    case PL_OP_argsort:
+        return pl_long_sort_init(sort, part);
     default:
         break;
     }
+    return 0;
 }
 
-static void do_part(const row_part *part, int pass)
+static void do_part(const pl_row_part *part, int pass)
 {
     switch (part->run->step->node->op->id) {
     case PL_OP_cumsum:
@@ -169,8 +156,9 @@ static void do_part(const row_part *part, int pass)
     }
 }
 
-static int store_part(pl_frame *frame, const row_part *part)
+int pl_row_part_store(const pl_row_part *part)
 {
+    pl_frame *frame = part->frame;
     const pl_long_rows *rows = &part->run->rows;
     const pl_step *step = part->run->step;
     const char *result = part->space + rows->result;
@@ -191,7 +179,7 @@ static int store_part(pl_frame *frame, const row_part *part)
 }
 
 /* Sets all axes but the op's to the rows with this number. */
-static void set_rows(const long_run *run, int64_t number, row_part *part)
+static void set_rows(const pl_long_run *run, int64_t number, pl_row_part *part)
 {
     part->tile.rank = run->shape->rank;
     part->n_rows = part->n_behind = 1;
@@ -208,9 +196,9 @@ static void set_rows(const long_run *run, int64_t number, row_part *part)
     }
 }
 
-/* The part that comes as this one, in the order in which the op goes. */
-static void set_part(const long_run *run, int64_t number, row_part *part)
+void pl_row_part_set(pl_row_part *part, int64_t number)
 {
+    const pl_long_run *run = part->run;
     const pl_long_rows *rows = &run->rows;
     int64_t extent = run->step->extent[rows->axis], dim = run->shape->dims[rows->axis];
     int64_t begin = (rows->backwards ? rows->n_parts - 1 - number : number) * extent;
@@ -219,35 +207,46 @@ static void set_part(const long_run *run, int64_t number, row_part *part)
     part->tile.extent[rows->axis] = least(extent, dim - begin);
 }
 
+static int go_on(pl_row_part *part, const pl_long_sort *sort, int pass, int64_t number)
+{
+    const pl_long_rows *rows = &part->run->rows;
+    bool gives = rows->ends_with_all ? number == rows->n_parts - 1 : pass == rows->n_passes - 1;
+    pl_row_part_set(part, number);
+    int r = pl_run_check(part->frame->run);
+    if (r == 0)
+        r = pl_tile_compute(part->frame, &part->tile, &part->in);
+    if (r < 0)
+        return r;
+    if (rows->sorts)
+        return pl_long_sort_add(sort, part);
+    do_part(part, pass);
+    return gives ? pl_row_part_store(part) : 0;
+}
+
 static int do_rows(pl_frame *frame, int64_t number, void *context)
 {
-    const long_run *run = context;
+    const pl_long_run *run = context;
     const pl_long_rows *rows = &run->rows;
-    row_part part = {.run = run,
-                     .space = frame->scratch + frame->step->worker_bytes - rows->tile_bytes};
+    pl_row_part part = {.run = run,
+                        .frame = frame,
+                        .space = frame->scratch + frame->step->worker_bytes - rows->tile_bytes};
+    pl_long_sort sort = {0};
     set_rows(run, number, &part);
-    begin_rows(&part);
-    int r = 0;
+    int r = begin_rows(&part, &sort);
     for (int pass = 0; pass < rows->n_passes; pass++)
-        for (int64_t i = 0; r == 0 && i < rows->n_parts; i++) {
-            set_part(run, i, &part);
-            r = pl_run_check(frame->run);
-            if (r == 0)
-                r = pl_tile_compute(frame, &part.tile, &part.in);
-            if (r < 0)
-                break;
-            do_part(&part, pass);
-            if (pass == rows->n_passes - 1 && (!rows->ends_with_all || i == rows->n_parts - 1))
-                r = store_part(frame, &part);
-        }
+        for (int64_t i = 0; r == 0 && i < rows->n_parts; i++)
+            r = go_on(&part, &sort, pass, i);
+    if (r == 0 && rows->sorts)
+        r = pl_long_sort_finish(&sort, &part);
+    pl_long_sort_done(&sort);
     return r;
 }
 
 int pl_run_long_rows(pl_run *run, const pl_step *step, pl_frame *frames, pl_error *reterr)
 {
-    long_run all = {.step = step,
-                    .shape = &step->program.boxes[0].shape,
-                    .rows = pl_long_rows_of(step, run->plan->shapes)};
+    pl_long_run all = {.step = step,
+                       .shape = &step->program.boxes[0].shape,
+                       .rows = pl_long_rows_of(step, run->plan->shapes)};
     return pl_run_parallel(run, frames, pl_step_n_frames(step), step->n_tiles, do_rows, &all,
                            reterr);
 }

@@ -386,6 +386,8 @@ static int count_disk(fitter *f, pl_error *reterr)
         pl_step *step = &plan->steps[s];
         if (step->kind == PL_STEP_MATMUL)
             step->disk_bytes += step->product->plan.scratch_disk_bytes;
+        if (step->kind == PL_STEP_LONG_ROWS)
+            step->disk_bytes += step->stash_bytes * (uint64_t)pl_step_n_frames(step);
         if (step->disk_bytes > f->request->disk_bytes)
             return pl_error_set(reterr, -ENOSPC,
                                 "%s '%s': %s must be spilled, and the disk has room for %s: set "

@@ -20,6 +20,11 @@ static uint64_t place(pl_long_rows *rows, uint64_t n, uint64_t item_bytes)
     return at;
 }
 
+static uint64_t round_to_pages(uint64_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
 static uint64_t item_bytes_of(pl_dtype dtype)
 {
     return pl_dtype_info_of(dtype)->item_bytes;
@@ -39,6 +44,29 @@ static void place_best(pl_long_rows *rows, uint64_t n_rows, int64_t part)
     rows->work = place(rows, pl_top_k_scratch_bytes(rows->in, longest, rows->n_best), 1);
 }
 
+/* For one row at a time. Two runs at least are merged, so that there is room for two elements. */
+static void place_runs(pl_long_rows *rows, const pl_node *node, uint64_t n_rows, int64_t part,
+                       int64_t length)
+{
+    bool with_places = node->op->id == PL_OP_argsort;
+    int64_t room = part < 2 ? 2 : part;
+    uint64_t n = (uint64_t)room, item = item_bytes_of(rows->in), n_places = with_places ? n : 0;
+    rows->candidates = place(rows, n, item);
+    rows->sorted = place(rows, n, item);
+    rows->blocks = place(rows, n, item);
+    rows->candidate_places = place(rows, n_places, 8);
+    rows->sorted_places = place(rows, n_places, 8);
+    rows->block_places = place(rows, n_places, 8);
+    rows->order = place(rows, n_places, 8);
+    rows->work = place(rows,
+                       with_places ? pl_argsort_scratch_bytes(rows->in, room)
+                                   : pl_sort_scratch_bytes(rows->in, room),
+                       1);
+    uint64_t bytes = n_rows * (uint64_t)length; /* of a shape, whose bytes can be counted */
+    rows->disk_bytes =
+        2 * (round_to_pages(bytes * item) + (with_places ? round_to_pages(bytes * 8) : 0));
+}
+
 /* What differs from op to op. */
 static uint64_t state_bytes(pl_long_rows *rows, const pl_node *node)
 {
@@ -51,6 +79,13 @@ static uint64_t state_bytes(pl_long_rows *rows, const pl_node *node)
     case PL_OP_log_softmax:
         rows->n_passes = 2;
         return pl_reduce_bytes((pl_reduce){PL_REDUCE_LOGSUMEXP, rows->in});
+    case PL_OP_argsort:
+        rows->out = PL_I64;
+        rows->sorts = true;
+        return 0;
+    case PL_OP_sort:
+        rows->sorts = true;
+        return 0;
     default: /* top_k has its own places */
         rows->ends_with_all = true;
         if (node->op->id == PL_OP_top_k_indices)
@@ -77,6 +112,8 @@ pl_long_rows pl_long_rows_of(const pl_step *step, const pl_shape *shapes)
         place_best(&rows, n_rows, part);
         rows.result = node->op->id == PL_OP_top_k_values ? rows.state : rows.best_places;
     } else {
+        if (rows.sorts)
+            place_runs(&rows, node, n_rows, part, shape->dims[rows.axis]);
         rows.state = place(&rows, n_rows, each);
         rows.result = place(&rows, n_results, item_bytes_of(rows.out));
     }
@@ -88,8 +125,7 @@ pl_long_rows pl_long_rows_of(const pl_step *step, const pl_shape *shapes)
 static bool can_be_long(const pl_plan *plan, const pl_step *step)
 {
     const pl_node *node = step->node;
-    if (step->kind != PL_STEP_TILES || node->op->op_class != PL_CLASS_ROW ||
-        node->op->id == PL_OP_sort || node->op->id == PL_OP_argsort)
+    if (step->kind != PL_STEP_TILES || node->op->op_class != PL_CLASS_ROW)
         return false;
     pl_region in = pl_region_whole(pl_node_input_shape(node, plan->shapes, 0));
     pl_region out = pl_region_whole(&plan->shapes[node->number]);

@@ -10,6 +10,7 @@
  *   cumsum   state: the sum so far, which kernels/scan.h carries
  *   softmax  state: partials of logsumexp, made in a first pass; the second divides by them
  *   top_k    state: the k best so far and where they were, which are the result in the end
+ *   sort     state: sorted runs on disk, one for each part; they are merged when the last is there
  *
  * Whole rows are faster, and some last bits depend on parts: a step is made one of these when whole
  * rows do not fit, and not before. Behind what the program needs, a worker's scratch has room for
@@ -24,11 +25,15 @@ typedef struct pl_long_rows {
     int n_passes;
     bool backwards;      /* the last part comes first */
     bool ends_with_all;  /* the result is there after the last part, and not before */
+    bool sorts;          /* likewise, but on disk, and stored part by part */
     pl_dtype in, out;    /* that it is computed in; the node's dtype may be a half */
     int64_t n_parts;     /* of a row */
     int64_t n_best;      /* of top_k: elements of a row's result */
+    uint64_t disk_bytes; /* of a sort, for the rows of a tile: runs, and what they are merged to */
     uint64_t tile_bytes; /* of all that follow: places in the scratch behind the program's */
     uint64_t state, best_places, candidates, candidate_places, result, cast, work;
+    /* Of a sort: what candidates become, and in which order; blocks of runs. */
+    uint64_t sorted, sorted_places, order, blocks, block_places;
 } pl_long_rows;
 
 /* Of a step of this kind, with its tiles' extents. Pure. */

@@ -122,6 +122,7 @@ typedef struct pl_step {
     uint64_t tile_bytes;    /* of a reduction or long rows: state and results of one tile */
     uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
     uint64_t library_bytes; /* of all workers */
+    uint64_t stash_bytes;   /* of long rows: what each worker puts on disk for the time */
     uint64_t whole_bytes;   /* of long rows: the least scratch that they would fit in as a whole */
     pl_product *product;    /* may be NULL, and is only used by a step of that kind */
     int *uses;              /* values that it reads */

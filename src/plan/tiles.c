@@ -156,6 +156,7 @@ static void plan_long_rows(const pl_plan *plan, pl_step *step, const pl_shape *s
 {
     pl_long_rows rows = pl_long_rows_of(step, plan->shapes);
     step->tile_bytes = rows.tile_bytes;
+    step->stash_bytes = rows.disk_bytes;
     step->n_tiles = count_tiles(shape, step->extent, ~(1u << rows.axis));
 }
 

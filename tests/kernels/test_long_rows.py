@@ -65,6 +65,8 @@ def check(case, op, folder, how, to_file, least=1):
             assert enough == budget, f"refused: {enough} for {budget}"
             case.check(got)
             assert first is None or not case.bits or same_bits(first, got)
+            if case.zeros_alike and got.dtype.kind == "f":
+                assert (np.signbit(first if first is not None else got) == np.signbit(got)).all()
             first = got if first is None else first
             (step,) = plan_of(graph, fetch, given, budget)
             ways.append("in parts" in step["why"])
@@ -76,11 +78,16 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 DTYPES = (*FLOATS, "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 
 
+def dtypes_for(shape, axis):
+    """All where there is one row, and a third of them in each of the other layouts."""
+    first = LAYOUTS.index((shape, axis))
+    return list(enumerate(DTYPES))[first % 3 if first else 0::3 if first else 1]
+
+
 @pytest.mark.parametrize("shape, axis", LAYOUTS)
 def test_sums_are_carried_along_rows_that_do_not_fit(shape, axis, tmp_path):
-    for i, dtype in enumerate(DTYPES):
-        maker = LongMaker(i, dtype, shape, axis)
-        case = maker.cumsum()
+    for i, dtype in dtypes_for(shape, axis):
+        case = LongMaker(i, dtype, shape, axis).cumsum()
         to_file = i % 2 == 0 and dtype != "bfloat16"
         ways = check(case, "cumsum", tmp_path, "window", to_file)
         assert ways[0] is False
@@ -168,6 +175,7 @@ def test_long_rows_between_other_ops(tmp_path):
             assert most == (wanted - 2 * x).max()
 
 
+COUNTS = 120_000  # what digits are counted in
 SORTED = 340_000  # what digits are counted in, and a slab for small results
 
 
@@ -184,3 +192,14 @@ def test_the_best_of_rows_that_do_not_fit(op, k, tmp_path):
         assert ways[0] is False
         if oracle.item_bytes(dtype) == 8:
             assert ways[2], f"{dtype}: a row of {shape[-1]} was whole"
+
+
+@pytest.mark.parametrize("op", ("sort", "argsort"))
+@pytest.mark.parametrize("shape, axis", LAYOUTS)
+def test_rows_that_do_not_fit_are_sorted_on_disk(op, shape, axis, tmp_path):
+    """The oracle's elements are often equal, and some are no numbers: equals stay in order."""
+    for i, dtype in dtypes_for(shape, axis):
+        case = LongMaker(i, dtype, shape, axis).sort(op)
+        ways = check(case, op, tmp_path, "window", i % 2 == 0 and dtype != "bfloat16", COUNTS)
+        if len(shape) == 1 and oracle.item_bytes(dtype) == 8:
+            assert ways == [False, True, True], f"{dtype}: {ways}"
