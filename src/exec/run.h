@@ -100,6 +100,10 @@ PL_MUST_CHECK int pl_run_steps(pl_run *run, pl_error *reterr);
 PL_MUST_CHECK int pl_run_reduce(pl_run *run, const pl_step *step, pl_frame *frames, char *shared,
                                 pl_error *reterr);
 
+/* long_rows.c */
+PL_MUST_CHECK int pl_run_long_rows(pl_run *run, const pl_step *step, pl_frame *frames,
+                                   pl_error *reterr);
+
 /* matmul_step.c: a step that is a product; it takes memory itself. */
 PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr);
 

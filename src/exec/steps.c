@@ -230,6 +230,8 @@ static int run_frames(pl_run *run, const pl_step *step, pl_frame *frames, char *
 {
     if (step->kind == PL_STEP_REDUCE)
         return pl_run_reduce(run, step, frames, shared, reterr);
+    if (step->kind == PL_STEP_LONG_ROWS)
+        return pl_run_long_rows(run, step, frames, reterr);
     return pl_run_parallel(run, frames, pl_step_n_frames(step), step->n_tiles, compute_tile, NULL,
                            reterr);
 }

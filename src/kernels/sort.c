@@ -216,6 +216,35 @@ static void pack(pl_sort sort, const void *in, int64_t n, uint64_t *words)
     }
 }
 
+int64_t pl_sort_count(pl_sort sort, bool of_places, const void *sorted, int64_t n,
+                      const void *bound, bool with_equals)
+{
+    int64_t low = 0, high = n;
+    switch (sort.dtype) {
+#define CASE(constant, T, K, suffix, TO_KEY, FROM_KEY)                                             \
+    case constant: {                                                                               \
+        const T *row = sorted, x = *(const T *)bound;                                              \
+        const K flip = sort.descending ? (K) ~(K)0 : 0;                                            \
+        const K key = (K)(TO_KEY((T)(of_places ? (T)(x + (T)0) : x)) ^ flip);                      \
+        while (low < high) {                                                                       \
+            int64_t middle = low + (high - low) / 2;                                               \
+            T y = of_places ? (T)(row[middle] + (T)0) : row[middle];                               \
+            K other = (K)(TO_KEY(y) ^ flip);                                                       \
+            if (other < key || (with_equals && other == key))                                      \
+                low = middle + 1;                                                                  \
+            else                                                                                   \
+                high = middle;                                                                     \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+        FOR_ALL(CASE)
+#undef CASE
+    default:
+        assert(!"a dtype that is not sorted");
+    }
+    return low;
+}
+
 /* Adds the records of [from, n) whose key is `most` or less to the *count there are, as many as
  * there is room for. Returns where it stopped. */
 static int64_t collect(pl_sort sort, const void *in, int64_t from, int64_t n, uint64_t most,

@@ -39,6 +39,11 @@ void pl_argsort_row(pl_sort sort, const void *in, int64_t n, int64_t *out, void 
 void pl_top_k_row(pl_sort sort, const void *in, int64_t n, int64_t k, int64_t first_index,
                   void *ret_values, int64_t *ret_indices, void *scratch);
 
+/* How many elements of a sorted row come before `bound`, or, `with_equals`, do not come behind it.
+ * `of_places`: as in a sort of places, where -0 and 0 are equal. */
+int64_t pl_sort_count(pl_sort sort, bool of_places, const void *sorted, int64_t n,
+                      const void *bound, bool with_equals);
+
 /* Two sorted rows in one, those of `a` before equals of `b`. */
 void pl_sort_merge(pl_sort sort, const void *a, int64_t n_a, const void *b, int64_t n_b, void *out);
 

@@ -21,7 +21,7 @@ static const char *place_name(pl_place place)
 
 static int n_computed(const pl_step *step)
 {
-    int n = step->kind == PL_STEP_REDUCE;
+    int n = step->kind == PL_STEP_REDUCE || step->kind == PL_STEP_LONG_ROWS;
     for (int i = 0; step->work && i < step->work->n_terms; i++)
         n += step->work->terms[i].input < 0;
     for (int i = 0; i < step->program.n_instrs; i++)

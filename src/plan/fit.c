@@ -2,11 +2,13 @@
 /* Makes a plan fit its budget. All values begin in memory, and steps with the tiles that are best.
  * Where that is too much, tiles become smaller, down to what still pays; then the value whose next
  * use is furthest away goes to disk (Belady's rule), from its birth on; when there is none left,
- * tiles become as small as they can. What does not fit then is refused, with what would. */
+ * tiles become as small as they can, and rows are cut that do not fit as a whole. What does not fit
+ * then is refused, with what would. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/memory.h"
@@ -265,6 +267,26 @@ static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t
     return 0;
 }
 
+static uint64_t smallest_scratch(fitter *f, pl_step *step)
+{
+    uint64_t least = UINT64_MAX, bytes;
+    const pl_crew alone = {1, false};
+    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, NULL) > 0;
+         level++)
+        least = pl_min_u64(least, bytes);
+    return least;
+}
+
+/* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
+static int cut_rows(fitter *f, pl_step *step)
+{
+    uint64_t whole_bytes = smallest_scratch(f, step);
+    int r = pl_step_make_long_rows(f->plan, step, f->reterr);
+    if (r > 0)
+        step->whole_bytes = whole_bytes;
+    return r;
+}
+
 /* Likewise, by the first of two crews that can. */
 static int find_crew(fitter *f, int s, int last, pl_crew crew, int last_other, pl_crew other)
 {
@@ -276,7 +298,8 @@ static int find_crew(fitter *f, int s, int last, pl_crew crew, int last_other, p
     return r != 0 ? r : find_level(f, step, last_other, other, budget - f->in_memory[s]);
 }
 
-/* 1: it fits; 0: something was put on disk, begin again; PL_EBUDGET, and other errors. */
+/* 1: it fits; 0: something was put on disk, or rows were cut, begin again; PL_EBUDGET, and other
+ * errors. */
 static int fit_step(fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
@@ -287,9 +310,14 @@ static int fit_step(fitter *f, int s)
         if (spill_one(f, s))
             return 0;
         r = find_crew(f, s, INT32_MAX, crew, INT32_MAX, alone);
+        if (r == 0) {
+            r = cut_rows(f, step);
+            f->restart = s;
+            return r == 0 ? PL_EBUDGET : r > 0 ? 0 : r;
+        }
     }
-    if (r <= 0)
-        return r < 0 ? r : PL_EBUDGET;
+    if (r < 0)
+        return r;
     step->peak_bytes += f->in_memory[s];
     return 1;
 }
@@ -334,16 +362,15 @@ static int fit_end(fitter *f)
 /* The least that a step can do with, when all is on disk that may be. */
 static uint64_t smallest_bytes(fitter *f, int s)
 {
-    uint64_t least = UINT64_MAX, bytes;
     pl_step *step = &f->plan->steps[s];
     if (pl_step_is_product(f->plan, step)) {
         pl_matmul_plan product = pl_step_least_product(f->plan, step);
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
-    const pl_crew alone = {1, false};
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, NULL) > 0;
-         level++)
-        least = pl_min_u64(least, bytes);
+    (void)cut_rows(f, step);
+    uint64_t least = smallest_scratch(f, step);
+    if (step->kind == PL_STEP_LONG_ROWS)
+        least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
 }
 
@@ -374,6 +401,8 @@ static int count_disk(fitter *f, pl_error *reterr)
         pl_step *step = &plan->steps[s];
         if (step->kind == PL_STEP_MATMUL)
             step->disk_bytes += step->product->plan.scratch_disk_bytes;
+        if (step->kind == PL_STEP_LONG_ROWS)
+            step->disk_bytes += step->stash_bytes * (uint64_t)pl_step_n_frames(step);
         if (step->disk_bytes > f->request->disk_bytes)
             return pl_error_set(reterr, -ENOSPC,
                                 "%s '%s': %s must be spilled, and the disk has room for %s: set "

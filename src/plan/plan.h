@@ -81,10 +81,11 @@ typedef struct pl_plan_request {
 } pl_plan_request;
 
 typedef enum pl_step_kind {
-    PL_STEP_TILES,  /* tiles of the result, each for itself */
-    PL_STEP_REDUCE, /* tiles of the input, folded */
-    PL_STEP_MATMUL, /* a product of matrices as a whole: see product.h */
-    PL_STEP_DEVICE, /* tiles of the result, on a device: see device_step.h */
+    PL_STEP_TILES,     /* tiles of the result, each for itself */
+    PL_STEP_REDUCE,    /* tiles of the input, folded */
+    PL_STEP_LONG_ROWS, /* tiles of the input, along rows that do not fit: see long_rows.h */
+    PL_STEP_MATMUL,    /* a product of matrices as a whole: see product.h */
+    PL_STEP_DEVICE,    /* tiles of the result, on a device: see device_step.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {
@@ -112,7 +113,7 @@ typedef struct pl_step {
     int value; /* that it makes */
     pl_step_kind kind;
     struct pl_device_work *work; /* of PL_STEP_DEVICE, which has no program */
-    pl_program program;          /* of the result; of a reduction, of its input */
+    pl_program program;          /* of the result; of a reduction or long rows, of its input */
     int64_t extent[PL_RANK_MAX]; /* of a tile, in the shape of the program's box 0 */
     int64_t n_tiles;
     int n_chunks;      /* of a reduction: parts that each result is made of, if several */
@@ -121,9 +122,11 @@ typedef struct pl_step {
     int n_workers;
     int n_ahead;            /* workers beside them: so many wait for the disk */
     uint64_t worker_bytes;  /* scratch of each: of the program, then `tile_bytes` */
-    uint64_t tile_bytes;    /* of a reduction: partials and results of one tile */
+    uint64_t tile_bytes;    /* of a reduction or long rows: state and results of one tile */
     uint64_t shared_bytes;  /* of a reduction in chunks: their partials; of a product: all */
     uint64_t library_bytes; /* of all workers */
+    uint64_t stash_bytes;   /* of long rows: what each worker puts on disk for the time */
+    uint64_t whole_bytes;   /* of long rows: the least scratch that they would fit in as a whole */
     pl_product *product;    /* may be NULL, and is only used by a step of that kind */
     int *uses;              /* values that it reads */
     int n_uses;

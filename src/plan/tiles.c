@@ -7,6 +7,7 @@
 
 #include "graph/geometry.h"
 #include "plan/device_step.h"
+#include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
 #include "tensor/dtype.h"
@@ -151,6 +152,14 @@ static void plan_partials(pl_step *step, const pl_shape *shape)
     step->tile_bytes = (step->n_chunks > 1 ? 0 : bytes) + 2 * round_up(n_results * 8);
 }
 
+static void plan_long_rows(const pl_plan *plan, pl_step *step, const pl_shape *shape)
+{
+    pl_long_rows rows = pl_long_rows_of(step, plan->shapes);
+    step->tile_bytes = rows.tile_bytes;
+    step->stash_bytes = rows.disk_bytes;
+    step->n_tiles = count_tiles(shape, step->extent, ~(1u << rows.axis));
+}
+
 /* Can what is computed be folded strip by strip? Where the last axis stays, rows are added to each
  * other, and the more of them are there at once the better. */
 static bool folds_strips(const pl_step *step, const pl_shape *shape)
@@ -228,6 +237,8 @@ int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, 
     step->n_chunks = 1;
     if (step->kind == PL_STEP_REDUCE)
         plan_partials(step, c.shape);
+    else if (step->kind == PL_STEP_LONG_ROWS)
+        plan_long_rows(plan, step, c.shape);
     else
         step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
     step->direct =
