@@ -271,6 +271,7 @@ static int set_values(call *c, pl_error *reterr)
     run->runtime = c->session->runtime;
     run->plan = c->plan;
     run->options = c->options;
+    run->after_stages = c->staged ? c->mark.name : NULL;
     run->cancelled = c->outer ? &c->outer->mark.cancelled : &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
