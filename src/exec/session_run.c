@@ -246,6 +246,7 @@ int pl_call_prepare(call *c, pl_error *reterr)
             if (c->needed[i])
                 c->assigns |=
                     pl_graph_node(c->session->graph, (int)i)->op->op_class == PL_CLASS_STATE;
+        r = check_assignments(c, reterr);
     }
     free(nodes);
     return r;
@@ -256,8 +257,6 @@ int pl_call_plan(call *c, pl_error *reterr)
     int r = gather_sources(c, reterr);
     if (r == 0)
         r = pl_call_make_plan(c, reterr);
-    if (r == 0)
-        r = check_assignments(c, reterr);
     if (r == 0)
         pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "exec/data.h"
+#include "exec/device_step.h"
 #include "exec/session_call.h"
 #include "exec/stages.h"
 #include "tensor/shape.h"
@@ -267,6 +268,8 @@ int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text, pl_error *
         r = infer_before(c, shapes, reterr);
     if (r == 0 && !(unknown = list_sources(c, shapes)))
         r = pl_call_make_plan(c, reterr);
+    if (r == 0 && c->plan)
+        pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     if (r == 0)
         r = write_text(c, shapes, unknown, as_json, ret_text, reterr);
     free(shapes);

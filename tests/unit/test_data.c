@@ -608,6 +608,27 @@ static void what_is_before_the_plan_is_explained(void **state)
     free(text);
 }
 
+/* The shape of what stages make is known, or is not. */
+static void what_a_run_would_refuse_is_not_explained(void **state)
+{
+    (void)state;
+    pl_node *v, *given = place("given", PL_STRING, PL_SHAPE(PL_UNKNOWN));
+    pl_node *known = place("known", PL_STRING, PL_SHAPE(2));
+    const pl_shape shape = PL_SHAPE(2);
+    assert_int_equal(pl_graph_variable(graph, "v", PL_STRING, &shape, &v, &error), 0);
+    pl_node *a = must_add("assign", "a", NODES(v, known), NO_ATTRS);
+    pl_node *b = must_add("assign", "b", NODES(v, known), NO_ATTRS);
+    pl_node *any = must_add("string_strip", "any", NODES(given), NO_ATTRS);
+    const pl_fetch fetches[] = {{a, NULL}, {b, NULL}, {any, NULL}};
+    for (int n = 2; n <= 3; n++) {
+        char *text = NULL;
+        assert_int_equal(
+            pl_session_explain(session, fetches, n, NULL, 0, NULL, false, &text, NULL, &error),
+            -EINVAL);
+        assert_string_equal(error.message, "'a' and 'b' both assign to 'v' in one run");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +651,7 @@ int main(void)
         DATA_CASE(a_session_cancels_between_stages),
         DATA_CASE(progress_ends_once_with_stages_too),
         DATA_CASE(what_is_before_the_plan_is_explained),
+        DATA_CASE(what_a_run_would_refuse_is_not_explained),
     };
     return cmocka_run_group_tests_name("data", tests, NULL, NULL);
 }
