@@ -12,6 +12,18 @@
 #include "tensor/runtime.h"
 #include "tensor/tensor.h"
 
+/* A graph that an op makes to compute with, and all that it needs. */
+typedef struct pl_data_graph {
+    pl_session *session;
+    pl_fetch fetch;
+    const pl_feed *feeds;
+    int n_feeds;
+    uint64_t budget_bytes;
+} pl_data_graph;
+
+typedef int pl_data_run_graph(void *context, const pl_data_graph *graph, pl_tensor **ret_tensor,
+                              pl_error *reterr);
+
 typedef struct pl_data_call {
     pl_runtime *runtime;
     const pl_node *node;
@@ -19,6 +31,7 @@ typedef struct pl_data_call {
     uint64_t budget_bytes;    /* that values and scratch may take, inputs included */
     /* Called once, before anything is claimed: so many bytes will be. Negative ends the call. */
     int (*promise)(void *context, uint64_t bytes);
+    pl_data_run_graph *run_graph; /* only before the promise: it has a turn of its own */
     void *context;
 } pl_data_call;
 

@@ -75,9 +75,12 @@ static int run_on_numbers(mover *m, pl_tensor **ret_tensor, pl_error *reterr)
         r = pl_session_new(m->graph, m->call->runtime, &m->session, reterr);
     if (r < 0)
         return r;
-    const pl_fetch fetch = {same, NULL};
-    return pl_session_run(m->session, &fetch, 1, m->feeds, node->n_inputs, NULL, ret_tensor,
-                          reterr);
+    const pl_data_graph graph = {.session = m->session,
+                                 .fetch = {same, NULL},
+                                 .feeds = m->feeds,
+                                 .n_feeds = node->n_inputs,
+                                 .budget_bytes = m->call->budget_bytes};
+    return m->call->run_graph(m->call->context, &graph, ret_tensor, reterr);
 }
 
 static int find_strings(mover *m, pl_error *reterr)

@@ -32,6 +32,7 @@ typedef struct pl_run {
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
     const _Atomic int *cancelled; /* by the session */
+    const char *after_stages; /* what is told to be done if there are no steps; NULL: nothing was */
     int step;
     int direct_fd; /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */

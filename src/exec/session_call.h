@@ -24,7 +24,7 @@ typedef struct pl_call {
     bool assigns;
     pl_tensor **staged; /* by number of the node: what is given, or was made by a stage. NULL: there
                            are no stages, and what is given is found as it is needed */
-    struct pl_call *outer; /* whose stage this call is for, and whose `staged` it is; NULL: none */
+    struct pl_call *outer; /* whose stage this call is for; NULL: none. `staged`, if any, is its */
     pl_plan *plan;
     pl_kept_plan *kept; /* that has the plan; NULL: it is the call's own */
     pl_run run;
@@ -93,6 +93,9 @@ void pl_call_end_assigning(pl_call *c);
 /* Finds or makes the plan, and waits until it fits beside the runs that are under way. A run that
  * assigns has begun assigning. */
 PL_MUST_CHECK int pl_call_take_turn(pl_call *c, pl_error *reterr);
+
+/* Was it cancelled, by its options or by the session? -ECANCELED. */
+PL_MUST_CHECK int pl_call_check(const pl_call *c);
 
 /* The turn has ended, and the plan with it; what was gathered is let go of. */
 void pl_call_end_turn(pl_call *c);

@@ -263,6 +263,7 @@ int pl_call_prepare(call *c, pl_error *reterr)
             if (c->needed[i])
                 c->assigns |=
                     pl_graph_node(c->session->graph, (int)i)->op->op_class == PL_CLASS_STATE;
+        r = check_assignments(c, reterr);
     }
     free(nodes);
     return r;
@@ -273,8 +274,6 @@ int pl_call_plan(call *c, pl_error *reterr)
     int r = gather_sources(c, reterr);
     if (r == 0)
         r = pl_call_make_plan(c, reterr);
-    if (r == 0)
-        r = check_assignments(c, reterr);
     if (r == 0)
         pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
@@ -288,6 +287,7 @@ static int set_values(call *c, pl_error *reterr)
     run->runtime = c->session->runtime;
     run->plan = c->plan;
     run->options = c->options;
+    run->after_stages = c->staged ? c->mark.name : NULL;
     run->cancelled = c->outer ? &c->outer->mark.cancelled : &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "exec/data.h"
+#include "exec/device_step.h"
 #include "exec/session_call.h"
 #include "exec/stages.h"
 #include "tensor/shape.h"
@@ -41,7 +42,7 @@ static void settle(void *context)
     c->promised = false;
 }
 
-/* While a stage is urgent no other run begins, also none that it needs. */
+/* While a stage is urgent no other run begins, also none that it needs: see run_graph(). */
 static int wait_for_others(void *context)
 {
     pl_call *c = context;
@@ -70,16 +71,24 @@ static int keep_assignments(pl_call *c, const pl_node *fetched, pl_error *reterr
     return 0;
 }
 
+/* What the run was given, but that it tells of itself alone, and may take so much. */
+static pl_run_options quiet(const pl_call *outer, uint64_t budget_bytes)
+{
+    return (pl_run_options){.budget_bytes = budget_bytes,
+                            .cancel = outer->options ? outer->options->cancel : NULL};
+}
+
 /* A node that is no stage, in the values of the whole run. Assignments in it become the variables'
  * values with all others. */
 static int compute(void *context, const pl_node *node, pl_error *reterr)
 {
     pl_call *outer = context;
     const pl_fetch fetch = {node, NULL};
+    const pl_run_options options = quiet(outer, outer->options ? outer->options->budget_bytes : 0);
     pl_call c = {.session = outer->session,
                  .fetches = &fetch,
                  .n_fetches = 1,
-                 .options = outer->options,
+                 .options = &options,
                  .staged = outer->staged,
                  .outer = outer};
     pl_tensor *tensor = NULL;
@@ -96,6 +105,32 @@ static int compute(void *context, const pl_node *node, pl_error *reterr)
     return r;
 }
 
+/* It takes a turn of its own, and would wait for the stage that it is for if that were urgent. */
+static int run_graph(void *context, const pl_data_graph *graph, pl_tensor **ret_tensor,
+                     pl_error *reterr)
+{
+    pl_call *outer = context;
+    const pl_run_options options = quiet(outer, graph->budget_bytes);
+    pl_call c = {.session = graph->session,
+                 .fetches = &graph->fetch,
+                 .n_fetches = 1,
+                 .feeds = graph->feeds,
+                 .n_feeds = graph->n_feeds,
+                 .options = &options,
+                 .outer = outer};
+    be_patient(outer);
+    int r = pl_call_begin(&c, reterr);
+    if (r == 0)
+        r = pl_call_run_plan(&c, ret_tensor, reterr);
+    pl_call_done(&c);
+    return r;
+}
+
+static int check(void *context)
+{
+    return pl_call_check(context);
+}
+
 /* ---- all of them ---- */
 
 static pl_stages stages_of(pl_call *c)
@@ -105,13 +140,14 @@ static pl_stages stages_of(pl_call *c)
                        .needed = c->needed,
                        .asked = c->n_fetched,
                        .of_node = c->staged,
-                       .options = c->options,
+                       .check = check,
                        .compute = compute,
                        .budget = budget,
                        .promise = promise,
                        .settle = settle,
                        .wait = wait_for_others,
                        .be_patient = be_patient,
+                       .run_graph = run_graph,
                        .context = c};
 }
 
@@ -232,6 +268,8 @@ int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text, pl_error *
         r = infer_before(c, shapes, reterr);
     if (r == 0 && !(unknown = list_sources(c, shapes)))
         r = pl_call_make_plan(c, reterr);
+    if (r == 0 && c->plan)
+        pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     if (r == 0)
         r = write_text(c, shapes, unknown, as_json, ret_text, reterr);
     free(shapes);

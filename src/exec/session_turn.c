@@ -111,15 +111,20 @@ static void forget_plan(pl_call *c)
 
 /* ---- beside other runs ---- */
 
-static int check_call(const void *context)
+int pl_call_check(const pl_call *c)
 {
-    const pl_call *c = context;
-    if (atomic_load_explicit(&c->mark.cancelled, memory_order_relaxed) != 0)
+    const pl_call *top = c->outer ? c->outer : c; /* what the session knows of */
+    if (atomic_load_explicit(&top->mark.cancelled, memory_order_relaxed) != 0)
         return -ECANCELED;
     if (c->options && c->options->cancel &&
         __atomic_load_n(c->options->cancel, __ATOMIC_RELAXED) != 0)
         return -ECANCELED;
     return 0;
+}
+
+static int check_call(const void *context)
+{
+    return pl_call_check(context);
 }
 
 /* What is refused may fit when another run has ended. */

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "exec/data.h"
+#include "graph/infer.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -22,6 +23,7 @@ typedef struct runner {
     const pl_stages *stages;
     uses *uses;         /* by number of the node */
     pl_tensor **inputs; /* of the stage */
+    pl_shape *shapes;   /* by number of the node: of the stage's inputs */
 } runner;
 
 bool pl_stages_any(const pl_graph *graph, const bool *needed)
@@ -61,11 +63,8 @@ static void count_uses(runner *r)
     }
 }
 
-static int check_cancel(const pl_stages *stages, const pl_node *node, pl_error *reterr)
+static int cancelled(const pl_node *node, pl_error *reterr)
 {
-    const int *cancel = stages->options ? stages->options->cancel : NULL;
-    if (!cancel || __atomic_load_n(cancel, __ATOMIC_RELAXED) == 0)
-        return 0;
     return pl_error_set(reterr, -ECANCELED, "%s '%s': the run was cancelled", node->op->name,
                         node->name);
 }
@@ -103,6 +102,21 @@ static void drop_inputs(runner *r, const pl_node *node)
     }
 }
 
+/* What was not known when the node was added may be refused now. */
+static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
+{
+    for (int k = 0; k < node->n_inputs; k++)
+        r->shapes[node->inputs[k]->number] =
+            r->inputs[k] ? r->inputs[k]->shape : node->inputs[k]->shape;
+    pl_infer in = {.op = node->op,
+                   .name = node->name,
+                   .inputs = node->inputs,
+                   .n_inputs = node->n_inputs,
+                   .attrs = node->attrs,
+                   .shapes = r->shapes};
+    return pl_infer_run(&in, reterr);
+}
+
 /* What is refused may fit when another run has ended. */
 static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
 {
@@ -114,6 +128,7 @@ static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
                                    .inputs = r->inputs,
                                    .budget_bytes = stages->budget(stages->context),
                                    .promise = stages->promise,
+                                   .run_graph = stages->run_graph,
                                    .context = stages->context};
         code = pl_data_run(&call, &stages->of_node[node->number], reterr);
         stages->settle(stages->context);
@@ -121,16 +136,20 @@ static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
             waited = stages->wait(stages->context);
     } while ((code == PL_EBUDGET || code == -ENOSPC) && waited == 0);
     stages->be_patient(stages->context);
-    return waited < 0 && waited != -EAGAIN ? waited : code;
+    return waited == -ECANCELED ? cancelled(node, reterr) : code;
 }
 
 static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
-    int code = check_cancel(stages, node, reterr);
+    int code = stages->check(stages->context) < 0 ? cancelled(node, reterr) : 0;
     for (int k = 0; code == 0 && k < node->n_inputs; k++)
         if (k > 0 || node->op->id != PL_OP_assign) /* the variable need not have a value */
             code = find_input(r, node->inputs[k], &r->inputs[k], reterr);
+        else
+            r->inputs[k] = NULL;
+    if (code == 0)
+        code = infer_again(r, node, reterr);
     if (code == 0)
         code = run_in_turn(r, node, reterr);
     if (code < 0)
@@ -157,7 +176,8 @@ int pl_stages_run(const pl_stages *stages, pl_error *reterr)
     runner r = {.stages = stages};
     r.uses = calloc((size_t)n + 1, sizeof *r.uses);
     r.inputs = calloc((size_t)most_inputs(stages), sizeof(pl_tensor *));
-    if (!r.uses || !r.inputs)
+    r.shapes = calloc((size_t)n + 1, sizeof *r.shapes);
+    if (!r.uses || !r.inputs || !r.shapes)
         code = pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
     else
         count_uses(&r);
@@ -168,6 +188,7 @@ int pl_stages_run(const pl_stages *stages, pl_error *reterr)
     }
     free(r.uses);
     free(r.inputs);
+    free(r.shapes);
     return code;
 }
 

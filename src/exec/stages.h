@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "exec/data.h"
 #include "graph/node.h"
 #include "plimsoll/session.h"
 #include "tensor/runtime.h"
@@ -21,7 +22,7 @@ typedef struct pl_stages {
     const bool *needed;  /* by number of the node, as all arrays */
     const int *asked;    /* how often it is fetched */
     pl_tensor **of_node; /* what is given; the stages add what they make, the caller's to unref */
-    const pl_run_options *options;
+    int (*check)(void *context); /* -ECANCELED: it is to stop */
     /* Computes a node, that is no stage, to of_node[its number]. */
     int (*compute)(void *context, const pl_node *node, pl_error *reterr);
     /* Runs side by side share the budget: what a stage can count on, the promise of so much of it
@@ -31,6 +32,7 @@ typedef struct pl_stages {
     void (*settle)(void *context);
     int (*wait)(void *context);
     void (*be_patient)(void *context); /* whatever came of the wait: others may begin again */
+    pl_data_run_graph *run_graph;      /* see data.h */
     void *context;
 } pl_stages;
 

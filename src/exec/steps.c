@@ -33,8 +33,9 @@ static void call_back(const pl_run *run, double fraction)
 {
     bool before = is_telling; /* a callback's run tells too */
     is_telling = true;
-    run->options->progress(run->options->progress_context, fraction,
-                           run->plan->steps[run->step].node->name);
+    const char *name =
+        run->plan->n_steps > 0 ? run->plan->steps[run->step].node->name : run->after_stages;
+    run->options->progress(run->options->progress_context, fraction, name);
     is_telling = before;
 }
 
@@ -57,7 +58,7 @@ void pl_run_tell(pl_run *run, double in_step)
 static void tell_end(const pl_run *run)
 {
     const pl_run_options *options = run->options;
-    if (options && options->progress && run->plan->n_steps > 0)
+    if (options && options->progress && (run->plan->n_steps > 0 || run->after_stages))
         call_back(run, 1);
 }
 

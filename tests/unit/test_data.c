@@ -11,6 +11,7 @@
 
 #include "plimsoll/session.h"
 #include "small_images.h"
+#include "tensor/runtime.h"
 
 static pl_runtime *runtime;
 static pl_session *session;
@@ -206,6 +207,31 @@ static void the_budget_of_a_run_holds_for_its_stages(void **state)
     pl_tensor_unref(text);
 }
 
+/* Only the feed says that there are none. */
+static void a_picture_without_pixels_is_not_resized(void **state)
+{
+    (void)state;
+    const pl_shape shapes[] = {PL_SHAPE(5, 0, 3), PL_SHAPE(0, 5, 3)};
+    const char *const methods[] = {"bilinear", "nearest"};
+    pl_node *x = place("x", PL_F32, PL_SHAPE(PL_UNKNOWN, PL_UNKNOWN, 3));
+    for (int i = 0; i < 4; i++) {
+        pl_tensor *none = NULL;
+        float got;
+        char wanted[80];
+        pl_node *large =
+            must_add("resize", i == 0 ? "large" : NULL, NODES(x),
+                     ATTRS(INTS("size", 4, 4), pl_attr_string("method", methods[i / 2])));
+        pl_node *sum = must_add("sum", NULL, NODES(large), NO_ATTRS);
+        assert_int_equal(pl_tensor_new(runtime, PL_F32, &shapes[i % 2], "", "none", &none, &error),
+                         0);
+        assert_int_equal(run_on(sum, x, none, NULL, &got), -EINVAL);
+        snprintf(wanted, sizeof wanted, "resize '%s': shape %s: there are no pixels ('x')",
+                 large->name, PL_SHAPE_TEXT(&shapes[i % 2]));
+        assert_string_equal(error.message, wanted);
+        pl_tensor_unref(none);
+    }
+}
+
 static char first_byte(pl_node *variable)
 {
     pl_tensor *tensor = NULL;
@@ -243,6 +269,22 @@ static void a_run_that_fails_changes_no_variable(void **state)
     pl_tensor_unref(old);
     pl_tensor_unref(bad);
     pl_tensor_unref(good);
+}
+
+static void a_variable_of_strings_keeps_its_shape(void **state)
+{
+    (void)state;
+    pl_node *v, *given = place("given", PL_STRING, PL_SHAPE(PL_UNKNOWN));
+    const pl_shape shape = PL_SHAPE(2);
+    assert_int_equal(pl_graph_variable(graph, "v", PL_STRING, &shape, &v, &error), 0);
+    pl_node *set = must_add("assign", "set", NODES(v, given), NO_ATTRS);
+    pl_tensor *three = strings_of(PL_SHAPE(3), (const char *[]){"1", "2", "3"});
+    pl_tensor *now;
+    assert_int_equal(run_on(set, given, three, NULL, NULL), -EINVAL);
+    assert_non_null(strstr(error.message, "assign 'set': "));
+    assert_int_equal(pl_session_get(session, v, &now, &error), 0);
+    assert_null(now);
+    pl_tensor_unref(three);
 }
 
 /* An assignment that only a stage asks for is made, once, with all others. */
@@ -333,6 +375,225 @@ static void what_no_stage_reads_any_more_is_let_go_of(void **state)
     free(text);
 }
 
+/* ---- beside another run ---- */
+
+/* A run of another session that has most of the budget, and goes on when it is told to. */
+typedef struct holder {
+    pl_session *session;
+    pthread_t thread;
+    pl_node *node;
+    _Atomic bool holds, may_end;
+    int r;
+} holder;
+
+static void hold_on(void *context, double fraction, const char *name)
+{
+    holder *h = context;
+    (void)fraction;
+    (void)name;
+    h->holds = true;
+    while (!h->may_end)
+        usleep(1000);
+}
+
+static void *hold(void *context)
+{
+    holder *h = context;
+    pl_tensor *result = NULL;
+    const pl_fetch fetch = {h->node, NULL};
+    const pl_run_options options = {.progress = hold_on, .progress_context = h};
+    h->r = pl_session_run(h->session, &fetch, 1, NULL, 0, &options, &result, NULL);
+    pl_tensor_unref(result);
+    return NULL;
+}
+
+static void hold_begin(holder *h)
+{
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(800000); /* 6.1 MiB of 8 */
+    *h = (holder){0};
+    assert_int_equal(pl_graph_fill(graph, NULL, PL_F64, &shape, 1, &x, &error), 0);
+    h->node = must_add("add", NULL, NODES(x, x), NO_ATTRS);
+    assert_int_equal(pl_session_new(graph, runtime, &h->session, &error), 0);
+    assert_int_equal(pthread_create(&h->thread, NULL, hold, h), 0);
+    while (!h->holds)
+        usleep(1000);
+}
+
+static void hold_end(holder *h)
+{
+    h->may_end = true;
+    pthread_join(h->thread, NULL);
+    assert_int_equal(h->r, 0);
+    pl_session_free(h->session);
+}
+
+typedef struct waiter {
+    pthread_t thread;
+    pl_node *node;
+    pl_feed feed;
+    int r;
+    pl_error error;
+} waiter;
+
+static void *run_waiter(void *context)
+{
+    waiter *w = context;
+    pl_tensor *result = NULL;
+    const pl_fetch fetch = {w->node, NULL};
+    w->r = pl_session_run(session, &fetch, 1, &w->feed, w->feed.tensor != NULL, NULL, &result,
+                          &w->error);
+    pl_tensor_unref(result);
+    return NULL;
+}
+
+/* Returns when it waits for room. */
+static void wait_begin(waiter *w)
+{
+    assert_int_equal(pthread_create(&w->thread, NULL, run_waiter, w), 0);
+    for (int n_urgent = 0; n_urgent == 0; usleep(1000)) {
+        pthread_mutex_lock(&runtime->turns.mu);
+        n_urgent = runtime->turns.n_urgent;
+        pthread_mutex_unlock(&runtime->turns.mu);
+    }
+}
+
+static pl_tensor *empty_strings(int64_t n)
+{
+    pl_tensor *tensor = NULL;
+    pl_string *strings = calloc((size_t)n, sizeof *strings);
+    const pl_shape shape = PL_SHAPE(n);
+    assert_int_equal(pl_tensor_new_strings(runtime, &shape, strings, "texts", &tensor, &error), 0);
+    free(strings);
+    return tensor;
+}
+
+static waiter strings_that_wait(void)
+{
+    pl_node *texts = place("texts", PL_STRING, PL_SHAPE(PL_UNKNOWN));
+    pl_node *back = must_add("reverse", "back", NODES(texts), ATTRS(INTS("axes", 0)));
+    return (waiter){.node = back, .feed = {texts, empty_strings(150000)}};
+}
+
+static void strings_are_moved_when_another_run_has_ended(void **state)
+{
+    (void)state;
+    holder h;
+    waiter w = strings_that_wait();
+    hold_begin(&h);
+    wait_begin(&w);
+    hold_end(&h);
+    pthread_join(w.thread, NULL);
+    if (w.r < 0)
+        fail_msg("%s", w.error.message);
+    pl_tensor_unref(w.feed.tensor);
+}
+
+static void a_stage_that_waits_for_room_can_be_cancelled(void **state)
+{
+    (void)state;
+    holder h;
+    waiter w = strings_that_wait();
+    hold_begin(&h);
+    wait_begin(&w);
+    pl_session_cancel(session);
+    pthread_join(w.thread, NULL);
+    hold_end(&h);
+    assert_int_equal(w.r, -ECANCELED);
+    assert_string_equal(w.error.message, "reverse 'back': the run was cancelled");
+    pl_tensor_unref(w.feed.tensor);
+}
+
+/* 3.1 MiB that only a stage asks for. */
+static void a_plan_for_a_stage_that_waits_for_room_can_be_cancelled(void **state)
+{
+    (void)state;
+    holder h;
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(900, 900, 1);
+    assert_int_equal(pl_graph_fill(graph, "x", PL_F32, &shape, 1, &x, &error), 0);
+    pl_node *twice = must_add("add", "twice", NODES(x, x), NO_ATTRS);
+    waiter w = {.node = must_add("resize", "small", NODES(twice), ATTRS(INTS("size", 1, 1)))};
+    hold_begin(&h);
+    wait_begin(&w);
+    pl_session_cancel(session);
+    pthread_join(w.thread, NULL);
+    hold_end(&h);
+    assert_int_equal(w.r, -ECANCELED);
+    assert_string_equal(w.error.message, "the run was cancelled before it began");
+}
+
+static void *cancel_again_and_again(void *context)
+{
+    for (; !*(_Atomic bool *)context; usleep(100))
+        pl_session_cancel(session);
+    return NULL;
+}
+
+static void a_session_cancels_between_stages(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    _Atomic bool done = false;
+    int r = 0;
+    pl_node *given = place("given", PL_STRING, PL_SHAPE(PL_UNKNOWN)), *part = given;
+    for (int i = 0; i < 20; i++)
+        part = must_add("string_strip", NULL, NODES(part), NO_ATTRS);
+    pl_tensor *tensor = empty_strings(10000);
+    assert_int_equal(pthread_create(&thread, NULL, cancel_again_and_again, &done), 0);
+    for (int i = 0; r == 0 && i < 200; i++) {
+        pl_tensor *result = NULL;
+        const pl_fetch fetch = {part, NULL};
+        const pl_feed feed = {given, tensor};
+        r = pl_session_run(session, &fetch, 1, &feed, 1, NULL, &result, &error);
+        pl_tensor_unref(result);
+    }
+    done = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(r, -ECANCELED);
+    pl_tensor_unref(tensor);
+}
+
+/* ---- what is told ---- */
+
+typedef struct watch {
+    double last;
+    int n_ends;
+    bool wrong;
+} watch;
+
+static void look_on(void *context, double fraction, const char *name)
+{
+    watch *w = context;
+    w->wrong |= fraction < w->last || !pl_graph_find(graph, name);
+    w->n_ends += fraction == 1;
+    w->last = fraction;
+}
+
+/* Plans for two stages, and one behind them; then the stages alone. */
+static void progress_ends_once_with_stages_too(void **state)
+{
+    (void)state;
+    pl_node *x;
+    const pl_shape shape = PL_SHAPE(8, 8, 1);
+    assert_int_equal(pl_graph_fill(graph, "x", PL_F32, &shape, 1, &x, &error), 0);
+    pl_node *twice = must_add("add", "twice", NODES(x, x), NO_ATTRS);
+    pl_node *small = must_add("resize", "small", NODES(twice), ATTRS(INTS("size", 4, 4)));
+    pl_node *more = must_add("add", "more", NODES(small, small), NO_ATTRS);
+    pl_node *one = must_add("resize", "one", NODES(more), ATTRS(INTS("size", 1, 1)));
+    pl_node *ends[] = {must_add("sum", "sum", NODES(one), NO_ATTRS), one};
+    for (int i = 0; i < 2; i++) {
+        watch w = {0};
+        pl_tensor *result = NULL;
+        const pl_fetch fetch = {ends[i], NULL};
+        const pl_run_options options = {.progress = look_on, .progress_context = &w};
+        assert_int_equal(pl_session_run(session, &fetch, 1, NULL, 0, &options, &result, &error), 0);
+        pl_tensor_unref(result);
+        assert_false(w.wrong);
+        assert_int_equal(w.n_ends, 1);
+    }
+}
+
 static void what_is_before_the_plan_is_explained(void **state)
 {
     (void)state;
@@ -347,6 +608,27 @@ static void what_is_before_the_plan_is_explained(void **state)
     free(text);
 }
 
+/* The shape of what stages make is known, or is not. */
+static void what_a_run_would_refuse_is_not_explained(void **state)
+{
+    (void)state;
+    pl_node *v, *given = place("given", PL_STRING, PL_SHAPE(PL_UNKNOWN));
+    pl_node *known = place("known", PL_STRING, PL_SHAPE(2));
+    const pl_shape shape = PL_SHAPE(2);
+    assert_int_equal(pl_graph_variable(graph, "v", PL_STRING, &shape, &v, &error), 0);
+    pl_node *a = must_add("assign", "a", NODES(v, known), NO_ATTRS);
+    pl_node *b = must_add("assign", "b", NODES(v, known), NO_ATTRS);
+    pl_node *any = must_add("string_strip", "any", NODES(given), NO_ATTRS);
+    const pl_fetch fetches[] = {{a, NULL}, {b, NULL}, {any, NULL}};
+    for (int n = 2; n <= 3; n++) {
+        char *text = NULL;
+        assert_int_equal(
+            pl_session_explain(session, fetches, n, NULL, 0, NULL, false, &text, NULL, &error),
+            -EINVAL);
+        assert_string_equal(error.message, "'a' and 'b' both assign to 'v' in one run");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,11 +639,19 @@ int main(void)
         DATA_CASE(what_is_not_fed_is_told),
         DATA_CASE(a_stage_can_be_cancelled),
         DATA_CASE(the_budget_of_a_run_holds_for_its_stages),
+        DATA_CASE(a_picture_without_pixels_is_not_resized),
         DATA_CASE(a_run_that_fails_changes_no_variable),
+        DATA_CASE(a_variable_of_strings_keeps_its_shape),
         DATA_CASE(an_assignment_beneath_a_stage_is_made),
         DATA_CASE(several_threads_decode_side_by_side),
         DATA_CASE(what_no_stage_reads_any_more_is_let_go_of),
+        DATA_CASE(strings_are_moved_when_another_run_has_ended),
+        DATA_CASE(a_stage_that_waits_for_room_can_be_cancelled),
+        DATA_CASE(a_plan_for_a_stage_that_waits_for_room_can_be_cancelled),
+        DATA_CASE(a_session_cancels_between_stages),
+        DATA_CASE(progress_ends_once_with_stages_too),
         DATA_CASE(what_is_before_the_plan_is_explained),
+        DATA_CASE(what_a_run_would_refuse_is_not_explained),
     };
     return cmocka_run_group_tests_name("data", tests, NULL, NULL);
 }
