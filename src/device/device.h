@@ -12,7 +12,7 @@
 #ifndef PL_DEVICE_DEVICE_H
 #define PL_DEVICE_DEVICE_H
 
-#include "device/chain.h"
+#include "device/device_chain.h"
 #include "device/opencl.h"
 #include "device/room.h"
 #include "tensor/device_name.h"
@@ -45,7 +45,7 @@ void pl_device_done(pl_device *device);
 /* Makes the context, once. Errors name the device. */
 PL_MUST_CHECK int pl_device_open(pl_device *device, pl_error *reterr);
 
-enum { PL_JOB_BUFFERS_MAX = PL_CHAIN_INPUTS_MAX + 2 };
+enum { PL_JOB_BUFFERS_MAX = PL_DEVICE_CHAIN_INPUTS_MAX + 2 };
 
 typedef struct pl_job {
     pl_device *device;

@@ -134,7 +134,8 @@ int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr)
 
 int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr)
 {
-    return pl_cached_kernel(job->device, pl_chain_source(chain), "chain", &job->kernel, reterr);
+    return pl_cached_kernel(job->device, pl_device_chain_source(chain), "chain", &job->kernel,
+                            reterr);
 }
 
 static int set_arguments(pl_job *job, const pl_device_chain *chain, cl_ulong n,

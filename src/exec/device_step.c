@@ -3,6 +3,7 @@
  * kernel or the product is run, and the result is fetched and stored. See plan/device_step.h. */
 #include "exec/device_step.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 #include "plan/device_step.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+
+/* The planner does not know devices, and has these numbers of its own. */
+static_assert(PL_DEVICE_ALIGN_BYTES == PL_STAGING_ALIGN_BYTES,
+              "buffers take as much as was planned");
+static_assert((int)PL_DEVICE_NODES_MAX <= (int)PL_DEVICE_CHAIN_OPS_MAX,
+              "all ops of a step are one kernel");
 
 typedef struct device_run {
     pl_run *run;
@@ -67,7 +74,7 @@ static void merge_axes(device_run *d)
         d->chain.rank = 1;
 }
 
-static void set_number(const pl_node *fill, pl_chain_term *term)
+static void set_number(const pl_node *fill, pl_device_chain_term *term)
 {
     unsigned char element[8] = {0};
     pl_element_of(&fill->attrs[PL_ATTR_fill_value], fill->dtype, element);
@@ -84,8 +91,8 @@ static void build_chain(device_run *d)
     merge_axes(d);
     for (int i = 0; i < work->n_terms; i++) {
         const pl_device_term *from = &work->terms[i];
-        pl_chain_term *term = &d->chain.terms[i];
-        *term = (pl_chain_term){.dtype = from->node->dtype};
+        pl_device_chain_term *term = &d->chain.terms[i];
+        *term = (pl_device_chain_term){.dtype = from->node->dtype};
         memcpy(term->operands, from->operands, sizeof term->operands);
         if (from->input >= 0)
             term->repeated = repeats_of(d, &shapes[work->inputs[from->input]], out);
@@ -116,12 +123,12 @@ static int compute_product(device_run *d, const pl_region *tile, pl_error *reter
     const pl_node *node = d->step->node;
     pl_region a = pl_device_input_region(d->run->plan, d->step, 0, tile);
     bool a_transposed = node->attrs[PL_ATTR_matmul_transpose_a].value.i != 0;
-    const pl_product product = {node->dtype,
-                                tile->extent[tile->rank - 2],
-                                tile->extent[tile->rank - 1],
-                                a.extent[a.rank - (a_transposed ? 2 : 1)],
-                                a_transposed,
-                                node->attrs[PL_ATTR_matmul_transpose_b].value.i != 0};
+    const pl_device_product product = {node->dtype,
+                                       tile->extent[tile->rank - 2],
+                                       tile->extent[tile->rank - 1],
+                                       a.extent[a.rank - (a_transposed ? 2 : 1)],
+                                       a_transposed,
+                                       node->attrs[PL_ATTR_matmul_transpose_b].value.i != 0};
     return pl_clblast_run(&d->job, &product, reterr);
 }
 
