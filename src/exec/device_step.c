@@ -264,6 +264,11 @@ static int run_part(pl_frame *frame, int64_t part, void *context)
 
 /* ---- the step ---- */
 
+static int check_run(const void *context)
+{
+    return pl_run_check(context);
+}
+
 static int begin(device_run *d, pl_device *device, char *scratch, pl_error *reterr)
 {
     const pl_device_work *work = d->step->work;
@@ -282,7 +287,8 @@ static int begin(device_run *d, pl_device *device, char *scratch, pl_error *rete
         at += device->unified ? pl_staging_bytes(work->workspace_bytes) : 0;
     }
     d->turn = at;
-    int r = pl_job_begin(&d->job, device, n, bytes, staging, reterr);
+    const pl_room_check check = {check_run, d->run};
+    int r = pl_job_begin(&d->job, device, n, bytes, staging, check, reterr);
     if (r < 0 || is_product(d->step))
         return r;
     build_chain(d);
@@ -303,7 +309,7 @@ int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *ret
     int r = begin(&d, device, scratch, &why);
     if (r < 0)
         return pl_error_set(reterr, r, "%s '%s': %s", step->node->op->name, step->node->name,
-                            why.message);
+                            r == -ECANCELED ? "the run was cancelled" : why.message);
     r = pl_run_parallel(run, &frame, 1, step->n_tiles, run_part, &d, reterr);
     pl_job_end(&d.job);
     return r;
