@@ -143,22 +143,13 @@ static bool is_product(const pl_step *step)
 static int read_permuted(device_run *d, const pl_live_value *value, const pl_shape *shape,
                          const pl_region *region, size_t item_bytes, char *to, pl_error *reterr)
 {
-    pl_shape stored = *shape;
-    pl_region part = *region;
-    int64_t packed[PL_RANK_MAX], strides[PL_RANK_MAX], wanted[PL_RANK_MAX];
-    for (int i = 0; i < region->rank; i++) {
-        stored.dims[i] = shape->dims[value->order[i]];
-        part.begin[i] = region->begin[value->order[i]];
-        part.extent[i] = region->extent[value->order[i]];
-    }
-    pl_region_packed_strides(&part, item_bytes, packed);
+    int64_t strides[PL_RANK_MAX], wanted[PL_RANK_MAX];
+    int r = pl_run_read_permuted(value, shape, item_bytes, region, d->turn, strides, reterr);
+    if (r < 0)
+        return r;
     pl_region_packed_strides(region, item_bytes, wanted);
-    for (int i = 0; i < region->rank; i++)
-        strides[value->order[i]] = packed[i];
-    int r = pl_run_read(value, &stored, item_bytes, &part, d->turn, reterr);
-    if (r == 0)
-        pl_region_copy(to, wanted, d->turn, strides, region->extent, region->rank, item_bytes);
-    return r;
+    pl_region_copy(to, wanted, d->turn, strides, region->extent, region->rank, item_bytes);
+    return 0;
 }
 
 /* The region of an input, packed, to staging. */
@@ -258,7 +249,7 @@ static int run_part(pl_frame *frame, int64_t part, void *context)
     pl_region tile = tile_at(&d->run->plan->shapes[node->number], d->step->extent, part);
     int r = compute_tile(d, &tile, &why);
     if (r < 0)
-        pl_error_set(&frame->error, r, "%s '%s': %s", node->op->name, node->name, why.message);
+        pl_run_name_error(node, r, &why, &frame->error);
     return r;
 }
 
@@ -308,8 +299,7 @@ int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *ret
     pl_device *device = pl_devices_at(pl_devices_of(run->runtime), step->work->device);
     int r = begin(&d, device, scratch, &why);
     if (r < 0)
-        return pl_error_set(reterr, r, "%s '%s': %s", step->node->op->name, step->node->name,
-                            r == -ECANCELED ? "the run was cancelled" : why.message);
+        return pl_run_name_error(step->node, r, &why, reterr);
     r = pl_run_parallel(run, &frame, 1, step->n_tiles, run_part, &d, reterr);
     pl_job_end(&d.job);
     return r;
