@@ -10,14 +10,14 @@
 
 /* Formats that users may well have, and that are not decoded. */
 static const struct {
-    const char *magic;
-    size_t at;
+    const char *magic; /* NULs may be part of it */
+    size_t n_magic, at;
     const char *name;
 } foreign[] = {
-    {"GIF8", 0, "GIF"},     {"BM", 0, "BMP"},
-    {"WEBP", 8, "WebP"},    {"II*\0", 0, "TIFF"},
-    {"MM\0*", 0, "TIFF"},   {"ftypavif", 4, "AVIF"},
-    {"ftyphei", 4, "HEIF"}, {"\xff\x4f\xff\x51", 0, "JPEG 2000"},
+    {"GIF8", 4, 0, "GIF"},     {"BM", 2, 0, "BMP"},
+    {"WEBP", 4, 8, "WebP"},    {"II*\0", 4, 0, "TIFF"},
+    {"MM\0*", 4, 0, "TIFF"},   {"ftypavif", 8, 4, "AVIF"},
+    {"ftyphei", 7, 4, "HEIF"}, {"\xff\x4f\xff\x51", 4, 0, "JPEG 2000"},
 };
 
 static bool begins(const uint8_t *bytes, size_t n, size_t at, const char *magic, size_t n_magic)
@@ -29,14 +29,11 @@ static int refuse(const uint8_t *bytes, size_t n, pl_error *reterr)
 {
     if (n == 0)
         return pl_error_set(reterr, PL_EFORMAT, "there are no bytes: an image is expected");
-    for (size_t i = 0; i < PL_COUNT_OF(foreign); i++) {
-        size_t n_magic = strlen(foreign[i].magic);
-        n_magic = n_magic < 4 && i != 1 ? 4 : n_magic; /* a NUL is part of TIFF's */
-        if (begins(bytes, n, foreign[i].at, foreign[i].magic, n_magic))
+    for (size_t i = 0; i < PL_COUNT_OF(foreign); i++)
+        if (begins(bytes, n, foreign[i].at, foreign[i].magic, foreign[i].n_magic))
             return pl_error_set(reterr, -ENOTSUP,
                                 "it is a %s file: JPEG and PNG are decoded; convert it",
                                 foreign[i].name);
-    }
     return pl_error_set(reterr, PL_EFORMAT,
                         "its first bytes (%02x %02x) are those of neither JPEG nor PNG", bytes[0],
                         n > 1 ? bytes[1] : 0);

@@ -4,8 +4,8 @@
  *   filtered  what the picture's data is when it is inflated: for each row (of each pass, if it is
  *             interlaced) how it is filtered, and its samples
  *
- * Lengths are checked against the file, and checksums where they are asked for; no data is
- * understood but the header's. Borrows the bytes; never allocates. */
+ * Lengths are checked against the file; checksums are not, they are for whoever reads the data. No
+ * data is understood but the header's. Borrows the bytes; never allocates. */
 #ifndef PL_CODEC_PNG_CHUNKS_H
 #define PL_CODEC_PNG_CHUNKS_H
 
@@ -39,16 +39,15 @@ typedef struct pl_png {
     uint64_t row_bytes;      /* filtered, the longest */
 } pl_png;
 
-/* PL_ECORRUPT, or -ENOTSUP. Checksums are looked at with `check`. */
+/* PL_ECORRUPT, or -ENOTSUP. */
 PL_MUST_CHECK int pl_png_parse(const uint8_t *bytes, size_t n, pl_png *ret_png, pl_error *reterr);
 
-/* The chunk behind this one. */
 static inline const uint8_t *pl_png_data_of(pl_png_chunk chunk)
 {
     return chunk.at + 8;
 }
 
-/* One after the other, as pl_png_parse() found them: false at the end. */
+/* From this chunk to the one behind it, as pl_png_parse() found them: false at the end. */
 bool pl_png_next(const uint8_t *bytes, size_t n, pl_png_chunk *chunk);
 
 bool pl_png_is(pl_png_chunk chunk, const char type[4]);

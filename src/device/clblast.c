@@ -53,12 +53,12 @@ bool pl_clblast_is_there(void)
     return is_loaded;
 }
 
-static size_t a_ld(const pl_product *p)
+static size_t a_ld(const pl_device_product *p)
 {
     return (size_t)(p->a_transposed ? p->m : p->k);
 }
 
-static size_t b_ld(const pl_product *p)
+static size_t b_ld(const pl_device_product *p)
 {
     return (size_t)(p->b_transposed ? p->k : p->n);
 }
@@ -67,7 +67,7 @@ static size_t b_ld(const pl_product *p)
     ROW_MAJOR, (p)->a_transposed ? TRANSPOSED : AS_IT_IS,                                          \
         (p)->b_transposed ? TRANSPOSED : AS_IT_IS, (size_t)(p)->m, (size_t)(p)->n, (size_t)(p)->k
 
-int pl_clblast_workspace(pl_device *device, const pl_product *product, uint64_t *ret_bytes,
+int pl_clblast_workspace(pl_device *device, const pl_device_product *product, uint64_t *ret_bytes,
                          pl_error *reterr)
 {
     size_t bytes = 0;
@@ -87,7 +87,7 @@ int pl_clblast_workspace(pl_device *device, const pl_product *product, uint64_t 
     return 0;
 }
 
-int pl_clblast_run(pl_job *job, const pl_product *p, pl_error *reterr)
+int pl_clblast_run(pl_job *job, const pl_device_product *p, pl_error *reterr)
 {
     cl_mem a = job->buffers[0], b = job->buffers[1], c = job->buffers[2];
     cl_mem workspace = job->n_buffers > 3 ? job->buffers[3] : NULL;

@@ -9,20 +9,20 @@
 #include "device/device.h"
 
 /* c = op(a) op(b): m x n from m x k and k x n; none of them is 0. */
-typedef struct pl_product {
+typedef struct pl_device_product {
     pl_dtype dtype;
     int64_t m, n, k;
     bool a_transposed, b_transposed;
-} pl_product;
+} pl_device_product;
 
 /* Is there a CLBlast? */
 bool pl_clblast_is_there(void);
 
 /* What it needs on the device beside the matrices. Opens the device. */
-PL_MUST_CHECK int pl_clblast_workspace(pl_device *device, const pl_product *product,
+PL_MUST_CHECK int pl_clblast_workspace(pl_device *device, const pl_device_product *product,
                                        uint64_t *ret_bytes, pl_error *reterr);
 
 /* Buffers 0, 1 and 2 of the job are a, b and c; the fourth, if there is one, the workspace. */
-PL_MUST_CHECK int pl_clblast_run(pl_job *job, const pl_product *product, pl_error *reterr);
+PL_MUST_CHECK int pl_clblast_run(pl_job *job, const pl_device_product *product, pl_error *reterr);
 
 #endif

@@ -2,9 +2,8 @@
 /* One OpenCL device: its memory and its kernels.
  *   unified  its memory is the host's. Buffers are then the caller's own staging areas, and nothing
  *            is copied; else they are the device's, and staging is what is sent and fetched
- *   job      what one step has on a device: a claim, and buffers of fixed sizes for all of its
- * tiles staging  a buffer's bytes on the host, PL_STAGING_ALIGN_BYTES aligned, as large as the
- * buffer
+ *   job      what one step has on a device: a claim, and buffers of fixed sizes for all its tiles
+ *   staging  a buffer's bytes on the host, as many, aligned to PL_STAGING_ALIGN_BYTES
  *
  * A job: begin; for each tile fill all inputs, compute, fetch the result; end. A device is opened
  * when its first job begins, or its workspace is asked for. After a fork the child has no part in
@@ -12,7 +11,7 @@
 #ifndef PL_DEVICE_DEVICE_H
 #define PL_DEVICE_DEVICE_H
 
-#include "device/chain.h"
+#include "device/device_chain.h"
 #include "device/opencl.h"
 #include "device/room.h"
 #include "tensor/device_name.h"
@@ -45,7 +44,7 @@ void pl_device_done(pl_device *device);
 /* Makes the context, once. Errors name the device. */
 PL_MUST_CHECK int pl_device_open(pl_device *device, pl_error *reterr);
 
-enum { PL_JOB_BUFFERS_MAX = PL_CHAIN_INPUTS_MAX + 2 };
+enum { PL_JOB_BUFFERS_MAX = PL_DEVICE_CHAIN_INPUTS_MAX + 2 };
 
 typedef struct pl_job {
     pl_device *device;
@@ -62,10 +61,11 @@ typedef struct pl_job {
 uint64_t pl_job_buffer_bytes(uint64_t bytes);
 
 /* bytes[i] > 0 and staging[i] describe the buffers; a buffer without staging is not filled or
- * fetched, and only allowed where memory is not unified. May wait for other jobs. PL_EBUDGET with
+ * fetched, and only allowed where memory is not unified. May wait for other jobs, until `check`
+ * says otherwise. PL_EBUDGET with
  * the numbers; -ENOMEM, -EIO with OpenCL's own name for it. */
 PL_MUST_CHECK int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const uint64_t *bytes,
-                               char *const *staging, pl_error *reterr);
+                               char *const *staging, pl_room_check check, pl_error *reterr);
 void pl_job_end(pl_job *job);
 
 /* Between the two the caller writes `bytes` to staging. */

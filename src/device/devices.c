@@ -26,7 +26,7 @@ struct pl_devices {
     uint64_t limits[NAMES_MAX];
     int n_limits; /* constant, as is all above */
 
-    pthread_mutex_t mu; /* held while devices are looked for, and while something is told */
+    pthread_mutex_t mu; /* held while devices are looked for; never while something is told */
     bool found;         /* mu; then constant, as is the list */
     pl_device *gpus[GPUS_MAX];
     int n_gpus;

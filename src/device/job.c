@@ -14,12 +14,16 @@ uint64_t pl_job_buffer_bytes(uint64_t bytes)
            PL_STAGING_ALIGN_BYTES * PL_STAGING_ALIGN_BYTES;
 }
 
-static int claim(pl_job *job, int n_buffers, const uint64_t *bytes, pl_error *reterr)
+static int claim(pl_job *job, int n_buffers, const uint64_t *bytes, pl_room_check check,
+                 pl_error *reterr)
 {
     uint64_t all = 0;
     for (int i = 0; i < n_buffers; i++)
         all = pl_add_sat_u64(all, pl_job_buffer_bytes(bytes[i]));
-    int r = pl_room_claim(&job->device->room, all);
+    int r = pl_room_claim(&job->device->room, all, check);
+    if (r < 0 && r != PL_EBUDGET)
+        return pl_error_set(reterr, r, "%s: waiting for %s there was ended", job->device->name,
+                            PL_SIZE(all));
     if (r < 0)
         return pl_error_set(reterr, r, "%s: %s is needed there, and its budget is %s",
                             job->device->name, PL_SIZE(all),
@@ -49,12 +53,12 @@ static int make_buffer(pl_job *job, uint64_t bytes, char *staging, pl_error *ret
 }
 
 int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const uint64_t *bytes,
-                 char *const *staging, pl_error *reterr)
+                 char *const *staging, pl_room_check check, pl_error *reterr)
 {
     *job = (pl_job){.device = device};
     int r = pl_device_open(device, reterr);
     if (r == 0)
-        r = claim(job, n_buffers, bytes, reterr);
+        r = claim(job, n_buffers, bytes, check, reterr);
     for (int i = 0; r == 0 && i < n_buffers; i++)
         r = make_buffer(job, bytes[i], staging[i], reterr);
     if (r < 0)
@@ -134,7 +138,8 @@ int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr)
 
 int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr)
 {
-    return pl_cached_kernel(job->device, pl_chain_source(chain), "chain", &job->kernel, reterr);
+    return pl_cached_kernel(job->device, pl_device_chain_source(chain), "chain", &job->kernel,
+                            reterr);
 }
 
 static int set_arguments(pl_job *job, const pl_device_chain *chain, cl_ulong n,

@@ -3,6 +3,12 @@
 #include "device/room.h"
 
 #include <assert.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+/* Between two looks at whether whoever waits still wants to. */
+#define LOOK_NS (10 * PL_NS_PER_MS)
 
 void pl_room_init(pl_room *room, uint64_t limit_bytes)
 {
@@ -17,17 +23,34 @@ void pl_room_done(pl_room *room)
     pthread_mutex_destroy(&room->mu);
 }
 
-int pl_room_claim(pl_room *room, uint64_t bytes)
+/* With the lock held, but for the call of `check`. */
+static int wait_a_little(pl_room *room, pl_room_check check)
 {
+    uint64_t at = pl_clock_monotonic_ns() + LOOK_NS;
+    struct timespec until = {(time_t)(at / PL_NS_PER_SEC), (long)(at % PL_NS_PER_SEC)};
+    pthread_cond_clockwait(&room->freed, &room->mu, CLOCK_MONOTONIC, &until);
+    if (!check.check)
+        return 0;
+    pthread_mutex_unlock(&room->mu);
+    int r = check.check(check.context);
+    pthread_mutex_lock(&room->mu);
+    return r;
+}
+
+int pl_room_claim(pl_room *room, uint64_t bytes, pl_room_check check)
+{
+    int r = 0;
     if (bytes > room->limit_bytes)
         return PL_EBUDGET;
     pthread_mutex_lock(&room->mu);
-    while (room->in_use_bytes > room->limit_bytes - bytes)
-        pthread_cond_wait(&room->freed, &room->mu);
-    room->in_use_bytes += bytes;
-    room->peak_bytes = pl_max_u64(room->peak_bytes, room->in_use_bytes);
+    while (r == 0 && room->in_use_bytes > room->limit_bytes - bytes)
+        r = wait_a_little(room, check);
+    if (r == 0) {
+        room->in_use_bytes += bytes;
+        room->peak_bytes = pl_max_u64(room->peak_bytes, room->in_use_bytes);
+    }
     pthread_mutex_unlock(&room->mu);
-    return 0;
+    return r;
 }
 
 void pl_room_release(pl_room *room, uint64_t bytes)

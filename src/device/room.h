@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The budget of one device.
- *   claim  bytes that a step has there; made before anything is allocated, released when it is
- * freed
+ *   claim  bytes that a step has there: made before allocating, released after freeing
  *
  *   in use = sum of claims <= limit, at every instant
  *
@@ -24,8 +23,15 @@ typedef struct pl_room {
 void pl_room_init(pl_room *room, uint64_t limit_bytes);
 void pl_room_done(pl_room *room);
 
-/* Waits while others have too much. PL_EBUDGET if it is more than the limit. */
-PL_MUST_CHECK int pl_room_claim(pl_room *room, uint64_t bytes);
+/* Called now and then by one who waits, with no lock held: negative ends the wait. */
+typedef struct pl_room_check {
+    int (*check)(const void *context); /* NULL: it waits as long as it takes */
+    const void *context;
+} pl_room_check;
+
+/* Waits while others have too much. PL_EBUDGET if it is more than the limit; or what `check` gave.
+ */
+PL_MUST_CHECK int pl_room_claim(pl_room *room, uint64_t bytes, pl_room_check check);
 void pl_room_release(pl_room *room, uint64_t bytes);
 
 void pl_room_read(pl_room *room, uint64_t *ret_in_use_bytes, uint64_t *ret_peak_bytes);

@@ -24,20 +24,20 @@ static bool takes(const void *context, const pl_node *node)
     if (node->op->op_class == PL_CLASS_MATMUL)
         return (dtype == PL_F32 || dtype == PL_F64) && pl_clblast_is_there();
     if (node->op->id == PL_OP_cast)
-        return pl_chain_casts(dtype, node->dtype);
-    return pl_chain_takes(pl_elementwise_by_name(node->op->name), dtype);
+        return pl_device_chain_casts(dtype, node->dtype);
+    return pl_device_chain_takes(pl_elementwise_by_name(node->op->name), dtype);
 }
 
 static int workspace(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
                      uint64_t *ret_bytes, pl_error *reterr)
 {
     pl_device *device = (pl_device *)context; /* which it may open */
-    const pl_product product = {node->dtype,
-                                m,
-                                n,
-                                k,
-                                node->attrs[PL_ATTR_matmul_transpose_a].value.i != 0,
-                                node->attrs[PL_ATTR_matmul_transpose_b].value.i != 0};
+    const pl_device_product product = {node->dtype,
+                                       m,
+                                       n,
+                                       k,
+                                       node->attrs[PL_ATTR_matmul_transpose_a].value.i != 0,
+                                       node->attrs[PL_ATTR_matmul_transpose_b].value.i != 0};
     return pl_clblast_workspace(device, &product, ret_bytes, reterr);
 }
 

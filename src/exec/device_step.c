@@ -3,6 +3,7 @@
  * kernel or the product is run, and the result is fetched and stored. See plan/device_step.h. */
 #include "exec/device_step.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 #include "plan/device_step.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+
+/* The planner does not know devices, and has these numbers of its own. */
+static_assert(PL_DEVICE_ALIGN_BYTES == PL_STAGING_ALIGN_BYTES,
+              "buffers take as much as was planned");
+static_assert((int)PL_DEVICE_NODES_MAX <= (int)PL_DEVICE_CHAIN_OPS_MAX,
+              "all ops of a step are one kernel");
 
 typedef struct device_run {
     pl_run *run;
@@ -67,7 +74,7 @@ static void merge_axes(device_run *d)
         d->chain.rank = 1;
 }
 
-static void set_number(const pl_node *fill, pl_chain_term *term)
+static void set_number(const pl_node *fill, pl_device_chain_term *term)
 {
     unsigned char element[8] = {0};
     pl_element_of(&fill->attrs[PL_ATTR_fill_value], fill->dtype, element);
@@ -84,8 +91,8 @@ static void build_chain(device_run *d)
     merge_axes(d);
     for (int i = 0; i < work->n_terms; i++) {
         const pl_device_term *from = &work->terms[i];
-        pl_chain_term *term = &d->chain.terms[i];
-        *term = (pl_chain_term){.dtype = from->node->dtype};
+        pl_device_chain_term *term = &d->chain.terms[i];
+        *term = (pl_device_chain_term){.dtype = from->node->dtype};
         memcpy(term->operands, from->operands, sizeof term->operands);
         if (from->input >= 0)
             term->repeated = repeats_of(d, &shapes[work->inputs[from->input]], out);
@@ -116,12 +123,12 @@ static int compute_product(device_run *d, const pl_region *tile, pl_error *reter
     const pl_node *node = d->step->node;
     pl_region a = pl_device_input_region(d->run->plan, d->step, 0, tile);
     bool a_transposed = node->attrs[PL_ATTR_matmul_transpose_a].value.i != 0;
-    const pl_product product = {node->dtype,
-                                tile->extent[tile->rank - 2],
-                                tile->extent[tile->rank - 1],
-                                a.extent[a.rank - (a_transposed ? 2 : 1)],
-                                a_transposed,
-                                node->attrs[PL_ATTR_matmul_transpose_b].value.i != 0};
+    const pl_device_product product = {node->dtype,
+                                       tile->extent[tile->rank - 2],
+                                       tile->extent[tile->rank - 1],
+                                       a.extent[a.rank - (a_transposed ? 2 : 1)],
+                                       a_transposed,
+                                       node->attrs[PL_ATTR_matmul_transpose_b].value.i != 0};
     return pl_clblast_run(&d->job, &product, reterr);
 }
 
@@ -136,22 +143,13 @@ static bool is_product(const pl_step *step)
 static int read_permuted(device_run *d, const pl_live_value *value, const pl_shape *shape,
                          const pl_region *region, size_t item_bytes, char *to, pl_error *reterr)
 {
-    pl_shape stored = *shape;
-    pl_region part = *region;
-    int64_t packed[PL_RANK_MAX], strides[PL_RANK_MAX], wanted[PL_RANK_MAX];
-    for (int i = 0; i < region->rank; i++) {
-        stored.dims[i] = shape->dims[value->order[i]];
-        part.begin[i] = region->begin[value->order[i]];
-        part.extent[i] = region->extent[value->order[i]];
-    }
-    pl_region_packed_strides(&part, item_bytes, packed);
+    int64_t strides[PL_RANK_MAX], wanted[PL_RANK_MAX];
+    int r = pl_run_read_permuted(value, shape, item_bytes, region, d->turn, strides, reterr);
+    if (r < 0)
+        return r;
     pl_region_packed_strides(region, item_bytes, wanted);
-    for (int i = 0; i < region->rank; i++)
-        strides[value->order[i]] = packed[i];
-    int r = pl_run_read(value, &stored, item_bytes, &part, d->turn, reterr);
-    if (r == 0)
-        pl_region_copy(to, wanted, d->turn, strides, region->extent, region->rank, item_bytes);
-    return r;
+    pl_region_copy(to, wanted, d->turn, strides, region->extent, region->rank, item_bytes);
+    return 0;
 }
 
 /* The region of an input, packed, to staging. */
@@ -251,11 +249,16 @@ static int run_part(pl_frame *frame, int64_t part, void *context)
     pl_region tile = tile_at(&d->run->plan->shapes[node->number], d->step->extent, part);
     int r = compute_tile(d, &tile, &why);
     if (r < 0)
-        pl_error_set(&frame->error, r, "%s '%s': %s", node->op->name, node->name, why.message);
+        pl_run_name_error(node, r, &why, &frame->error);
     return r;
 }
 
 /* ---- the step ---- */
+
+static int check_run(const void *context)
+{
+    return pl_run_check(context);
+}
 
 static int begin(device_run *d, pl_device *device, char *scratch, pl_error *reterr)
 {
@@ -275,7 +278,8 @@ static int begin(device_run *d, pl_device *device, char *scratch, pl_error *rete
         at += device->unified ? pl_staging_bytes(work->workspace_bytes) : 0;
     }
     d->turn = at;
-    int r = pl_job_begin(&d->job, device, n, bytes, staging, reterr);
+    const pl_room_check check = {check_run, d->run};
+    int r = pl_job_begin(&d->job, device, n, bytes, staging, check, reterr);
     if (r < 0 || is_product(d->step))
         return r;
     build_chain(d);
@@ -295,8 +299,7 @@ int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *ret
     pl_device *device = pl_devices_at(pl_devices_of(run->runtime), step->work->device);
     int r = begin(&d, device, scratch, &why);
     if (r < 0)
-        return pl_error_set(reterr, r, "%s '%s': %s", step->node->op->name, step->node->name,
-                            why.message);
+        return pl_run_name_error(step->node, r, &why, reterr);
     r = pl_run_parallel(run, &frame, 1, step->n_tiles, run_part, &d, reterr);
     pl_job_end(&d.job);
     return r;

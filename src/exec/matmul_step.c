@@ -2,13 +2,11 @@
 /* A step that is a product of matrices: finds where operands and result are, and has matmul.h do
  * it. What is on disk is read and written there, past the pool, unless the pool has it in memory
  * just now: then it is asked for its rows. */
-#include <errno.h>
 #include <string.h>
 
 #include "exec/matmul.h"
 #include "exec/run.h"
 #include "plan/product.h"
-#include "sys/file.h"
 #include "tensor/dtype.h"
 #include "tensor/pool.h"
 
@@ -73,18 +71,6 @@ static void find_place(const product_run *p, int number, int64_t row_bytes, plac
                           .context = ret_place};
 }
 
-/* Disk space for the whole result, so that its pieces come to lie together. */
-static int reserve_result(const product_run *p, pl_error *reterr)
-{
-    const pl_live_value *value = &p->run->values[p->step->value];
-    if (value->fd < 0)
-        return 0;
-    int r = pl_file_reserve(value->fd, value->offset, p->run->plan->values[p->step->value].bytes);
-    if (r < 0 && r != -EOPNOTSUPP)
-        return pl_error_set(reterr, r, "cannot write '%s': %s", value->path, pl_error_text(r));
-    return 0;
-}
-
 static int begin(product_run *p, pl_error *reterr)
 {
     const pl_product *q = p->product;
@@ -92,11 +78,10 @@ static int begin(product_run *p, pl_error *reterr)
     find_place(p, q->a.value, (q->a.transposed ? q->m : q->k) * item, &p->a);
     find_place(p, q->b.value, (q->b.transposed ? q->k : q->n) * item, &p->b);
     find_place(p, p->step->value, q->n * item, &p->c);
-    int r = reserve_result(p, reterr);
-    if (r == 0 && q->plan.scratch_disk_bytes > 0)
-        r = pl_chunk_reserve_copy(p->run->runtime->pool, q->plan.scratch_disk_bytes, &p->scratch,
-                                  reterr);
-    return r;
+    if (q->plan.scratch_disk_bytes == 0)
+        return 0;
+    return pl_chunk_reserve_copy(p->run->runtime->pool, q->plan.scratch_disk_bytes, &p->scratch,
+                                 reterr);
 }
 
 static void end(product_run *p)
@@ -214,15 +199,6 @@ static int run_all(product_run *p, pl_error *reterr)
     return r;
 }
 
-/* Puts op and node before the message. */
-static int name_error(const pl_node *node, int code, pl_error *reterr)
-{
-    pl_error why = reterr ? *reterr : (pl_error){0};
-    if (code == -ECANCELED)
-        strcpy(why.message, "the run was cancelled");
-    return pl_error_set(reterr, code, "%s '%s': %s", node->op->name, node->name, why.message);
-}
-
 int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr)
 {
     product_run p = {.run = run, .step = step, .product = step->product};
@@ -235,7 +211,5 @@ int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr)
         pl_run_tell(run, 1);
         return 0;
     }
-    if (reterr)
-        *reterr = error;
-    return name_error(step->node, r, reterr);
+    return pl_run_name_error(step->node, r, &error, reterr);
 }

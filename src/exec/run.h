@@ -65,8 +65,8 @@ typedef struct pl_frame {
 
 /* ---- values.c ---- */
 
-/* Makes room for the value of a step, and lets go of it. Values from outside are set by session.c,
- * and pinned while a step uses them. */
+/* Makes room for the value of a step, and lets go of it. Values from outside are set by
+ * session_run.c, and pinned while a step uses them. */
 PL_MUST_CHECK int pl_run_make_value(pl_run *run, int value, pl_error *reterr);
 void pl_run_drop_value(pl_run *run, int value);
 PL_MUST_CHECK int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr);
@@ -75,6 +75,14 @@ void pl_run_unpin_uses(pl_run *run, const pl_step *step);
 /* Reads a region in a dense shape from a value that is not in memory. */
 PL_MUST_CHECK int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
                               const pl_region *region, void *data, pl_error *reterr);
+
+/* Likewise of one whose axes lie in another order. It is read as it lies; strides say how. */
+PL_MUST_CHECK int pl_run_read_permuted(const pl_live_value *value, const pl_shape *shape,
+                                       size_t item_bytes, const pl_region *region, void *data,
+                                       int64_t strides[PL_RANK_MAX], pl_error *reterr);
+
+/* Puts op and node before the message of what failed for it, which may be in *reterr. */
+int pl_run_name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr);
 
 /* Where in its page of the file the region begins, if it is written in one piece; -1 if not. */
 int64_t pl_run_in_page(const pl_run *run, int value, const pl_region *region);

@@ -70,23 +70,6 @@ static void set_regions(pl_frame *frame, const pl_region *tile)
     }
 }
 
-static int load_permuted(const pl_live_value *value, const pl_box *box, size_t item_bytes,
-                         const pl_region *region, pl_register *reg, pl_error *reterr)
-{
-    pl_shape stored = box->shape;
-    pl_region part = *region;
-    int64_t strides[PL_RANK_MAX];
-    for (int i = 0; i < region->rank; i++) {
-        stored.dims[i] = box->shape.dims[value->order[i]];
-        part.begin[i] = region->begin[value->order[i]];
-        part.extent[i] = region->extent[value->order[i]];
-    }
-    pl_region_packed_strides(&part, item_bytes, strides);
-    for (int i = 0; i < region->rank; i++)
-        reg->strides[value->order[i]] = strides[i];
-    return pl_run_read(value, &stored, item_bytes, &part, reg->data, reterr);
-}
-
 /* One piece of a file goes past the page cache, if it is so long that the plan has left room. */
 static int load_packed(const pl_live_value *value, const pl_box *box, size_t item_bytes,
                        const pl_region *region, uint64_t room_bytes, pl_register *reg,
@@ -127,7 +110,8 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
     pl_seats_give(frame->seats);
     int r;
     if (plan->values[number].permuted) {
-        r = load_permuted(value, box, item_bytes, region, reg, &frame->error);
+        r = pl_run_read_permuted(value, &box->shape, item_bytes, region, reg->data, reg->strides,
+                                 &frame->error);
     } else {
         pl_region_packed_strides(region, item_bytes, reg->strides);
         r = load_packed(value, box, item_bytes, region, instr->slot_bytes, reg, &frame->error);
@@ -277,14 +261,6 @@ static int do_instr(pl_frame *frame, int at)
     }
 }
 
-/* Puts op and node before the message. */
-static int name_error(pl_frame *frame, const pl_node *node, int code)
-{
-    char why[PL_ERROR_MESSAGE_BYTES];
-    strcpy(why, frame->error.code ? frame->error.message : pl_error_text(code));
-    return pl_error_set(&frame->error, code, "%s '%s': %s", node->op->name, node->name, why);
-}
-
 int pl_tile_compute(pl_frame *frame, const pl_region *tile, const char **ret_data)
 {
     const pl_program *program = &frame->step->program;
@@ -294,7 +270,7 @@ int pl_tile_compute(pl_frame *frame, const pl_region *tile, const char **ret_dat
             continue;
         int r = do_instr(frame, i);
         if (r < 0)
-            return name_error(frame, program->instrs[i].node, r);
+            return pl_run_name_error(program->instrs[i].node, r, &frame->error, &frame->error);
     }
     *ret_data = frame->registers[program->n_instrs - 1].data;
     return 0;

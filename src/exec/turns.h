@@ -6,7 +6,8 @@
  *   urgent    a run that waited: no other begins before it
  *
  * A run that does not fit beside the others waits until one of them has ended, and is planned anew.
- * Waits are not for ever, because whoever is under way waits for nobody here. */
+ * Waits are not for ever, because whoever is under way waits for nobody here, and for a
+ * device only until its step there has ended (device/room.h). */
 #ifndef PL_EXEC_TURNS_H
 #define PL_EXEC_TURNS_H
 

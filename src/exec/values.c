@@ -50,10 +50,13 @@ static int make_file(const pl_run *run, const pl_plan_value *plan, pl_live_value
                         PL_SIZE(plan->bytes), pl_error_text(r));
 }
 
-/* Puts op and node before the message of what failed for it. */
-static int name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr)
+int pl_run_name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr)
 {
-    return pl_error_set(reterr, code, "%s '%s': %s", node->op->name, node->name, why->message);
+    const pl_error of = *why;
+    const char *text = code == -ECANCELED ? "the run was cancelled"
+                       : of.code != 0     ? of.message
+                                          : pl_error_text(code);
+    return pl_error_set(reterr, code, "%s '%s': %s", node->op->name, node->name, text);
 }
 
 static int make_value(pl_run *run, int number, pl_error *reterr)
@@ -74,9 +77,9 @@ static int make_value(pl_run *run, int number, pl_error *reterr)
 
 int pl_run_make_value(pl_run *run, int number, pl_error *reterr)
 {
-    pl_error why;
+    pl_error why = {0};
     int r = make_value(run, number, &why);
-    return r < 0 ? name_error(run->plan->values[number].node, r, &why, reterr) : 0;
+    return r < 0 ? pl_run_name_error(run->plan->values[number].node, r, &why, reterr) : 0;
 }
 
 void pl_run_drop_value(pl_run *run, int number)
@@ -101,10 +104,10 @@ int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr)
         void *data;
         if (!plan->from_outside || plan->place != PL_PLACE_MEMORY)
             continue;
-        pl_error why;
+        pl_error why = {0};
         int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, &why);
         if (r < 0)
-            return name_error(plan->node, r, &why, reterr);
+            return pl_run_name_error(plan->node, r, &why, reterr);
         value->pinned = true;
         value->data = (char *)data + value->offset;
     }
@@ -141,6 +144,24 @@ int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_b
         to += runs.run_bytes;
     }
     return 0;
+}
+
+int pl_run_read_permuted(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
+                         const pl_region *region, void *data, int64_t strides[PL_RANK_MAX],
+                         pl_error *reterr)
+{
+    pl_shape stored = *shape;
+    pl_region part = *region;
+    int64_t packed[PL_RANK_MAX];
+    for (int i = 0; i < region->rank; i++) {
+        stored.dims[i] = shape->dims[value->order[i]];
+        part.begin[i] = region->begin[value->order[i]];
+        part.extent[i] = region->extent[value->order[i]];
+    }
+    pl_region_packed_strides(&part, item_bytes, packed);
+    for (int i = 0; i < region->rank; i++)
+        strides[value->order[i]] = packed[i];
+    return pl_run_read(value, &stored, item_bytes, &part, data, reterr);
 }
 
 int64_t pl_run_in_page(const pl_run *run, int number, const pl_region *region)
@@ -193,10 +214,10 @@ int pl_run_store(pl_run *run, int number, const pl_region *region, const void *d
     const pl_live_value *value = &run->values[number];
     size_t item_bytes = pl_dtype_info_of(node->dtype)->item_bytes;
     if (!value->data) {
-        pl_error why;
+        pl_error why = {0};
         int r = write_region(run, value, &run->plan->shapes[node->number], item_bytes, region, data,
                              &why);
-        return r < 0 ? name_error(node, r, &why, reterr) : 0;
+        return r < 0 ? pl_run_name_error(node, r, &why, reterr) : 0;
     }
     int64_t strides[PL_RANK_MAX];
     pl_region_packed_strides(region, item_bytes, strides);

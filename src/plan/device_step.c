@@ -16,9 +16,6 @@
  * staging stays small. Sides of a product's: more multiplies no faster. */
 enum { TILE_ELEMENTS = 1 << 22, PRODUCT_SIDE = 4096, LAST_LEVEL = 64 };
 
-/* The host's alignment of the whole is 64. */
-enum { ALIGN_BYTES = 128 };
-
 void pl_device_work_free(pl_device_work *work)
 {
     if (!work)
@@ -302,7 +299,8 @@ int pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *re
     uint64_t bytes = pl_add_sat_u64(work->device_bytes, work->turn_bytes);
     if (!device->unified && work->workspace_bytes > 0)
         bytes -= pl_staging_bytes(work->workspace_bytes); /* the device's own */
-    step->worker_bytes = pl_add_sat_u64(bytes, ALIGN_BYTES) / 64 * 64 + 64;
+    /* Scratch itself is aligned to less. */
+    step->worker_bytes = pl_add_sat_u64(bytes, PL_DEVICE_ALIGN_BYTES) / 64 * 64 + 64;
     *ret_bytes = pl_memory_cost_bytes(step->worker_bytes);
     return 1;
 }

@@ -12,7 +12,7 @@
 
 #include "plan/plan.h"
 
-/* Of a step; the kernel of a chain takes no more (device/chain.h). */
+/* Of a step; the kernel of a chain takes no more (device/device_chain.h). */
 enum { PL_DEVICE_NODES_MAX = 32 };
 
 typedef struct pl_device_term {
@@ -37,10 +37,14 @@ typedef struct pl_device_work {
 
 void pl_device_work_free(pl_device_work *work);
 
-/* Bytes of a buffer, and where the next one begins. */
+/* What staging is aligned to (device/device.h). */
+enum { PL_DEVICE_ALIGN_BYTES = 128 };
+
+/* Bytes of a buffer, and where the next one begins: as pl_job_buffer_bytes(). */
 static inline uint64_t pl_staging_bytes(uint64_t bytes)
 {
-    return pl_add_sat_u64(pl_max_u64(bytes, 1), 127) / 128 * 128;
+    return pl_add_sat_u64(pl_max_u64(bytes, 1), PL_DEVICE_ALIGN_BYTES - 1) / PL_DEVICE_ALIGN_BYTES *
+           PL_DEVICE_ALIGN_BYTES;
 }
 
 /* What is had from outside, made from nothing or only looked at does not, and is wherever it is

@@ -68,16 +68,18 @@ static void a_node_has_the_device_that_was_pushed_last(void **state)
 
 /* ---- the budget ---- */
 
+#define PATIENT ((pl_room_check){0})
+
 static void a_claim_that_can_never_be_is_refused(void **state)
 {
     (void)state;
     uint64_t in_use, peak;
     pl_room room;
     pl_room_init(&room, 100);
-    assert_int_equal(pl_room_claim(&room, 101), PL_EBUDGET);
-    assert_int_equal(pl_room_claim(&room, UINT64_MAX), PL_EBUDGET);
-    assert_int_equal(pl_room_claim(&room, 60), 0);
-    assert_int_equal(pl_room_claim(&room, 40), 0);
+    assert_int_equal(pl_room_claim(&room, 101, PATIENT), PL_EBUDGET);
+    assert_int_equal(pl_room_claim(&room, UINT64_MAX, PATIENT), PL_EBUDGET);
+    assert_int_equal(pl_room_claim(&room, 60, PATIENT), 0);
+    assert_int_equal(pl_room_claim(&room, 40, PATIENT), 0);
     pl_room_release(&room, 60);
     pl_room_read(&room, &in_use, &peak);
     assert_int_equal(in_use, 40);
@@ -89,7 +91,7 @@ static void a_claim_that_can_never_be_is_refused(void **state)
 static void *claim_much(void *context)
 {
     pl_room *room = context;
-    int r = pl_room_claim(room, 50);
+    int r = pl_room_claim(room, 50, PATIENT);
     pl_room_release(room, 50);
     return r < 0 ? room : NULL;
 }
@@ -102,7 +104,7 @@ static void a_claim_waits_for_those_that_are_in_its_way(void **state)
     uint64_t in_use, peak;
     pl_room room;
     pl_room_init(&room, 100);
-    assert_int_equal(pl_room_claim(&room, 60), 0);
+    assert_int_equal(pl_room_claim(&room, 60, PATIENT), 0);
     for (int i = 0; i < WAITING; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, claim_much, &room), 0);
     usleep(50000); /* time to do wrong: however long, nobody gets 50 of 40 */
@@ -117,6 +119,28 @@ static void a_claim_waits_for_those_that_are_in_its_way(void **state)
     pl_room_read(&room, &in_use, &peak);
     assert_int_equal(in_use, 0);
     assert_true(peak >= 60 && peak <= 100);
+    pl_room_done(&room);
+}
+
+static int count_down(const void *context)
+{
+    return --*(int *)context > 0 ? 0 : -ECANCELED;
+}
+
+static void a_claim_that_waits_can_be_called_off(void **state)
+{
+    (void)state;
+    uint64_t in_use, peak;
+    int n_looks = 3;
+    pl_room room;
+    pl_room_init(&room, 100);
+    assert_int_equal(pl_room_claim(&room, 60, PATIENT), 0);
+    assert_int_equal(pl_room_claim(&room, 50, (pl_room_check){count_down, &n_looks}), -ECANCELED);
+    assert_int_equal(n_looks, 0);
+    pl_room_read(&room, &in_use, &peak);
+    assert_int_equal(in_use, 60);
+    assert_int_equal(peak, 60);
+    pl_room_release(&room, 60);
     pl_room_done(&room);
 }
 
@@ -197,6 +221,7 @@ int main(void)
         CASE(a_node_has_the_device_that_was_pushed_last),
         CASE(a_claim_that_can_never_be_is_refused),
         CASE(a_claim_waits_for_those_that_are_in_its_way),
+        CASE(a_claim_that_waits_can_be_called_off),
         CASE(devices_are_set_up_once),
         CASE(a_missing_device_is_told_once_or_refused),
     };

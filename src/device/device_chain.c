@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes kernels. See chain.h.
+/* Writes kernels. See device_chain.h.
  *
  * Each op is a function of its operands, written out only if it is used. In its text T is the
  * dtype, and U an unsigned type that is not promoted: integers wrap there by definition. `x < 1`
  * and not 0 is `x < 0`, said so that it compiles, to nothing, for unsigned types too. */
-#include "device/chain.h"
+#include "device/device_chain.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,13 +129,13 @@ static const char *body_of(pl_elementwise op, pl_dtype dtype)
     return is_real(dtype) ? rows[op].real : rows[op].whole;
 }
 
-bool pl_chain_takes(pl_elementwise op, pl_dtype dtype)
+bool pl_device_chain_takes(pl_elementwise op, pl_dtype dtype)
 {
     return op < PL_ELEMENTWISE_COUNT && is_computed_with(dtype) && body_of(op, dtype) &&
            pl_elementwise_result(op, dtype) != PL_DTYPE_NONE;
 }
 
-bool pl_chain_casts(pl_dtype from, pl_dtype to)
+bool pl_device_chain_casts(pl_dtype from, pl_dtype to)
 {
     return is_computed_with(from) && is_computed_with(to);
 }
@@ -157,13 +157,13 @@ static const char *unsigned_of(pl_dtype dtype)
 }
 
 /* Of an op's operands but for the condition of `where`. */
-static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_chain_term *term)
+static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_device_chain_term *term)
 {
     int n = pl_elementwise_info_of(term->op)->n_operands;
     return chain->terms[term->operands[n - 1]].dtype;
 }
 
-static void write_op(FILE *to, const pl_device_chain *chain, const pl_chain_term *term)
+static void write_op(FILE *to, const pl_device_chain *chain, const pl_device_chain_term *term)
 {
     const pl_elementwise_info *info = pl_elementwise_info_of(term->op);
     pl_dtype dtype = operand_dtype(chain, term);
@@ -204,8 +204,8 @@ static void write_cast(FILE *to, pl_dtype from, pl_dtype dtype)
     fputs("\n}\n#undef F\n", to);
 }
 
-static bool is_same_function(const pl_device_chain *chain, const pl_chain_term *a,
-                             const pl_chain_term *b)
+static bool is_same_function(const pl_device_chain *chain, const pl_device_chain_term *a,
+                             const pl_device_chain_term *b)
 {
     if (a->kind != b->kind)
         return false;
@@ -217,7 +217,7 @@ static bool is_same_function(const pl_device_chain *chain, const pl_chain_term *
 
 static void write_function(FILE *to, const pl_device_chain *chain, int number)
 {
-    const pl_chain_term *term = &chain->terms[number];
+    const pl_device_chain_term *term = &chain->terms[number];
     if (term->kind != PL_TERM_OP && term->kind != PL_TERM_CAST)
         return;
     for (int i = 0; i < number; i++)
@@ -255,7 +255,7 @@ static void write_place(FILE *to, const pl_device_chain *chain, uint32_t repeate
     }
 }
 
-static void write_number(FILE *to, const pl_chain_term *term)
+static void write_number(FILE *to, const pl_device_chain_term *term)
 {
     const char *type = type_of(term->dtype);
     switch (pl_dtype_info_of(term->dtype)->item_bytes) {
@@ -275,7 +275,7 @@ static void write_number(FILE *to, const pl_chain_term *term)
 
 static void write_term(FILE *to, const pl_device_chain *chain, int number)
 {
-    const pl_chain_term *term = &chain->terms[number];
+    const pl_device_chain_term *term = &chain->terms[number];
     fprintf(to, "    const %s t%d = ", type_of(term->dtype), number);
     switch (term->kind) {
     case PL_TERM_INPUT:
@@ -339,7 +339,7 @@ static void write_kernel(FILE *to, const pl_device_chain *chain)
     fprintf(to, "    out[at] = t%d;\n}\n", chain->n_terms - 1);
 }
 
-char *pl_chain_source(const pl_device_chain *chain)
+char *pl_device_chain_source(const pl_device_chain *chain)
 {
     char *text = NULL;
     size_t n;
