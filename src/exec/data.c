@@ -39,15 +39,65 @@ int pl_data_fail(const pl_data_call *call, int code, pl_error *reterr, const cha
                         text);
 }
 
+static int does_not_fit(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
+{
+    return pl_data_fail(call, PL_EBUDGET, reterr, "%s needs %s; the budget is %s: give at least %s",
+                        of, PL_SIZE(bytes), PL_SIZE(call->budget_bytes), PL_SIZE(bytes));
+}
+
+int pl_data_must_fit(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
+{
+    return bytes <= call->budget_bytes ? 0 : does_not_fit(call, bytes, of, reterr);
+}
+
 int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
 {
     int r = bytes <= call->budget_bytes ? call->promise(call->context, bytes) : PL_EBUDGET;
     if (r == -ECANCELED)
         return pl_data_fail(call, r, reterr, "the run was cancelled");
-    if (r != PL_EBUDGET)
-        return r;
-    return pl_data_fail(call, PL_EBUDGET, reterr, "%s needs %s; the budget is %s: give at least %s",
-                        of, PL_SIZE(bytes), PL_SIZE(call->budget_bytes), PL_SIZE(bytes));
+    return r == PL_EBUDGET ? does_not_fit(call, bytes, of, reterr) : r;
+}
+
+/* Once for all inputs that are in one buffer. */
+uint64_t pl_data_input_bytes(const pl_data_call *call)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < call->node->n_inputs; i++) {
+        int k = 0;
+        while (k < i && call->inputs[k]->buffer != call->inputs[i]->buffer)
+            k++;
+        if (k == i && call->inputs[i]->dtype == PL_STRING)
+            bytes = pl_add_sat_u64(bytes,
+                                   pl_memory_cost_bytes(pl_buffer_bytes(call->inputs[i]->buffer)));
+    }
+    return bytes;
+}
+
+static int check_made(const pl_data_call *call, uint64_t bytes, pl_error *reterr)
+{
+    bytes = pl_add_sat_u64(pl_memory_cost_bytes(bytes), pl_data_input_bytes(call));
+    return pl_data_check_budget(call, bytes, "what it reads and makes", reterr);
+}
+
+int pl_data_begin_strings(const pl_data_call *call, pl_strings_maker *maker, const pl_shape *shape,
+                          uint64_t n_bytes, pl_error *reterr)
+{
+    int64_t n;
+    int r = pl_shape_count(shape, &n, reterr);
+    if (r == 0)
+        r = check_made(call, pl_strings_buffer_bytes(n, n_bytes), reterr);
+    return r < 0 ? r
+                 : pl_strings_begin(maker, call->runtime, shape, n_bytes, call->node->name, reterr);
+}
+
+int pl_data_new_promised(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,
+                         pl_tensor **ret_tensor, void **ret_data, pl_error *reterr)
+{
+    int64_t bytes;
+    int r = pl_tensor_size(dtype, shape, &bytes, reterr);
+    if (r == 0)
+        r = check_made(call, (uint64_t)bytes, reterr);
+    return r < 0 ? r : pl_data_new(call, dtype, shape, ret_tensor, ret_data, reterr);
 }
 
 int pl_data_new(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,
@@ -108,6 +158,7 @@ static int check_files(const pl_data_call *call, const pl_strings *names, const 
     snprintf(of, sizeof of, "'%.200s', which has %s%s,", path, PL_SIZE(sizes[largest]),
              names->n > 1 ? ", with the other files" : "");
     cost = pl_add_sat_u64(cost, pl_buffer_bytes(names->tensor->buffer));
+    cost = pl_add_sat_u64(cost, (uint64_t)names->n * sizeof *sizes);
     return pl_data_check_budget(call, cost, of, reterr);
 }
 
@@ -167,7 +218,9 @@ static int read_file(const pl_data_call *call, pl_tensor **ret_tensor, pl_error 
 {
     pl_strings names = {0};
     pl_block sizes = {0};
-    int r = pl_strings_pin(&names, call->inputs[0], reterr);
+    int r = pl_data_must_fit(call, pl_data_input_bytes(call), "what it reads", reterr);
+    if (r == 0)
+        r = pl_strings_pin(&names, call->inputs[0], reterr);
     if (r == 0)
         r = pl_memory_take(call->runtime->memory, (uint64_t)names.n * sizeof(uint64_t),
                            call->node->name, &sizes, reterr);
@@ -212,7 +265,7 @@ static int decode_strings(const pl_data_call *call, const pl_strings *strings,
     if (r < 0)
         return r;
     shape.dims[shape.rank++] = n;
-    r = pl_data_new(call, call->node->dtype, &shape, ret_tensor, &data, reterr);
+    r = pl_data_new_promised(call, call->node->dtype, &shape, ret_tensor, &data, reterr);
     if (r < 0)
         return r;
     for (int64_t i = 0; i < strings->n; i++) {
@@ -240,7 +293,7 @@ static int decode_raw(const pl_data_call *call, pl_tensor **ret_tensor, pl_error
 
 /* ---- which is whose ---- */
 
-/* The ops whose results are about as large as their inputs. NULL: it is none of them. */
+/* The ops that measure what they make of strings, and are promised it. NULL: it is none of them. */
 typedef int run_op(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr);
 
 static run_op *plain_op(const pl_node *node)
@@ -271,10 +324,7 @@ static run_op *plain_op(const pl_node *node)
 static int run_plain(const pl_data_call *call, run_op *run, pl_tensor **ret_tensor,
                      pl_error *reterr)
 {
-    uint64_t bytes = 0;
-    for (int i = 0; i < call->node->n_inputs; i++)
-        bytes = pl_add_sat_u64(bytes, 2 * pl_tensor_bytes(call->inputs[i]));
-    int r = pl_data_check_budget(call, bytes, "what it reads and makes", reterr);
+    int r = pl_data_must_fit(call, pl_data_input_bytes(call), "what it reads", reterr);
     return r < 0 ? r : run(call, ret_tensor, reterr);
 }
 

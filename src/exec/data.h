@@ -10,6 +10,7 @@
 #include "graph/node.h"
 #include "plimsoll/session.h"
 #include "tensor/runtime.h"
+#include "tensor/strings.h"
 #include "tensor/tensor.h"
 
 /* A graph that an op makes to compute with, and all that it needs. */
@@ -29,7 +30,8 @@ typedef struct pl_data_call {
     const pl_node *node;
     pl_tensor *const *inputs; /* borrowed, as many as the node has */
     uint64_t budget_bytes;    /* that values and scratch may take, inputs included */
-    /* Called once, before anything is claimed: so many bytes will be. Negative ends the call. */
+    /* Called once, before what it makes is claimed: so many bytes, inputs included, will be.
+     * Negative ends the call. */
     int (*promise)(void *context, uint64_t bytes);
     pl_data_run_graph *run_graph; /* only before the promise: it has a turn of its own */
     void *context;
@@ -51,6 +53,22 @@ PL_MUST_CHECK int pl_data_fail(const pl_data_call *call, int code, pl_error *ret
  * call; `of` says what for. */
 PL_MUST_CHECK int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of,
                                        pl_error *reterr);
+
+/* The same, without the promise: what is to be looked at before more is known. */
+PL_MUST_CHECK int pl_data_must_fit(const pl_data_call *call, uint64_t bytes, const char *of,
+                                   pl_error *reterr);
+
+/* What the inputs that are strings take in memory. */
+uint64_t pl_data_input_bytes(const pl_data_call *call);
+
+/* pl_strings_begin() for what is made of inputs that are strings, once it is promised. */
+PL_MUST_CHECK int pl_data_begin_strings(const pl_data_call *call, pl_strings_maker *maker,
+                                        const pl_shape *shape, uint64_t n_bytes, pl_error *reterr);
+
+/* pl_data_new() for the same. */
+PL_MUST_CHECK int pl_data_new_promised(const pl_data_call *call, pl_dtype dtype,
+                                       const pl_shape *shape, pl_tensor **ret_tensor,
+                                       void **ret_data, pl_error *reterr);
 
 /* A new dense tensor, pinned for writing until pl_buffer_unpin(tensor->buffer). */
 PL_MUST_CHECK int pl_data_new(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,

@@ -15,10 +15,11 @@ typedef struct mover {
     pl_graph *graph;
     pl_session *session;
     pl_feed *feeds;
-    pl_node **nodes;    /* placeholders for the inputs */
-    pl_strings *inputs; /* those that are strings */
-    int64_t n_strings;  /* of all of them */
-    pl_block found;     /* pl_string by number */
+    pl_node **nodes;     /* placeholders for the inputs */
+    pl_strings *inputs;  /* those that are strings */
+    int64_t n_strings;   /* of all of them */
+    uint64_t held_bytes; /* inputs, their numbers and `found` */
+    pl_block found;      /* pl_string by number */
 } mover;
 
 static int no_memory(const mover *m, pl_error *reterr)
@@ -79,7 +80,8 @@ static int run_on_numbers(mover *m, pl_tensor **ret_tensor, pl_error *reterr)
                                  .fetch = {same, NULL},
                                  .feeds = m->feeds,
                                  .n_feeds = node->n_inputs,
-                                 .budget_bytes = m->call->budget_bytes};
+                                 .budget_bytes =
+                                     m->call->budget_bytes - m->held_bytes + 1}; /* 0 is no limit */
     return m->call->run_graph(m->call->context, &graph, ret_tensor, reterr);
 }
 
@@ -106,7 +108,12 @@ static int put_strings(mover *m, const pl_tensor *moved, const int64_t *numbers,
     uint64_t n_bytes = 0;
     for (int64_t i = 0; i < n; i++)
         n_bytes = pl_add_sat_u64(n_bytes, found[numbers[i]].n);
-    int r = pl_strings_begin(&maker, m->call->runtime, &moved->shape, n_bytes, m->call->node->name,
+    uint64_t made = pl_add_sat_u64(pl_memory_cost_bytes(pl_strings_buffer_bytes(n, n_bytes)),
+                                   pl_memory_cost_bytes(pl_tensor_bytes(moved)));
+    int r = pl_data_check_budget(m->call, pl_add_sat_u64(made, m->held_bytes),
+                                 "what it reads and makes", reterr);
+    if (r == 0)
+        r = pl_strings_begin(&maker, m->call->runtime, &moved->shape, n_bytes, m->call->node->name,
                              reterr);
     if (r < 0)
         return r;
@@ -137,6 +144,19 @@ static int move(mover *m, pl_tensor **ret_tensor, pl_error *reterr)
     return r;
 }
 
+static int check_inputs(mover *m, pl_error *reterr)
+{
+    m->held_bytes = pl_data_input_bytes(m->call);
+    for (int i = 0; i < m->call->node->n_inputs; i++) {
+        const pl_tensor *in = m->call->inputs[i];
+        pl_region whole = pl_region_whole(&in->shape);
+        uint64_t n = in->dtype == PL_STRING ? (uint64_t)pl_region_count(&whole) : 0;
+        m->held_bytes = pl_add_sat_u64(m->held_bytes, pl_memory_cost_bytes(n * sizeof(int64_t)));
+        m->held_bytes = pl_add_sat_u64(m->held_bytes, pl_memory_cost_bytes(n * sizeof(pl_string)));
+    }
+    return pl_data_must_fit(m->call, m->held_bytes, "what it reads", reterr);
+}
+
 static void mover_done(mover *m)
 {
     pl_session_free(m->session);
@@ -159,6 +179,8 @@ int pl_data_move(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *ret
     m.nodes = calloc(n, sizeof *m.nodes);
     m.inputs = calloc(n, sizeof *m.inputs);
     int r = m.feeds && m.nodes && m.inputs ? pl_graph_new(&m.graph, reterr) : no_memory(&m, reterr);
+    if (r == 0)
+        r = check_inputs(&m, reterr);
     for (int i = 0; r == 0 && i < call->node->n_inputs; i++)
         r = add_input(&m, i, reterr);
     if (r == 0)

@@ -131,7 +131,7 @@ int pl_data_string_to_number(const pl_data_call *call, pl_tensor **ret_tensor, p
     if (r == 0)
         r = pl_strings_pin(&in, call->inputs[0], reterr);
     if (r == 0)
-        r = pl_data_new(call, dtype, &call->inputs[0]->shape, &tensor, &data, reterr);
+        r = pl_data_new_promised(call, dtype, &call->inputs[0]->shape, &tensor, &data, reterr);
     if (r == 0) {
         r = read_all(&p, &in, data, reterr);
         pl_buffer_unpin(tensor->buffer);

@@ -33,8 +33,7 @@ static int map(const pl_data_call *call, part_of *part, const pl_strings *in,
     uint64_t n_bytes = 0;
     for (int64_t i = 0; i < in->n; i++)
         n_bytes += part(call, pl_strings_at(in, i)).n;
-    int r = pl_strings_begin(&maker, call->runtime, &in->tensor->shape, n_bytes, call->node->name,
-                             reterr);
+    int r = pl_data_begin_strings(call, &maker, &in->tensor->shape, n_bytes, reterr);
     if (r < 0)
         return r;
     for (int64_t i = 0; i < in->n; i++) {
@@ -97,7 +96,7 @@ int pl_data_string_length(const pl_data_call *call, pl_tensor **ret_tensor, pl_e
     int r = pl_strings_pin(&in, call->inputs[0], reterr);
     if (r < 0)
         return r;
-    r = pl_data_new(call, PL_I64, &call->inputs[0]->shape, ret_tensor, &data, reterr);
+    r = pl_data_new_promised(call, PL_I64, &call->inputs[0]->shape, ret_tensor, &data, reterr);
     if (r == 0) {
         for (int64_t i = 0; i < in.n; i++)
             ((int64_t *)data)[i] = (int64_t)pl_strings_at(&in, i).n;
@@ -157,7 +156,7 @@ static int split(const pl_data_call *call, pl_string whole, pl_tensor **ret_tens
     for (splitter s = split_begin(call, whole); next_part(&s, &part); n++)
         n_bytes += part.n;
     const pl_shape shape = PL_SHAPE(n);
-    int r = pl_strings_begin(&maker, call->runtime, &shape, n_bytes, call->node->name, reterr);
+    int r = pl_data_begin_strings(call, &maker, &shape, n_bytes, reterr);
     if (r < 0)
         return r;
     for (splitter s = split_begin(call, whole); next_part(&s, &part);)
@@ -238,7 +237,7 @@ static int join(const pl_data_call *call, const several *s, pl_tensor **ret_tens
     for (int64_t at = 0; at < s->n; at++)
         for (int i = 0; i < s->n_inputs; i++)
             n_bytes += at_input(s, i, at).n;
-    int r = pl_strings_begin(&maker, call->runtime, &s->shape, n_bytes, call->node->name, reterr);
+    int r = pl_data_begin_strings(call, &maker, &s->shape, n_bytes, reterr);
     if (r < 0)
         return r;
     for (int64_t at = 0; at < s->n; at++) {
@@ -277,7 +276,7 @@ int pl_data_compare(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *
     int r = several_init(&s, call, reterr);
     if (r < 0)
         return r;
-    r = pl_data_new(call, PL_BOOL, &s.shape, ret_tensor, &data, reterr);
+    r = pl_data_new_promised(call, PL_BOOL, &s.shape, ret_tensor, &data, reterr);
     for (int64_t at = 0; r == 0 && at < s.n; at++) {
         pl_string a = at_input(&s, 0, at), b = at_input(&s, 1, at);
         bool same = a.n == b.n && (a.n == 0 || memcmp(a.data, b.data, a.n) == 0);

@@ -103,19 +103,23 @@ static int copy(const reader *r, uint64_t n_bytes, pl_buffer *buffer, pl_error *
     return code;
 }
 
-static int make_buffer(pl_runtime *runtime, const char *path, uint64_t bytes,
+static int make_buffer(pl_runtime *runtime, const char *path, uint64_t bytes, bool spilled,
                        pl_buffer **ret_buffer, pl_error *reterr)
 {
     void *data;
-    int r = pl_buffer_new(runtime->pool, bytes, path, ret_buffer, &data, reterr);
+    int r = spilled ? pl_buffer_new_spilled(runtime->pool, bytes, path, ret_buffer, reterr) : 0;
+    if (spilled && (r == 0 || r == -ENOMEM))
+        return r;
+    r = pl_buffer_new(runtime->pool, bytes, path, ret_buffer, &data, reterr);
     if (r == 0)
         pl_buffer_unpin(*ret_buffer);
-    else if (r == PL_EBUDGET)
+    else if (r == PL_EBUDGET && !spilled)
         r = pl_buffer_new_spilled(runtime->pool, bytes, path, ret_buffer, reterr);
     return r;
 }
 
-static int read_buffer(pl_runtime *runtime, reader *r, pl_buffer **ret_buffer, pl_error *reterr)
+static int read_buffer(pl_runtime *runtime, reader *r, bool spilled, pl_buffer **ret_buffer,
+                       pl_error *reterr)
 {
     uint64_t n_bytes = 0;
     pl_block block = {0};
@@ -129,8 +133,8 @@ static int read_buffer(pl_runtime *runtime, reader *r, pl_buffer **ret_buffer, p
     code = r->npy->item_bytes > 0 ? count_bytes(r, &n_bytes, reterr) : 0;
     pl_buffer *buffer = NULL;
     if (code == 0)
-        code =
-            make_buffer(runtime, r->path, pl_strings_buffer_bytes(r->n, n_bytes), &buffer, reterr);
+        code = make_buffer(runtime, r->path, pl_strings_buffer_bytes(r->n, n_bytes), spilled,
+                           &buffer, reterr);
     if (code == 0)
         code = copy(r, n_bytes, buffer, reterr);
     pl_memory_give(runtime->memory, &block);
@@ -142,7 +146,7 @@ static int read_buffer(pl_runtime *runtime, reader *r, pl_buffer **ret_buffer, p
 }
 
 int pl_npy_open_strings(pl_runtime *runtime, int fd, const char *path, const pl_npy *npy,
-                        pl_tensor **ret_tensor, pl_error *reterr)
+                        bool spilled, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int64_t strides[PL_RANK_MAX], bytes;
     pl_buffer *buffer;
@@ -151,7 +155,7 @@ int pl_npy_open_strings(pl_runtime *runtime, int fd, const char *path, const pl_
     if (code < 0)
         return code;
     r.n = bytes / (int64_t)PL_STRING_ITEM_BYTES;
-    code = read_buffer(runtime, &r, &buffer, reterr);
+    code = read_buffer(runtime, &r, spilled, &buffer, reterr);
     if (code < 0)
         return code;
     if (npy->fortran_order)

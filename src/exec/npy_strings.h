@@ -6,9 +6,11 @@
 #include "codec/npy.h"
 #include "plimsoll/tensor.h"
 
-/* Copies them, in pieces: to memory, or to the spill file where there is no room. */
+/* Copies them, in pieces: to memory, or to the spill file where there is no room; `spilled`: the
+ * other way round. */
 PL_MUST_CHECK int pl_npy_open_strings(pl_runtime *runtime, int fd, const char *path,
-                                      const pl_npy *npy, pl_tensor **ret_tensor, pl_error *reterr);
+                                      const pl_npy *npy, bool spilled, pl_tensor **ret_tensor,
+                                      pl_error *reterr);
 
 /* pl_npy_write() for strings: as wide as the longest, at least 1. -EINVAL for one that ends with
  * NUL. */

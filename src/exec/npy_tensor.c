@@ -176,7 +176,7 @@ int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled, pl_tensor *
         return fail(reterr, "open", path, fd);
     int r = pl_npy_read(fd, path, &npy, reterr);
     if (r == 0 && npy.dtype == PL_STRING) {
-        r = pl_npy_open_strings(runtime, fd, path, &npy, ret_tensor, reterr);
+        r = pl_npy_open_strings(runtime, fd, path, &npy, spilled, ret_tensor, reterr);
         close(fd);
         return r;
     }

@@ -554,6 +554,40 @@ static void a_session_cancels_between_stages(void **state)
     pl_tensor_unref(tensor);
 }
 
+/* ---- what is made ---- */
+
+/* 1500 x 1500 of two times 1500. */
+static void what_strings_broadcast_to_is_in_the_budget(void **state)
+{
+    (void)state;
+    const pl_run_options options = {.budget_bytes = PL_MIB};
+    pl_node *texts = place("texts", PL_STRING, PL_SHAPE(1500));
+    const pl_shape column = PL_SHAPE(1500, 1);
+    pl_node *down =
+        must_add("reshape", "down", NODES(texts), ATTRS(pl_attr_shape("shape", &column)));
+    pl_tensor *tensor = empty_strings(1500);
+    const char *const ops[] = {"string_join", "equal"};
+    for (int i = 0; i < 2; i++) {
+        pl_node *all = must_add(ops[i], ops[i], NODES(down, texts), NO_ATTRS);
+        assert_int_equal(run_on(all, texts, tensor, &options, NULL), PL_EBUDGET);
+        assert_non_null(strstr(error.message, ops[i]));
+        assert_non_null(strstr(error.message, "the budget is 1.0 MiB"));
+    }
+    pl_tensor_unref(tensor);
+}
+
+static void strings_are_moved_within_the_budget(void **state)
+{
+    (void)state;
+    waiter w = strings_that_wait();
+    const pl_run_options options = {.budget_bytes = 64 * PL_KIB};
+    assert_int_equal(run_on(w.node, pl_graph_find(graph, "texts"), w.feed.tensor, &options, NULL),
+                     PL_EBUDGET);
+    assert_non_null(strstr(error.message, "reverse 'back': what it reads needs "));
+    assert_non_null(strstr(error.message, "the budget is 64.0 KiB"));
+    pl_tensor_unref(w.feed.tensor);
+}
+
 /* ---- what is told ---- */
 
 typedef struct watch {
@@ -649,6 +683,8 @@ int main(void)
         DATA_CASE(a_stage_that_waits_for_room_can_be_cancelled),
         DATA_CASE(a_plan_for_a_stage_that_waits_for_room_can_be_cancelled),
         DATA_CASE(a_session_cancels_between_stages),
+        DATA_CASE(what_strings_broadcast_to_is_in_the_budget),
+        DATA_CASE(strings_are_moved_within_the_budget),
         DATA_CASE(progress_ends_once_with_stages_too),
         DATA_CASE(what_is_before_the_plan_is_explained),
         DATA_CASE(what_a_run_would_refuse_is_not_explained),
