@@ -132,7 +132,8 @@ char *pl_plan_explain(const pl_plan *plan, bool as_json)
         write_json(plan, to);
     else
         write_text(plan, to);
-    if (fclose(to) == 0)
+    bool failed = ferror(to) != 0;
+    if (fclose(to) == 0 && !failed)
         return text;
     free(text);
     return NULL;
