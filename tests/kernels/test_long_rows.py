@@ -203,3 +203,21 @@ def test_rows_that_do_not_fit_are_sorted_on_disk(op, shape, axis, tmp_path):
         ways = check(case, op, tmp_path, "window", i % 2 == 0 and dtype != "bfloat16", COUNTS)
         if len(shape) == 1 and oracle.item_bytes(dtype) == 8:
             assert ways == [False, True, True], f"{dtype}: {ways}"
+
+
+def test_long_rows_of_what_is_transposed(tmp_path):
+    """Tiles are then as square as can be: rows lie before and behind the op's axis at once."""
+    x = np.random.default_rng(9).integers(-99, 99, (5, ELEMENTS // 10, 4)).astype("i4")
+    turned = x.transpose(2, 1, 0)
+    with runtime.Graph() as graph:
+        given = Given(graph, tmp_path, x)
+        node = graph.add("transpose", given.node, axes=[2, 1, 0])
+        for op, wanted in (("cumsum", turned.cumsum(1, dtype="i8")), ("sort", np.sort(turned, 1)),
+                           ("argsort", np.argsort(turned, 1, "stable"))):  # fmt: skip
+            rows = graph.add(op, node, axis=1)
+            least = 1 if op == "cumsum" else COUNTS
+            for budget in (CAP, max(x.nbytes // 4, least), max(x.nbytes // 16, least)):
+                ((got,), enough) = run_within(graph, [rows], [given], budget, cap_bytes=CAP)
+                assert enough == budget
+                np.testing.assert_array_equal(got, wanted)
+        given.forget()
