@@ -4,9 +4,9 @@
  * The axes are put in the destination's order and merged where both sides are one piece, so that
  * most copies become a few large memcpy(). What is left is walked in planes of two axes: `a`, the
  * innermost of the destination, and `b`, the innermost of the source. Where these lie crosswise (a
- * transpose), a plane is copied in blocks of one cache line squared, so that a line is used up
- * while it is in the cache. Tried and dropped: a buffer between the two sides (a third slower, and
- * no better where rows are a power of two apart), prefetching, and stores around the cache.
+ * transpose), a plane is copied in blocks of at most one cache line squared, so that a line is used
+ * up while it is in the cache. Tried and dropped: a buffer between the two sides (a third slower,
+ * and no better where rows are a power of two apart), prefetching, and stores around the cache.
  *
  * The functions that take `item_bytes` as their last argument are inlined where it is a constant.
  */
@@ -216,13 +216,13 @@ ALWAYS_INLINE void transpose_vectors(char *dst, int64_t dst_stride, const char *
         memcpy(dst + (int64_t)i * dst_stride, &rows[i], VECTOR_BYTES);
 }
 
-/* A line's worth of rows, a line each. */
+/* At most a line's worth of rows, a line each; both are whole vectors. */
 ALWAYS_INLINE void transpose_block(char *dst, int64_t dst_stride, const char *src,
-                                   int64_t src_stride, size_t item_bytes)
+                                   int64_t src_stride, int64_t n_a, int64_t n_b, size_t item_bytes)
 {
-    const int64_t item = (int64_t)item_bytes, n = LINE_BYTES / item, step = VECTOR_BYTES / item;
-    for (int64_t a = 0; a < n; a += step)
-        for (int64_t b = 0; b < n; b += step)
+    const int64_t item = (int64_t)item_bytes, step = VECTOR_BYTES / item;
+    for (int64_t a = 0; a < n_a; a += step)
+        for (int64_t b = 0; b < n_b; b += step)
             transpose_vectors(dst + b * dst_stride + a * item, dst_stride,
                               src + a * src_stride + b * item, src_stride, item_bytes);
 }
@@ -236,20 +236,26 @@ static plane part_of(const plane *p, int64_t n_a, int64_t n_b)
     return part;
 }
 
-/* Where the rows of both sides are whole lines, crosswise. */
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where the rows of both sides are whole vectors, crosswise. */
 ALWAYS_INLINE void transpose_panel(char *dst, const char *src, const plane *p, size_t item_bytes)
 {
     const int64_t n = LINE_BYTES / item_bytes;
     for (int64_t b = 0; b < p->n_b; b += n)
         for (int64_t a = 0; a < p->n_a; a += n)
             transpose_block(dst + a * p->dst_a + b * p->dst_b, p->dst_b,
-                            src + a * p->src_a + b * p->src_b, p->src_a, item_bytes);
+                            src + a * p->src_a + b * p->src_b, p->src_a, least(n, p->n_a - a),
+                            least(n, p->n_b - b), item_bytes);
 }
 
 ALWAYS_INLINE void copy_panel(char *dst, const char *src, const plane *p, bool transposed,
                               size_t item_bytes)
 {
-    const int64_t n = LINE_BYTES / item_bytes;
+    const int64_t n = item_bytes < VECTOR_BYTES ? VECTOR_BYTES / item_bytes : 1;
     int64_t whole_a = transposed ? p->n_a - p->n_a % n : 0;
     int64_t whole_b = whole_a > 0 ? p->n_b - p->n_b % n : 0;
     plane whole = part_of(p, whole_a, whole_b);
