@@ -101,12 +101,23 @@ void pl_turn_end(pl_turn *turn, uint64_t bytes)
     pthread_mutex_unlock(&turns->mu);
 }
 
+/* What the run that it waited for has left may be on its way out: freed, but not given back. */
+static int look_again(pl_turn *turn)
+{
+    turn->waited = false;
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    return turn->check(turn->context);
+}
+
 int pl_turn_wait(pl_turn *turn)
 {
     pl_turns *turns = &turn->runtime->turns;
-    if (!turn->crowded || !turn->may_wait)
+    if (!turn->may_wait || (!turn->crowded && !turn->waited))
         return -EAGAIN;
+    if (!turn->crowded)
+        return look_again(turn);
     int r = 0;
+    turn->waited = true;
     pthread_mutex_lock(&turns->mu);
     turns->n_urgent += !turn->urgent;
     turn->urgent = true;

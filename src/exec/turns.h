@@ -23,6 +23,7 @@ typedef struct pl_turn {
     const void *context;
     bool may_wait;
     bool urgent;
+    bool waited;      /* for others, and has not looked twice since */
     bool crowded;     /* the budget that was read would have been larger without others */
     uint64_t n_ended; /* runs, when the budget was read */
 } pl_turn;
@@ -41,8 +42,9 @@ bool pl_turn_allows(pl_turn *turn, uint64_t bytes, uint64_t most);
 PL_MUST_CHECK int pl_turn_begin(pl_turn *turn, uint64_t bytes);
 void pl_turn_end(pl_turn *turn, uint64_t bytes);
 
-/* After a refusal: waits until a run has ended since the budget was read. -EAGAIN: there is nothing
- * to wait for; or what `check` gave. */
+/* After a refusal: waits until a run has ended since the budget was read, and once more for a
+ * moment, until what that one left is given back. -EAGAIN: there is nothing to wait for; or what
+ * `check` gave. */
 PL_MUST_CHECK int pl_turn_wait(pl_turn *turn);
 
 /* Whatever came of it: it is not urgent any more. */
