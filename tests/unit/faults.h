@@ -67,7 +67,8 @@ static inline bool fault_io_hits(int error)
 
 static inline size_t fault_io_cut(size_t n)
 {
-    return fault_io.most_bytes && n > fault_io.most_bytes ? fault_io.most_bytes : n;
+    size_t most = fault_io.most_bytes; /* once: another thread may change it */
+    return most && n > most ? most : n;
 }
 
 static inline void fault_io_note_thread(void)
