@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -81,9 +82,18 @@ def execute_request(code):
 
 
 def read_outcome(page, message_id):
-    outcome, idle = Outcome(), False
+    """The server's pings come more often than HANG_S, so silence is measured in short spells. What
+    a kernel said before the server listened to it is lost: a reply without its `idle` will do."""
+    outcome, idle, deadline = Outcome(), False, time.monotonic() + HANG_S
+    page.settimeout(5)
     while not (idle and outcome.status):
-        message = json.loads(page.recv())
+        try:
+            message = json.loads(page.recv())
+        except websocket.WebSocketTimeoutException:
+            if outcome.status:
+                break
+            assert time.monotonic() < deadline, "no reply from the kernel"
+            continue
         content = message["content"]
         if content.get("execution_state") in ("restarting", "dead"):
             outcome.status = "died"
