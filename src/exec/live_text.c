@@ -151,7 +151,8 @@ char *pl_live_text(const pl_live *live, bool as_json)
         write_json(live, to);
     else
         write_text(live, to);
-    if (fclose(to) == 0)
+    bool failed = ferror(to) != 0;
+    if (fclose(to) == 0 && !failed)
         return text;
     free(text);
     return NULL;
