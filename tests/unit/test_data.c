@@ -3,43 +3,30 @@
  * and changes no variable. What they compute is tests/kernels/test_data.py's. */
 #include "faults.h"
 
-#include "graph_fixture.h"
+#include "session_fixture.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "plimsoll/session.h"
 #include "small_images.h"
 #include "tensor/runtime.h"
 
-static pl_runtime *runtime;
-static pl_session *session;
-static char folder[64], path[128];
+static char path[128];
 
 static int begin(void **state)
 {
     fault_io_reset();
-    strcpy(folder, "/tmp/plimsoll-data-XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
+    int r = begin_with(state, 8 * PL_MIB, 2);
     snprintf(path, sizeof path, "%s/image", folder);
-    const pl_runtime_options options = {
-        .cap_bytes = 8 * PL_MIB, .spill_directory = folder, .n_threads = 2};
-    if (setup(state) < 0 || pl_runtime_new(&options, &runtime, &error) < 0)
-        return -1;
-    return pl_session_new(graph, runtime, &session, &error);
+    return r;
 }
 
 static int end(void **state)
 {
     fault_io_reset();
-    pl_session_free(PL_TAKE(session));
-    teardown(state);
-    assert_int_equal(pl_runtime_claimed_bytes(runtime), 0);
-    pl_runtime_unref(PL_TAKE(runtime));
     unlink(path);
-    return rmdir(folder); /* nothing else is left in it */
+    return finish(state);
 }
 
 #define DATA_CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
