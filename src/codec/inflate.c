@@ -76,9 +76,8 @@ static const char *fault_of(int result)
 {
     switch (result) {
     case ISAL_INVALID_WRAPPER:
-        return "does not begin as such";
     case ISAL_UNSUPPORTED_METHOD:
-        return "is packed in a way that there is not";
+        return "does not begin as such";
     case ISAL_INCORRECT_CHECKSUM:
         return "is corrupt: a checksum is another";
     case ISAL_NEED_DICT:

@@ -55,7 +55,9 @@ void pl_byte_stream_done(pl_byte_stream *stream)
     if (stream->fd >= 0)
         close(stream->fd);
     stream->fd = -1;
-    pl_memory_give(stream->memory, &stream->room);
+    if (stream->inflate)
+        pl_memory_give(stream->memory, &stream->room);
+    stream->inflate = NULL;
 }
 
 static void begin(pl_byte_stream *stream)
@@ -186,7 +188,9 @@ int pl_byte_stream_most_left(pl_byte_stream *stream, uint64_t *ret_bytes, pl_err
     if (r < 0)
         return r;
     uint64_t left = pl_sub_sat_u64(file_bytes, stream->file_offset);
-    if (stream->inflate)
+    if (stream->ended)
+        left = 0;
+    else if (stream->inflate)
         left = pl_add_sat_u64(pl_packing_most_bytes(stream->packing, left + stream->piece.n_in),
                               HELD_BYTES);
     *ret_bytes = left;
