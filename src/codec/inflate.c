@@ -16,7 +16,8 @@
 struct pl_inflate {
     struct inflate_state state;
     pl_packing packing;
-    uint64_t n_in, n_out; /* taken and given since the beginning */
+    uint64_t n_in, n_out;  /* taken and given since the beginning */
+    uint64_t member_begin; /* n_in then */
     enum {
         FIRST,  /* nothing was taken */
         WITHIN, /* a member */
@@ -110,6 +111,7 @@ static void begin_member(pl_inflate *inflate)
 {
     isal_inflate_init(&inflate->state);
     inflate->state.crc_flag = inflate->packing == PL_PACKING_GZIP ? ISAL_GZIP : ISAL_ZLIB;
+    inflate->member_begin = inflate->n_in;
     inflate->where = WITHIN;
 }
 
@@ -151,10 +153,22 @@ static uint32_t cut(size_t n)
     return (uint32_t)pl_min_u64(n, PL_GIB);
 }
 
+/* A gzip member's fourth byte has flags, of which the upper three must not be set: what they will
+ * mean is not known. ISA-L does not look. */
+static bool has_unknown_flags(const pl_inflate *inflate, const pl_inflate_piece *piece)
+{
+    enum { FLAGS_AT = 3, UNKNOWN = 0xe0 };
+    uint64_t at = inflate->n_in - inflate->member_begin;
+    return inflate->packing == PL_PACKING_GZIP && at <= FLAGS_AT && piece->n_in > FLAGS_AT - at &&
+           (piece->in[FLAGS_AT - at] & UNKNOWN);
+}
+
 /* Within a member. 1: it came further; 0: it needs more input or room. */
 static int inflate_some(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
     struct inflate_state *state = &inflate->state;
+    if (PL_UNLIKELY(has_unknown_flags(inflate, piece)))
+        return refuse(inflate, "has flags that there are not", reterr);
     uint32_t n_in = cut(piece->n_in), n_out = cut(piece->n_out);
     state->next_in = (uint8_t *)(uintptr_t)piece->in; /* which it only reads */
     state->avail_in = n_in;
