@@ -160,7 +160,8 @@ static stop not_closed(scan *s, const char *quote)
 {
     if (!s->is_last)
         return STOP_MORE;
-    (void)pl_csv_give_up(s->begin, (size_t)(s->end - s->begin), true, s->record);
+    s->record->extent = (size_t)(s->end - s->begin);
+    (void)pl_csv_give_up(s->begin, s->record->extent, true, s->record);
     return refuse(s, quote, "a quote that nothing closes before the end of the file");
 }
 
@@ -216,15 +217,11 @@ int pl_csv_split(const pl_csv_format *format, const char *bytes, size_t n, bool 
         return 0;
     record->is_empty = is_line_end(*bytes);
     pl_csv_marks_begin(&s.marks, bytes, s.end, format->delimiter, !format->plain_quotes);
-    switch (split_one(&s, bytes)) {
-    case STOP_RECORD:
-        return 1;
-    case STOP_BAD:
-        return PL_EFORMAT;
-    default:
-        record->taken = 0;
-        return 0;
-    }
+    record->extent = 0;
+    stop how = split_one(&s, bytes);
+    if (record->extent == 0)
+        record->extent = record->taken;
+    return how == STOP_MORE ? 0 : how == STOP_RECORD ? 1 : PL_EFORMAT;
 }
 
 bool pl_csv_give_up(const char *bytes, size_t n, bool is_last, pl_csv_record *record)

@@ -57,7 +57,8 @@ typedef struct pl_csv_record {
     int64_t n_fields; /* that the record has, kept or not */
     int64_t n_kept;   /* those selected, as far as there was room */
     size_t taken;     /* its bytes, with its end: there the next record begins */
-    uint64_t n_lines; /* that these bytes end */
+    size_t extent;    /* the same; but of one that nothing closes, all to the end */
+    uint64_t n_lines; /* that the bytes taken end */
     bool is_empty;    /* an empty line */
 } pl_csv_record;
 

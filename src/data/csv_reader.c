@@ -74,7 +74,7 @@ static int split_next(pl_csv_reader *reader, const pl_csv_format *format, pl_csv
         pl_error why;
         record->place = pl_csv_reader_tell(reader);
         int r = pl_csv_split(format, window->at, window->n, window->is_last, record, &why);
-        bool too_long = (r == 0 ? window->n : record->taken) > reader->options.limit_bytes;
+        bool too_long = (r == 0 ? window->n : record->extent) > reader->options.limit_bytes;
         if (r == 0 && window->is_last)
             return 0;
         if (too_long)

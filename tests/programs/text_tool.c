@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads lines, CSV, tar files and samples, for tests/kernels. One command a line on stdin, one
- * answer a line on stdout: "ok N", where N is how many were read, or "refused CODE why" if nothing
- * could be. PATH@N is the first N bytes of a file. OUT gets what was read:
- *   lines WINDOW LIMIT PATH OUT
- *   fields WINDOW LIMIT FLAGS DELIMITER PATH OUT
- *   csv WINDOW LIMIT FLAGS DELIMITER NA COLUMNS SELECTED PATH OUT
- *   tar WINDOW PATH OUT
- *   samples WANTED PATH OUT
- *   utf8 PATH                    says how many bytes are valid, and whether the next are cut off
- * FLAGS are of h (header), e (skip empty lines), q (quotes are plain), or "-"; DELIMITER is a
- * number; NA is in hexadecimal or "-"; COLUMNS are i l f d s with ":DEFAULT" (a number's bits, a
- * string's bytes, in hexadecimal) or none, and commas; SELECTED and WANTED have commas, or are "-".
+ * answer a line on stdout: "ok N", where N is how many items and errors OUT has, or "refused CODE
+ * why" if nothing could be. PATH@N is the first N bytes of a file. OUT gets what was read: lines
+ * WINDOW LIMIT PATH OUT fields WINDOW LIMIT FLAGS DELIMITER PATH OUT csv WINDOW LIMIT FLAGS
+ * DELIMITER NA COLUMNS SELECTED PATH OUT tar WINDOW PATH OUT samples WANTED PATH OUT utf8 PATH says
+ * how many bytes are valid, and whether the next are cut off FLAGS are of h (header), e (skip empty
+ * lines), q (quotes are plain), or "-"; DELIMITER is a number; NA is in hexadecimal or "-"; COLUMNS
+ * are i l f d s with ":DEFAULT" (a number's bits, a string's bytes, in hexadecimal) or none, and
+ * commas; SELECTED and WANTED have commas, or are "-".
  *
  * In OUT, "item A B" begins what was read at A (its offset) and B (its line), "bytes N" is followed
  * by N bytes and a line feed, "bits X" is a number, "bad CODE A B MESSAGE" is an error. Each reader
@@ -34,6 +31,7 @@ static int n_words;
 static pl_error error;
 static pl_memory *memory;
 static FILE *out;
+static int n_put; /* items and errors in OUT */
 
 static void check(bool good, const char *what)
 {
@@ -65,6 +63,7 @@ static const char *path_of(char *word)
 
 static void put_item(uint64_t a, uint64_t b)
 {
+    n_put++;
     fprintf(out, "item %" PRIu64 " %" PRIu64 "\n", a, b);
 }
 
@@ -78,6 +77,7 @@ static void put_bytes(const void *bytes, size_t n)
 static void put_bad(int r, uint64_t a, uint64_t b)
 {
     check(error.code == r && error.message[0], "a failure without its message");
+    n_put++;
     fprintf(out, "bad %d %" PRIu64 " %" PRIu64 " %s\n", r, a, b, error.message);
     error = (pl_error){0};
 }
@@ -93,11 +93,11 @@ static int do_lines(void)
     pl_text_reader reader;
     uint64_t window = strtoul(words[1], NULL, 10), limit = strtoul(words[2], NULL, 10);
     const char *path = path_of(words[3]);
-    int r = pl_text_reader_init(&reader, path, window, limit, memory, &error), n = 0;
+    int r = pl_text_reader_init(&reader, path, window, limit, memory, &error);
     if (r < 0)
         return r;
     out = fopen(words[4], "wb");
-    for (;; n++) {
+    for (int n = 0;; n++) {
         pl_string line;
         pl_text_place place = pl_text_reader_tell(&reader), told;
         if (n % 3 == 1) { /* as after a checkpoint */
@@ -119,7 +119,7 @@ static int do_lines(void)
     }
     pl_text_reader_done(&reader);
     fclose(out);
-    return n;
+    return 0;
 }
 
 /* ---- CSV ---- */
@@ -160,11 +160,10 @@ static int do_fields(void)
                             .plain_quotes = strchr(words[3], 'q') != NULL};
     pl_csv_reader reader;
     int r = pl_csv_reader_init(&reader, path_of(words[5]), &format, &options, memory, &error);
-    int n = 0;
     if (r < 0)
         return r;
     out = fopen(words[6], "wb");
-    for (;; n++) {
+    for (int n = 0;; n++) {
         int64_t n_fields;
         pl_text_place place = pl_csv_reader_tell(&reader);
         r = pl_csv_reader_next_fields(&reader, fields, ITEMS_MAX, &n_fields, &error);
@@ -180,7 +179,7 @@ static int do_fields(void)
     }
     pl_csv_reader_done(&reader);
     fclose(out);
-    return n;
+    return 0;
 }
 
 static pl_csv_column column_of(char *word)
@@ -211,8 +210,7 @@ static int read_csv(pl_csv_reader *reader, const char *path, const pl_csv_format
                     const pl_csv_options *options)
 {
     pl_csv_value values[ITEMS_MAX];
-    int n = 0;
-    for (;; n++) {
+    for (int n = 0;; n++) {
         pl_text_place before = pl_csv_reader_tell(reader), place = {0};
         if (n % 3 == 1) { /* as after a checkpoint */
             pl_csv_reader_done(reader);
@@ -224,7 +222,7 @@ static int read_csv(pl_csv_reader *reader, const char *path, const pl_csv_format
         if (r < 0)
             put_bad(r, place.offset, place.line);
         if (r == 0 || (r < 0 && !goes_on(r)))
-            return n;
+            return 0;
         if (r < 0)
             continue;
         put_item(place.offset, place.line);
@@ -272,11 +270,11 @@ static int do_tar(void)
     pl_tar_reader reader;
     uint64_t window = strtoul(words[1], NULL, 10);
     const char *path = path_of(words[2]);
-    int r = pl_tar_reader_init(&reader, path, window, memory, &error), n = 0;
+    int r = pl_tar_reader_init(&reader, path, window, memory, &error);
     if (r < 0)
         return r;
     out = fopen(words[3], "wb");
-    for (;; n++) {
+    for (int n = 0;; n++) {
         pl_tar_entry entry;
         r = pl_tar_reader_next(&reader, &entry, &error);
         if (r < 0)
@@ -305,13 +303,13 @@ static int do_tar(void)
     }
     pl_tar_reader_done(&reader);
     fclose(out);
-    return n;
+    return 0;
 }
 
 static int do_samples(void)
 {
     const char *wanted[ITEMS_MAX];
-    int n_wanted = 0, n = 0;
+    int n_wanted = 0;
     bool all = strcmp(words[1], "-") == 0;
     for (char *word = strtok(words[1], ","); word; word = strtok(NULL, ","))
         wanted[n_wanted++] = word;
@@ -321,7 +319,7 @@ static int do_samples(void)
     if (r < 0)
         return r;
     out = fopen(words[3], "wb");
-    for (;; n++) {
+    for (int n = 0;; n++) {
         pl_sample sample;
         uint64_t offset;
         r = pl_sample_reader_next(reader, &sample, &offset, &error);
@@ -340,7 +338,7 @@ static int do_samples(void)
     }
     pl_sample_reader_free(reader);
     fclose(out);
-    return n;
+    return 0;
 }
 
 static void do_utf8(void)
@@ -366,16 +364,17 @@ static void obey(char *line)
         do_utf8();
         return;
     }
-    int n = strcmp(words[0], "lines") == 0     ? do_lines()
+    n_put = 0;
+    int r = strcmp(words[0], "lines") == 0     ? do_lines()
             : strcmp(words[0], "fields") == 0  ? do_fields()
             : strcmp(words[0], "csv") == 0     ? do_csv()
             : strcmp(words[0], "tar") == 0     ? do_tar()
             : strcmp(words[0], "samples") == 0 ? do_samples()
                                                : -EINVAL;
-    if (n < 0)
-        printf("refused %d %s\n", n, error.message);
+    if (r < 0)
+        printf("refused %d %s\n", r, error.message);
     else
-        printf("ok %d\n", n);
+        printf("ok %d\n", n_put);
     check(pl_memory_claimed_bytes(memory) == 0, "memory was not given back");
 }
 
