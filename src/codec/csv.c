@@ -131,6 +131,25 @@ static inline stop take_plain(scan *s, const char **at)
     return is_delimiter ? STOP_DELIMITER : end_record(s, mark);
 }
 
+/* As many fields as are plain and have another one behind them: most. */
+static inline const char *take_run(scan *s, const char *at)
+{
+    pl_csv_marks marks = s->marks;
+    pl_csv_field *to = s->record->fields;
+    const char delimiter = s->format->delimiter, quote = marks.quote;
+    int64_t n = 0, room = s->record->room;
+    for (; n < room; n++) {
+        const char *mark = pl_csv_marks_next(&marks, at);
+        if (mark == marks.end || *mark != delimiter || *at == quote)
+            break;
+        to[n] = (pl_csv_field){.at = at, .n = (size_t)(mark - at)};
+        at = mark + 1;
+    }
+    s->marks = marks;
+    s->record->n_fields = s->record->n_kept = n;
+    return at;
+}
+
 /* The quote that closes the field that begins at `begin`; NULL: the bytes end before. Counts the
  * doubled ones, and the lines. */
 static const char *closing_quote(scan *s, const char *begin, size_t *ret_n_doubled)
@@ -180,7 +199,7 @@ static stop take_quoted(scan *s, const char **at)
                                          "text behind a closing quote: a quote within a field that "
                                          "begins with one is written twice");
     }
-    keep(s, (pl_csv_field){quote + 1, (size_t)(close - quote - 1), n_doubled, true});
+    keep(s, (pl_csv_field){quote + 1, (size_t)(close - quote - 1), n_doubled});
     *at = next + is_delimiter;
     return is_delimiter ? STOP_DELIMITER : end_record(s, next);
 }
@@ -191,6 +210,8 @@ static stop split_one(scan *s, const char *at)
 {
     stop how = STOP_DELIMITER;
     bool quotes = !s->format->plain_quotes;
+    if (!s->format->selected)
+        at = take_run(s, at);
     while (how == STOP_DELIMITER) {
         if (at == s->end && !s->is_last)
             return STOP_MORE;

@@ -46,7 +46,6 @@ typedef struct pl_csv_field {
     const char *at;
     size_t n;
     size_t n_doubled; /* quotes that are written twice: n - n_doubled bytes are meant */
-    bool quoted;
 } pl_csv_field;
 
 typedef struct pl_csv_record {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See number.h. Floats of up to 19 digits, and an exponent of ten of at most 27 either way, are
- * computed exactly: 5^27 < 2^64, so their product with the digits has 128 bits, and their quotient
- * is had to 63 bits, with a remainder that says whether there is more. One rounding, then. These
- * are all that programs write for values of everyday size; the rest is left to the C library. */
+ * computed here, most of them by one division of doubles. The others: 5^27 < 2^64, so their product
+ * with the digits has 128 bits, and their quotient is had to 63 bits, with a remainder that says
+ * whether there is more. One rounding, then. These are all that programs write for values of
+ * everyday size; the rest is left to the C library. */
 #include "codec/number.h"
 
 #include <errno.h>
@@ -78,24 +79,67 @@ static bool take_sign(text_range *t)
     return negative;
 }
 
+/* ---- digits ---- */
+
+/* Eight digits at once, if they are: all bytes are 0x30..0x39, then tens and ones are put together
+ * in pairs, by products whose parts do not touch each other. Little-endian. */
+static bool are_digits(uint64_t text)
+{
+    return ((text & UINT64_C(0xf0f0f0f0f0f0f0f0)) |
+            ((text + UINT64_C(0x0606060606060606)) & UINT64_C(0xf0f0f0f0f0f0f0f0)) >> 4) ==
+           UINT64_C(0x3333333333333333);
+}
+
+static uint64_t value_of_eight(uint64_t text)
+{
+    const uint64_t outer = UINT64_C(0x000000ff000000ff);
+    text -= UINT64_C(0x3030303030303030);
+    text = 10 * text + (text >> 8);
+    return ((text & outer) * UINT64_C(0x000f424000000064) +
+            (text >> 16 & outer) * UINT64_C(0x0000271000000001)) >>
+           32;
+}
+
+/* Digits up to something else, appended to *digits: what is past DIGITS_MAX makes nonsense of it.
+ */
+static inline const char *take_digits(const char *at, const char *end, uint64_t *digits)
+{
+    uint64_t value = *digits, eight;
+    for (; end - at >= 8; at += 8) {
+        memcpy(&eight, at, 8);
+        if (!are_digits(eight))
+            break;
+        value = 100000000 * value + value_of_eight(eight);
+    }
+    for (unsigned digit; at < end && (digit = (unsigned char)*at - '0') < 10u; at++)
+        value = 10 * value + digit;
+    *digits = value;
+    return at;
+}
+
+/* How many of `n` digits, with a point somewhere, are not zeros before all others. */
+static ptrdiff_t significant(const char *at, ptrdiff_t n)
+{
+    for (; n > 0 && (*at == '0' || *at == '.'); at++)
+        n -= *at == '0';
+    return n;
+}
+
 /* ---- integers ---- */
 
 int pl_number_i64(const char *text, size_t n, int64_t *ret_value)
 {
     text_range t = trimmed(text, n);
-    bool negative = take_sign(&t), overflow = false;
-    if (t.at == t.end)
+    bool negative = take_sign(&t);
+    const char *begin = t.at;
+    uint64_t value = 0;
+    if (take_digits(begin, t.end, &value) != t.end || begin == t.end)
         return PL_EFORMAT;
-    int64_t value = 0; /* below zero, where one number more fits */
-    for (; t.at < t.end; t.at++) {
-        if (!is_digit(*t.at))
-            return PL_EFORMAT;
-        overflow |= __builtin_mul_overflow(value, 10, &value);
-        overflow |= __builtin_sub_overflow(value, *t.at - '0', &value);
-    }
-    if (overflow || (!negative && value == INT64_MIN))
+    if (t.end - begin > DIGITS_MAX && significant(begin, t.end - begin) > DIGITS_MAX)
         return -ERANGE;
-    *ret_value = negative ? value : -value;
+    if (value > (uint64_t)INT64_MAX + negative)
+        return -ERANGE;
+    *ret_value = (int64_t)(negative ? -value : value);
     return 0;
 }
 
@@ -120,18 +164,6 @@ typedef struct decimal {
     bool negative;
 } decimal;
 
-/* Digits up to something else, appended to d->digits, of which there are *n then; zeros in front of
- * all others are none. What is past DIGITS_MAX is counted only. */
-static const char *take_digits(const char *at, const char *end, decimal *d, int *n)
-{
-    for (; at < end && is_digit(*at) && *n <= DIGITS_MAX; at++) {
-        if (*n < DIGITS_MAX)
-            d->digits = 10 * d->digits + (uint64_t)(*at - '0');
-        *n += d->digits != 0;
-    }
-    return at;
-}
-
 /* The exponent behind an 'e', of at most three digits: false if it is none. */
 static bool take_exponent(text_range *t, decimal *d)
 {
@@ -150,20 +182,19 @@ static bool take_exponent(text_range *t, decimal *d)
 static bool read_decimal(text_range t, decimal *ret_decimal)
 {
     decimal d = {0};
-    int n = 0;
     if (t.end - t.at > PL_NUMBER_TEXT_BYTES)
         return false;
     d.negative = take_sign(&t);
     const char *begin = t.at;
-    t.at = take_digits(t.at, t.end, &d, &n);
-    bool any = t.at > begin;
+    t.at = take_digits(t.at, t.end, &d.digits);
+    ptrdiff_t n = t.at - begin;
     if (t.at < t.end && *t.at == '.') {
-        begin = ++t.at;
-        t.at = take_digits(t.at, t.end, &d, &n);
-        d.exponent = -(int)(t.at - begin);
-        any |= t.at > begin;
+        const char *point = t.at++;
+        t.at = take_digits(t.at, t.end, &d.digits);
+        d.exponent = -(int)(t.at - point - 1);
+        n += t.at - point - 1;
     }
-    if (!any || n > DIGITS_MAX)
+    if (n == 0 || (n > DIGITS_MAX && significant(begin, n) > DIGITS_MAX))
         return false;
     if (t.at < t.end && (*t.at == 'e' || *t.at == 'E') && !take_exponent(&t, &d))
         return false;
@@ -216,6 +247,31 @@ static double compute(decimal d, int n_bits)
     return d.negative ? -value : value;
 }
 
+/* Powers of ten that a double has exactly. */
+static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* Where digits and power are doubles, their product or quotient is rounded once: most numbers. */
+static inline bool compute_quickly(decimal d, double *ret_value)
+{
+    const int most = (int)PL_COUNT_OF(powers_of_ten) - 1;
+    if (d.digits > UINT64_C(1) << 53 || d.exponent < -most || d.exponent > most)
+        return false;
+    double value = (double)(int64_t)d.digits;
+    value = d.exponent < 0 ? value / powers_of_ten[-d.exponent] : value * powers_of_ten[d.exponent];
+    *ret_value = d.negative ? -value : value;
+    return true;
+}
+
+/* Is it halfway between two float32? Then it matters what was rounded off before. */
+static inline bool is_halfway(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits & ((UINT64_C(1) << 29) - 1)) == UINT64_C(1) << 28;
+}
+
 /* The C library's, in the language that has a point. Hexadecimal numbers and "nan(...)" are C's
  * own. glibc's newlocale() hands out a constant for "C": nothing is allocated. */
 static int read_by_library(text_range t, float *ret_f32, double *ret_f64)
@@ -253,7 +309,8 @@ int pl_number_f64(const char *text, size_t n, double *ret_value)
     text_range t = trimmed(text, n);
     if (!read_decimal(t, &d))
         return read_by_library(t, NULL, ret_value);
-    *ret_value = compute(d, DBL_MANT_DIG);
+    if (!compute_quickly(d, ret_value))
+        *ret_value = compute(d, DBL_MANT_DIG);
     return 0;
 }
 
@@ -263,7 +320,9 @@ int pl_number_f32(const char *text, size_t n, float *ret_value)
     text_range t = trimmed(text, n);
     if (!read_decimal(t, &d))
         return read_by_library(t, ret_value, NULL);
-    double value = compute(d, FLT_MANT_DIG);
+    double value;
+    if (!compute_quickly(d, &value) || is_halfway(value))
+        value = compute(d, FLT_MANT_DIG);
     if (fabs(value) > (double)FLT_MAX)
         return -ERANGE;
     *ret_value = (float)value;
