@@ -27,9 +27,7 @@ LENGTHS = {"small": 200, "medium": 4000, "large": 100000}  # of a record, about
 
 
 def build_program(folder):
-    libraries = [BUILD / "src/codec/libplimsoll-runtime.a"]
-    if not libraries[0].exists():
-        libraries = [BUILD / "src/data/libplimsoll-runtime.a"]
+    libraries = [BUILD / "src/libplimsoll-runtime.a"]
     libraries += sorted((BUILD / "src/kernels").glob("libplimsoll-kernels-*.a"))
     libraries += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
     program = pathlib.Path(folder) / "records"
