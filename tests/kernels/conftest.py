@@ -19,7 +19,7 @@ FLAGS = (
 
 def libraries():
     """In an order that a linker takes: a library before what it needs."""
-    found = [BUILD / "src/codec/libplimsoll-runtime.a"]
+    found = [BUILD / "src/libplimsoll-runtime.a"]
     found += sorted((BUILD / "src/kernels").glob("libplimsoll-kernels-*.a"))
     found += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
     assert len(found) >= 3, f"{BUILD} has not been built: run `make build`"
