@@ -8,12 +8,14 @@
 
 #include "base/size.h"
 
-int pl_text_reader_init(pl_text_reader *reader, const char *path, uint64_t window_bytes,
-                        uint64_t limit_bytes, pl_memory *memory, pl_error *reterr)
+int pl_text_reader_init(pl_text_reader *reader, const char *path, const pl_text_options *options,
+                        pl_memory *memory, pl_error *reterr)
 {
-    pl_text_reader made = {.limit_bytes = limit_bytes ? limit_bytes : PL_TEXT_LIMIT_BYTES,
+    static const pl_text_options usual = {0};
+    const pl_text_options *o = options ? options : &usual;
+    pl_text_reader made = {.limit_bytes = o->limit_bytes ? o->limit_bytes : PL_TEXT_LIMIT_BYTES,
                            .line = 1};
-    int r = pl_file_window_init(&made.window, path, window_bytes, memory, reterr);
+    int r = pl_file_window_init(&made.window, path, o->packing, o->window_bytes, memory, reterr);
     if (r == 0)
         *reader = made;
     return r;
@@ -49,7 +51,7 @@ static PL_COLD int refuse_long(pl_text_reader *reader, pl_error *reterr)
     return pl_error_set(reterr, -EMSGSIZE,
                         "'%.200s', line %" PRIu64 ", byte %" PRIu64
                         ": the line is longer than %s: is it text? If so, raise the limit",
-                        reader->window.path, place.line, place.offset,
+                        pl_file_window_path(&reader->window), place.line, place.offset,
                         PL_SIZE(reader->limit_bytes));
 }
 

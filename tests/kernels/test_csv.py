@@ -3,6 +3,7 @@
 that says more: what is malformed is refused, with its place, and costs its record only."""
 
 import csv
+import gzip
 import io
 import math
 import random
@@ -169,6 +170,15 @@ def test_a_record_past_the_limit_costs_its_first_line(reader):
         assert "line 4, byte 100:" in bad[1].message
         good = [item.values[0] for item in found if isinstance(item, Item)]
         assert good == [b"1", b"3", b"5", b"7"]
+
+
+def test_a_packed_file_is_read_as_if_it_were_not(reader):
+    rows = [[str(i), f'text "{i}"', str(i / 7)] for i in range(20000)]
+    packed = gzip.compress(written(rows))
+    found = reader.csv(packed, ["i", "s", "d"])
+    assert [number("d", item.values[2]) for item in found] == [float(row[2]) for row in rows]
+    *good, bad = reader.csv(packed[:-20], ["i", "s", "d"])
+    assert 15000 < len(good) < 20000 and bad.code == CODES["corrupt"]
 
 
 # ---- values ----
