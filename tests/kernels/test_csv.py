@@ -353,9 +353,3 @@ def test_integers_are_those_of_python(reader):
     texts += ["-0", "007", "+0"]
     found = reader.csv("\n".join(texts).encode(), ["l"])
     assert [number("l", item.values[0]) for item in found] == values + [0, 7, 0]
-
-
-def test_a_language_with_decimal_commas_changes_nothing(reader, monkeypatch):
-    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    (item,) = reader.csv(b"1.5e-300,0.5", ["d", "d"])
-    assert [number("d", bits) for bits in item.values] == [1.5e-300, 0.5]
