@@ -6,7 +6,7 @@
  *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_csv.c src/codec/csv*.c \
  *       src/codec/number.c src/tensor/dtype.c src/base/error.c -lm -o fuzz_csv && ./fuzz_csv
  * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_csv [INPUTS]    200000 by default */
+ * inputs, the same in every run: fuzz_csv [INPUTS]    60000 by default */
 #include "fuzz_text.h"
 
 #include "codec/csv.h"
@@ -130,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #include <cmocka.h>
 
-static long n_inputs = 200000;
+static long n_inputs = 60000;
 
 static const char *const words[] = {
     ",",
