@@ -300,6 +300,8 @@ def float_texts():
         tie = (2 * chance.randrange(2 ** (n - 1), 2**n) + 1) * 2 ** chance.randrange(e)
         yield str(tie + chance.choice([-1, 0, 0, 1]))
         yield f"{tie}e{chance.randrange(-30, 1)}"
+    for _ in range(300):  # as a float64 it is halfway between two float32; as it is written, not quite
+        yield "%.15f" % (8 + (chance.randrange(2**20) + 0.5) / 2**20)
 
 
 def test_floats_are_the_nearest_to_what_is_written(reader):

@@ -127,6 +127,23 @@ static void floats_are_those_of_strtod(void **state)
     }
 }
 
+/* One in 4096 of these is halfway between two doubles as far as 64 bits go, and only what is below
+ * them says to which side it belongs. */
+static void what_is_below_64_bits_decides_ties(void **state)
+{
+    (void)state;
+    srandom(2);
+    for (int i = 0; i < 100000; i++) {
+        char text[64];
+        uint64_t digits = (uint64_t)random() << 32 ^ (uint64_t)random() << 16 ^ (uint64_t)random();
+        snprintf(text, sizeof text, "%llue%ld", (unsigned long long)(digits % 9999999999999999999u),
+                 random() % 50 - 25);
+        double wanted = strtod(text, NULL), got;
+        assert_int_equal(pl_number_f64(text, strlen(text), &got), 0);
+        assert_memory_equal(&wanted, &got, sizeof got);
+    }
+}
+
 static void numbers_need_no_byte_behind_them(void **state)
 {
     (void)state;
@@ -318,6 +335,7 @@ int main(void)
         cmocka_unit_test(utf8_is_looked_at_to_its_last_byte),
         cmocka_unit_test(an_excerpt_is_short_and_printable),
         cmocka_unit_test(floats_are_those_of_strtod),
+        cmocka_unit_test(what_is_below_64_bits_decides_ties),
         cmocka_unit_test(numbers_need_no_byte_behind_them),
         cmocka_unit_test(what_fails_leaves_the_value_alone),
         cmocka_unit_test(no_language_changes_numbers),
