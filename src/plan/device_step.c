@@ -238,6 +238,7 @@ static bool fits(const pl_device_work *work, const pl_plan_device *device)
            pl_staging_bytes(largest) <= device->largest_bytes;
 }
 
+/* 1: there is one; 0: not even the smallest tile fits. */
 static int find_first_level(const pl_plan *plan, pl_step *step, const pl_plan_device *device,
                             pl_error *reterr)
 {
@@ -249,13 +250,24 @@ static int find_first_level(const pl_plan *plan, pl_step *step, const pl_plan_de
             return r;
         work->first_level = level;
         if (fits(work, device))
-            return 0;
+            return 1;
         if (is_smallest(&plan->shapes[node->number], is_product(step), step->extent))
             break;
     }
+    return 0;
+}
+
+static int too_large(pl_plan *plan, const pl_step *step, const pl_plan_request *request,
+                     pl_error *reterr)
+{
+    const pl_node *node = step->node;
+    const pl_device_work *work = step->work;
+    const pl_plan_device *device = &request->devices[work->device];
+    if (!request->strict)
+        return pl_plan_displace(plan, step, work->device_bytes, device->budget_bytes, reterr);
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tile needs %s on %s, whose budget is %s: give at "
-                        "least %s, or place it on /CPU:0",
+                        "least %s, place it on /CPU:0, or allow soft placement",
                         node->op->name, node->name, PL_SIZE(work->device_bytes), device->name,
                         PL_SIZE(device->budget_bytes), PL_SIZE(work->device_bytes));
 }
@@ -270,7 +282,10 @@ int pl_device_step_build(pl_plan *plan, pl_step *step, const pl_plan_request *re
     step->work->device = device;
     step->work->device_name = request->devices[device].name;
     step->flops = flops_of(plan, step);
-    return find_first_level(plan, step, &request->devices[device], reterr);
+    int r = find_first_level(plan, step, &request->devices[device], reterr);
+    if (r == 0)
+        r = too_large(plan, step, request, reterr);
+    return r < 0 ? r : 0;
 }
 
 static int64_t count_tiles(const pl_shape *shape, const int64_t *extent)

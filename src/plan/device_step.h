@@ -60,6 +60,14 @@ static inline int pl_device_of(const pl_plan *plan, const pl_node *node)
 /* Decides where each node is computed: place.c. */
 PL_MUST_CHECK int pl_plan_place(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
 
+/* A step that its device has no room for: its nodes are computed on the CPU. What was chosen on
+ * another premise is to be chosen again. */
+PL_MUST_CHECK int pl_plan_displace(pl_plan *plan, const pl_step *step, uint64_t needed_bytes,
+                                   uint64_t budget_bytes, pl_error *reterr);
+
+/* As another plan of the same request has placed them. */
+PL_MUST_CHECK int pl_plan_place_as(pl_plan *plan, const pl_plan *other, pl_error *reterr);
+
 /* What fell back, as a sentence; *ret_text has `n` bytes. */
 void pl_fallback_format(const pl_fallback *fallback, char *text, size_t n);
 
@@ -67,7 +75,8 @@ void pl_fallback_format(const pl_fallback *fallback, char *text, size_t n);
  * shapes are. */
 bool pl_is_apart(const pl_plan *plan, const pl_node *node, const pl_node *input, bool same);
 
-/* PL_EBUDGET, with the numbers, if not even the smallest tile fits the device. */
+/* Where not even the smallest tile fits the device, the step is displaced; with strict placement it
+ * is refused: PL_EBUDGET, with the numbers. */
 PL_MUST_CHECK int pl_device_step_build(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                        const pl_program_context *context, pl_error *reterr);
 

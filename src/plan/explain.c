@@ -81,8 +81,12 @@ static void write_text(const pl_plan *plan, FILE *to)
     for (int i = 0; i < plan->n_fallbacks; i++) {
         char text[256];
         pl_fallback_format(&plan->fallbacks[i], text, sizeof text);
-        fprintf(to, "%s ('%s'%s)\n", text, plan->fallbacks[i].node->name,
+        fprintf(to, "%s ('%s'%s", text, plan->fallbacks[i].node->name,
                 plan->fallbacks[i].n_nodes > 1 ? " and others" : "");
+        if (plan->fallbacks[i].why == PL_FALLBACK_ROOM)
+            fprintf(to, ", which needs at least %s there",
+                    PL_SIZE(plan->fallbacks[i].needed_bytes));
+        fputs(")\n", to);
     }
 }
 

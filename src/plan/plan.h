@@ -137,11 +137,18 @@ typedef struct pl_step {
     double flops;
 } pl_step;
 
+typedef enum pl_fallback_why {
+    PL_FALLBACK_MISSING, /* there is no such device */
+    PL_FALLBACK_OP,      /* it cannot run the op */
+    PL_FALLBACK_ROOM,    /* its budget is too small for the smallest tile */
+} pl_fallback_why;
+
 /* Nodes that are computed on the CPU, and were placed elsewhere, for one and the same reason. */
 typedef struct pl_fallback {
     const pl_node *node; /* the first */
     int n_nodes;
-    bool missing; /* there is no such device; else it cannot run the op */
+    pl_fallback_why why;
+    uint64_t needed_bytes, budget_bytes; /* of PL_FALLBACK_ROOM: by the first, and of the device */
 } pl_fallback;
 
 typedef struct pl_plan {
@@ -150,6 +157,7 @@ typedef struct pl_plan {
                            was placed elsewhere than on the CPU */
     pl_fallback *fallbacks;
     int n_fallbacks;
+    bool displaced;   /* while it is made: a step was too large for its device, choose again */
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
     const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */

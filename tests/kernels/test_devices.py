@@ -498,6 +498,20 @@ def test_what_no_tile_fits_is_refused_with_the_numbers(gpu):
     assert "its smallest tile needs 256 B on /GPU:0, whose budget is 255 B" in said
 
 
+def test_what_no_tile_fits_is_the_cpus_unless_placement_is_strict(gpu, chance):
+    a = chance.standard_normal((4, 1000)).astype("f4")
+    x = gpu.give(a)
+    result = gpu.add("neg", gpu.add("matmul", gpu.add("square", x), x, transpose_b=True))
+    gpu.say("set", "cpu=1", "limit=/GPU:0=4096")
+    steps = [(step["op"], step["device"], step["placed"]) for step in gpu.steps(result)]
+    assert steps == [("square", "/GPU:0", ""), ("matmul", "/CPU:0", "/GPU:0"), ("neg", "/GPU:0", "")]
+    gpu.run(result)
+    (got,) = gpu.run(result)
+    np.testing.assert_allclose(got, -(a * a) @ a.T, rtol=1e-4, atol=1e-4)
+    assert gpu.told == ["/GPU:0, with a budget of 4.0 KiB, has no room for matmul of float32: it is "
+                        "computed on /CPU:0"]
+
+
 @pytest.mark.parametrize("how", ["window", "transposed"])
 def test_the_hosts_budget_holds_too(gpu, chance, how):
     a = chance.standard_normal((512, 512))

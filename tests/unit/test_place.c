@@ -206,10 +206,65 @@ static void tiles_fit_the_device(void **state)
     assert_string_equal(steps_of(b), "b/1");
     assert_true(plan->steps[0].work->buffer_bytes[0] <= PL_MIB);
     budget_bytes = 255;
+    strict = true;
     assert_int_equal(make(b), PL_EBUDGET);
     assert_string_equal(error.message,
                         "exp 'b': its smallest tile needs 256 B on /GPU:0, whose budget is 255 B: "
-                        "give at least 256 B, or place it on /CPU:0");
+                        "give at least 256 B, place it on /CPU:0, or allow soft placement");
+}
+
+static void what_a_device_has_no_room_for_is_computed_on_the_cpu(void **state)
+{
+    (void)state;
+    char text[256];
+    pl_node *a = given("a", PL_SHAPE(64, 64));
+    on("/GPU:0");
+    pl_node *small = must_add("exp", "small", NODES(a), NO_ATTRS);
+    pl_node *large = must_add("matmul", "large", NODES(small, small), NO_ATTRS);
+    pl_node *again = must_add("matmul", "again", NODES(large, a), NO_ATTRS);
+    pl_node *last = must_add("neg", "last", NODES(again), NO_ATTRS);
+    budget_bytes = 600; /* a row and a column are 512 */
+    assert_string_equal(steps_of(last), "small/1 large/0 again/0 last/1");
+    assert_int_equal(plan->n_fallbacks, 1);
+    assert_int_equal(plan->fallbacks[0].n_nodes, 2);
+    assert_ptr_equal(plan->fallbacks[0].node, large);
+    assert_true(plan->fallbacks[0].needed_bytes > 600);
+    pl_fallback_format(&plan->fallbacks[0], text, sizeof text);
+    assert_string_equal(text, "/GPU:0, with a budget of 600 B, has no room for matmul of float32: "
+                              "it is computed on /CPU:0");
+    char *table = pl_plan_explain(plan, false);
+    assert_non_null(strstr(table, "('large' and others, which needs at least "));
+    free(table);
+    budget_bytes = 200; /* not even for an element in, and one out */
+    assert_string_equal(steps_of(last), "small/0 large/0 again/0 last/0");
+    assert_int_equal(plan->n_fallbacks, 3);
+}
+
+/* Where values do not fit, steps are put in another order; on the devices as before, or there would
+ * be more steps than the order has. */
+static void what_fell_back_does_so_in_another_order(void **state)
+{
+    (void)state;
+    pl_node *a = given("a", PL_SHAPE(512, 512)), *wide[6], *total = NULL;
+    for (int i = 0; i < 6; i++)
+        wide[i] = must_add("sort", NULL, NODES(a), NO_ATTRS);
+    for (int i = 0; i < 6; i++) {
+        on("/GPU:0");
+        pl_node *small = must_add("exp", NULL, NODES(wide[i]), NO_ATTRS);
+        on(NULL);
+        pl_node *sum = must_add("sum", NULL, NODES(small), NO_ATTRS);
+        total = total ? must_add("add", NULL, NODES(total, sum), NO_ATTRS) : sum;
+    }
+    budget_bytes = 100;
+    assert_int_equal(make(total), 0);
+    assert_ptr_equal(plan->steps[1].node, wide[1]);
+    assert_int_equal(plan->n_steps, 6 + 6 + 1);
+    host_bytes = 5 * PL_MIB; /* the values are 7 */
+    assert_int_equal(make(total), 0);
+    assert_string_equal(plan->steps[1].node->op->name, "sum");
+    assert_int_equal(plan->disk_bytes, 0);
+    assert_int_equal(plan->n_fallbacks, 1);
+    assert_int_equal(plan->fallbacks[0].n_nodes, 6);
 }
 
 /* Tiles at the end have other sizes, and may need more. */
@@ -268,6 +323,8 @@ int main(void)
         PLACE_CASE(a_step_never_has_more_nodes_than_a_kernel),
         PLACE_CASE(what_falls_back_is_counted_by_reason),
         PLACE_CASE(tiles_fit_the_device),
+        PLACE_CASE(what_a_device_has_no_room_for_is_computed_on_the_cpu),
+        PLACE_CASE(what_fell_back_does_so_in_another_order),
         PLACE_CASE(a_products_workspace_is_the_largest_of_all_its_tiles),
         PLACE_CASE(what_a_device_says_when_smaller_tiles_are_tried_is_told),
         PLACE_CASE(both_sides_of_a_product_may_be_the_same),
