@@ -10,7 +10,7 @@
 
 #include "graph/cost.h"
 #include "graph/op_region.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/dtype.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/device_work.h"
 #include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/product.h"
@@ -135,6 +136,21 @@ static void count_arrivals(fitter *f)
     }
 }
 
+/* For itself: neither pinned by steps nor in a slab. */
+static bool takes_memory(const fitter *f, const pl_plan_value *value)
+{
+    bool there = value->place == PL_PLACE_MEMORY || value->place == PL_PLACE_DEVICE;
+    return there && !value->from_outside && !is_in_slab(f, value);
+}
+
+static uint64_t cost_bytes(const fitter *f, const pl_plan_value *value)
+{
+    if (value->place == PL_PLACE_MEMORY)
+        return pl_memory_cost_bytes(value->bytes);
+    uint64_t bytes = pl_stay_host_bytes(f->plan, f->request, value);
+    return bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
+}
+
 /* What values take at each step. Those from outside are pinned only while they are used. */
 static void count_values(fitter *f)
 {
@@ -144,10 +160,10 @@ static void count_values(fitter *f)
         f->in_memory[s] = 0;
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *value = &plan->values[i];
-        if (value->from_outside || value->place != PL_PLACE_MEMORY || is_in_slab(f, value))
+        if (!takes_memory(f, value))
             continue;
         int end = value->last_use < plan->n_steps ? value->last_use : plan->n_steps - 1;
-        uint64_t cost = pl_memory_cost_bytes(value->bytes);
+        uint64_t cost = cost_bytes(f, value);
         f->in_memory[value->born] += cost; /* differences, summed below */
         f->in_memory[end + 1] -= cost;
     }
@@ -307,7 +323,7 @@ static int fit_step(fitter *f, int s)
     const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
     int r = find_crew(f, s, LEVELS_AHEAD, ahead, LEVELS_THAT_PAY, crew);
     if (r == 0) {
-        if (spill_one(f, s))
+        if (pl_plan_bring_back(f->plan, s, &f->restart) || spill_one(f, s))
             return 0;
         r = find_crew(f, s, INT32_MAX, crew, INT32_MAX, alone);
         if (r == 0) {
@@ -438,7 +454,9 @@ static int refuse(fitter *f, pl_error *reterr)
 {
     pl_plan *plan = f->plan;
     uint64_t most = 0;
-    int worst = 0;
+    int worst = 0, first;
+    for (int s = 0; s < plan->n_steps; s++)
+        (void)pl_plan_bring_back(plan, s, &first);
     for (int i = 0; i < plan->n_values; i++)
         if (can_spill(f, &plan->values[i]) || is_small_source(&plan->values[i]))
             plan->values[i].place = PL_PLACE_SPILL;

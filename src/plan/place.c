@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "tensor/dtype.h"
 
 bool pl_node_computes(const pl_node *node)

@@ -9,7 +9,7 @@
 
 #include "graph/infer.h"
 #include "graph/op_region.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/order.h"
 #include "tensor/shape.h"
 
@@ -136,6 +136,8 @@ static int plan_in_order(const pl_plan_request *request, const int *order, const
     if (r == 0)
         r = choose(plan, request, reterr);
     plan->order = NULL;
+    if (r == 0)
+        r = pl_plan_let_stay(plan, request, reterr);
     if (r < 0)
         pl_plan_free(plan);
     else
@@ -192,8 +194,10 @@ typedef struct attempt {
 static void fit(attempt *a, const pl_plan_request *request)
 {
     a->r = pl_plan_fit(a->plan, request, &a->error);
-    if (a->r == 0)
-        sum_up(a->plan);
+    if (a->r < 0)
+        return;
+    pl_plan_claim_devices(a->plan);
+    sum_up(a->plan);
 }
 
 static bool is_in_memory(const attempt *a)

@@ -21,8 +21,9 @@
 
 typedef enum pl_place {
     PL_PLACE_MEMORY,
-    PL_PLACE_SPILL, /* the spill file; of a value from outside: wherever it is, read in parts */
-    PL_PLACE_FILE,  /* the .npy file that the caller named */
+    PL_PLACE_SPILL,  /* the spill file; of a value from outside: wherever it is, read in parts */
+    PL_PLACE_FILE,   /* the .npy file that the caller named */
+    PL_PLACE_DEVICE, /* the device whose steps make and read it */
 } pl_place;
 
 /* A value from outside: of a placeholder, constant, variable or file. */
@@ -85,7 +86,7 @@ typedef enum pl_step_kind {
     PL_STEP_REDUCE,    /* tiles of the input, folded */
     PL_STEP_LONG_ROWS, /* tiles of the input, along rows that do not fit: see long_rows.h */
     PL_STEP_MATMUL,    /* a product of matrices as a whole: see product.h */
-    PL_STEP_DEVICE,    /* tiles of the result, on a device: see device_step.h */
+    PL_STEP_DEVICE,    /* tiles of the result, on a device: see device_work.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/plan.h"
 
 enum { SOURCES = 8 };
@@ -304,6 +304,117 @@ static void what_a_device_says_when_smaller_tiles_are_tried_is_told(void **state
                         "matmul 'product': /GPU:0: CLBlast's workspace: it is broken");
 }
 
+/* Two chains of other shapes, on /GPU:0 or /GPU:1: the row is made, and then used. */
+static pl_node *row_and_sum(const char *device)
+{
+    pl_node *a = given("a", PL_SHAPE(1000, 1000)), *b = given("b", PL_SHAPE(1000));
+    on(device);
+    pl_node *row = must_add("exp", "row", NODES(b), NO_ATTRS);
+    return must_add("add", "sum", NODES(a, row), NO_ATTRS);
+}
+
+static const pl_plan_value *value_at(int s)
+{
+    return &plan->values[plan->steps[s].value];
+}
+
+static void what_the_next_step_reads_stays_on_the_device(void **state)
+{
+    (void)state;
+    pl_node *sum = row_and_sum("/GPU:0");
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    const pl_device_work *first = plan->steps[0].work, *second = plan->steps[1].work;
+    assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+    assert_int_equal(value_at(1)->place, PL_PLACE_MEMORY); /* is asked for */
+    assert_int_equal(first->device_bytes, 4096);           /* `b`; the result is the value */
+    assert_int_equal(first->stay_bytes, 4096);
+    assert_int_equal(second->stay_bytes, 4096);
+    assert_int_equal(second->device_bytes, 2 * pl_staging_bytes(4000000));
+    assert_int_equal(first->claim_bytes, pl_device_step_bytes(&plan->steps[1]));
+    assert_false(first->lets_go);
+    assert_int_equal(second->claim_bytes, 0);
+    assert_true(second->lets_go);
+    char *table = pl_plan_explain(plan, false);
+    assert_non_null(strstr(table, " device "));
+    assert_non_null(strstr(table, "there, where it stays\n"));
+    free(table);
+}
+
+/* Where its memory is the host's, what stays is counted there; else it takes nothing there. */
+static void what_stays_takes_memory_of_the_host_if_that_is_the_devices(void **state)
+{
+    (void)state;
+    uint64_t peaks[2];
+    for (int i = 0; i < 2; i++) {
+        pl_node *x = given(i ? "x" : "y", PL_SHAPE(1000, 1000));
+        on(i ? "/GPU:1" : "/GPU:0");
+        pl_node *square = must_add("matmul", NULL, NODES(x, x), NO_ATTRS);
+        pl_node *last = must_add("neg", NULL, NODES(square), NO_ATTRS);
+        assert_int_equal(make(last), 0);
+        assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+        peaks[i] = plan->steps[0].peak_bytes;
+    }
+    assert_true(peaks[1] >= peaks[0] + 4000000 && peaks[1] < peaks[0] + 4100000);
+}
+
+static void what_stays_makes_no_tile_smaller(void **state)
+{
+    (void)state;
+    pl_node *sum = row_and_sum("/GPU:0");
+    budget_bytes = 2 * pl_staging_bytes(4000000) + 4096;
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+    budget_bytes--;
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY);
+    assert_int_equal(plan->steps[0].work->stay_bytes, 0);
+    assert_int_equal(plan->steps[0].work->claim_bytes, plan->steps[0].work->device_bytes);
+    assert_true(plan->steps[0].work->lets_go);
+    budget_bytes = largest_bytes = PL_GIB;
+    largest_bytes = 4000; /* of one buffer */
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY);
+}
+
+static void what_stays_is_on_the_host_again_if_that_needs_smaller_tiles(void **state)
+{
+    (void)state;
+    pl_node *sum = row_and_sum("/GPU:1");
+    host_bytes = 15 * PL_MIB; /* of which the values are 8, and a whole tile 8 */
+    assert_string_equal(steps_of(sum), "row/2 sum/2");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY);
+    assert_int_equal(plan->steps[1].work->stay_bytes, 0);
+    assert_true(plan->steps[1].n_tiles > 1);
+    assert_int_equal(plan->disk_bytes, 0);
+    host_bytes = 17 * PL_MIB;
+    assert_string_equal(steps_of(sum), "row/2 sum/2");
+    assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+    host_bytes = 1000;
+    assert_int_equal(make(sum), PL_EBUDGET);
+}
+
+static void only_what_one_device_makes_and_reads_at_once_stays(void **state)
+{
+    (void)state;
+    pl_node *a = given("a", PL_SHAPE(64, 64)), *pairs = given("pairs", PL_SHAPE(2, 64, 64));
+    on("/GPU:0");
+    pl_node *one = must_add("matmul", "one", NODES(a, a), NO_ATTRS);
+    on("/GPU:1");
+    pl_node *two = must_add("matmul", "two", NODES(one, a), NO_ATTRS);
+    pl_node *three = must_add("matmul", "three", NODES(two, two), NO_ATTRS);
+    pl_node *batch = must_add("matmul", "batch", NODES(pairs, three), NO_ATTRS);
+    on(NULL);
+    pl_node *sorted = must_add("sort", "sorted", NODES(three), NO_ATTRS);
+    on("/GPU:1");
+    pl_node *both = must_add("add", "both", NODES(three, sorted), NO_ATTRS);
+    assert_string_equal(steps_of(both), "one/1 two/2 three/2 sorted/0 both/2");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY); /* another device reads it */
+    assert_int_equal(value_at(1)->place, PL_PLACE_DEVICE);
+    assert_int_equal(value_at(2)->place, PL_PLACE_MEMORY); /* the CPU reads it */
+    assert_string_equal(steps_of(batch), "one/1 two/2 three/2 batch/2");
+    assert_int_equal(value_at(2)->place, PL_PLACE_MEMORY); /* pair by pair */
+}
+
 static void both_sides_of_a_product_may_be_the_same(void **state)
 {
     (void)state;
@@ -327,6 +438,11 @@ int main(void)
         PLACE_CASE(what_fell_back_does_so_in_another_order),
         PLACE_CASE(a_products_workspace_is_the_largest_of_all_its_tiles),
         PLACE_CASE(what_a_device_says_when_smaller_tiles_are_tried_is_told),
+        PLACE_CASE(what_the_next_step_reads_stays_on_the_device),
+        PLACE_CASE(what_stays_takes_memory_of_the_host_if_that_is_the_devices),
+        PLACE_CASE(what_stays_makes_no_tile_smaller),
+        PLACE_CASE(what_stays_is_on_the_host_again_if_that_needs_smaller_tiles),
+        PLACE_CASE(only_what_one_device_makes_and_reads_at_once_stays),
         PLACE_CASE(both_sides_of_a_product_may_be_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
