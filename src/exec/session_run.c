@@ -116,6 +116,13 @@ static int gather_sources(call *c, pl_error *reterr)
     return r;
 }
 
+void pl_call_drop_sources(call *c)
+{
+    for (int i = 0; i < c->n_sources; i++)
+        pl_tensor_unref(c->given[i]);
+    c->n_sources = 0;
+}
+
 int pl_call_check_paths(const call *c, pl_error *reterr)
 {
     for (int i = 0; i < c->n_fetches; i++)
@@ -228,6 +235,7 @@ int pl_call_make_plan(call *c, pl_error *reterr)
         .sources = c->sources,
         .n_sources = c->n_sources,
         .budget_bytes = pl_call_budget_bytes(c),
+        .own_bytes = c->own_bytes,
         .disk_bytes = state.room_bytes,
         .slab_bytes = runtime->pool->slab_bytes,
         .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
@@ -269,11 +277,22 @@ int pl_call_prepare(call *c, pl_error *reterr)
     return r;
 }
 
-int pl_call_plan(call *c, pl_error *reterr)
+static int gather_and_plan(call *c, pl_error *reterr)
 {
     int r = gather_sources(c, reterr);
-    if (r == 0)
-        r = pl_call_make_plan(c, reterr);
+    if (r == 0 && pl_call_count_own(c) < 0)
+        r = no_memory(reterr);
+    return r < 0 ? r : pl_call_make_plan(c, reterr);
+}
+
+/* What stages have left in memory may be all that is in the way. */
+int pl_call_plan(call *c, pl_error *reterr)
+{
+    int r = gather_and_plan(c, reterr);
+    if (r == PL_EBUDGET && c->own_bytes > 0 && pl_call_evict_idle(c, NULL)) {
+        pl_call_drop_sources(c);
+        r = gather_and_plan(c, reterr);
+    }
     if (r == 0)
         pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
@@ -512,6 +531,18 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
     return r;
 }
 
+/* Of stages as far as it is known. */
+static pl_run_cost cost_of(const call *c)
+{
+    pl_run_cost cost = c->stages_cost;
+    if (c->plan) {
+        cost.peak_bytes = pl_max_u64(cost.peak_bytes, c->plan->peak_bytes);
+        cost.disk_bytes = c->plan->disk_bytes;
+        cost.flops = c->plan->flops;
+    }
+    return cost;
+}
+
 int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetches,
                        const pl_feed *feeds, int n_feeds, const pl_run_options *options,
                        bool as_json, char **ret_text, pl_run_cost *ret_cost, pl_error *reterr)
@@ -536,8 +567,7 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
         *ret_text = PL_TAKE(text);
     free(text);
     if (r == 0 && ret_cost)
-        *ret_cost = c.plan ? (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops}
-                           : (pl_run_cost){0};
+        *ret_cost = cost_of(&c);
     pl_call_done(&c);
     pl_session_leave(session, NULL);
     return r;

@@ -7,9 +7,11 @@
  *   scratch  what a step needs beside values: so much for each worker, and some that they share
  *   ahead    a worker more than there are threads, where a step reads or writes files: while one
  *            waits for the disk another computes. The first thing to go when the budget is short
- *   peak     the most memory that the run claims, values from outside that it pins included
+ *   own      what the run has made before its plan, and that is in memory
+ *   peak     the most memory that the run claims, its own and values from outside that it pins
+ *            included
  *
- *   peak = max over steps of (values in memory at that step + its scratch) <= budget
+ *   peak = own + max over steps of (values in memory at that step + its scratch) <= budget
  *
  * Made from descriptions alone: no clock, no globals, no I/O but that a device may be asked. The
  * same inputs give the same plan. Constant once made, but that layouts are the executor's to read
@@ -38,6 +40,7 @@ typedef struct pl_plan_source {
      * be NULL: it is pinned alone. */
     const void *holder;
     uint64_t holder_bytes;
+    bool own; /* what holds it is part of the request's own_bytes */
 } pl_plan_source;
 
 typedef struct pl_plan_fetch {
@@ -68,6 +71,7 @@ typedef struct pl_plan_request {
     const pl_plan_source *sources;
     int n_sources;
     uint64_t budget_bytes;
+    uint64_t own_bytes;  /* that the run has in memory already, and to its end: part of its peak */
     uint64_t disk_bytes; /* that may be spilled */
     uint64_t slab_bytes; /* what kept values of up to small_bytes are taken in; 0: no slabs */
     uint64_t small_bytes;
@@ -95,6 +99,7 @@ typedef struct pl_plan_value {
     pl_place place;
     bool from_outside, kept, permuted, swapped, scattered;
     bool resident;      /* from outside, and in memory when the run begins */
+    bool own;           /* that, and counted whether a step uses it or not */
     bool saved;         /* from outside, asked for in a file, and pinned to be written there */
     const void *holder; /* of one from outside, as in its source */
     uint64_t holder_bytes;
