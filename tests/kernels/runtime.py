@@ -105,7 +105,7 @@ _library = None
 def library():
     global _library
     if _library is None:
-        path = BUILD / "src/codec/libplimsoll.so"
+        path = BUILD / "src/libplimsoll.so"
         assert path.exists(), f"{path} has not been built: run `make build`"
         _library = _declare(ctypes.CDLL(str(path)))
     return _library

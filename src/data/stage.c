@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stages: opened, pulled and closed; what is bad is told in full, and skipped if it may be. */
+#include "data/stage.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "data/options.h"
+
+/* ---- open and close ---- */
+
+static const pl_policy *policy_for(const pl_dataset *dataset, const pl_stage *parent)
+{
+    const pl_policy *own = pl_options_policy(dataset);
+    return own ? own : parent ? parent->policy : &pl_policy_fail;
+}
+
+static int open_inputs(pl_stage *stage, pl_error *reterr)
+{
+    const pl_dataset *dataset = stage->dataset;
+    stage->inputs = calloc((size_t)dataset->n_inputs + 1, sizeof(pl_stage *));
+    if (!stage->inputs)
+        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
+    int r = 0;
+    for (int i = 0; r == 0 && i < dataset->n_inputs; i++)
+        r = pl_stage_open(dataset->inputs[i], stage, &stage->inputs[i], reterr);
+    return r;
+}
+
+static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, pl_stage **ret_stage,
+                      pl_error *reterr)
+{
+    pl_stage *stage = calloc(1, dataset->class->stage_bytes);
+    if (!stage)
+        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
+    stage->dataset = pl_dataset_ref(dataset);
+    stage->pass = pass;
+    stage->parent = parent;
+    stage->policy = policy_for(dataset, parent);
+    int r = open_inputs(stage, reterr);
+    if (r == 0 && dataset->class->open)
+        r = dataset->class->open(stage, reterr);
+    if (r < 0) {
+        pl_stage_close(stage);
+        return r;
+    }
+    *ret_stage = stage;
+    return 0;
+}
+
+int pl_stage_open(pl_dataset *dataset, pl_stage *parent, pl_stage **ret_stage, pl_error *reterr)
+{
+    return open_below(dataset, parent->pass, parent, ret_stage, reterr);
+}
+
+int pl_stage_open_first(pl_dataset *dataset, pl_pass *pass, pl_stage **ret_stage, pl_error *reterr)
+{
+    return open_below(dataset, pass, NULL, ret_stage, reterr);
+}
+
+void pl_stage_close(pl_stage *stage)
+{
+    if (!stage)
+        return;
+    if (stage->dataset->class->close)
+        stage->dataset->class->close(stage);
+    for (int i = 0; stage->inputs && i < stage->dataset->n_inputs; i++)
+        pl_stage_close(stage->inputs[i]);
+    free(stage->inputs);
+    if (stage->parent)
+        pl_element_pass_on(&stage->before, &stage->parent->before);
+    pl_element_clear(&stage->before);
+    pl_dataset_unref(stage->dataset);
+    free(stage);
+}
+
+void pl_stage_dropped(pl_stage *stage, pl_element *element)
+{
+    pl_origin_unref(PL_TAKE(element->origin)); /* the next one has its own */
+    pl_element_pass_on(element, &stage->before);
+    pl_element_clear(element);
+}
+
+void pl_stage_gather_before(pl_stage *stage, pl_element *to)
+{
+    pl_element_pass_on(&stage->before, to);
+    for (int i = 0; i < stage->dataset->n_inputs; i++)
+        pl_stage_gather_before(stage->inputs[i], to);
+}
+
+/* ---- errors ---- */
+
+int pl_stage_fail_as(pl_element *ret_element, const pl_element *input, int code)
+{
+    *ret_element = (pl_element){.offset = -1};
+    if (input && input->origin) {
+        ret_element->origin = pl_origin_ref(input->origin);
+        ret_element->offset = input->offset;
+    }
+    return code;
+}
+
+int pl_stage_fail(pl_element *ret_element, const pl_element *input, int code, pl_error *reterr,
+                  const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reterr->message, sizeof reterr->message, format, arguments);
+    va_end(arguments);
+    reterr->code = code;
+    return pl_stage_fail_as(ret_element, input, code);
+}
+
+/* "map 'decode': element 17, 'cats/3.jpg' at byte 40: REASON", as far as all that is known. */
+static void tell(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
+                 pl_error *reterr)
+{
+    char reason[PL_ERROR_MESSAGE_BYTES], name[80] = "", place[PL_ERROR_MESSAGE_BYTES / 2] = "";
+    memcpy(reason, reterr->message, sizeof reason);
+    if (stage->dataset->name)
+        snprintf(name, sizeof name, " '%s'", stage->dataset->name);
+    if (bad->origin && strstr(reason, bad->origin->path)) {
+        /* it says that itself */
+    } else if (bad->origin && bad->offset >= 0)
+        snprintf(place, sizeof place, " '%s' at byte %lld:", bad->origin->path,
+                 (long long)bad->offset);
+    else if (bad->origin)
+        snprintf(place, sizeof place, " '%s':", bad->origin->path);
+    pl_error_set(reterr, code, "%s%s: element %lld,%s %s", stage->dataset->class->name, name,
+                 (long long)index, place, reason);
+}
+
+/* A bad element of this stage: 0 if it is skipped. */
+static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *reterr)
+{
+    int64_t index = stage->n_next++;
+    tell(stage, index, bad, code, reterr);
+    if (!pl_policy_may_skip(stage->policy, code)) {
+        pl_element_clear(bad);
+        return PL_TOLD;
+    }
+    bad->n_bad = 1;
+    bad->n_items = 1;
+    bad->bad = pl_bad_new(code, reterr->message);
+    int r = bad->bad
+                ? pl_policy_note(stage->policy, bad, pl_dataset_name(stage->dataset), index, reterr)
+                : pl_error_set(reterr, -ENOMEM, "no memory to tell of a bad element");
+    if (r < 0)
+        r = pl_pass_end(stage->pass, reterr);
+    pl_stage_dropped(stage, bad);
+    return r;
+}
+
+/* ---- next ---- */
+
+static void count(pl_stage *stage, const pl_element *element, uint64_t begun_ns)
+{
+    pl_profile *profile = &stage->profile;
+    atomic_fetch_add_explicit(&profile->n_elements, 1, memory_order_relaxed);
+    uint64_t bytes = pl_element_bytes(element);
+    if (bytes > 0)
+        atomic_fetch_add_explicit(&profile->bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&profile->inside_ns, pl_clock_monotonic_ns() - begun_ns,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&stage->pass->n_steps, 1, memory_order_relaxed);
+}
+
+static int made(pl_stage *stage, int r, uint64_t begun_ns, pl_element *element)
+{
+    if (r > 0) {
+        if (stage->before.n_items > 0)
+            pl_element_pass_on(&stage->before, element);
+        stage->n_next++;
+        count(stage, element, begun_ns);
+    }
+    return r;
+}
+
+int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    uint64_t begun_ns = pl_clock_monotonic_ns();
+    for (;;) {
+        *ret_element = (pl_element){0};
+        if (pl_pass_is_over(stage->pass))
+            return pl_pass_over(stage->pass, reterr);
+        int r = stage->dataset->class->next(stage, ret_element, reterr);
+        if (r >= 0 || r == PL_TOLD)
+            return made(stage, r, begun_ns, ret_element);
+        r = apply_policy(stage, ret_element, r, reterr);
+        if (r < 0)
+            return r;
+    }
+}
+
+int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr)
+{
+    if (!stage->dataset->class->get)
+        return pl_error_set(reterr, -ENOTSUP, "%s has its elements only in order",
+                            stage->dataset->class->name);
+    uint64_t begun_ns = pl_clock_monotonic_ns();
+    *ret_element = (pl_element){0};
+    int r = stage->dataset->class->get(stage, at, ret_element, reterr);
+    if (r >= 0 || r == PL_TOLD)
+        return made(stage, r, begun_ns, ret_element);
+    return apply_policy(stage, ret_element, r, reterr);
+}
