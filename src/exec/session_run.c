@@ -16,6 +16,10 @@
 
 typedef pl_call call;
 
+/* Of one call, with plans for what is left each time. Who makes tensors for ever can still keep it
+ * from ending well. */
+enum { RUNS_MAX = 5 };
+
 static int no_memory(pl_error *reterr)
 {
     return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
@@ -433,13 +437,19 @@ static void discard_files(const call *c)
             pl_npy_discard(c->fetches[i].npy_path);
 }
 
-void pl_call_done(call *c)
+static void drop_run(call *c)
 {
     for (int i = 0; c->run.values && i < c->plan->n_values; i++)
         pl_run_drop_value(&c->run, i);
     if (c->run.runtime)
         pthread_mutex_destroy(&c->run.telling);
     free(c->run.values);
+    c->run = (pl_run){0};
+}
+
+void pl_call_done(call *c)
+{
+    drop_run(c);
     pl_call_end_turn(c);
     pl_call_drop_stages(c);
     free(c->needed);
@@ -449,9 +459,12 @@ void pl_call_done(call *c)
     free(c->given);
 }
 
-int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
+/* What was promised was taken by somebody who asks no one: a user's tensor. *ret_begun: not the
+ * plan was refused, but a claim of its run. */
+static int run_plan_once(call *c, pl_tensor **tensors, bool *ret_begun, pl_error *reterr)
 {
     int r = pl_call_take_turn(c, reterr);
+    *ret_begun = r == 0;
     if (r == 0)
         r = set_values(c, reterr);
     if (r == 0)
@@ -461,6 +474,31 @@ int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
     if (r == 0)
         r = finish_fetches(c, tensors, reterr);
     return r;
+}
+
+/* Nobody has seen anything of it: files have no names yet, and variables are as they were. But that
+ * progress was told, which then waits until it is as far again. */
+static void undo_run(call *c, pl_tensor **tensors)
+{
+    double told = c->run.told;
+    for (int i = 0; i < c->n_fetches; i++)
+        pl_tensor_unref(PL_TAKE(tensors[i]));
+    discard_files(c);
+    drop_run(c);
+    pl_call_end_turn(c);
+    c->run.told = told;
+}
+
+/* A run that is refused what it was promised is planned anew, in what is left. */
+int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    for (int i = 0;; i++) {
+        bool begun;
+        int r = run_plan_once(c, tensors, &begun, reterr);
+        if (r != PL_EBUDGET || !begun || i == RUNS_MAX - 1)
+            return r;
+        undo_run(c, tensors);
+    }
 }
 
 /* What can fail comes first, so that files get their names and variables their values, or neither.

@@ -47,12 +47,14 @@ static int promise(void *context, uint64_t bytes)
     return 0;
 }
 
-static void settle(void *context)
+static bool settle(void *context)
 {
     pl_call *c = context;
-    if (c->promised)
+    bool promised = c->promised;
+    if (promised)
         pl_turn_end(&c->turn, c->stage_bytes);
     c->promised = false;
+    return promised;
 }
 
 /* While a stage is urgent no other run begins, also none that it needs: see run_graph(). */

@@ -19,6 +19,9 @@ typedef struct uses {
     bool kept;  /* the plan asks for it, or it becomes a variable's value */
 } uses;
 
+/* As often a stage is tried again. */
+enum { BROKEN_PROMISES_MAX = 4 };
+
 typedef struct runner {
     const pl_stages *stages;
     uses *uses;         /* by number of the node */
@@ -117,7 +120,7 @@ static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
     return pl_infer_run(&in, reterr);
 }
 
-static int run_once(runner *r, const pl_node *node, pl_error *reterr)
+static int run_once(runner *r, const pl_node *node, bool *ret_promised, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
     pl_data_call call = {.runtime = stages->runtime,
@@ -126,23 +129,27 @@ static int run_once(runner *r, const pl_node *node, pl_error *reterr)
                          .promise = stages->promise,
                          .run_graph = stages->run_graph,
                          .context = stages->context};
+    *ret_promised = false;
     if (stages->budget(stages->context, node, &call.budget_bytes) < 0)
         return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
     int code = pl_data_run(&call, &stages->of_node[node->number], reterr);
-    stages->settle(stages->context);
+    *ret_promised = stages->settle(stages->context);
     return code;
 }
 
-/* What is refused may fit when what idles is on disk, or when another run has ended. */
+/* What is refused may fit when what idles is on disk, or when another run has ended. And what was
+ * promised can be gone, to a user's tensor: then it is measured anew what there is. */
 static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
-    int code, waited = 0;
-    bool refused, made_room = false;
+    int code, waited = 0, n_broken = 0;
+    bool refused, made_room = false, promised;
     do {
-        code = run_once(r, node, reterr);
+        code = run_once(r, node, &promised, reterr);
         refused = code == PL_EBUDGET || code == -ENOSPC;
-        if (refused && !made_room && stages->make_room(stages->context, node))
+        if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
+            n_broken++;
+        else if (refused && !made_room && stages->make_room(stages->context, node))
             made_room = true; /* once, for what shares its memory with an input comes back */
         else if (refused)
             waited = stages->wait(stages->context);

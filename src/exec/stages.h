@@ -31,7 +31,7 @@ typedef struct pl_stages {
     /* Puts on disk what idles; false if there was nothing. */
     bool (*make_room)(void *context, const pl_node *stage);
     int (*promise)(void *context, uint64_t bytes);
-    void (*settle)(void *context);
+    bool (*settle)(void *context); /* false: nothing was promised */
     int (*wait)(void *context);
     void (*be_patient)(void *context); /* whatever came of the wait: others may begin again */
     pl_data_run_graph *run_graph;      /* see data.h */
