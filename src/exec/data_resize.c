@@ -155,17 +155,17 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-static bool is_antialiased(const pl_data_call *call)
+static bool is_antialiased(const pl_node *node)
 {
-    const pl_attr *attrs = call->node->attrs;
+    const pl_attr *attrs = node->attrs;
     return attrs[PL_ATTR_resize_antialias].value.i &&
            strcmp(attrs[PL_ATTR_resize_method].value.text, "bilinear") == 0;
 }
 
-static job describe(const pl_data_call *call, const pl_shape *in, const pl_shape *out)
+static job describe(const pl_node *node, const pl_shape *in, const pl_shape *out)
 {
     int at = in->rank - 3;
-    job j = {.dtype = call->inputs[0]->dtype,
+    job j = {.dtype = node->inputs[0]->dtype,
              .n = at > 0 ? in->dims[0] : 1,
              .channels = in->dims[at + 2],
              .in_height = in->dims[at],
@@ -174,7 +174,7 @@ static job describe(const pl_data_call *call, const pl_shape *in, const pl_shape
              .width = out->dims[at + 1]};
     j.n_strips = (j.height + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
     int64_t n_wide = 2;
-    if (is_antialiased(call) && j.in_height > 0 && j.in_width > 0 && j.height > 0 && j.width > 0) {
+    if (is_antialiased(node) && j.in_height > 0 && j.in_width > 0 && j.height > 0 && j.width > 0) {
         j.places_across = pl_resize_span_places(j.in_width, j.width);
         n_wide = j.places_down = pl_resize_span_places(j.in_height, j.height);
     }
@@ -195,10 +195,17 @@ static uint64_t table_bytes(const job *j)
     return rounded(sizeof(pl_resize_span) * n + sizeof(float) * n_weights);
 }
 
-static uint64_t scratch_bytes(const pl_data_call *call, const job *j)
+static uint64_t scratch_bytes(pl_runtime *runtime, const job *j)
 {
-    uint64_t n = (uint64_t)pl_threads_count(call->runtime->threads);
+    uint64_t n = (uint64_t)pl_threads_count(runtime->threads);
     return table_bytes(j) + n * j->worker_bytes;
+}
+
+uint64_t pl_data_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
+                                      const pl_shape *out)
+{
+    const job j = describe(node, in, out);
+    return pl_memory_cost_bytes(scratch_bytes(runtime, &j));
 }
 
 static void set_spans(job *j, char *scratch)
@@ -255,7 +262,7 @@ static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out
     pl_block copy = {0}, scratch = {0};
     int r = pin_dense(call, &in, &copy, &pinned, reterr);
     if (r == 0)
-        r = pl_memory_take(call->runtime->memory, scratch_bytes(call, j), call->node->name,
+        r = pl_memory_take(call->runtime->memory, scratch_bytes(call->runtime, j), call->node->name,
                            &scratch, reterr);
     if (r == 0) {
         j->in = in;
@@ -284,10 +291,10 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
     int r = pl_tensor_size(call->node->dtype, &shape, &bytes, reterr);
     if (r < 0)
         return r;
-    job j = describe(call, in, &shape);
+    job j = describe(call->node, in, &shape);
     uint64_t needed = pl_add_sat_u64(pl_memory_cost_bytes((uint64_t)bytes),
                                      pl_memory_cost_bytes(pl_tensor_bytes(call->inputs[0])));
-    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(call, &j)),
+    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(call->runtime, &j)),
                              "what it reads and makes", reterr);
     if (r == 0)
         r = pl_data_new(call, call->node->dtype, &shape, &tensor, &out, reterr);

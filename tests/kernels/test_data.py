@@ -412,6 +412,8 @@ def test_what_is_known_before_is_explained(graph, tmp_path):
         ("read_file", [], None), ("decode_image", [None, None, 3], None),
         ("resize", [8, 8, 3], 8 * 8 * 3 * 4)]  # fmt: skip
     assert [step["op"] for step in told["steps"]] == ["sum"]
+    assert [s["known"] for s in told["stages"]] == [False, False, False] and told["n_unknown"] == 3
+    assert told["stages_peak_bytes"] >= 8 * 8 * 3 * 4
     told = graph.explain(graph.add("sum", [graph.add("cast", [image], dtype="d:int64")]))
     assert told["steps"] is None and told["waits_for"] == image
 
