@@ -133,8 +133,8 @@ static bool describe(const char *root, pl_interpreter *interpreter)
 
 static bool is_script(const char *root, const char *path)
 {
-    char start[2] = {0};
-    int fd = pl_rooted_open(root, path);
+    char start[2] = {0}, real[PATH_MAX];
+    int fd = pl_rooted_resolve(root, path, real) == 0 ? pl_rooted_open(root, real) : -1;
     if (fd < 0)
         return false;
     bool script = pread(fd, start, 2, 0) == 2 && memcmp(start, "#!", 2) == 0;

@@ -11,11 +11,12 @@
 
 enum { VERSION_FILE_BYTES = 4096 };
 
+/* A virtualenv's program is an absolute link, which below a root leads elsewhere. */
 static bool runs(const char *root, const char *path)
 {
-    char full[PATH_MAX];
-    return pl_rooted_is_file(root, path) && pl_rooted_path(root, path, full) &&
-           access(full, X_OK) == 0;
+    char real[PATH_MAX], full[PATH_MAX];
+    return pl_rooted_resolve(root, path, real) == 0 && pl_rooted_is_file(root, real) &&
+           pl_rooted_path(root, real, full) && access(full, X_OK) == 0;
 }
 
 /* The first word of a pyenv version file. */

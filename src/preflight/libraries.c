@@ -145,6 +145,7 @@ static bool is_library(const char *name)
     return so != NULL && (so[3] == '\0' || so[3] == '.');
 }
 
+/* Depth 0 is a module's own folder, whose `lib` has had its turn before. */
 static void walk(search *here, const char *folder, int depth)
 {
     char full[PATH_MAX], below[PATH_MAX];
@@ -159,7 +160,8 @@ static void walk(search *here, const char *folder, int depth)
             folder_below = pl_rooted_is_folder(here->root, below);
         if (!folder_below && is_library(entry->d_name))
             look_at(here, folder, entry->d_name);
-        else if (folder_below && depth < MOST_DEPTH && may_hold_libraries(entry->d_name))
+        else if (folder_below && depth < MOST_DEPTH && may_hold_libraries(entry->d_name) &&
+                 (depth > 0 || strcmp(entry->d_name, "lib") != 0))
             walk(here, below, depth + 1);
     }
     closedir(list);
@@ -197,7 +199,7 @@ static void look_into_package(search *here, const pl_package *package)
     if (pl_format(path, sizeof path, "%s/%s.libs", package->site, own))
         walk(here, path, MOST_DEPTH);
     if (pl_format(path, sizeof path, "%s/%s/lib", package->site, module))
-        walk(here, path, MOST_DEPTH);
+        walk(here, path, 1);
     if (pl_format(path, sizeof path, "%s/%s", package->site, module))
         walk(here, path, 0);
 }
