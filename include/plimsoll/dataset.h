@@ -95,7 +95,7 @@ PL_API const char *pl_dataset_name(const pl_dataset *dataset);
 PL_API PL_MUST_CHECK int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator,
                                          pl_error *reterr);
 
-/* Ends the pass: what runs is cancelled and waited for; under a watchdog no longer than that waits.
+/* Ends the pass: what runs is cancelled and waited for; under a watchdog for two seconds at most.
  * What hangs is then left to end by itself, and keeps what it needs. NULL is allowed. */
 PL_API void pl_iterator_free(pl_iterator *iterator);
 

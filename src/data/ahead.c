@@ -79,13 +79,12 @@ static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
 {
     int64_t n = ahead->tail - ahead->head + ahead->n_beginning;
     pl_pass *pass = ahead->stage->pass;
-    pl_turn_of turn = pl_pass_turn(pass);
     *ret_room_bytes = 0;
-    if (is_over(ahead) || ahead->starved || n >= ahead->n_slots || turn == PL_TURN_ENDING)
+    if (is_over(ahead) || ahead->starved || n >= ahead->n_slots)
         return false;
     if (n == 0)
         return true;
-    if (ahead->element_bytes == 0 || turn == PL_TURN_ALONE)
+    if (ahead->element_bytes == 0 || pl_pass_turn(pass) != PL_TURN_ALL)
         return false; /* what they cost is not known before the first is made */
     if (!pl_headway_try(&pass->headway, ahead->element_bytes)) {
         atomic_fetch_add_explicit(&ahead->stage->profile.n_held, 1, memory_order_relaxed);

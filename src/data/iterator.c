@@ -128,7 +128,7 @@ static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error
     if (pl_pass_is_lost(&iterator->pass)) {
         pl_error_set(reterr, -ENOTSUP,
                      "the pass has threads that are not in this process, which was forked since: "
-                     "begin another one here");
+                     "make runtime and datasets after the fork");
         return PL_TOLD;
     }
     pl_element element = {0};

@@ -30,7 +30,7 @@
 
 typedef enum pl_turn_of {
     PL_TURN_ALL,    /* whoever likes makes elements ahead */
-    PL_TURN_ENDING, /* nobody begins another */
+    PL_TURN_ENDING, /* nobody begins another that nobody waits for */
     PL_TURN_ALONE,  /* the consumer makes the one that it waits for; nobody else is at work */
 } pl_turn_of;
 

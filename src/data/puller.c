@@ -11,6 +11,9 @@
 /* What is cancelled and can end does so within this; the consumer is told no later than that. */
 #define MOMENT_NS (100 * PL_NS_PER_MS)
 
+/* What is at work when the consumer leaves, and can end, has this long. */
+#define FREE_NS (2 * PL_NS_PER_SEC)
+
 struct pl_puller {
     pl_pull how; /* constant, as are the next two */
     pl_pass *pass;
@@ -168,7 +171,7 @@ void pl_puller_free(pl_puller *puller)
 {
     uint64_t begun_ns = pl_clock_monotonic_ns();
     pthread_mutex_lock(&puller->mu);
-    uint64_t most_ns = puller->lost ? MOMENT_NS : puller->pass->watchdog_ns + MOMENT_NS;
+    uint64_t most_ns = puller->lost ? MOMENT_NS : FREE_NS;
     puller->ends = true;
     pthread_cond_signal(&puller->asked);
     while (!puller->closed && pl_clock_monotonic_ns() - begun_ns < most_ns)
