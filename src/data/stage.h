@@ -75,6 +75,8 @@ struct pl_stage {
     int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
     pl_element before;       /* has no items: counts what went before the next element */
     bool opened;             /* open() went well */
+    pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
+    pl_sampled_clock clock;
     pl_profile profile;
 };
 
