@@ -25,7 +25,7 @@ def libraries():
     assert len(found) >= 3, f"{BUILD} has not been built: run `make build`"
     sleef = ["-lsleef"] if platform.machine() == "x86_64" else []
     # OpenBLAS starts threads when it is loaded: only in programs that multiply.
-    images = ["-ljpeg", "-lspng", "-ldeflate"]
+    images = ["-ljpeg", "-lspng", "-ldeflate", "-lisal"]
     return [*map(str, found), *sleef, "-Wl,--as-needed", "-lopenblas", *images, "-lm", "-pthread"]
 
 
