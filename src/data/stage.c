@@ -124,7 +124,9 @@ static void tell(const pl_stage *stage, int64_t index, const pl_element *bad, in
     memcpy(reason, reterr->message, sizeof reason);
     if (stage->dataset->name)
         snprintf(name, sizeof name, " '%s'", stage->dataset->name);
-    if (bad->origin && bad->offset >= 0)
+    if (bad->origin && strstr(reason, bad->origin->path)) {
+        /* it says that itself */
+    } else if (bad->origin && bad->offset >= 0)
         snprintf(place, sizeof place, " '%s' at byte %lld:", bad->origin->path,
                  (long long)bad->offset);
     else if (bad->origin)

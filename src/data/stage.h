@@ -35,10 +35,11 @@ typedef struct pl_loader pl_loader; /* state.h */
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
-    bool
-        opens_inputs; /* itself, with pl_stage_open(), when it needs them: they are NULL at first */
-    bool is_window;   /* a dataset that elements have as a component, which a checkpoint brings
-                         back as one of kept elements: its place is all that is saved of a stage */
+    /* Its inputs are NULL at first: it opens them with pl_stage_open() when it needs them. */
+    bool opens_inputs;
+    /* A dataset that elements have as a component. A checkpoint brings it back as "elements" (see
+     * store.h), so that of a stage on it only the place is saved. */
+    bool is_window;
     void (*free)(pl_dataset *dataset); /* what its struct holds; may be NULL, as all but next() */
     int (*open)(pl_stage *stage, pl_error *reterr);
     int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
