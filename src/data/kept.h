@@ -6,10 +6,11 @@
  *   end     the last record, with the length and a checksum of all before it
  *   part    "PATH.part", which is written, and becomes PATH when all of it is on the disk
  *
- * There is a file PATH only if it is complete. Whoever writes one has its part locked (flock), so
- * that two writers never meet in it; one that was killed leaves a part that nobody has locked,
- * which the next writer takes over. Whoever reads has no lock: a file that is replaced meanwhile
- * stays what it was to him. The window is claimed from the runtime's memory. Belongs to one thread.
+ * There is a file PATH only if it is complete. Whoever writes one has its part locked (by its open
+ * file description), so that two writers never meet in it; one that was killed leaves a part that
+ * nobody has locked, which the next writer takes over. Whoever reads has no lock: a file that is
+ * replaced meanwhile stays what it was to him. The window is claimed from the runtime's memory.
+ * Belongs to one thread.
  */
 #ifndef PL_DATA_KEPT_H
 #define PL_DATA_KEPT_H
@@ -54,9 +55,11 @@ typedef struct pl_kept_reader {
     char *path;
     pl_block window;
     uint64_t file_bytes;
-    uint64_t offset; /* of the next record */
-    uint64_t stream_bytes;
-    uint32_t sum;
+    struct pl_kept_place {
+        uint64_t offset;       /* of a record */
+        uint64_t stream_bytes; /* in those before it */
+        uint32_t sum;          /* of those before it */
+    } next, now;               /* `now` is in the window */
     uint64_t end_bytes; /* of the stream, and its checksum, as the end tells: what the file is known
                            by */
     uint32_t end_sum;
@@ -70,6 +73,12 @@ PL_MUST_CHECK int pl_kept_open(pl_kept_reader *reader, pl_runtime *runtime, cons
 /* Is this the end, and was all before it as it was written? PL_ECORRUPT. */
 PL_MUST_CHECK int pl_kept_check_end(pl_kept_reader *reader, pl_error *reterr);
 void pl_kept_close(pl_kept_reader *reader);
+
+/* Where it is, and which file that is, for a checkpoint; and back there. -EINVAL for another file
+ * of the same name. */
+PL_MUST_CHECK int pl_kept_save_place(const pl_kept_reader *reader, pl_saver *saver,
+                                     pl_error *reterr);
+PL_MUST_CHECK int pl_kept_load_place(pl_kept_reader *reader, pl_loader *loader, pl_error *reterr);
 
 /* Puts path and what to do before a message that says only what is wrong. Returns the code. */
 int pl_kept_tell(const char *path, int code, pl_error *reterr);

@@ -89,22 +89,17 @@ static int read_end(pl_kept_reader *reader, pl_error *reterr)
 /* The record at the offset, into the window. */
 static int read_record(pl_kept_reader *reader, pl_tfrecord *ret_record, pl_error *reterr)
 {
-    uint64_t left = reader->file_bytes - reader->offset;
-    size_t n = (size_t)pl_min_u64(left, PL_KEPT_WINDOW_BYTES);
-    int r = pl_file_read(reader->fd, reader->window.data, n, reader->offset);
+    uint64_t offset = reader->next.offset;
+    size_t n = (size_t)pl_min_u64(reader->file_bytes - offset, PL_KEPT_WINDOW_BYTES);
+    int r = pl_file_read(reader->fd, reader->window.data, n, offset);
     if (r < 0)
         return fail(reader, r, reterr);
-    r = pl_tfrecord_find(reader->window.data, n, 0, ret_record, reterr);
-    if (r == 1)
-        r = pl_tfrecord_check(ret_record, reterr);
-    else if (r == 0)
-        r = PL_ECORRUPT;
-    if (r == 0 && ret_record->data_bytes > 0)
-        return 0;
-    if (r < 0 && r != PL_ECORRUPT)
-        return r;
-    return pl_error_set(reterr, PL_ECORRUPT, "the record at byte %" PRIu64 " is not right",
-                        reader->offset);
+    bool good = pl_tfrecord_find(reader->window.data, n, 0, ret_record, NULL) == 1 &&
+                pl_tfrecord_check(ret_record, NULL) == 0 && ret_record->data_bytes > 0;
+    if (!good)
+        return pl_error_set(reterr, PL_ECORRUPT, "the record at byte %" PRIu64 " is not right",
+                            offset);
+    return 0;
 }
 
 static int next_record(pl_loader *loader, pl_error *reterr)
@@ -116,13 +111,17 @@ static int next_record(pl_loader *loader, pl_error *reterr)
         return r;
     if (record.data[0] != PL_KEPT_TAG_PIECE || record.data_bytes < 2)
         return pl_error_set(reterr, PL_ECORRUPT, "it ends at byte %" PRIu64 ", in the middle",
-                            reader->offset);
-    reader->sum = pl_crc32c(reader->sum, record.data + record.data_bytes, PL_TFRECORD_FOOT_BYTES);
-    reader->offset += record.next;
-    reader->stream_bytes += record.data_bytes - 1;
+                            reader->next.offset);
+    const uint8_t *foot = record.data + record.data_bytes;
+    reader->now = reader->next;
+    reader->next = (struct pl_kept_place){
+        .offset = reader->now.offset + record.next,
+        .stream_bytes = reader->now.stream_bytes + record.data_bytes - 1,
+        .sum = pl_crc32c(reader->now.sum, foot, PL_TFRECORD_FOOT_BYTES),
+    };
     loader->at = (const char *)record.data + 1;
-    loader->end = (const char *)record.data + record.data_bytes;
-    loader->behind_bytes = reader->file_bytes - reader->offset;
+    loader->end = (const char *)foot;
+    loader->behind_bytes = reader->file_bytes - reader->next.offset;
     return 0;
 }
 
@@ -130,12 +129,78 @@ int pl_kept_check_end(pl_kept_reader *reader, pl_error *reterr)
 {
     if (reader->loader.at != reader->loader.end)
         return pl_error_set(reterr, PL_ECORRUPT, "more follows where it should end");
-    if (reader->offset != reader->file_bytes - PL_KEPT_END_BYTES)
-        return pl_error_set(reterr, PL_ECORRUPT, "it should end at byte %" PRIu64, reader->offset);
-    if (reader->stream_bytes != reader->end_bytes || reader->sum != reader->end_sum)
+    if (reader->next.offset != reader->file_bytes - PL_KEPT_END_BYTES)
+        return pl_error_set(reterr, PL_ECORRUPT, "it should end at byte %" PRIu64,
+                            reader->next.offset);
+    if (reader->next.stream_bytes != reader->end_bytes || reader->next.sum != reader->end_sum)
         return pl_error_set(reterr, PL_ECORRUPT,
                             "the checksum of all %" PRIu64 " bytes is another than the end says",
-                            reader->stream_bytes);
+                            reader->next.stream_bytes);
+    return 0;
+}
+
+/* ---- places ---- */
+
+int pl_kept_save_place(const pl_kept_reader *reader, pl_saver *saver, pl_error *reterr)
+{
+    /* What is left of the window is read again. */
+    bool at_next = reader->loader.at == reader->loader.end;
+    const struct pl_kept_place *place = at_next ? &reader->next : &reader->now;
+    const char *begin = (const char *)reader->window.data + PL_TFRECORD_HEAD_BYTES + 1;
+    const int64_t values[] = {
+        (int64_t)reader->file_bytes,
+        (int64_t)reader->end_bytes,
+        reader->end_sum,
+        (int64_t)place->offset,
+        (int64_t)place->stream_bytes,
+        place->sum,
+        at_next ? 0 : reader->loader.at - begin,
+    };
+    int r = pl_save_bytes(saver, values, sizeof values, reterr);
+    return r < 0 ? r
+                 : pl_save_text(saver, reader->loader.origin ? reader->loader.origin->path : "",
+                                reterr);
+}
+
+static int load_origin(pl_kept_reader *reader, pl_loader *loader, pl_error *reterr)
+{
+    char *path;
+    int r = pl_load_text(loader, PL_STATE_PATH_MOST, &path, reterr);
+    if (r < 0)
+        return r;
+    pl_loader_done(&reader->loader);
+    if (*path && !(reader->loader.origin = pl_origin_new(path)))
+        r = pl_error_set(reterr, -ENOMEM, "no memory for a path");
+    free(path);
+    return r;
+}
+
+int pl_kept_load_place(pl_kept_reader *reader, pl_loader *loader, pl_error *reterr)
+{
+    int64_t values[7];
+    int r = pl_load_bytes(loader, values, sizeof values, reterr);
+    if (r == 0)
+        r = load_origin(reader, loader, reterr);
+    if (r < 0)
+        return r;
+    if ((uint64_t)values[0] != reader->file_bytes || (uint64_t)values[1] != reader->end_bytes ||
+        values[2] != reader->end_sum)
+        return pl_error_set(reterr, -EINVAL,
+                            "'%s' is another file than when the checkpoint was written, and its "
+                            "place there is lost: begin anew",
+                            reader->path);
+    uint64_t offset = (uint64_t)values[3], least = PL_KEPT_START_BYTES;
+    if (offset < least || offset > reader->file_bytes - PL_KEPT_END_BYTES || values[6] < 0)
+        return pl_load_refuse(reterr, "a place in '%s' is not in it", reader->path);
+    reader->next = (struct pl_kept_place){offset, (uint64_t)values[4], (uint32_t)values[5]};
+    reader->loader.at = reader->loader.end = NULL;
+    reader->loader.behind_bytes = reader->file_bytes - offset;
+    r = values[6] > 0 ? next_record(&reader->loader, reterr) : 0;
+    if (r < 0)
+        return pl_kept_tell(reader->path, r, reterr);
+    if (values[6] > reader->loader.end - reader->loader.at)
+        return pl_load_refuse(reterr, "a place in '%s' is not in it", reader->path);
+    reader->loader.at += values[6];
     return 0;
 }
 
@@ -159,7 +224,7 @@ int pl_kept_open(pl_kept_reader *reader, pl_runtime *runtime, const char *path, 
     *reader = (pl_kept_reader){
         .loader = {.more = next_record, .runtime = pl_runtime_ref(runtime)},
         .fd = -1,
-        .offset = PL_KEPT_START_BYTES,
+        .next = {.offset = PL_KEPT_START_BYTES},
     };
     int r = open_file(reader, path, reterr);
     if (r == 0) {
@@ -171,7 +236,7 @@ int pl_kept_open(pl_kept_reader *reader, pl_runtime *runtime, const char *path, 
     if (r < 0)
         pl_kept_close(reader);
     else
-        reader->loader.behind_bytes = reader->file_bytes - reader->offset;
+        reader->loader.behind_bytes = reader->file_bytes - reader->next.offset;
     return r;
 }
 

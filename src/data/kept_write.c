@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,12 +38,13 @@ static int open_locked(const char *part)
         int fd = open(part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0)
             return -errno;
-        int r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int r = fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
         if (r == 0 && names(part, fd))
             return fd;
         close(fd);
         if (r < 0)
-            return r == -EWOULDBLOCK ? -EBUSY : r;
+            return r == -EAGAIN || r == -EACCES ? -EBUSY : r;
     }
 }
 

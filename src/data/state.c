@@ -17,8 +17,6 @@ enum {
     ALL_FLAGS = 31,
 };
 
-enum { TEXT_MOST = 64 * 1024 };
-
 void pl_saver_done(pl_saver *saver)
 {
     pl_origin_unref(PL_TAKE(saver->origin));
@@ -210,7 +208,7 @@ static int load_origin(pl_loader *loader, uint8_t flags, pl_element *element, pl
 {
     char *path;
     if (flags & HAS_ORIGIN) {
-        int r = pl_load_text(loader, TEXT_MOST, &path, reterr);
+        int r = pl_load_text(loader, PL_STATE_PATH_MOST, &path, reterr);
         if (r < 0)
             return r;
         pl_origin_unref(loader->origin);
@@ -234,7 +232,7 @@ static int load_bad(pl_loader *loader, pl_element *element, pl_error *reterr)
     char *text;
     int r = pl_load_int(loader, INT32_MIN, -1, &code, reterr);
     if (r == 0)
-        r = pl_load_text(loader, TEXT_MOST, &text, reterr);
+        r = pl_load_text(loader, PL_STATE_PATH_MOST, &text, reterr);
     if (r < 0)
         return r;
     element->bad = pl_bad_new((int)code, text);

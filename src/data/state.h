@@ -30,6 +30,9 @@ struct pl_loader {
     pl_origin *origin;
 };
 
+/* The longest path or message that is read. */
+enum { PL_STATE_PATH_MOST = 64 * 1024 };
+
 /* What the two have gathered themselves. */
 void pl_saver_done(pl_saver *saver);
 void pl_loader_done(pl_loader *loader);

@@ -208,7 +208,7 @@ static int load_numbers(pl_loader *loader, pl_dtype dtype, const pl_shape *shape
                         pl_tensor **ret_tensor, pl_error *reterr)
 {
     int64_t bytes;
-    pl_buffer *buffer;
+    pl_buffer *buffer = NULL;
     if (pl_tensor_size(dtype, shape, &bytes, NULL) < 0)
         return pl_load_refuse(reterr, "a tensor has shape %s", PL_SHAPE_TEXT(shape));
     int r = pl_load_check_left(loader, (uint64_t)bytes, reterr);

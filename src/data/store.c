@@ -248,7 +248,7 @@ int pl_store_load(pl_loader *loader, const pl_dataset *dataset, pl_store **ret_s
                   pl_error *reterr)
 {
     int64_t n;
-    pl_store *store;
+    pl_store *store = NULL;
     int r = pl_load_int(loader, 0, INT64_MAX, &n, reterr);
     if (r == 0)
         r = pl_store_new(loader->runtime, &store, reterr);
