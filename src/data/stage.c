@@ -209,3 +209,18 @@ int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error 
         return made(stage, r, begun_ns, ret_element);
     return apply_policy(stage, ret_element, r, reterr);
 }
+
+int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr)
+{
+    const pl_dataset_class *class = stage->dataset->class;
+    return class->peek_block ? class->peek_block(stage, n, ret_element, reterr) : 0;
+}
+
+void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes)
+{
+    stage->dataset->class->pass_over(stage, n);
+    stage->n_next += n;
+    atomic_fetch_add_explicit(&stage->profile.n_elements, (uint64_t)n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&stage->profile.bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&stage->pass->n_steps, (uint64_t)n, memory_order_relaxed);
+}
