@@ -300,6 +300,27 @@ PL_API PL_MUST_CHECK int pl_dataset_batch(pl_dataset *input, int64_t n, bool dro
 PL_API PL_MUST_CHECK int pl_dataset_prefetch(pl_dataset *input, int64_t n, pl_dataset **ret_dataset,
                                              pl_error *reterr);
 
+/* ---- what is kept: docs/dataset-files.md ---- */
+
+/* The first pass that comes to its end keeps the elements, in memory (`path` NULL) or in a file;
+ * later ones read them there, and the input is not touched. A file that is not complete, or of
+ * another dataset, is written anew; one that is something else altogether is refused: PL_EFORMAT.
+ */
+PL_API PL_MUST_CHECK int pl_dataset_cache(pl_dataset *input, const char *path,
+                                          pl_dataset **ret_dataset, pl_error *reterr);
+
+/* The same in a folder of `n_shards` files, which pl_dataset_load() reads as well. */
+PL_API PL_MUST_CHECK int pl_dataset_snapshot(pl_dataset *input, const char *path, int64_t n_shards,
+                                             pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Writes all elements to such a folder now. A bad one ends that, with its error. */
+PL_API PL_MUST_CHECK int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards,
+                                         pl_error *reterr);
+
+/* The elements of a folder, without what made them. -ENOENT if there is nothing complete. */
+PL_API PL_MUST_CHECK int pl_dataset_load(pl_runtime *runtime, const char *path,
+                                         pl_dataset **ret_dataset, pl_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -26,7 +26,7 @@ static int open_inputs(pl_stage *stage, pl_error *reterr)
     if (!stage->inputs)
         return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
     int r = 0;
-    for (int i = 0; r == 0 && i < dataset->n_inputs; i++)
+    for (int i = 0; r == 0 && !dataset->class->opens_inputs && i < dataset->n_inputs; i++)
         r = pl_stage_open(dataset->inputs[i], stage, &stage->inputs[i], reterr);
     return r;
 }
@@ -116,7 +116,8 @@ void pl_stage_gather_before(pl_stage *stage, pl_element *to)
 {
     pl_element_pass_on(&stage->before, to);
     for (int i = 0; i < stage->dataset->n_inputs; i++)
-        pl_stage_gather_before(stage->inputs[i], to);
+        if (stage->inputs[i])
+            pl_stage_gather_before(stage->inputs[i], to);
 }
 
 /* ---- errors ---- */
