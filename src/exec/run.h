@@ -18,6 +18,7 @@ typedef struct pl_live_value {
     char *data; /* in memory, its first element; NULL: elsewhere */
     int64_t strides[PL_RANK_MAX];
     pl_block block;         /* in memory, for this run only */
+    void *on_device;        /* OpenCL's buffer, of one that stays there; NULL: none */
     pl_buffer *buffer;      /* kept, spilled or from outside */
     uint64_t offset;        /* of the first element in the buffer or file */
     int order[PL_RANK_MAX]; /* of axes in the buffer, if it is permuted */
@@ -34,7 +35,9 @@ typedef struct pl_run {
     const _Atomic int *cancelled; /* by the session */
     const char *after_stages; /* what is told to be done if there are no steps; NULL: nothing was */
     int step;
-    int direct_fd; /* of the file that the step writes, for direct access; negative: none */
+    int device;            /* whose memory is claimed, from 0 */
+    uint64_t device_bytes; /* that are claimed there */
+    int direct_fd;         /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
     double told;             /* telling; the largest fraction so far */
 } pl_run;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/device_work.h"
 #include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/product.h"
@@ -76,10 +77,12 @@ static int next_use(const pl_plan *plan, int value, int s)
     return plan->n_steps;
 }
 
-/* From outside, and there at a step that uses it; those that arrive are counted apart. */
+/* From outside, and there at a step that uses it; those that arrive are counted apart, and so is
+ * the run's own. */
 static bool is_pinned(const pl_plan_value *value)
 {
-    return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value);
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value) &&
+           !value->own;
 }
 
 /* Is what holds it pinned by one of the step's first uses? */
@@ -135,6 +138,21 @@ static void count_arrivals(fitter *f)
     }
 }
 
+/* For itself: neither pinned by steps nor in a slab. */
+static bool takes_memory(const fitter *f, const pl_plan_value *value)
+{
+    bool there = value->place == PL_PLACE_MEMORY || value->place == PL_PLACE_DEVICE;
+    return there && !value->from_outside && !is_in_slab(f, value);
+}
+
+static uint64_t cost_bytes(const fitter *f, const pl_plan_value *value)
+{
+    if (value->place == PL_PLACE_MEMORY)
+        return pl_memory_cost_bytes(value->bytes);
+    uint64_t bytes = pl_stay_host_bytes(f->plan, f->request, value);
+    return bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
+}
+
 /* What values take at each step. Those from outside are pinned only while they are used. */
 static void count_values(fitter *f)
 {
@@ -144,17 +162,17 @@ static void count_values(fitter *f)
         f->in_memory[s] = 0;
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *value = &plan->values[i];
-        if (value->from_outside || value->place != PL_PLACE_MEMORY || is_in_slab(f, value))
+        if (!takes_memory(f, value))
             continue;
         int end = value->last_use < plan->n_steps ? value->last_use : plan->n_steps - 1;
-        uint64_t cost = pl_memory_cost_bytes(value->bytes);
+        uint64_t cost = cost_bytes(f, value);
         f->in_memory[value->born] += cost; /* differences, summed below */
         f->in_memory[end + 1] -= cost;
     }
     uint64_t sum = 0;
     for (int s = 0; s < plan->n_steps; s++) {
         sum += f->in_memory[s];
-        f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0);
+        f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0) + f->request->own_bytes;
     }
     for (int s = 0; s < plan->n_steps; s++)
         f->in_memory[s] += pinned_bytes(plan, &plan->steps[s]);
@@ -177,15 +195,15 @@ static void set_next_uses(fitter *f, int s)
 
 static bool can_spill(const fitter *f, const pl_plan_value *value)
 {
-    return value->place == PL_PLACE_MEMORY && !value->scattered && value->bytes >= SPILL_BYTES &&
-           !is_in_slab(f, value);
+    return value->place == PL_PLACE_MEMORY && !value->scattered && !value->own &&
+           value->bytes >= SPILL_BYTES && !is_in_slab(f, value);
 }
 
 /* Small ones from outside make room together, and cost no writing: they are read where they are. */
 static bool is_small_source(const pl_plan_value *value)
 {
     return value->from_outside && value->place == PL_PLACE_MEMORY && !value->scattered &&
-           value->bytes < SPILL_BYTES;
+           !value->own && value->bytes < SPILL_BYTES;
 }
 
 static bool is_live(const fitter *f, int value, int s)
@@ -307,7 +325,7 @@ static int fit_step(fitter *f, int s)
     const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
     int r = find_crew(f, s, LEVELS_AHEAD, ahead, LEVELS_THAT_PAY, crew);
     if (r == 0) {
-        if (spill_one(f, s))
+        if (pl_plan_bring_back(f->plan, s, &f->restart) || spill_one(f, s))
             return 0;
         r = find_crew(f, s, INT32_MAX, crew, INT32_MAX, alone);
         if (r == 0) {
@@ -326,14 +344,14 @@ static int fit_step(fitter *f, int s)
 static uint64_t count_end(fitter *f, int *ret_largest)
 {
     const pl_plan *plan = f->plan;
-    uint64_t bytes = f->slab_bytes, largest = 0;
+    uint64_t bytes = pl_add_sat_u64(f->slab_bytes, f->request->own_bytes), largest = 0;
     *ret_largest = -1;
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *value = &plan->values[i];
         if (value->kept && !value->from_outside && value->place == PL_PLACE_MEMORY &&
             !is_in_slab(f, value))
             bytes = pl_add_sat_u64(bytes, pl_memory_cost_bytes(value->bytes));
-        if (value->saved && value->holder_bytes > largest) {
+        if (value->saved && !value->own && value->holder_bytes > largest) {
             largest = value->holder_bytes;
             *ret_largest = i;
         }
@@ -347,7 +365,8 @@ static int fit_end(fitter *f)
     pl_plan *plan = f->plan;
     int largest;
     plan->end_bytes = count_end(f, &largest);
-    if (largest < 0 || plan->end_bytes <= f->request->budget_bytes)
+    bool more = largest >= 0 || f->request->own_bytes > 0; /* than the last step had */
+    if (!more || plan->end_bytes <= f->request->budget_bytes)
         return 1;
     for (int i = 0; i < plan->n_values; i++)
         if (plan->values[i].kept && !plan->values[i].from_outside &&
@@ -438,7 +457,9 @@ static int refuse(fitter *f, pl_error *reterr)
 {
     pl_plan *plan = f->plan;
     uint64_t most = 0;
-    int worst = 0;
+    int worst = 0, first;
+    for (int s = 0; s < plan->n_steps; s++)
+        (void)pl_plan_bring_back(plan, s, &first);
     for (int i = 0; i < plan->n_values; i++)
         if (can_spill(f, &plan->values[i]) || is_small_source(&plan->values[i]))
             plan->values[i].place = PL_PLACE_SPILL;
@@ -452,6 +473,14 @@ static int refuse(fitter *f, pl_error *reterr)
     }
     int largest;
     uint64_t at_end = count_end(f, &largest);
+    if (plan->n_steps == 0) {
+        plan->least_bytes = at_end;
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "what was made before the plan, and is kept, takes %s; the budget is "
+                            "%s: give at least %s",
+                            PL_SIZE_UP(at_end), PL_SIZE(f->request->budget_bytes),
+                            PL_SIZE_UP(at_end));
+    }
     if (at_end > pl_max_u64(most, f->request->budget_bytes) && largest >= 0) {
         const pl_node *saved = plan->values[largest].node;
         plan->least_bytes = at_end;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/geometry.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
