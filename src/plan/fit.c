@@ -285,21 +285,27 @@ static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t
     return 0;
 }
 
-static uint64_t smallest_scratch(fitter *f, pl_step *step)
+static int smallest_scratch(fitter *f, pl_step *step, uint64_t *ret_bytes)
 {
     uint64_t least = UINT64_MAX, bytes;
     const pl_crew alone = {1, false};
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, NULL) > 0;
-         level++)
-        least = pl_min_u64(least, bytes);
-    return least;
+    int r = 1;
+    for (int level = 0; r > 0; level++) {
+        r = pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, f->reterr);
+        if (r > 0)
+            least = pl_min_u64(least, bytes);
+    }
+    *ret_bytes = least;
+    return r;
 }
 
 /* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
 static int cut_rows(fitter *f, pl_step *step)
 {
-    uint64_t whole_bytes = smallest_scratch(f, step);
-    int r = pl_step_make_long_rows(f->plan, step, f->reterr);
+    uint64_t whole_bytes;
+    int r = smallest_scratch(f, step, &whole_bytes);
+    if (r == 0)
+        r = pl_step_make_long_rows(f->plan, step, f->reterr);
     if (r > 0)
         step->whole_bytes = whole_bytes;
     return r;
@@ -386,8 +392,9 @@ static uint64_t smallest_bytes(fitter *f, int s)
         pl_matmul_plan product = pl_step_least_product(f->plan, step);
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
+    uint64_t least;
     (void)cut_rows(f, step);
-    uint64_t least = smallest_scratch(f, step);
+    (void)!smallest_scratch(f, step, &least); /* where memory is short it says less of it */
     if (step->kind == PL_STEP_LONG_ROWS)
         least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);

@@ -2,6 +2,7 @@
 /* Where a program's registers lie in the scratch of a worker. A slot is free again behind the last
  * instruction that reads it; slots are reused as they are, never cut, which is enough because most
  * registers of a program are of one box. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "graph/geometry.h"
@@ -235,17 +236,20 @@ static uint64_t place_strips(pl_program *program, uint64_t base, pl_result resul
     return end;
 }
 
-uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
-                           pl_result result, pl_program_residence *residence, const void *context)
+int pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
+                      pl_result result, pl_program_residence *residence, const void *context,
+                      uint64_t *ret_bytes)
 {
     int n = program->n_instrs;
     allotment a = {.free = calloc((size_t)n, sizeof *a.free),
                    .last_use = calloc((size_t)n, sizeof *a.last_use)};
+    if (!a.free || !a.last_use) {
+        free(a.free);
+        free(a.last_use);
+        return -ENOMEM;
+    }
     set_bounds(program, shapes, extent);
-    if (!a.free || !a.last_use)
-        a.end = UINT64_MAX;
-    else
-        set_last_uses(program, a.last_use);
+    set_last_uses(program, a.last_use);
     for (int i = 0; i < n && a.end != UINT64_MAX; i++) {
         pl_instr *instr = &program->instrs[i];
         uint64_t bytes = 0, work = round_up(work_bytes(program, instr));
@@ -260,5 +264,6 @@ uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const in
     }
     free(a.free);
     free(a.last_use);
-    return a.end == UINT64_MAX ? a.end : place_strips(program, a.end, result);
+    *ret_bytes = a.end == UINT64_MAX ? a.end : place_strips(program, a.end, result);
+    return 0;
 }

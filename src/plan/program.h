@@ -115,11 +115,12 @@ typedef enum pl_result {
     PL_RESULT_STRIPS, /* only strips of it are needed, one after the other */
 } pl_result;
 
-/* Sets all bounds and slots for tiles of at most `extent`. Returns the bytes of scratch that a
- * worker needs, a multiple of 64; UINT64_MAX if that cannot be counted, or planned for want of
- * memory. */
-uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
-                           pl_result result, pl_program_residence *residence, const void *context);
+/* Sets all bounds and slots for tiles of at most `extent`. *ret_bytes is the scratch that a worker
+ * needs, a multiple of 64; UINT64_MAX if that cannot be counted. -ENOMEM. */
+PL_MUST_CHECK int pl_program_layout(pl_program *program, const pl_shape *shapes,
+                                    const int64_t *extent, pl_result result,
+                                    pl_program_residence *residence, const void *context,
+                                    uint64_t *ret_bytes);
 
 /* Does every region of these extents lie in one piece in the shape? */
 bool pl_is_in_one_piece(const pl_shape *shape, const int64_t *extent);

@@ -245,8 +245,11 @@ int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, 
         only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
                        plan->values[step->value].place == PL_PLACE_MEMORY);
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
-    uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
-                                               result_of(plan, step), residence_of, plan);
+    uint64_t program_bytes;
+    int r = pl_program_layout(&step->program, plan->shapes, step->extent, result_of(plan, step),
+                              residence_of, plan, &program_bytes);
+    if (r < 0)
+        return pl_error_set(reterr, r, "no memory for a plan");
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
     int64_t n_parts = step->n_tiles * step->n_chunks;
     step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)crew.n_workers);
