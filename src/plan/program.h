@@ -121,6 +121,9 @@ typedef enum pl_result {
 uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
                            pl_result result, pl_program_residence *residence, const void *context);
 
+/* Is a row op computed along columns, where its axis is not the last? Else its rows are turned. */
+bool pl_row_goes_by_columns(const pl_node *row);
+
 /* Does every region of these extents lie in one piece in the shape? */
 bool pl_is_in_one_piece(const pl_shape *shape, const int64_t *extent);
 
