@@ -245,7 +245,7 @@ static bool is_thin(const pl_step *step)
     int last = shape->rank - 1;
     int64_t row_bytes =
         last < 0 ? 0 : step->extent[last] * pl_dtype_info_of(step->node->dtype)->item_bytes;
-    return last >= 0 && step->extent[last] < shape->dims[last] && row_bytes < 2 * LINE_BYTES;
+    return last >= 0 && step->extent[last] < shape->dims[last] && row_bytes <= 4 * LINE_BYTES;
 }
 
 /* Takes the first level, up to `last`, whose scratch fits `room`. 1: there is one; 0: none; an
