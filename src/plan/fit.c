@@ -12,6 +12,7 @@
 #include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/product.h"
+#include "tensor/dtype.h"
 #include "tensor/memory.h"
 
 /* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
@@ -21,7 +22,7 @@
 
 /* From this level on tiles cost more time than a value on disk would; and reads are so short that
  * they should rather be longer than ahead. */
-enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3 };
+enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3, LINE_BYTES = 64 };
 
 /* Smaller values make no room. */
 #define SPILL_BYTES (16 * PL_KIB)
@@ -255,6 +256,16 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
     return false;
 }
 
+/* Would smaller tiles have rows of less than a cache line? Each would be fetched several times. */
+static bool is_thin(const pl_step *step)
+{
+    const pl_shape *shape = &step->program.boxes[0].shape;
+    int last = shape->rank - 1;
+    int64_t row_bytes =
+        last < 0 ? 0 : step->extent[last] * pl_dtype_info_of(step->node->dtype)->item_bytes;
+    return last >= 0 && step->extent[last] < shape->dims[last] && row_bytes <= 4 * LINE_BYTES;
+}
+
 /* Takes the first level, up to `last`, whose scratch fits `room`. 1: there is one; 0: none; an
  * error if it is not the room. */
 static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
@@ -276,7 +287,7 @@ static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t
         int r = pl_step_tiles(f->plan, step, f->request, level, crew, &bytes, f->reterr);
         if (r <= 0)
             return r;
-        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
+        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY || is_thin(step);
         if (pays && bytes <= room) {
             step->peak_bytes = bytes;
             return 1;
@@ -285,21 +296,27 @@ static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t
     return 0;
 }
 
-static uint64_t smallest_scratch(fitter *f, pl_step *step)
+static int smallest_scratch(fitter *f, pl_step *step, uint64_t *ret_bytes)
 {
     uint64_t least = UINT64_MAX, bytes;
     const pl_crew alone = {1, false};
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, NULL) > 0;
-         level++)
-        least = pl_min_u64(least, bytes);
-    return least;
+    int r = 1;
+    for (int level = 0; r > 0; level++) {
+        r = pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, f->reterr);
+        if (r > 0)
+            least = pl_min_u64(least, bytes);
+    }
+    *ret_bytes = least;
+    return r;
 }
 
 /* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
 static int cut_rows(fitter *f, pl_step *step)
 {
-    uint64_t whole_bytes = smallest_scratch(f, step);
-    int r = pl_step_make_long_rows(f->plan, step, f->reterr);
+    uint64_t whole_bytes;
+    int r = smallest_scratch(f, step, &whole_bytes);
+    if (r == 0)
+        r = pl_step_make_long_rows(f->plan, step, f->reterr);
     if (r > 0)
         step->whole_bytes = whole_bytes;
     return r;
@@ -386,8 +403,9 @@ static uint64_t smallest_bytes(fitter *f, int s)
         pl_matmul_plan product = pl_step_least_product(f->plan, step);
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
+    uint64_t least;
     (void)cut_rows(f, step);
-    uint64_t least = smallest_scratch(f, step);
+    (void)!smallest_scratch(f, step, &least); /* where memory is short it says less of it */
     if (step->kind == PL_STEP_LONG_ROWS)
         least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);

@@ -204,8 +204,8 @@ typedef struct pl_crew {
 } pl_crew;
 
 /* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
- * scratch and library claim. 1; 0 if there is no smaller level; an error of the step's device.
- * tiles.c */
+ * scratch and library claim. 1; 0 if there is no smaller level; -ENOMEM, or an error of the step's
+ * device. tiles.c */
 PL_MUST_CHECK int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                 int level, pl_crew crew, uint64_t *ret_bytes, pl_error *reterr);
 
