@@ -343,6 +343,13 @@ def test_cudnn_has_the_same_major_and_no_lower_minor_version(machine, cudnn, ver
     assert found[0] == verdict and (verdict == "ok" or "cuDNN 9.3" in found[1])
 
 
+@pytest.mark.parametrize("how", [{"tag": None}, {"installer": "conda\n"}])
+def test_what_is_known_of_wheels_is_not_said_of_other_builds(machine, how):
+    machine.package("torch", "2.2.0", **how)
+    machine.package("numpy", "2.0.1")
+    assert machine.finding("requirements")[0] == "ok"
+
+
 def test_a_tensorflow_without_a_gpu_part_needs_no_cudnn(machine):
     machine.package("tensorflow-cpu", "2.18.0")
     machine.package("nvidia-cudnn-cu12", "8.9.7.29")
