@@ -34,7 +34,7 @@ CASES = {
 
 
 def build_program(folder):
-    library = BUILD / "src/codec"
+    library = BUILD / "src"
     program = pathlib.Path(folder) / "graphs"
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-g", f"-I{ROOT}/include",
                     ROOT / "bench/graphs.c", f"-L{library}", "-lplimsoll",

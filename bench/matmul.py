@@ -84,7 +84,7 @@ def build(source, folder, *how):
 
 def inside():
     """For a program that calls what the library does not export."""
-    libraries = [BUILD / "src/codec/libplimsoll-runtime.a"]
+    libraries = [BUILD / "src/libplimsoll-runtime.a"]
     libraries += sorted((BUILD / "src/kernels").glob("*.a"))
     libraries += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
     others = "-lsleef -Wl,--as-needed -lopenblas -ljpeg -lspng -ldeflate -lm -pthread"
@@ -92,7 +92,7 @@ def inside():
 
 
 def outside():
-    library = BUILD / "src/codec"
+    library = BUILD / "src"
     return [f"-L{library}", "-lplimsoll", f"-Wl,-rpath,{library}"]
 
 

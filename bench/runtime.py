@@ -44,7 +44,7 @@ class Pair(ctypes.Structure):
 
 class Runtime:
     def __init__(self, n_threads, cap_bytes=0):
-        self.library = ctypes.CDLL(str(BUILD / "src/codec/libplimsoll.so"))
+        self.library = ctypes.CDLL(str(BUILD / "src/libplimsoll.so"))
         for name in ("int", "float", "bool", "dtype", "ints"):
             getattr(self.library, f"pl_attr_{name}").restype = Attr
         for name in ("pl_session_free", "pl_graph_free", "pl_tensor_unref", "pl_runtime_unref"):

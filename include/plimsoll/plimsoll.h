@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), how
  * large it can truly be (budget.h), tensors (tensor.h), what is to be computed with them
- * (graph.h), what computes it (session.h) and where (device.h), what is live (live.h). Each header
- * may be included alone. */
+ * (graph.h), what computes it (session.h) and where (device.h), what is live (live.h), and
+ * datasets (dataset.h). Each header may be included alone. */
 #ifndef PLIMSOLL_PLIMSOLL_H
 #define PLIMSOLL_PLIMSOLL_H
 
 #include "plimsoll/budget.h"
+#include "plimsoll/dataset.h"
 #include "plimsoll/device.h"
 #include "plimsoll/error.h"
 #include "plimsoll/graph.h"

@@ -6,7 +6,7 @@
  * build/meson:
  *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
  *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_graph.c \
- *       build/meson/src/codec/libplimsoll-runtime.a \
+ *       build/meson/src/libplimsoll-runtime.a \
  *       build/meson/src/kernels/libplimsoll-kernels-*.a \
  *       build/meson/src/sys/libplimsoll-core.a -lsleef -lopenblas -lm -lpthread -o fuzz_graph &&
  * ./fuzz_graph Without -DPL_LIBFUZZER it is a test that makes its own inputs, the same in every

@@ -19,13 +19,13 @@ FLAGS = (
 
 def libraries():
     """In an order that a linker takes: a library before what it needs."""
-    found = [BUILD / "src/codec/libplimsoll-runtime.a"]
+    found = [BUILD / "src/libplimsoll-runtime.a"]
     found += sorted((BUILD / "src/kernels").glob("libplimsoll-kernels-*.a"))
     found += sorted((BUILD / "src").glob("*/libplimsoll-core.a"))
     assert len(found) >= 3, f"{BUILD} has not been built: run `make build`"
     sleef = ["-lsleef"] if platform.machine() == "x86_64" else []
     # OpenBLAS starts threads when it is loaded: only in programs that multiply.
-    images = ["-ljpeg", "-lspng", "-ldeflate"]
+    images = ["-ljpeg", "-lspng", "-ldeflate", "-lisal"]
     return [*map(str, found), *sleef, "-Wl,--as-needed", "-lopenblas", *images, "-lm", "-pthread"]
 
 

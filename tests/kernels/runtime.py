@@ -72,7 +72,7 @@ class RunOptions(ctypes.Structure):
 
 class RunCost(ctypes.Structure):
     _fields_ = [("peak_bytes", ctypes.c_uint64), ("disk_bytes", ctypes.c_uint64),
-                ("flops", ctypes.c_double)]
+                ("flops", ctypes.c_double), ("n_unknown", ctypes.c_int)]
 
 
 class Refused(Exception):
@@ -105,7 +105,7 @@ _library = None
 def library():
     global _library
     if _library is None:
-        path = BUILD / "src/codec/libplimsoll.so"
+        path = BUILD / "src/libplimsoll.so"
         assert path.exists(), f"{path} has not been built: run `make build`"
         _library = _declare(ctypes.CDLL(str(path)))
     return _library
