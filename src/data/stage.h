@@ -35,6 +35,11 @@ typedef struct pl_loader pl_loader; /* state.h */
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
+    /* Its inputs are NULL at first: it opens them with pl_stage_open() when it needs them. */
+    bool opens_inputs;
+    /* A dataset that elements have as a component. A checkpoint brings it back as "elements" (see
+     * store.h), so that of a stage on it only the place is saved. */
+    bool is_window;
     void (*free)(pl_dataset *dataset); /* what its struct holds; may be NULL, as all but next() */
     int (*open)(pl_stage *stage, pl_error *reterr);
     int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
@@ -44,6 +49,11 @@ typedef struct pl_dataset_class {
     /* The element at a place, in any order; of a dataset whose cardinality is known. What shuffles
      * such a source keeps places instead of elements. Does not touch next()'s own place. */
     int (*get)(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr);
+    /* Up to `n` of the next elements as one, along a new first axis; how many, or 0: they are to be
+     * had one by one. Does not move; pass_over() moves behind that many. What cannot be read of
+     * them is found out by whoever reads: he then takes them one by one. */
+    int64_t (*peek_block)(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr);
+    void (*pass_over)(pl_stage *stage, int64_t n);
     /* Its parameters, as text, for fingerprints and explain: "n=32, drop_remainder". */
     void (*describe)(const pl_dataset *dataset, FILE *to);
 } pl_dataset_class;
@@ -65,11 +75,13 @@ struct pl_stage {
     pl_dataset *dataset;
     pl_pass *pass;
     pl_stage *parent;        /* who pulls; NULL: the iterator */
-    pl_stage **inputs;       /* opened with it, n_inputs of the dataset */
+    pl_stage **inputs;       /* opened with it, n_inputs of the dataset; NULL: one is not open */
     const pl_policy *policy; /* for elements that are bad here */
     int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
     pl_element before;       /* has no items: counts what went before the next element */
     bool opened;             /* open() went well */
+    pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
+    pl_sampled_clock clock;
     pl_profile profile;
 };
 
@@ -102,6 +114,11 @@ PL_MUST_CHECK int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_err
 /* class->get(), alike: 1, or 0 for a bad element that was skipped. -ENOTSUP if it has none. */
 PL_MUST_CHECK int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element,
                                pl_error *reterr);
+
+/* class->peek_block(), and 0 if it has none; class->pass_over(), with all that is counted. */
+PL_MUST_CHECK int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element,
+                                          pl_error *reterr);
+void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes);
 
 /* Opens a stage and its inputs, below `parent`; closes them. What was counted but not passed on yet
  * becomes the parent's. */
