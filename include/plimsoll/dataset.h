@@ -177,6 +177,97 @@ PL_API PL_MUST_CHECK int pl_dataset_from_slices(pl_runtime *runtime, pl_tensor *
                                                 int n_tensors, pl_dataset **ret_dataset,
                                                 pl_error *reterr);
 
+/* ---- files ---- */
+
+typedef struct pl_files_options {
+    bool shuffle; /* else they are sorted by their bytes */
+    uint64_t seed;
+    bool same_each_pass; /* else every pass shuffles anew */
+} pl_files_options;
+
+/* These paths, as strings, in this order. */
+PL_API PL_MUST_CHECK int pl_dataset_paths(pl_runtime *runtime, const char *const *paths,
+                                          int64_t n_paths, pl_dataset **ret_dataset,
+                                          pl_error *reterr);
+
+/* The paths of files that patterns match (*, ?, [...], and ** for any folders), each once. They are
+ * looked for now. `options` may be NULL. -ENOENT for a pattern that matches none. */
+PL_API PL_MUST_CHECK int pl_dataset_files(pl_runtime *runtime, const char *const *patterns,
+                                          int n_patterns, const pl_files_options *options,
+                                          pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Pictures that lie in a folder for each class: path and label, which counts the classes in the
+ * order of their names. */
+PL_API PL_MUST_CHECK int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
+                                                 const pl_files_options *options,
+                                                 pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Of such a dataset: the name of a label's class; NULL if there is none. */
+PL_API const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label);
+
+/* What follows reads the files that `paths` (one string an element) names, one after the other. */
+
+/* Lines, without their ends. */
+PL_API PL_MUST_CHECK int pl_dataset_lines(pl_dataset *paths, pl_dataset **ret_dataset,
+                                          pl_error *reterr);
+
+typedef enum pl_compression {
+    PL_COMPRESSION_AUTO, /* as the file begins */
+    PL_COMPRESSION_NONE,
+    PL_COMPRESSION_GZIP,
+    PL_COMPRESSION_ZLIB,
+} pl_compression;
+
+/* TFRecord files: records, whose checksums are always looked at. */
+PL_API PL_MUST_CHECK int pl_dataset_records(pl_dataset *paths, pl_compression compression,
+                                            pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Records of one size, behind a head and before a foot that are passed over. */
+PL_API PL_MUST_CHECK int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes,
+                                                  uint64_t record_bytes, uint64_t foot_bytes,
+                                                  pl_dataset **ret_dataset, pl_error *reterr);
+
+typedef struct pl_csv_default {
+    pl_dtype dtype; /* PL_I32, PL_I64, PL_F32, PL_F64 or PL_STRING */
+    bool required;  /* an empty field is bad; else it stands for the default */
+    uint64_t bits;  /* of a number: its bytes, lowest first */
+    pl_string text; /* of a string */
+} pl_csv_default;
+
+typedef struct pl_csv_layout {
+    const pl_csv_default *columns; /* a component each */
+    int n_columns;
+    const int64_t *selected; /* ascending, from 0: which fields these are; NULL: all there are */
+    char delimiter;          /* 0: a comma */
+    bool plain_quotes;       /* a quote is a byte like any other */
+    bool header;             /* the first line of each file is no record */
+    pl_string na_value;      /* stands for an empty field as well */
+} pl_csv_layout;
+
+PL_API PL_MUST_CHECK int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout,
+                                        pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Tar files as WebDataset lays them out: a sample's key, and the bytes of its file with each of the
+ * extensions ("jpg", or "jpg;jpeg;png" for any of these). */
+PL_API PL_MUST_CHECK int pl_dataset_samples(pl_dataset *paths, const char *const *extensions,
+                                            int n_extensions, pl_dataset **ret_dataset,
+                                            pl_error *reterr);
+
+typedef struct pl_feature_spec {
+    const char *name;
+    pl_dtype dtype; /* PL_F32, PL_I64 or PL_STRING */
+    pl_shape shape;
+    bool variable;       /* any number of values, on one axis; the shape is ignored */
+    pl_tensor *fallback; /* for records without it; NULL: such a record is bad */
+} pl_feature_spec;
+
+/* Parses tf.train.Example records: a string, or a list of them, into a component for each feature.
+ */
+PL_API PL_MUST_CHECK int pl_dataset_parse_examples(pl_dataset *input,
+                                                   const pl_feature_spec *features, int n_features,
+                                                   int n_parallel, pl_dataset **ret_dataset,
+                                                   pl_error *reterr);
+
 /* ---- stages ---- */
 
 /* `n_parallel`: how many calls at once; 1: none beside the caller's; PL_AUTO. */

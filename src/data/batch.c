@@ -240,9 +240,53 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return 1;
 }
 
+static int copy_whole(pl_stage *stage, const pl_item *from, pl_item *to, pl_error *reterr)
+{
+    const pl_tensor *tensor = from->tensor;
+    pl_buffer *buffer;
+    void *data;
+    int r = pl_buffer_new(stage->pass->runtime->pool, pl_tensor_bytes(tensor), "batch", &buffer,
+                          &data, reterr);
+    if (r < 0)
+        return r;
+    r = pl_item_read(from, data, reterr);
+    pl_buffer_unpin(buffer);
+    if (r == 0)
+        return pl_tensor_wrap(buffer, tensor->dtype, &tensor->shape, NULL, 0, &to->tensor, reterr);
+    pl_buffer_unref(buffer);
+    return r;
+}
+
+/* The whole batch at once, where the input has it so: 1; 0: it is to be gathered. */
+static int next_block(pl_stage *stage, pl_element *ret_element)
+{
+    pl_element from = {0}, batch;
+    pl_error ignored; /* whoever gathers meets it again, at its place */
+    if (pl_stage_peek_block(stage->inputs[0], size_of(stage), &from, &ignored) != size_of(stage) ||
+        pl_element_init(&batch, from.n) < 0) {
+        pl_element_clear(&from);
+        return 0;
+    }
+    int r = 0;
+    for (int i = 0; r == 0 && i < from.n; i++)
+        r = copy_whole(stage, &pl_element_items(&from)[i], &pl_element_items(&batch)[i], &ignored);
+    if (r == 0) {
+        pl_stage_pass_over(stage->inputs[0], size_of(stage), pl_element_bytes(&batch));
+        batch.n_items = 0;
+        pl_element_pass_on(&from, &batch);
+        *ret_element = batch;
+    } else {
+        pl_element_clear(&batch);
+    }
+    pl_element_clear(&from);
+    return r == 0;
+}
+
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
+    if (own->n_gathered == 0 && !own->ended && next_block(stage, ret_element) > 0)
+        return 1;
     while (!own->ended && own->n_gathered < size_of(stage)) {
         pl_element element;
         int r = pl_stage_next(stage->inputs[0], &element, reterr);

@@ -98,16 +98,18 @@ static int fitting_bytes(pl_file_window *window, uint64_t need, uint64_t *ret_by
     return r;
 }
 
-/* Moves what is not taken to the front, of another block if this one has the wrong size. */
+/* Moves what is not taken to the front, of another block if this one has the wrong size; one that
+ * is only too large will do where there is no room for both. */
 static int settle(pl_file_window *window, uint64_t bytes, pl_error *reterr)
 {
     pl_block old = window->block;
-    bool another = bytes != old.bytes && bytes >= window->n;
+    bool another = bytes != old.bytes;
     pl_memory *memory = window->stream.memory;
     if (another) {
         int r = pl_memory_take(memory, bytes, pl_file_window_path(window), &window->block, reterr);
-        if (r < 0)
+        if (r < 0 && bytes > old.bytes)
             return r;
+        another = r == 0;
     }
     if (window->n > 0)
         memmove(window->block.data, window->at, window->n);
@@ -169,6 +171,11 @@ int pl_file_window_seek(pl_file_window *window, uint64_t offset, pl_error *reter
 
 int pl_file_window_read(pl_file_window *window, void *to, uint64_t n, pl_error *reterr)
 {
+    if (n <= window->usual_bytes / 4) { /* several at a time */
+        int r = pl_file_window_more(window, n, reterr);
+        if (r < 0)
+            return r;
+    }
     uint64_t had = pl_min_u64(n, window->n);
     memcpy(to, window->at, had);
     pl_file_window_take(window, had);

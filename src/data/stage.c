@@ -123,7 +123,9 @@ static void tell(const pl_stage *stage, int64_t index, const pl_element *bad, in
     memcpy(reason, reterr->message, sizeof reason);
     if (stage->dataset->name)
         snprintf(name, sizeof name, " '%s'", stage->dataset->name);
-    if (bad->origin && bad->offset >= 0)
+    if (bad->origin && strstr(reason, bad->origin->path)) {
+        /* it says that itself */
+    } else if (bad->origin && bad->offset >= 0)
         snprintf(place, sizeof place, " '%s' at byte %lld:", bad->origin->path,
                  (long long)bad->offset);
     else if (bad->origin)
@@ -205,4 +207,19 @@ int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error 
     if (r >= 0 || r == PL_TOLD)
         return made(stage, r, begun_ns, ret_element);
     return apply_policy(stage, ret_element, r, reterr);
+}
+
+int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr)
+{
+    const pl_dataset_class *class = stage->dataset->class;
+    return class->peek_block ? class->peek_block(stage, n, ret_element, reterr) : 0;
+}
+
+void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes)
+{
+    stage->dataset->class->pass_over(stage, n);
+    stage->n_next += n;
+    atomic_fetch_add_explicit(&stage->profile.n_elements, (uint64_t)n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&stage->profile.bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&stage->pass->n_steps, (uint64_t)n, memory_order_relaxed);
 }

@@ -44,6 +44,11 @@ typedef struct pl_dataset_class {
     /* The element at a place, in any order; of a dataset whose cardinality is known. What shuffles
      * such a source keeps places instead of elements. Does not touch next()'s own place. */
     int (*get)(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr);
+    /* Up to `n` of the next elements as one, along a new first axis; how many, or 0: they are to be
+     * had one by one. Does not move; pass_over() moves behind that many. What cannot be read of
+     * them is found out by whoever reads: he then takes them one by one. */
+    int64_t (*peek_block)(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr);
+    void (*pass_over)(pl_stage *stage, int64_t n);
     /* Its parameters, as text, for fingerprints and explain: "n=32, drop_remainder". */
     void (*describe)(const pl_dataset *dataset, FILE *to);
 } pl_dataset_class;
@@ -102,6 +107,11 @@ PL_MUST_CHECK int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_err
 /* class->get(), alike: 1, or 0 for a bad element that was skipped. -ENOTSUP if it has none. */
 PL_MUST_CHECK int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element,
                                pl_error *reterr);
+
+/* class->peek_block(), and 0 if it has none; class->pass_over(), with all that is counted. */
+PL_MUST_CHECK int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element,
+                                          pl_error *reterr);
+void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes);
 
 /* Opens a stage and its inputs, below `parent`; closes them. What was counted but not passed on yet
  * becomes the parent's. */

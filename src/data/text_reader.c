@@ -42,6 +42,18 @@ static int pass_over(pl_text_reader *reader, pl_error *reterr)
     return 0;
 }
 
+/* A line that there is no room for costs that line, as one that is too long. */
+static PL_COLD int refuse_large(pl_text_reader *reader, const pl_error *why, pl_error *reterr)
+{
+    pl_text_place place = pl_text_reader_tell(reader);
+    int r = pass_over(reader, reterr);
+    if (r < 0)
+        return r;
+    return pl_error_set(reterr, why->code, "'%.150s', line %" PRIu64 ", byte %" PRIu64 ": %.240s",
+                        pl_file_window_path(&reader->window), place.line, place.offset,
+                        why->message);
+}
+
 static PL_COLD int refuse_long(pl_text_reader *reader, pl_error *reterr)
 {
     pl_text_place place = pl_text_reader_tell(reader);
@@ -65,9 +77,12 @@ int pl_text_reader_next(pl_text_reader *reader, pl_string *ret_line, pl_text_pla
             return 0;
         if (window->n > reader->limit_bytes + 1) /* a carriage return may not be of it */
             return refuse_long(reader, reterr);
-        int r = pl_file_window_more(window, window->n + 1, reterr);
+        pl_error why;
+        int r = pl_file_window_more(window, window->n + 1, &why);
+        if (r == PL_EBUDGET)
+            return refuse_large(reader, &why, reterr);
         if (r < 0)
-            return r;
+            return pl_error_set(reterr, r, "%s", why.message);
     }
     if (line.n > reader->limit_bytes)
         return refuse_long(reader, reterr);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths as elements: a list of them, those that patterns match, and pictures in folders by class.
+ *
+ * Paths are found when the dataset is made, and kept once for all its passes. Another order is a
+ * permutation that is computed, not kept. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/glob.h"
+#include "data/paths.h"
+#include "data/permutation.h"
+#include "data/stage.h"
+#include "data/state.h"
+
+typedef struct files_dataset {
+    pl_dataset base;
+    pl_paths paths;
+    pl_files_options options;
+    /* Of pictures by class; paths of a class are behind each other. */
+    int64_t n_classes;
+    int64_t *first_of; /* n_classes + 1 */
+    pl_paths class_names;
+} files_dataset;
+
+typedef struct files_stage {
+    pl_stage base;
+    pl_permutation order; /* if it is shuffled */
+    int64_t pass;
+    int64_t at;
+} files_stage;
+
+static void free_files(pl_dataset *dataset)
+{
+    files_dataset *own = (files_dataset *)dataset;
+    pl_paths_done(&own->paths);
+    pl_paths_done(&own->class_names);
+    free(own->first_of);
+}
+
+static void set_order(files_stage *own, int64_t pass)
+{
+    const files_dataset *files = (const files_dataset *)own->base.dataset;
+    own->pass = pass;
+    pl_permutation_init(&own->order, (uint64_t)files->base.cardinality, files->options.seed,
+                        files->options.same_each_pass ? 0 : (uint64_t)pass);
+}
+
+static int open_files(pl_stage *stage, pl_error *reterr)
+{
+    (void)reterr;
+    set_order((files_stage *)stage, (int64_t)atomic_fetch_add(&stage->dataset->n_passes, 1));
+    return 0;
+}
+
+/* The class that a path's number is of. */
+static int64_t class_of(const files_dataset *own, int64_t number)
+{
+    int64_t low = 0, high = own->n_classes;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (own->first_of[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr)
+{
+    const files_dataset *own = (const files_dataset *)stage->dataset;
+    if (own->options.shuffle)
+        at = (int64_t)pl_permutation_at(&((files_stage *)stage)->order, (uint64_t)at);
+    const char *path = pl_paths_at(&own->paths, (size_t)at);
+    const pl_string string = {path, strlen(path)};
+    pl_element element;
+    if (pl_element_init(&element, own->base.n_components) < 0)
+        return pl_error_set(reterr, -ENOMEM, "no memory for an element");
+    element.origin = pl_origin_new(path);
+    int r = element.origin ? pl_tensor_new_strings(stage->pass->runtime, &(pl_shape){0}, &string,
+                                                   "path", &element.few[0].tensor, reterr)
+                           : pl_error_set(reterr, -ENOMEM, "no memory for a path");
+    if (r < 0) {
+        pl_element_clear(&element);
+        return r;
+    }
+    if (element.n > 1)
+        element.few[1] = pl_item_scalar(PL_I64, (uint64_t)class_of(own, at));
+    *ret_element = element;
+    return 1;
+}
+
+static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    files_stage *own = (files_stage *)stage;
+    if (own->at == stage->dataset->cardinality)
+        return 0;
+    return get(stage, own->at++, ret_element, reterr);
+}
+
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    files_stage *own = (files_stage *)stage;
+    int r = pl_save_int(saver, own->pass, reterr);
+    return r < 0 ? r : pl_save_int(saver, own->at, reterr);
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    int64_t pass;
+    int r = pl_load_int(loader, 0, INT64_MAX, &pass, reterr);
+    if (r < 0)
+        return r;
+    set_order((files_stage *)stage, pass);
+    return pl_load_int(loader, 0, stage->dataset->cardinality, &((files_stage *)stage)->at, reterr);
+}
+
+/* What is there may be other files another day: their number and the ends of the list tell. */
+static void describe(const pl_dataset *dataset, FILE *to)
+{
+    const files_dataset *own = (const files_dataset *)dataset;
+    fprintf(to, "n=%" PRId64, dataset->cardinality);
+    if (dataset->cardinality > 0)
+        fprintf(to, ", '%s' to '%s'", pl_paths_at(&own->paths, 0),
+                pl_paths_at(&own->paths, own->paths.n - 1));
+    if (own->options.shuffle)
+        fprintf(to, ", shuffle, seed=%" PRIu64, own->options.seed);
+}
+
+static const pl_dataset_class files_class = {
+    .name = "files",
+    .dataset_bytes = sizeof(files_dataset),
+    .stage_bytes = sizeof(files_stage),
+    .free = free_files,
+    .open = open_files,
+    .next = next,
+    .get = get,
+    .save = save,
+    .restore = restore,
+    .describe = describe,
+};
+
+/* ---- making ---- */
+
+static int make(pl_runtime *runtime, const pl_files_options *options, int n_components,
+                files_dataset **ret_files, pl_error *reterr)
+{
+    pl_dataset *dataset;
+    int r = pl_dataset_make(&files_class, runtime, NULL, 0, n_components, &dataset, reterr);
+    if (r < 0)
+        return r;
+    files_dataset *own = (files_dataset *)dataset;
+    if (options)
+        own->options = *options;
+    pl_paths_init(&own->paths, runtime->memory);
+    pl_paths_init(&own->class_names, runtime->memory);
+    dataset->spec[0] = (pl_spec){.dtype = PL_STRING};
+    if (n_components > 1)
+        dataset->spec[1] = (pl_spec){.dtype = PL_I64};
+    *ret_files = own;
+    return 0;
+}
+
+/* Done, with what `r` says. */
+static int made(files_dataset *own, int r, pl_dataset **ret_dataset)
+{
+    if (r < 0) {
+        pl_dataset_unref(&own->base);
+        return r;
+    }
+    pl_paths_close(&own->paths);
+    own->base.cardinality = (int64_t)own->paths.n;
+    *ret_dataset = &own->base;
+    return 0;
+}
+
+static int add(void *context, const char *path, pl_error *reterr)
+{
+    return pl_paths_add(context, path, reterr);
+}
+
+int pl_dataset_paths(pl_runtime *runtime, const char *const *paths, int64_t n_paths,
+                     pl_dataset **ret_dataset, pl_error *reterr)
+{
+    files_dataset *own;
+    int r = make(runtime, NULL, 1, &own, reterr);
+    if (r < 0)
+        return r;
+    for (int64_t i = 0; r == 0 && i < n_paths; i++)
+        r = pl_paths_add(&own->paths, paths[i], reterr);
+    return made(own, r, ret_dataset);
+}
+
+int pl_dataset_files(pl_runtime *runtime, const char *const *patterns, int n_patterns,
+                     const pl_files_options *options, pl_dataset **ret_dataset, pl_error *reterr)
+{
+    files_dataset *own;
+    int r = make(runtime, options, 1, &own, reterr);
+    if (r < 0)
+        return r;
+    for (int i = 0; r == 0 && i < n_patterns; i++) {
+        size_t before = own->paths.n;
+        r = pl_glob(patterns[i], add, &own->paths, reterr);
+        if (r == 0 && own->paths.n == before)
+            r = pl_error_set(reterr, -ENOENT, "files: no file matches '%s'", patterns[i]);
+    }
+    pl_paths_sort(&own->paths, 0);
+    return made(own, r, ret_dataset);
+}
+
+/* ---- pictures by class ---- */
+
+static bool is_picture(const char *path)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif"};
+    size_t n = strlen(path);
+    for (size_t i = 0; i < PL_COUNT_OF(endings); i++) {
+        size_t m = strlen(endings[i]);
+        if (n > m && strcasecmp(path + n - m, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_picture(void *context, const char *path, pl_error *reterr)
+{
+    return is_picture(path) ? pl_paths_add(context, path, reterr) : 0;
+}
+
+/* How long the name of the class is that a path below `folder` begins with. */
+static size_t class_bytes(const char *path, size_t n_folder)
+{
+    return strcspn(path + n_folder, "/");
+}
+
+/* Paths are sorted by their bytes, which puts "a/x" behind "a-b/x": a class's are still behind each
+ * other, because all of them begin alike. */
+static int find_classes(files_dataset *own, size_t n_folder, pl_error *reterr)
+{
+    const pl_paths *paths = &own->paths;
+    const char *last = NULL;
+    own->first_of = calloc(paths->n + 1, sizeof *own->first_of);
+    if (!own->first_of)
+        return pl_error_set(reterr, -ENOMEM, "no memory for classes");
+    for (size_t i = 0; i < paths->n; i++) {
+        const char *path = pl_paths_at(paths, i);
+        size_t n = class_bytes(path, n_folder);
+        if (last && n == class_bytes(last, n_folder) &&
+            memcmp(path + n_folder, last + n_folder, n) == 0)
+            continue;
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)n, path + n_folder);
+        int r = pl_paths_add(&own->class_names, name, reterr);
+        if (r < 0)
+            return r;
+        own->first_of[own->n_classes++] = (int64_t)i;
+        last = path;
+    }
+    own->first_of[own->n_classes] = (int64_t)paths->n;
+    return 0;
+}
+
+int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
+                            const pl_files_options *options, pl_dataset **ret_dataset,
+                            pl_error *reterr)
+{
+    char pattern[4096];
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    if (pl_glob_is_pattern(folder) || n + sizeof "/*/**/*" > sizeof pattern)
+        return pl_error_set(reterr, -EINVAL, "image_folder: '%s' is not the name of a folder",
+                            folder);
+    snprintf(pattern, sizeof pattern, "%.*s/*/**/*", (int)n, folder);
+    files_dataset *own;
+    int r = make(runtime, options, 2, &own, reterr);
+    if (r < 0)
+        return r;
+    r = pl_glob(pattern, add_picture, &own->paths, reterr);
+    pl_paths_sort(&own->paths, 0);
+    if (r == 0 && own->paths.n == 0)
+        r = pl_error_set(reterr, -ENOENT,
+                         "image_folder: no picture in the folders of '%s': they are to lie in one "
+                         "folder for each class",
+                         folder);
+    if (r == 0)
+        r = find_classes(own, n + (folder[n - 1] != '/'), reterr);
+    return made(own, r, ret_dataset);
+}
+
+const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label)
+{
+    const files_dataset *own = (const files_dataset *)dataset;
+    if (dataset->class != &files_class || label < 0 || label >= own->n_classes)
+        return NULL;
+    return pl_paths_at(&own->class_names, (size_t)label);
+}

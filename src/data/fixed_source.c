@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of one size, between a head and a foot that are passed over, as strings. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "data/file_window.h"
+#include "data/reading.h"
+#include "tensor/strings.h"
+
+typedef struct fixed_dataset {
+    pl_reading base;
+    uint64_t head_bytes, record_bytes, foot_bytes;
+} fixed_dataset;
+
+typedef struct fixed_reader {
+    pl_file_window window;
+    uint64_t end; /* of the records */
+} fixed_reader;
+
+static int open_fixed(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
+{
+    const fixed_dataset *own = (const fixed_dataset *)stage->dataset;
+    fixed_reader *fixed = reader;
+    int r = pl_file_window_init(&fixed->window, path, PL_PACKING_NONE, 0,
+                                stage->pass->runtime->memory, reterr);
+    if (r < 0)
+        return r;
+    uint64_t n, around = own->head_bytes + own->foot_bytes;
+    r = pl_file_window_most_left(&fixed->window, &n, reterr);
+    if (r < 0)
+        return r;
+    if (n < around || (n - around) % own->record_bytes != 0)
+        return pl_error_set(reterr, PL_ECORRUPT,
+                            "it has %" PRIu64 " bytes, which are not whole records of %" PRIu64
+                            " between a head of %" PRIu64 " and a foot of %" PRIu64,
+                            n, own->record_bytes, own->head_bytes, own->foot_bytes);
+    fixed->end = n - own->foot_bytes;
+    return pl_file_window_seek(&fixed->window, own->head_bytes, reterr);
+}
+
+static void close_fixed(void *reader)
+{
+    pl_file_window_done(&((fixed_reader *)reader)->window);
+}
+
+static int next_fixed(const pl_stage *stage, void *reader, pl_item *items, uint64_t *ret_offset,
+                      pl_error *reterr)
+{
+    uint64_t n = ((const fixed_dataset *)stage->dataset)->record_bytes;
+    fixed_reader *fixed = reader;
+    *ret_offset = fixed->window.offset;
+    if (fixed->window.offset >= fixed->end)
+        return 0;
+    pl_strings_maker maker = {0};
+    int r = pl_strings_begin(&maker, stage->pass->runtime, &(pl_shape){0}, n, "record", reterr);
+    if (r < 0)
+        return r;
+    r = pl_file_window_read(&fixed->window, pl_strings_add(&maker, n), n, reterr);
+    if (r < 0) {
+        pl_strings_drop(&maker);
+        fixed->end = 0; /* it was cut off meanwhile, or cannot be read */
+        return r;
+    }
+    r = pl_strings_end(&maker, &items[0].tensor, reterr);
+    return r < 0 ? r : 1;
+}
+
+static bool is_lost(const void *reader)
+{
+    return ((const fixed_reader *)reader)->end == 0;
+}
+
+static pl_place tell(const void *reader)
+{
+    return (pl_place){((const fixed_reader *)reader)->window.offset, 0};
+}
+
+static int seek(void *reader, pl_place place, pl_error *reterr)
+{
+    return pl_file_window_seek(&((fixed_reader *)reader)->window, place.offset, reterr);
+}
+
+static const pl_reader_class fixed_of = {
+    .bytes = sizeof(fixed_reader),
+    .open = open_fixed,
+    .close = close_fixed,
+    .next = next_fixed,
+    .is_lost = is_lost,
+    .tell = tell,
+    .seek = seek,
+};
+
+static void describe(const pl_dataset *dataset, FILE *to)
+{
+    const fixed_dataset *own = (const fixed_dataset *)dataset;
+    fprintf(to, "head=%" PRIu64 ", record=%" PRIu64 ", foot=%" PRIu64, own->head_bytes,
+            own->record_bytes, own->foot_bytes);
+}
+
+static const pl_dataset_class fixed_class = {.name = "fixed_records",
+                                             .dataset_bytes = sizeof(fixed_dataset),
+                                             .describe = describe,
+                                             PL_READING_CLASS};
+
+int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes, uint64_t record_bytes,
+                             uint64_t foot_bytes, pl_dataset **ret_dataset, pl_error *reterr)
+{
+    if (record_bytes == 0 || head_bytes > INT64_MAX || foot_bytes > INT64_MAX)
+        return pl_error_set(reterr, -EINVAL, "fixed_records: records of %" PRIu64 " bytes",
+                            record_bytes);
+    int r = pl_reading_make(&fixed_class, &fixed_of, paths, 1, ret_dataset, reterr);
+    if (r < 0)
+        return r;
+    fixed_dataset *own = (fixed_dataset *)*ret_dataset;
+    own->base.base.spec[0] = (pl_spec){.dtype = PL_STRING};
+    own->head_bytes = head_bytes;
+    own->record_bytes = record_bytes;
+    own->foot_bytes = foot_bytes;
+    return 0;
+}

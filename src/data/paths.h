@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many paths, in little more than their bytes.
+ *   chunk  64 KiB of claimed memory, in which paths lie behind each other, each with its NUL
+ *   place  where a path begins: its chunk and the byte within it, in 32 bits
+ *
+ * So a path costs its bytes, its NUL and four more, and what adding one moves is only places. While
+ * paths are added it belongs to one thread; then it is read by any number of them. */
+#ifndef PL_DATA_PATHS_H
+#define PL_DATA_PATHS_H
+
+#include "tensor/memory.h"
+
+typedef struct pl_paths {
+    pl_memory *memory; /* borrowed */
+    pl_block *chunks;
+    size_t n_chunks, n_chunk_room;
+    size_t n_last; /* bytes of the last chunk that are taken */
+    uint32_t *places;
+    size_t n, n_room;
+} pl_paths;
+
+void pl_paths_init(pl_paths *paths, pl_memory *memory);
+void pl_paths_done(pl_paths *paths); /* one that is all zero is left alone */
+
+/* PL_EBUDGET, -ENOMEM; -ENAMETOOLONG for one that fits no chunk, PL_EFULL after 4 GiB of them. */
+PL_MUST_CHECK int pl_paths_add(pl_paths *paths, const char *path, pl_error *reterr);
+
+/* Sorts those from number `first` on by their bytes, and lets go of those that are there twice. */
+void pl_paths_sort(pl_paths *paths, size_t first);
+
+/* No more are added: lets go of what was kept for them. */
+void pl_paths_close(pl_paths *paths);
+
+const char *pl_paths_at(const pl_paths *paths, size_t number);
+
+#endif
