@@ -38,7 +38,8 @@ static void set_taps(int n_in, tap *taps)
     for (int i = 0; i < SIZE; i++) {
         float at = ((float)i + 0.5f) * ((float)n_in / SIZE) - 0.5f;
         int lower = at < 0 ? 0 : (int)at;
-        taps[i] = (tap){lower, lower + 1 < n_in ? lower + 1 : n_in - 1, at < 0 ? 0 : at - (float)lower};
+        taps[i] =
+            (tap){lower, lower + 1 < n_in ? lower + 1 : n_in - 1, at < 0 ? 0 : at - (float)lower};
     }
 }
 

@@ -95,7 +95,8 @@ PL_API const char *pl_dataset_name(const pl_dataset *dataset);
 PL_API PL_MUST_CHECK int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator,
                                          pl_error *reterr);
 
-/* Ends the pass: what runs is cancelled and waited for. NULL is allowed. */
+/* Ends the pass: what runs is cancelled and waited for; under a watchdog for two seconds at most.
+ * What hangs is then left to end by itself, and keeps what it needs. NULL is allowed. */
 PL_API void pl_iterator_free(pl_iterator *iterator);
 
 /* 1 and the next element, one value for each component, the caller's to unref; 0 at the end, and
@@ -103,7 +104,8 @@ PL_API void pl_iterator_free(pl_iterator *iterator);
  * message names stage, element, file, byte and reason:
  *   map 'decode': element 17, 'cats/3.jpg': decode_image 'image': premature end at byte 8192
  * PL_EBUDGET if not even one element fits, with what it needs; -ECANCELED; -ETIMEDOUT from the
- * watchdog: from then on every call gives the same. */
+ * watchdog, with the stage that makes no progress: from these two on every call gives the same.
+ * -ENOTSUP in the child of a fork, of a pass that had threads. */
 PL_API PL_MUST_CHECK int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values,
                                           pl_error *reterr);
 
@@ -133,6 +135,21 @@ typedef struct pl_bad_count {
 
 PL_API pl_bad_count pl_iterator_bad_count(const pl_iterator *iterator);
 
+/* One of them. Texts are NULL, and numbers -1, where they are not known. */
+typedef struct pl_bad_element {
+    const char *message; /* all of what follows, as next() would have said it */
+    const char *stage;   /* its name */
+    int64_t index;       /* at that stage */
+    const char *path;
+    int64_t offset; /* in the file */
+    int code;
+    const char *reason;
+} pl_bad_element;
+
+/* The first bad elements up to here, in their order: 64 at most; a quarantine has all. Writes up to
+ * `n_most` of them and returns how many there are. Texts live until the next call of next(). */
+PL_API int pl_iterator_bads(const pl_iterator *iterator, pl_bad_element *ret_bads, int n_most);
+
 /* ---- options ---- */
 
 typedef enum pl_on_error {
@@ -146,7 +163,7 @@ typedef struct pl_dataset_options {
     pl_on_error on_error;
     uint64_t max_bad;            /* more than so many are an error; 0: any number */
     double max_bad_fraction;     /* of all that were read, once they are 100, and at the end; 0:
-                                    any */
+                                    any. Both limits count what is below this dataset */
     const char *quarantine_path; /* appended to */
     uint64_t watchdog_ms;        /* no progress for so long is an error; 0: never */
     uint64_t budget_bytes;       /* what the pass may hold; 0: what the runtime has left */
@@ -283,6 +300,27 @@ PL_API PL_MUST_CHECK int pl_dataset_batch(pl_dataset *input, int64_t n, bool dro
 /* Makes up to `n` elements (PL_AUTO: as many as help and fit) before they are asked for. */
 PL_API PL_MUST_CHECK int pl_dataset_prefetch(pl_dataset *input, int64_t n, pl_dataset **ret_dataset,
                                              pl_error *reterr);
+
+/* ---- what is kept: docs/dataset-files.md ---- */
+
+/* The first pass that comes to its end keeps the elements, in memory (`path` NULL) or in a file;
+ * later ones read them there, and the input is not touched. A file that is not complete, or of
+ * another dataset, is written anew; one that is something else altogether is refused: PL_EFORMAT.
+ */
+PL_API PL_MUST_CHECK int pl_dataset_cache(pl_dataset *input, const char *path,
+                                          pl_dataset **ret_dataset, pl_error *reterr);
+
+/* The same in a folder of `n_shards` files, which pl_dataset_load() reads as well. */
+PL_API PL_MUST_CHECK int pl_dataset_snapshot(pl_dataset *input, const char *path, int64_t n_shards,
+                                             pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Writes all elements to such a folder now. A bad one ends that, with its error. */
+PL_API PL_MUST_CHECK int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards,
+                                         pl_error *reterr);
+
+/* The elements of a folder, without what made them. -ENOENT if there is nothing complete. */
+PL_API PL_MUST_CHECK int pl_dataset_load(pl_runtime *runtime, const char *path,
+                                         pl_dataset **ret_dataset, pl_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,7 @@ int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
         .runtime = dataset->runtime,
         .nondeterministic = options.nondeterministic,
         .watchdog_ns = options.watchdog_ms * PL_NS_PER_MS,
+        .generation = pl_fork_generation(),
     };
     int r = pl_crew_new(n_threads, &pass->crew, reterr);
     if (r < 0)

@@ -35,6 +35,11 @@ typedef struct pl_loader pl_loader; /* state.h */
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
+    /* Its inputs are NULL at first: it opens them with pl_stage_open() when it needs them. */
+    bool opens_inputs;
+    /* A dataset that elements have as a component. A checkpoint brings it back as "elements" (see
+     * store.h), so that of a stage on it only the place is saved. */
+    bool is_window;
     void (*free)(pl_dataset *dataset); /* what its struct holds; may be NULL, as all but next() */
     int (*open)(pl_stage *stage, pl_error *reterr);
     int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
@@ -70,11 +75,13 @@ struct pl_stage {
     pl_dataset *dataset;
     pl_pass *pass;
     pl_stage *parent;        /* who pulls; NULL: the iterator */
-    pl_stage **inputs;       /* opened with it, n_inputs of the dataset */
+    pl_stage **inputs;       /* opened with it, n_inputs of the dataset; NULL: one is not open */
     const pl_policy *policy; /* for elements that are bad here */
     int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
     pl_element before;       /* has no items: counts what went before the next element */
     bool opened;             /* open() went well */
+    pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
+    pl_sampled_clock clock;
     pl_profile profile;
 };
 
