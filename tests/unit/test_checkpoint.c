@@ -73,6 +73,10 @@ static bool print_next(pl_iterator *iterator, int n_components, FILE *to)
         fprintf(to, "%s\n", error.message);
     for (int i = 0; r > 0 && i < n_components; i++)
         print_value(&values[i], to);
+    pl_bad_count count = pl_iterator_bad_count(iterator);
+    if (r > 0) /* at the end what was made ahead counts, too, which depends on the threads */
+        fprintf(to, "%llu/%llu", (unsigned long long)count.n_bad,
+                (unsigned long long)count.n_items);
     fputc('\n', to);
     return r != 0;
 }
@@ -255,9 +259,6 @@ static void check_cut(uint64_t seed, int64_t cut)
     if (strcmp(one, other) != 0)
         print_pipeline(seed, cut, one, other);
     assert_string_equal(one, other);
-    pl_bad_count counts[] = {pl_iterator_bad_count(first), pl_iterator_bad_count(second)};
-    assert_int_equal(counts[0].n_bad, counts[1].n_bad);
-    assert_int_equal(counts[0].n_items, counts[1].n_items);
     free(one);
     free(other);
     pl_iterator_free(first);
