@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "data/stage.h"
+#include "data/state.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
@@ -37,6 +38,7 @@ typedef struct batch_stage {
     column *columns;
     int64_t n_gathered;
     pl_element made_of; /* counts and origin of what was gathered */
+    pl_element waiting; /* the first of a batch that found no room yet */
     bool ended;
 } batch_stage;
 
@@ -77,24 +79,30 @@ static void close_batch(pl_stage *stage)
 {
     drop_columns(stage);
     free(((batch_stage *)stage)->columns);
+    pl_element_clear(&((batch_stage *)stage)->waiting);
 }
 
 /* ---- the first element ---- */
 
+/* No room: an error that no policy skips, until there is some. */
 static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *reterr)
 {
     char reason[PL_ERROR_MESSAGE_BYTES], all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
+    if (pl_pass_later(stage->pass, code))
+        return PL_LATER;
     memcpy(reason, reterr->message, sizeof reason);
     pl_size_format(c->bytes * (uint64_t)size_of(stage), all);
     pl_size_format(c->bytes, one);
-    return pl_pass_fail(stage->pass, code, reterr, "%s: one batch needs %s (%" PRId64 " x %s): %s",
-                        pl_dataset_name(stage->dataset), all, size_of(stage), one, reason);
+    pl_error_set(reterr, code, "%s: one batch needs %s (%" PRId64 " x %s): %s",
+                 pl_dataset_name(stage->dataset), all, size_of(stage), one, reason);
+    return PL_TOLD;
 }
 
-static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_error *reterr)
+static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_shape *shape,
+                           pl_error *reterr)
 {
-    c->dtype = pl_item_dtype(item);
-    c->shape = pl_item_shape(item);
+    c->dtype = dtype;
+    c->shape = *shape;
     int64_t n = size_of(stage), count, bytes = 0;
     if (c->dtype == PL_STRING) {
         c->strings = calloc((size_t)n, sizeof(pl_tensor *));
@@ -111,6 +119,12 @@ static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_erro
                       reterr);
     c->data = data;
     return r < 0 ? refuse(stage, c, r, reterr) : 0;
+}
+
+static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_error *reterr)
+{
+    pl_shape shape = pl_item_shape(item);
+    return begin_column_as(stage, c, pl_item_dtype(item), &shape, reterr);
 }
 
 static int begin(pl_stage *stage, const pl_element *element, pl_error *reterr)
@@ -156,7 +170,11 @@ static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_
     int r = own->n_gathered == 0 ? begin(stage, element, reterr) : 0;
     if (r < 0) {
         drop_columns(stage);
-        return r == PL_TOLD ? r : pl_stage_fail_as(ret_bad, element, r);
+        if (r != PL_TOLD && r != PL_LATER)
+            return pl_stage_fail_as(ret_bad, element, r);
+        own->waiting = *element;
+        *element = (pl_element){0};
+        return r;
     }
     for (int i = 0; r == 0 && i < element->n; i++)
         r = check(&own->columns[i], &items[i], i, reterr);
@@ -218,20 +236,40 @@ static int end_column(pl_stage *stage, column *c, pl_tensor **ret_tensor, pl_err
     return pl_tensor_wrap(PL_TAKE(c->buffer), c->dtype, &shape, NULL, 0, ret_tensor, reterr);
 }
 
+/* Strings first: as long as only these are made, nothing is lost when there is no room. */
+static int end_columns(pl_stage *stage, bool strings, pl_element *batch, pl_error *reterr)
+{
+    column *columns = ((batch_stage *)stage)->columns;
+    int r = 0;
+    for (int i = 0; r == 0 && i < batch->n; i++)
+        if ((columns[i].strings != NULL) == strings)
+            r = end_column(stage, &columns[i], &pl_element_items(batch)[i].tensor, reterr);
+    return r;
+}
+
+static PL_COLD int fail_to_end(pl_stage *stage, int code, pl_error *reterr)
+{
+    char reason[PL_ERROR_MESSAGE_BYTES];
+    drop_columns(stage);
+    memcpy(reason, reterr->message, sizeof reason);
+    pl_error_set(reterr, code, "%s: %s", pl_dataset_name(stage->dataset), reason);
+    return PL_TOLD;
+}
+
 static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
     pl_element batch;
     int r = pl_element_init(&batch, stage->dataset->n_components);
-    for (int i = 0; r == 0 && i < batch.n; i++)
-        r = end_column(stage, &own->columns[i], &pl_element_items(&batch)[i].tensor, reterr);
+    if (r < 0)
+        return pl_pass_fail(stage->pass, r, reterr, "no memory for a batch");
+    r = end_columns(stage, true, &batch, reterr);
+    bool later = pl_pass_later(stage->pass, r);
+    if (r == 0)
+        r = end_columns(stage, false, &batch, reterr);
     if (r < 0) {
         pl_element_clear(&batch);
-        drop_columns(stage);
-        char reason[PL_ERROR_MESSAGE_BYTES];
-        memcpy(reason, reterr->message, sizeof reason);
-        return pl_pass_fail(stage->pass, r, reterr, "%s: %s", pl_dataset_name(stage->dataset),
-                            reason);
+        return later ? PL_LATER : fail_to_end(stage, r, reterr);
     }
     batch.n_items = 0;
     pl_element_pass_on(&own->made_of, &batch);
@@ -240,12 +278,57 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return 1;
 }
 
+static int copy_whole(pl_stage *stage, const pl_item *from, pl_item *to, pl_error *reterr)
+{
+    const pl_tensor *tensor = from->tensor;
+    pl_buffer *buffer;
+    void *data;
+    int r = pl_buffer_new(stage->pass->runtime->pool, pl_tensor_bytes(tensor), "batch", &buffer,
+                          &data, reterr);
+    if (r < 0)
+        return r;
+    r = pl_item_read(from, data, reterr);
+    pl_buffer_unpin(buffer);
+    if (r == 0)
+        return pl_tensor_wrap(buffer, tensor->dtype, &tensor->shape, NULL, 0, &to->tensor, reterr);
+    pl_buffer_unref(buffer);
+    return r;
+}
+
+/* The whole batch at once, where the input has it so: 1; 0: it is to be gathered. */
+static int next_block(pl_stage *stage, pl_element *ret_element)
+{
+    pl_element from = {0}, batch;
+    pl_error ignored; /* whoever gathers meets it again, at its place */
+    if (pl_stage_peek_block(stage->inputs[0], size_of(stage), &from, &ignored) != size_of(stage) ||
+        pl_element_init(&batch, from.n) < 0) {
+        pl_element_clear(&from);
+        return 0;
+    }
+    int r = 0;
+    for (int i = 0; r == 0 && i < from.n; i++)
+        r = copy_whole(stage, &pl_element_items(&from)[i], &pl_element_items(&batch)[i], &ignored);
+    if (r == 0) {
+        pl_stage_pass_over(stage->inputs[0], size_of(stage), pl_element_bytes(&batch));
+        batch.n_items = 0;
+        pl_element_pass_on(&from, &batch);
+        *ret_element = batch;
+    } else {
+        pl_element_clear(&batch);
+    }
+    pl_element_clear(&from);
+    return r == 0;
+}
+
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
+    if (own->n_gathered == 0 && !own->ended && next_block(stage, ret_element) > 0)
+        return 1;
     while (!own->ended && own->n_gathered < size_of(stage)) {
-        pl_element element;
-        int r = pl_stage_next(stage->inputs[0], &element, reterr);
+        pl_element element = own->waiting;
+        own->waiting = (pl_element){0};
+        int r = element.n > 0 ? 1 : pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;
@@ -266,6 +349,97 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return 0;
 }
 
+/* ---- checkpoints ---- */
+
+/* What was gathered of a column, element by element, as items of the input's. */
+static int save_column(const column *c, int64_t n, pl_saver *saver, pl_error *reterr)
+{
+    int r = 0;
+    for (int64_t i = 0; r == 0 && c->strings && i < n; i++)
+        r = pl_save_item(saver, &(pl_item){.tensor = c->strings[i]}, reterr);
+    if (c->strings || r < 0)
+        return r;
+    r = pl_save_int(saver, c->shape.rank, reterr);
+    for (int i = 0; r == 0 && i < c->shape.rank; i++)
+        r = pl_save_int(saver, c->shape.dims[i], reterr);
+    return r < 0 ? r : pl_save_bytes(saver, c->data, (size_t)n * c->bytes, reterr);
+}
+
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    batch_stage *own = (batch_stage *)stage;
+    int r = pl_save_int(saver, own->ended, reterr);
+    if (r == 0)
+        r = pl_save_int(saver, own->n_gathered, reterr);
+    if (r == 0)
+        r = pl_save_element(saver, &own->made_of, reterr);
+    for (int i = 0; r == 0 && own->n_gathered > 0 && i < stage->dataset->n_components; i++)
+        r = save_column(&own->columns[i], own->n_gathered, saver, reterr);
+    return r;
+}
+
+static int load_strings(pl_stage *stage, column *c, int component, int64_t n, pl_loader *loader,
+                        pl_error *reterr)
+{
+    const pl_spec *spec = &stage->dataset->inputs[0]->spec[component];
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < n; i++) {
+        pl_item item = {0};
+        r = pl_load_item(loader, spec, component, &item, reterr);
+        if (r == 0 && i == 0)
+            r = begin_column(stage, c, &item, reterr);
+        if (r == 0)
+            r = check(c, &item, component, reterr);
+        if (r == 0)
+            c->strings[i] = PL_TAKE(item.tensor);
+        pl_item_clear(&item);
+    }
+    return r;
+}
+
+static int load_numbers(pl_stage *stage, column *c, int component, int64_t n, pl_loader *loader,
+                        pl_error *reterr)
+{
+    const pl_spec *spec = &stage->dataset->inputs[0]->spec[component];
+    int64_t rank, bytes;
+    pl_shape shape = {0};
+    int r = pl_load_int(loader, 0, PL_RANK_MAX - 1, &rank, reterr);
+    for (int i = 0; r == 0 && i < rank; i++)
+        r = pl_load_int(loader, 0, INT64_MAX, &shape.dims[i], reterr);
+    if (r < 0)
+        return r;
+    shape.rank = (int32_t)rank;
+    bool fits = spec->shape.rank == PL_RANK_UNKNOWN || pl_shape_compatible(&spec->shape, &shape);
+    if (!fits || pl_tensor_size(spec->dtype, &shape, &bytes, NULL) < 0 ||
+        __builtin_mul_overflow(bytes, n, &bytes))
+        return pl_load_refuse(reterr, "component %d of a batch has shape %s", component,
+                              PL_SHAPE_TEXT(&shape));
+    r = pl_load_check_left(loader, (uint64_t)bytes, reterr);
+    if (r == 0)
+        r = begin_column_as(stage, c, spec->dtype, &shape, reterr);
+    return r < 0 ? r : pl_load_bytes(loader, c->data, (size_t)bytes, reterr);
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    batch_stage *own = (batch_stage *)stage;
+    int64_t ended, n;
+    int r = pl_load_int(loader, 0, 1, &ended, reterr);
+    if (r == 0)
+        r = pl_load_int(loader, 0, size_of(stage), &n, reterr);
+    if (r == 0)
+        r = pl_load_element(loader, NULL, &own->made_of, reterr);
+    if (r < 0)
+        return r;
+    own->ended = ended;
+    own->n_gathered = n;
+    for (int i = 0; r == 0 && n > 0 && i < stage->dataset->n_components; i++)
+        r = stage->dataset->spec[i].dtype == PL_STRING
+                ? load_strings(stage, &own->columns[i], i, n, loader, reterr)
+                : load_numbers(stage, &own->columns[i], i, n, loader, reterr);
+    return r;
+}
+
 static void describe(const pl_dataset *dataset, FILE *to)
 {
     const batch_dataset *own = (const batch_dataset *)dataset;
@@ -279,6 +453,8 @@ static const pl_dataset_class batch_class = {
     .open = open_batch,
     .next = next,
     .close = close_batch,
+    .save = save,
+    .restore = restore,
     .describe = describe,
 };
 

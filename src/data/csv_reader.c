@@ -24,7 +24,8 @@ int pl_csv_reader_init(pl_csv_reader *reader, const char *path, const pl_csv_for
     made.fields = calloc((size_t)format->n_columns + 1, sizeof *made.fields);
     if (!made.fields)
         return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
-    r = pl_file_window_init(&made.window, path, made.options.window_bytes, memory, reterr);
+    r = pl_file_window_init(&made.window, path, made.options.packing, made.options.window_bytes,
+                            memory, reterr);
     if (r < 0)
         free(made.fields);
     else
@@ -62,7 +63,8 @@ static PL_COLD int give_up(pl_csv_reader *reader, pl_csv_record *record, pl_erro
         "'%.200s', line %" PRIu64 ", byte %" PRIu64
         ": the record does not end within %s: is a quote missing? If not, raise the "
         "limit",
-        window->path, place.line, place.offset, PL_SIZE(reader->options.limit_bytes));
+        pl_file_window_path(window), place.line, place.offset,
+        PL_SIZE(reader->options.limit_bytes));
 }
 
 /* The next record as it is: 1, 0 or negative, with the file told. */

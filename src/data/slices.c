@@ -92,6 +92,44 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return stage->dataset->class->get(stage, own->at++, ret_element, reterr);
 }
 
+/* A view of the next `n` slices of a tensor; none of strings, whose bytes lie elsewhere. */
+static int block(pl_tensor *tensor, int64_t at, int64_t n, pl_item *ret_item, pl_error *reterr)
+{
+    pl_shape shape = tensor->shape;
+    shape.dims[0] = n;
+    return pl_tensor_wrap(pl_buffer_ref(tensor->buffer), tensor->dtype, &shape, tensor->strides,
+                          tensor->offset_bytes + at * tensor->strides[0], &ret_item->tensor,
+                          reterr);
+}
+
+static int64_t peek_block(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr)
+{
+    const slices_dataset *own = (const slices_dataset *)stage->dataset;
+    int64_t at = ((slices_stage *)stage)->at, left = stage->dataset->cardinality - at;
+    n = n < left ? n : left;
+    for (int i = 0; i < own->base.n_components; i++)
+        if (n == 0 || own->tensors[i]->dtype == PL_STRING)
+            return 0;
+    pl_element element;
+    if (pl_element_init(&element, own->base.n_components) < 0)
+        return 0;
+    int r = 0;
+    for (int i = 0; r == 0 && i < own->base.n_components; i++)
+        r = block(own->tensors[i], at, n, &pl_element_items(&element)[i], reterr);
+    if (r < 0) {
+        pl_element_clear(&element);
+        return 0;
+    }
+    element.n_items = n;
+    *ret_element = element;
+    return n;
+}
+
+static void pass_over(pl_stage *stage, int64_t n)
+{
+    ((slices_stage *)stage)->at += n;
+}
+
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     return pl_save_int(saver, ((slices_stage *)stage)->at, reterr);
@@ -127,6 +165,8 @@ static const pl_dataset_class slices_class = {
     .free = free_slices,
     .next = next,
     .get = get_slice,
+    .peek_block = peek_block,
+    .pass_over = pass_over,
     .save = save,
     .restore = restore,
     .describe = describe,

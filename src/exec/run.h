@@ -133,7 +133,7 @@ typedef int pl_run_part(pl_frame *frame, int64_t part, void *context);
 PL_MUST_CHECK int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts,
                                   pl_run_part *part, void *context, pl_error *reterr);
 
-/* ---- ops: one instruction each, on packed inputs ---- */
+/* ---- ops: one instruction each, on packed inputs or, pl_takes_strides(), with strides ---- */
 
 typedef struct pl_op_call {
     pl_frame *frame;
@@ -153,6 +153,12 @@ static inline const char *pl_call_data(const pl_op_call *call, int i)
 {
     const pl_program *program = &call->frame->step->program;
     return call->frame->registers[program->inputs[call->instr->first_input + i]].data;
+}
+
+static inline const int64_t *pl_call_strides(const pl_op_call *call, int i)
+{
+    const pl_program *program = &call->frame->step->program;
+    return call->frame->registers[program->inputs[call->instr->first_input + i]].strides;
 }
 
 static inline const pl_region *pl_call_region(const pl_op_call *call, int i)

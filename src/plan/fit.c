@@ -12,6 +12,7 @@
 #include "plan/fit_private.h"
 #include "plan/long_rows.h"
 #include "plan/product.h"
+#include "tensor/dtype.h"
 
 /* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
  * and for a step that reads from disk, what makes reads long. */
@@ -20,7 +21,7 @@
 
 /* From this level on tiles cost more time than a value on disk would; and reads are so short that
  * they should rather be longer than ahead. */
-enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3 };
+enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3, LINE_BYTES = 64 };
 
 /* Smaller values make no room. */
 #define SPILL_BYTES (16 * PL_KIB)
@@ -101,6 +102,16 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
     return false;
 }
 
+/* Would smaller tiles have rows of less than a cache line? Each would be fetched several times. */
+static bool is_thin(const pl_step *step)
+{
+    const pl_shape *shape = &step->program.boxes[0].shape;
+    int last = shape->rank - 1;
+    int64_t row_bytes =
+        last < 0 ? 0 : step->extent[last] * pl_dtype_info_of(step->node->dtype)->item_bytes;
+    return last >= 0 && step->extent[last] < shape->dims[last] && row_bytes <= 4 * LINE_BYTES;
+}
+
 /* Takes the first level, up to `last`, whose scratch fits `room`. 1: there is one; 0: none; an
  * error if it is not the room. */
 static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
@@ -122,7 +133,7 @@ static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint6
         int r = pl_step_tiles(f->plan, step, f->request, level, crew, &bytes, f->reterr);
         if (r <= 0)
             return r;
-        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
+        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY || is_thin(step);
         if (pays && bytes <= room) {
             step->peak_bytes = bytes;
             return 1;

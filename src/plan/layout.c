@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "graph/geometry.h"
+#include "kernels/reduce.h"
 #include "kernels/sort.h"
 #include "plan/program.h"
 #include "tensor/buffer.h"
@@ -41,6 +42,22 @@ static const pl_instr *input_of(const pl_program *program, const pl_instr *instr
     return &program->instrs[program->inputs[instr->first_input + i]];
 }
 
+bool pl_row_goes_by_columns(const pl_node *row)
+{
+    return row->op->id == PL_OP_softmax || row->op->id == PL_OP_log_softmax;
+}
+
+/* Of a softmax along columns: what is known of each. */
+static uint64_t column_sums_bytes(const pl_program *program, const pl_instr *in, int axis)
+{
+    const pl_region *bound = &program->boxes[in->box].bound;
+    uint64_t bytes = pl_reduce_bytes((pl_reduce){PL_REDUCE_LOGSUMEXP, in->dtype});
+    for (int i = axis + 1; i < bound->rank; i++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)bound->extent[i], &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
 /* Rows turned so that their axis is the last, results likewise, and what the kernel needs. */
 static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
 {
@@ -50,6 +67,8 @@ static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
     int64_t n = shape->dims[axis];
     int64_t k = program->boxes[row->box].shape.dims[axis];
     uint64_t bytes = 0;
+    if (pl_row_goes_by_columns(row->node) && axis < shape->rank - 1)
+        return column_sums_bytes(program, in, axis);
     if (axis < shape->rank - 1)
         bytes = add(round_up(box_bytes(program, in->box, in->dtype)),
                     round_up(box_bytes(program, row->box, row->dtype)));

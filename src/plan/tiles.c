@@ -17,6 +17,11 @@
  * read from disk should be a few megabytes, else the system call shows. */
 enum { TILE_ELEMENTS = 1 << 16, DISK_TILE_ELEMENTS = 1 << 20 };
 
+/* Of a row op along an axis that is not the last: columns at a time, if such tiles are not more
+ * than so many times as large as others. Where rows are far apart each fetch of less is waited for.
+ */
+enum { COLUMNS = 64, COLUMN_TILE_FACTOR = 16 };
+
 /* A reduction to few results is done in parts, so that there is work for several threads, but
  * always the same: what is added in which order must not depend on how many there are. */
 enum { FEW_TILES = 8, CHUNKS = 16 };
@@ -91,8 +96,13 @@ static void cut_row_op(const cut *c, int axis, int64_t *extent)
     pl_shape others = *c->shape;
     int64_t in = pl_node_input_shape(c->step->node, c->plan->shapes, 0)->dims[axis];
     int64_t longest = in > others.dims[axis] ? in : others.dims[axis];
+    int64_t n_rows = longest > 0 ? c->elements / longest : 1;
+    if (axis < others.rank - 1) { /* what lies together is more than a few elements of each row */
+        int64_t room = c->elements * COLUMN_TILE_FACTOR / (longest > 0 ? longest : 1);
+        n_rows = n_rows > COLUMNS ? n_rows : least(COLUMNS, room);
+    }
     others.dims[axis] = 1;
-    cut_rows(&others, longest > 0 && c->elements / longest > 1 ? c->elements / longest : 1, extent);
+    cut_rows(&others, n_rows > 1 ? n_rows : 1, extent);
     extent[axis] = c->shape->dims[axis];
 }
 

@@ -86,11 +86,17 @@ static void widen_item(layout *all)
     }
 }
 
-/* Up to 32 bytes by two moves that may overlap: a call of memcpy() takes longer than they do. */
+/* Up to 128 bytes by moves that may overlap: a call of memcpy() takes longer than they do. */
 ALWAYS_INLINE void copy_row(char *dst, const char *src, size_t n)
 {
     struct pair {
         uint64_t words[2];
+    };
+    struct four {
+        uint64_t words[4];
+    };
+    struct eight {
+        uint64_t words[8];
     };
 #define TWICE(type)                                                                                \
     do {                                                                                           \
@@ -100,8 +106,12 @@ ALWAYS_INLINE void copy_row(char *dst, const char *src, size_t n)
         memcpy(dst, &head, sizeof head);                                                           \
         memcpy(dst + n - sizeof tail, &tail, sizeof tail);                                         \
     } while (0)
-    if (n > 2 * sizeof(struct pair) || n < sizeof(uint16_t))
+    if (n > 2 * sizeof(struct eight) || n < sizeof(uint16_t))
         memcpy(dst, src, n);
+    else if (n >= sizeof(struct eight))
+        TWICE(struct eight);
+    else if (n >= sizeof(struct four))
+        TWICE(struct four);
     else if (n >= sizeof(struct pair))
         TWICE(struct pair);
     else if (n >= sizeof(uint64_t))

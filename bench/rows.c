@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of an .npy file to batches, in order or shuffled. For bench/datasets.py.
+ *   rows FILE BATCH_BYTES SHUFFLE
+ * Prints bytes, seconds and CPU seconds. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "plimsoll/dataset.h"
+
+static pl_error error;
+
+static void check(int code)
+{
+    if (code >= 0)
+        return;
+    fprintf(stderr, "rows: %s\n", error.message);
+    exit(1);
+}
+
+static double now(clockid_t clock)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4)
+        return 2;
+    pl_runtime *runtime;
+    pl_tensor *tensor;
+    pl_dataset *rows, *dataset;
+    pl_iterator *iterator;
+    uint64_t bytes = 0;
+    check(pl_runtime_new(NULL, &runtime, &error));
+    check(pl_tensor_open_npy(runtime, argv[1], &tensor, &error));
+    int64_t n = pl_tensor_shape(tensor)->dims[0];
+    uint64_t row_bytes = pl_tensor_bytes(tensor) / (uint64_t)n;
+    check(pl_dataset_from_slices(runtime, &tensor, 1, &rows, &error));
+    if (atoi(argv[3]))
+        check(pl_dataset_shuffle(rows, n, 1, true, &rows, &error));
+    check(pl_dataset_batch(rows, (int64_t)(strtoull(argv[2], NULL, 10) / row_bytes), false,
+                           &dataset, &error));
+    double begin = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+    check(pl_iterator_new(dataset, &iterator, &error));
+    for (pl_value value; pl_iterator_next(iterator, &value, &error) > 0;) {
+        bytes += pl_tensor_bytes(value.tensor);
+        pl_tensor_unref(value.tensor);
+    }
+    printf("%" PRIu64 " %.6f %.6f\n", bytes, now(CLOCK_MONOTONIC) - begin,
+           now(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+    pl_iterator_free(iterator);
+    return 0;
+}
