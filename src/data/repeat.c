@@ -45,7 +45,8 @@ static void carry_on(pl_stage *to, pl_stage *from)
     copy(&to->profile.busy_ns, &from->profile.busy_ns);
     copy(&to->profile.waiting_ns, &from->profile.waiting_ns);
     for (int i = 0; i < to->dataset->n_inputs; i++)
-        carry_on(to->inputs[i], from->inputs[i]);
+        if (to->inputs[i] && from->inputs[i]) /* a cache need not open its */
+            carry_on(to->inputs[i], from->inputs[i]);
 }
 
 static int open_again(pl_stage *stage, pl_error *reterr)
