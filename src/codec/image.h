@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG and PNG files: what their pixels cost, from the header alone, and the pixels.
+/* JPEG, PNG and BMP files: what their pixels cost, from the header alone, and the pixels.
  *   channels  1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha; 0: as the file has them
  *   pixels    height x width x channels bytes, one row after the other
  *   work      memory that decoding is given beside
@@ -21,6 +21,7 @@
 typedef enum pl_image_format {
     PL_IMAGE_JPEG,
     PL_IMAGE_PNG,
+    PL_IMAGE_BMP,
 } pl_image_format;
 
 typedef struct pl_image {
@@ -33,8 +34,8 @@ typedef struct pl_image {
     uint64_t library_bytes;
 } pl_image;
 
-/* Looks at the header; allocates nothing, and reads no more than it must. PL_EFORMAT: neither JPEG
- * nor PNG; PL_ECORRUPT: cut off, or it contradicts itself; -ENOTSUP: a kind that is not decoded;
+/* Looks at the header; allocates nothing, and reads no more than it must. PL_EFORMAT: none of
+ * these; PL_ECORRUPT: cut off, or it contradicts itself; -ENOTSUP: a kind that is not decoded;
  * -EINVAL: channels that there are not. */
 PL_MUST_CHECK int pl_image_header(const void *bytes, size_t n, int channels, pl_image *ret_image,
                                   pl_error *reterr);
