@@ -95,7 +95,8 @@ PL_API const char *pl_dataset_name(const pl_dataset *dataset);
 PL_API PL_MUST_CHECK int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator,
                                          pl_error *reterr);
 
-/* Ends the pass: what runs is cancelled and waited for. NULL is allowed. */
+/* Ends the pass: what runs is cancelled and waited for; under a watchdog for two seconds at most.
+ * What hangs is then left to end by itself, and keeps what it needs. NULL is allowed. */
 PL_API void pl_iterator_free(pl_iterator *iterator);
 
 /* 1 and the next element, one value for each component, the caller's to unref; 0 at the end, and
@@ -103,7 +104,8 @@ PL_API void pl_iterator_free(pl_iterator *iterator);
  * message names stage, element, file, byte and reason:
  *   map 'decode': element 17, 'cats/3.jpg': decode_image 'image': premature end at byte 8192
  * PL_EBUDGET if not even one element fits, with what it needs; -ECANCELED; -ETIMEDOUT from the
- * watchdog: from then on every call gives the same. */
+ * watchdog, with the stage that makes no progress: from these two on every call gives the same.
+ * -ENOTSUP in the child of a fork, of a pass that had threads. */
 PL_API PL_MUST_CHECK int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values,
                                           pl_error *reterr);
 
@@ -133,6 +135,21 @@ typedef struct pl_bad_count {
 
 PL_API pl_bad_count pl_iterator_bad_count(const pl_iterator *iterator);
 
+/* One of them. Texts are NULL, and numbers -1, where they are not known. */
+typedef struct pl_bad_element {
+    const char *message; /* all of what follows, as next() would have said it */
+    const char *stage;   /* its name */
+    int64_t index;       /* at that stage */
+    const char *path;
+    int64_t offset; /* in the file */
+    int code;
+    const char *reason;
+} pl_bad_element;
+
+/* The first bad elements up to here, in their order: 64 at most; a quarantine has all. Writes up to
+ * `n_most` of them and returns how many there are. Texts live until the next call of next(). */
+PL_API int pl_iterator_bads(const pl_iterator *iterator, pl_bad_element *ret_bads, int n_most);
+
 /* ---- options ---- */
 
 typedef enum pl_on_error {
@@ -146,7 +163,7 @@ typedef struct pl_dataset_options {
     pl_on_error on_error;
     uint64_t max_bad;            /* more than so many are an error; 0: any number */
     double max_bad_fraction;     /* of all that were read, once they are 100, and at the end; 0:
-                                    any */
+                                    any. Both limits count what is below this dataset */
     const char *quarantine_path; /* appended to */
     uint64_t watchdog_ms;        /* no progress for so long is an error; 0: never */
     uint64_t budget_bytes;       /* what the pass may hold; 0: what the runtime has left */
@@ -177,6 +194,26 @@ PL_API PL_MUST_CHECK int pl_dataset_from_slices(pl_runtime *runtime, pl_tensor *
                                                 int n_tensors, pl_dataset **ret_dataset,
                                                 pl_error *reterr);
 
+/* What a program makes, one element after the other. Each pass begins anew, when it is first asked
+ * for something. A pass that is restored asks for as many elements as it had before: they are to be
+ * the same. */
+typedef struct pl_generator {
+    /* Makes what the others are called with; NULL: that is the context. Negative ends the pass. */
+    int (*begin)(void *context, void **ret_state, pl_error *reterr);
+    /* 1 and a value for each component, which become the stage's; 0: the end; negative: the element
+     * is bad, and it may be called again. By one thread at a time, of a pass. */
+    int (*next)(void *state, pl_value *ret_values, int n_values, pl_error *reterr);
+    void (*end)(void *state); /* of what begun; may be NULL */
+    const pl_spec *specs;     /* of the components */
+    int n_components;
+    int64_t cardinality; /* or PL_CARDINALITY_UNKNOWN, PL_CARDINALITY_INFINITE */
+    void *context;
+    void (*release)(void *context); /* as a function's */
+} pl_generator;
+
+PL_API PL_MUST_CHECK int pl_dataset_generator(pl_runtime *runtime, const pl_generator *generator,
+                                              pl_dataset **ret_dataset, pl_error *reterr);
+
 /* ---- files ---- */
 
 typedef struct pl_files_options {
@@ -205,7 +242,8 @@ PL_API PL_MUST_CHECK int pl_dataset_image_folder(pl_runtime *runtime, const char
 /* Of such a dataset: the name of a label's class; NULL if there is none. */
 PL_API const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label);
 
-/* What follows reads the files that `paths` (one string an element) names, one after the other. */
+/* What follows reads the files that `paths` (one string an element) names, one after the other.
+ * Text, CSV and tar files that are packed with gzip are unpacked. */
 
 /* Lines, without their ends. */
 PL_API PL_MUST_CHECK int pl_dataset_lines(pl_dataset *paths, pl_dataset **ret_dataset,
@@ -267,26 +305,6 @@ PL_API PL_MUST_CHECK int pl_dataset_parse_examples(pl_dataset *input,
                                                    const pl_feature_spec *features, int n_features,
                                                    int n_parallel, pl_dataset **ret_dataset,
                                                    pl_error *reterr);
-
-/* What a program makes, one element after the other. Each pass begins anew, when it is first asked
- * for something. A pass that is restored asks for as many elements as it had before: they are to be
- * the same. */
-typedef struct pl_generator {
-    /* Makes what the others are called with; NULL: that is the context. Negative ends the pass. */
-    int (*begin)(void *context, void **ret_state, pl_error *reterr);
-    /* 1 and a value for each component, which become the stage's; 0: the end; negative: the element
-     * is bad, and it may be called again. By one thread at a time, of a pass. */
-    int (*next)(void *state, pl_value *ret_values, int n_values, pl_error *reterr);
-    void (*end)(void *state); /* of what begun; may be NULL */
-    const pl_spec *specs;     /* of the components */
-    int n_components;
-    int64_t cardinality; /* or PL_CARDINALITY_UNKNOWN, PL_CARDINALITY_INFINITE */
-    void *context;
-    void (*release)(void *context); /* as a function's */
-} pl_generator;
-
-PL_API PL_MUST_CHECK int pl_dataset_generator(pl_runtime *runtime, const pl_generator *generator,
-                                              pl_dataset **ret_dataset, pl_error *reterr);
 
 /* ---- stages ---- */
 

@@ -13,6 +13,8 @@ enum {
     SLOTS_PER_WORKER = 2,
     AUTO_SLOTS = 16,
     SLOTS_MOST = 65536,
+    /* Whoever waits looks so often whether the pass was cancelled. */
+    LOOK_MS = 50,
 };
 
 static void run_job(pl_job *job);
@@ -77,15 +79,18 @@ static bool is_over(const pl_ahead *ahead)
 static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
 {
     int64_t n = ahead->tail - ahead->head + ahead->n_beginning;
+    pl_pass *pass = ahead->stage->pass;
     *ret_room_bytes = 0;
-    if (is_over(ahead) || n >= ahead->n_slots)
+    if (is_over(ahead) || ahead->starved || n >= ahead->n_slots)
         return false;
     if (n == 0)
         return true;
-    if (ahead->element_bytes == 0)
+    if (ahead->element_bytes == 0 || pl_pass_turn(pass) != PL_TURN_ALL)
         return false; /* what they cost is not known before the first is made */
-    if (!pl_headway_try(&ahead->stage->pass->headway, ahead->element_bytes))
+    if (!pl_headway_try(&pass->headway, ahead->element_bytes)) {
+        atomic_fetch_add_explicit(&ahead->stage->profile.n_held, 1, memory_order_relaxed);
         return false;
+    }
     *ret_room_bytes = ahead->element_bytes;
     return true;
 }
@@ -95,10 +100,11 @@ static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, cons
 {
     slot->result = r;
     slot->element = *element; /* of a bad one: what it was read from */
+    slot->starved = r == PL_LATER;
+    slot->done = !slot->starved;
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, pl_element_bytes(element) + 1);
-    if (r < 0 && (slot->error = malloc(sizeof *slot->error)))
+    if (r < 0 && slot->done && (slot->error = malloc(sizeof *slot->error)))
         *slot->error = *error;
-    slot->done = true;
     pthread_cond_broadcast(&ahead->changed);
 }
 
@@ -116,8 +122,9 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     int r = over ? 0 : ahead->class->begin(ahead->stage, &begun, &error);
     lock(ahead);
     ahead->n_beginning--;
-    if (r == 0) {
-        ahead->ended |= !over;
+    if (r == 0 || r == PL_LATER) {
+        ahead->ended |= r == 0 && !over;
+        ahead->starved |= r == PL_LATER;
         pl_headway_give(&ahead->stage->pass->headway, room_bytes);
         pthread_cond_broadcast(&ahead->changed);
         pthread_mutex_unlock(&ahead->pulling);
@@ -132,7 +139,21 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     else
         element = begun;
     lock(ahead);
-    put(ahead, slot, r, &element, &error);
+    put(ahead, slot, r, r == PL_LATER ? &begun : &element, &error);
+}
+
+/* With mu held, and returns so: tries it again. False: it did not fit this time, either. */
+static bool finish_starved(pl_ahead *ahead, pl_slot *slot)
+{
+    pl_element begun = slot->element, element = {0};
+    pl_error error = {0};
+    slot->element = (pl_element){0};
+    slot->starved = false;
+    unlock(ahead);
+    int r = ahead->class->finish(ahead->stage, &begun, &element, &error);
+    lock(ahead);
+    put(ahead, slot, r, r == PL_LATER ? &begun : &element, &error);
+    return r != PL_LATER;
 }
 
 /* ---- workers ---- */
@@ -195,8 +216,10 @@ static void work_or_wait(pl_ahead *ahead)
         return;
     }
     call_crew(ahead);
-    uint64_t begun_ns = pl_clock_monotonic_ns();
-    pthread_cond_wait(&ahead->changed, &ahead->mu);
+    uint64_t begun_ns = pl_clock_monotonic_ns(), until_ns = begun_ns + LOOK_MS * PL_NS_PER_MS;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / PL_NS_PER_SEC),
+                                   .tv_nsec = (long)(until_ns % PL_NS_PER_SEC)};
+    pthread_cond_clockwait(&ahead->changed, &ahead->mu, CLOCK_MONOTONIC, &until);
     atomic_fetch_add_explicit(&ahead->stage->profile.waiting_ns, pl_clock_monotonic_ns() - begun_ns,
                               memory_order_relaxed);
 }
@@ -215,24 +238,48 @@ static int take(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
     *ret_element = slot->element;
     int r = slot->result;
     *slot = (pl_slot){0};
+    ahead->starved = false;
     return r;
+}
+
+/* With mu held: 0 if whoever waits for the head is to work or wait; else what next() returns, and
+ * `ret_ended` for an end. */
+static int look(pl_ahead *ahead, bool *ret_ended, pl_error *reterr)
+{
+    pl_pass *pass = ahead->stage->pass;
+    if (pl_pass_is_over(pass))
+        return pl_pass_over(pass, reterr);
+    if (ahead->head < ahead->tail) {
+        pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
+        return slot->starved && !finish_starved(ahead, slot) ? PL_LATER : 0;
+    }
+    if (ahead->n_beginning > 0)
+        return 0;
+    *ret_ended = ahead->ended;
+    if (ahead->starved && pl_pass_turn(pass) != PL_TURN_ALONE)
+        return PL_LATER;
+    ahead->starved = false;
+    return 0;
+}
+
+static bool is_ready(const pl_ahead *ahead)
+{
+    return ahead->head < ahead->tail && ahead->slots[ahead->head % ahead->n_slots].done;
 }
 
 int pl_ahead_next(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
 {
-    int r;
+    int r = 0;
+    bool ended = false;
     lock(ahead);
-    for (;;) {
-        if (ahead->head < ahead->tail && ahead->slots[ahead->head % ahead->n_slots].done) {
-            r = take(ahead, ret_element, reterr);
-            call_crew(ahead);
-            break;
-        }
-        if (ahead->head == ahead->tail && ahead->n_beginning == 0 && is_over(ahead)) {
-            r = ahead->ended ? 0 : pl_pass_over(ahead->stage->pass, reterr);
-            break;
-        }
-        work_or_wait(ahead);
+    while (!is_ready(ahead) && !ended && r == 0) {
+        r = look(ahead, &ended, reterr);
+        if (r == 0 && !ended && !is_ready(ahead))
+            work_or_wait(ahead);
+    }
+    if (r == 0 && !ended) {
+        r = take(ahead, ret_element, reterr);
+        call_crew(ahead);
     }
     atomic_store_explicit(&ahead->stage->profile.n_ahead, ahead->tail - ahead->head,
                           memory_order_relaxed);

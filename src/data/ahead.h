@@ -12,7 +12,8 @@
  * Whoever waits for the head makes others meanwhile, if there is room for them, so that a thread
  * that pulls is not lost for work. The error of an element lies in its slot, and is given out when
  * it is its turn. How far it runs ahead follows from bytes as well: see headway.h; an element is
- * taken to become as large as the largest one so far.
+ * taken to become as large as the largest one so far. One that does not fit after all stays in its
+ * slot as it was begun, until it is the head: see pl_pass_later().
  *
  * next() belongs to one thread at a time. Locks: `pulling` is held while the input is pulled, so
  * those of stages below are taken within it; `mu` is a leaf. */
@@ -26,13 +27,14 @@
 typedef struct pl_ahead_class {
     /* 1 and an element; 0: there are no more; negative: as a class's next(). */
     int (*begin)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
-    /* The same of what begin() gave; NULL: that is it. Clears `begun`. */
+    /* The same of what begin() gave; NULL: that is it. Clears `begun`, but for PL_LATER. */
     int (*finish)(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr);
 } pl_ahead_class;
 
 typedef struct pl_slot {
     bool done;
-    int result; /* 1, or a code */
+    bool starved; /* did not fit; `element` is what begin() gave */
+    int result;   /* 1, or a code */
     pl_element element;
     pl_error *error;     /* of a negative result */
     uint64_t room_bytes; /* taken for it */
@@ -59,6 +61,7 @@ typedef struct pl_ahead {
     int n_working;
     int n_beginning; /* of them in begin() */
     bool grows;      /* up to n_most, when next() has to wait */
+    bool starved;    /* what would be begun next did not fit; until an element is taken */
     bool ended, closing;
     uint64_t element_bytes; /* of the largest so far, and 1; 0: none was made yet */
 } pl_ahead;

@@ -38,6 +38,7 @@ typedef struct batch_stage {
     column *columns;
     int64_t n_gathered;
     pl_element made_of; /* counts and origin of what was gathered */
+    pl_element waiting; /* the first of a batch that found no room yet */
     bool ended;
 } batch_stage;
 
@@ -78,18 +79,23 @@ static void close_batch(pl_stage *stage)
 {
     drop_columns(stage);
     free(((batch_stage *)stage)->columns);
+    pl_element_clear(&((batch_stage *)stage)->waiting);
 }
 
 /* ---- the first element ---- */
 
+/* No room: an error that no policy skips, until there is some. */
 static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *reterr)
 {
     char reason[PL_ERROR_MESSAGE_BYTES], all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
+    if (pl_pass_later(stage->pass, code))
+        return PL_LATER;
     memcpy(reason, reterr->message, sizeof reason);
     pl_size_format(c->bytes * (uint64_t)size_of(stage), all);
     pl_size_format(c->bytes, one);
-    return pl_pass_fail(stage->pass, code, reterr, "%s: one batch needs %s (%" PRId64 " x %s): %s",
-                        pl_dataset_name(stage->dataset), all, size_of(stage), one, reason);
+    pl_error_set(reterr, code, "%s: one batch needs %s (%" PRId64 " x %s): %s",
+                 pl_dataset_name(stage->dataset), all, size_of(stage), one, reason);
+    return PL_TOLD;
 }
 
 static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_shape *shape,
@@ -164,7 +170,11 @@ static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_
     int r = own->n_gathered == 0 ? begin(stage, element, reterr) : 0;
     if (r < 0) {
         drop_columns(stage);
-        return r == PL_TOLD ? r : pl_stage_fail_as(ret_bad, element, r);
+        if (r != PL_TOLD && r != PL_LATER)
+            return pl_stage_fail_as(ret_bad, element, r);
+        own->waiting = *element;
+        *element = (pl_element){0};
+        return r;
     }
     for (int i = 0; r == 0 && i < element->n; i++)
         r = check(&own->columns[i], &items[i], i, reterr);
@@ -226,20 +236,40 @@ static int end_column(pl_stage *stage, column *c, pl_tensor **ret_tensor, pl_err
     return pl_tensor_wrap(PL_TAKE(c->buffer), c->dtype, &shape, NULL, 0, ret_tensor, reterr);
 }
 
+/* Strings first: as long as only these are made, nothing is lost when there is no room. */
+static int end_columns(pl_stage *stage, bool strings, pl_element *batch, pl_error *reterr)
+{
+    column *columns = ((batch_stage *)stage)->columns;
+    int r = 0;
+    for (int i = 0; r == 0 && i < batch->n; i++)
+        if ((columns[i].strings != NULL) == strings)
+            r = end_column(stage, &columns[i], &pl_element_items(batch)[i].tensor, reterr);
+    return r;
+}
+
+static PL_COLD int fail_to_end(pl_stage *stage, int code, pl_error *reterr)
+{
+    char reason[PL_ERROR_MESSAGE_BYTES];
+    drop_columns(stage);
+    memcpy(reason, reterr->message, sizeof reason);
+    pl_error_set(reterr, code, "%s: %s", pl_dataset_name(stage->dataset), reason);
+    return PL_TOLD;
+}
+
 static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
     pl_element batch;
     int r = pl_element_init(&batch, stage->dataset->n_components);
-    for (int i = 0; r == 0 && i < batch.n; i++)
-        r = end_column(stage, &own->columns[i], &pl_element_items(&batch)[i].tensor, reterr);
+    if (r < 0)
+        return pl_pass_fail(stage->pass, r, reterr, "no memory for a batch");
+    r = end_columns(stage, true, &batch, reterr);
+    bool later = pl_pass_later(stage->pass, r);
+    if (r == 0)
+        r = end_columns(stage, false, &batch, reterr);
     if (r < 0) {
         pl_element_clear(&batch);
-        drop_columns(stage);
-        char reason[PL_ERROR_MESSAGE_BYTES];
-        memcpy(reason, reterr->message, sizeof reason);
-        return pl_pass_fail(stage->pass, r, reterr, "%s: %s", pl_dataset_name(stage->dataset),
-                            reason);
+        return later ? PL_LATER : fail_to_end(stage, r, reterr);
     }
     batch.n_items = 0;
     pl_element_pass_on(&own->made_of, &batch);
@@ -293,11 +323,13 @@ static int next_block(pl_stage *stage, pl_element *ret_element)
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
-    if (own->n_gathered == 0 && !own->ended && next_block(stage, ret_element) > 0)
+    if (own->n_gathered == 0 && !own->ended && own->waiting.n == 0 &&
+        next_block(stage, ret_element) > 0)
         return 1;
     while (!own->ended && own->n_gathered < size_of(stage)) {
-        pl_element element;
-        int r = pl_stage_next(stage->inputs[0], &element, reterr);
+        pl_element element = own->waiting;
+        own->waiting = (pl_element){0};
+        int r = element.n > 0 ? 1 : pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;

@@ -52,6 +52,11 @@ int pl_crew_size(pl_crew *crew)
     return n;
 }
 
+bool pl_crew_is_lost(const pl_crew *crew)
+{
+    return crew->generation != pl_fork_generation() && crew->n_threads > 0;
+}
+
 int pl_crew_want(pl_crew *crew, int n_threads)
 {
     pthread_mutex_lock(&crew->mu);

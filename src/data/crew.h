@@ -27,6 +27,10 @@ void pl_crew_free(pl_crew *crew);
 
 int pl_crew_size(pl_crew *crew); /* the most threads that it may have */
 
+/* Was the process forked since it had threads? They are not here, and locks may be theirs for ever:
+ * nothing of the pass may be touched. */
+bool pl_crew_is_lost(const pl_crew *crew);
+
 /* For calls that mostly wait: so many threads may be had. There is an end to that, which the
  * machine sets: what is returned is what may be had. */
 int pl_crew_want(pl_crew *crew, int n_threads);

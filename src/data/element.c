@@ -35,7 +35,7 @@ void pl_element_clear(pl_element *element)
         pl_item_clear(&items[i]);
     free(element->many);
     pl_origin_unref(element->origin);
-    pl_bad_unref(element->bad);
+    pl_bad_free(element->bad);
     *element = (pl_element){0};
 }
 
@@ -61,25 +61,29 @@ int pl_element_share(const pl_element *element, pl_element *ret_element)
     return 0;
 }
 
-static void pass_bad(pl_element *from, pl_element *to)
-{
-    to->n_bad += from->n_bad;
-    if (from->bad) {
-        pl_bad_unref(to->bad);
-        to->bad = PL_TAKE(from->bad);
-    }
-    from->n_bad = 0;
-}
-
-void pl_element_pass_on(pl_element *from, pl_element *to)
+/* Counts and where it comes from, but for the chains of bad ones. */
+static void pass_rest(pl_element *from, pl_element *to)
 {
     to->n_items += from->n_items;
+    to->n_bad += from->n_bad;
     from->n_items = 0;
-    pass_bad(from, to);
+    from->n_bad = 0;
     if (!to->origin) {
         to->origin = PL_TAKE(from->origin);
         to->offset = from->offset;
     }
+}
+
+void pl_element_pass_on(pl_element *from, pl_element *to)
+{
+    to->bad = pl_bad_join(to->bad, PL_TAKE(from->bad));
+    pass_rest(from, to);
+}
+
+void pl_element_put_before(pl_element *from, pl_element *to)
+{
+    to->bad = pl_bad_join(PL_TAKE(from->bad), to->bad);
+    pass_rest(from, to);
 }
 
 uint64_t pl_element_bytes(const pl_element *element)

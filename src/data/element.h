@@ -26,7 +26,7 @@ typedef struct pl_origin {
     char path[];
 } pl_origin;
 
-/* What is known of the last bad element before this one: see policy.h. */
+/* What is known of the bad elements before this one: see policy.h. */
 typedef struct pl_bad pl_bad;
 
 /* Most elements have an input and a label. */
@@ -62,8 +62,12 @@ void pl_element_clear(pl_element *element);
 /* Another of the same: shares tensors and datasets, but counts no items. -ENOMEM. */
 PL_MUST_CHECK int pl_element_share(const pl_element *element, pl_element *ret_element);
 
-/* Where the element comes from, and what went before it, become another's, which is made of it. */
+/* Where the element comes from, and what went before it, become another's, which is made of it and
+ * of what it has already: `from` is the later one. */
 void pl_element_pass_on(pl_element *from, pl_element *to);
+
+/* The same, where `from` is the earlier one: what went before an element. */
+void pl_element_put_before(pl_element *from, pl_element *to);
 
 /* Bytes that its tensors have; a tensor over a file that is not read yet counts as well. */
 uint64_t pl_element_bytes(const pl_element *element);

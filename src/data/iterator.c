@@ -1,21 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pass as its consumer sees it. */
+#include "data/iterator.h"
+
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "data/checkpoint.h"
-#include "data/stage.h"
 
-/* A share says little of the first few. */
-enum { FRACTION_FROM = 100 };
+/* ---- begin and end ---- */
 
-struct pl_iterator {
-    pl_pass pass;
-    pl_dataset *dataset;
-    pl_stage *first;
-    pl_bad_count count;
-};
+/* The consumer is gone; called by whoever pulls. */
+static void destroy(void *context)
+{
+    pl_iterator *iterator = context;
+    pl_stage_close(iterator->first);
+    pl_pass_done(&iterator->pass);
+    pl_dataset_unref(iterator->dataset);
+    pl_bad_free(iterator->bads);
+    free(iterator);
+}
+
+static int pull(void *context, pl_element *ret_element, pl_error *reterr);
+
+static int set_up(pl_iterator *iterator, pl_error *reterr)
+{
+    int r = pl_pass_init(&iterator->pass, iterator->dataset, reterr);
+    if (r == 0)
+        r = pl_stage_open_first(iterator->dataset, &iterator->pass, &iterator->first, reterr);
+    const pl_pull how = {pull, destroy, iterator};
+    if (r == 0 && iterator->pass.watchdog_ns > 0)
+        r = pl_puller_new(&how, &iterator->pass, &iterator->puller, reterr);
+    return r;
+}
 
 int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *reterr)
 {
@@ -24,9 +41,7 @@ int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *r
         return pl_error_set(reterr, -ENOMEM, "no memory for an iterator");
     iterator->dataset = pl_dataset_ref(dataset);
     pl_error error = {0};
-    int r = pl_pass_init(&iterator->pass, dataset, &error);
-    if (r == 0)
-        r = pl_stage_open_first(dataset, &iterator->pass, &iterator->first, &error);
+    int r = set_up(iterator, &error);
     if (r < 0) {
         if (reterr)
             *reterr = error;
@@ -45,53 +60,83 @@ void pl_iterator_cancel(pl_iterator *iterator)
 
 void pl_iterator_free(pl_iterator *iterator)
 {
-    if (!iterator)
+    if (!iterator || pl_pass_is_lost(&iterator->pass))
         return;
     if (iterator->first)
         pl_iterator_cancel(iterator);
-    pl_stage_close(iterator->first);
-    pl_pass_done(&iterator->pass);
-    pl_dataset_unref(iterator->dataset);
-    free(iterator);
+    if (iterator->puller)
+        pl_puller_free(iterator->puller);
+    else
+        destroy(iterator);
 }
+
+/* ---- what was bad ---- */
 
 pl_bad_count pl_iterator_bad_count(const pl_iterator *iterator)
 {
     return iterator->count;
 }
 
-/* Looks at the limits of the policy where the bad ones are counted. */
-static int count(pl_iterator *iterator, pl_element *element, bool at_end, pl_error *reterr)
+int pl_iterator_bads(const pl_iterator *iterator, pl_bad_element *ret_bads, int n_most)
 {
-    pl_bad_count *total = &iterator->count;
-    const pl_policy *policy = iterator->first->policy;
-    total->n_bad += element->n_bad;
-    total->n_items += (uint64_t)element->n_items;
-    if (element->n_bad == 0 && !at_end)
-        return 0;
-    const char *last = element->bad ? element->bad->message : "";
-    if (policy->max_bad > 0 && total->n_bad > policy->max_bad)
-        return pl_pass_fail(&iterator->pass, PL_ECORRUPT, reterr,
-                            "%" PRIu64 " elements are bad, and %" PRIu64 " may be; the last: %s",
-                            total->n_bad, policy->max_bad, last);
-    double share = total->n_items > 0 ? (double)total->n_bad / (double)total->n_items : 0;
-    bool enough = at_end || total->n_items >= FRACTION_FROM;
-    if (policy->max_bad_fraction > 0 && enough && share > policy->max_bad_fraction)
-        return pl_pass_fail(&iterator->pass, PL_ECORRUPT, reterr,
-                            "%" PRIu64 " of %" PRIu64
-                            " elements are bad, and %g %% may be; the last: %s",
-                            total->n_bad, total->n_items, policy->max_bad_fraction * 100, last);
-    return 0;
+    int n = 0;
+    for (const pl_bad *bad = iterator->bads; bad; bad = bad->next, n++)
+        if (n < n_most)
+            ret_bads[n] = (pl_bad_element){bad->message, bad->stage, bad->index, bad->path,
+                                           bad->offset,  bad->code,  bad->reason};
+    return n;
+}
+
+static void count(pl_iterator *iterator, pl_element *element)
+{
+    iterator->count.n_bad += element->n_bad;
+    iterator->count.n_items += (uint64_t)element->n_items;
+    iterator->bads = pl_bad_join(iterator->bads, PL_TAKE(element->bad));
+}
+
+/* ---- next ---- */
+
+/* What did not fit beside others is made once more with nobody else at work. */
+static int pull_alone(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
+{
+    pl_pass *pass = &iterator->pass;
+    pl_pass_set_turn(pass, PL_TURN_ENDING);
+    pl_crew_pause(pass->crew);
+    pl_pass_set_turn(pass, PL_TURN_ALONE);
+    int r = pl_stage_next(iterator->first, ret_element, reterr);
+    pl_pass_set_turn(pass, PL_TURN_ALL);
+    pl_crew_resume(pass->crew);
+    if (r > 0)
+        pl_headway_shrink(&pass->headway);
+    return r;
+}
+
+static int pull(void *context, pl_element *ret_element, pl_error *reterr)
+{
+    pl_iterator *iterator = context;
+    int r = pl_stage_next(iterator->first, ret_element, reterr);
+    if (r == PL_LATER)
+        r = pull_alone(iterator, ret_element, reterr);
+    if (r == 0)
+        pl_stage_gather_before(iterator->first, ret_element);
+    return r;
 }
 
 static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
+    if (pl_pass_is_lost(&iterator->pass)) {
+        pl_error_set(reterr, -ENOTSUP,
+                     "the pass has threads that are not in this process, which was forked since: "
+                     "make runtime and datasets after the fork");
+        return PL_TOLD;
+    }
     pl_element element = {0};
-    int r = pl_stage_next(iterator->first, &element, reterr);
-    if (r == 0)
-        pl_stage_gather_before(iterator->first, &element);
-    if (r >= 0 && count(iterator, &element, r == 0, reterr) < 0)
-        r = PL_TOLD;
+    int r = iterator->puller ? pl_puller_next(iterator->puller, &element, reterr)
+                             : pull(iterator, &element, reterr);
+    if (r >= 0)
+        count(iterator, &element);
+    if (r == 0 && iterator->ended_ns == 0)
+        iterator->ended_ns = pl_clock_monotonic_ns();
     if (r > 0)
         *ret_element = element;
     else
@@ -99,21 +144,36 @@ static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error
     return r;
 }
 
+/* Gives an element's scalars their tensors, and its values away. */
+static int hand_over(pl_iterator *iterator, pl_element *element, pl_value *ret_values,
+                     pl_error *reterr)
+{
+    pl_item *items = pl_element_items(element);
+    int r = 1;
+    for (int i = 0; r > 0 && i < element->n; i++)
+        if (pl_item_settle(&items[i], iterator->pass.runtime, reterr) < 0)
+            r = PL_TOLD;
+    for (int i = 0; r > 0 && i < element->n; i++)
+        ret_values[i] = (pl_value){PL_TAKE(items[i].tensor), PL_TAKE(items[i].dataset)};
+    pl_element_clear(element);
+    return r;
+}
+
 int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *reterr)
 {
-    pl_error error = {0};
+    pl_error error;
     pl_element element;
+    error.code = 0; /* all of it would be half a KiB for each element */
+    error.message[0] = '\0';
+    uint64_t begun_ns = pl_clock_is_due(&iterator->clock) ? pl_clock_monotonic_ns() : 0;
+    if (iterator->begun_ns == 0)
+        iterator->begun_ns = begun_ns;
     int r = next_element(iterator, &element, &error);
-    pl_item *items = r > 0 ? pl_element_items(&element) : NULL;
-    for (int i = 0; r > 0 && i < element.n; i++)
-        if (pl_item_settle(&items[i], iterator->pass.runtime, &error) < 0) {
-            pl_element_clear(&element);
-            r = PL_TOLD;
-        }
-    for (int i = 0; r > 0 && i < element.n; i++)
-        ret_values[i] = (pl_value){PL_TAKE(items[i].tensor), PL_TAKE(items[i].dataset)};
     if (r > 0)
-        pl_element_clear(&element);
+        r = hand_over(iterator, &element, ret_values, &error);
+    if (begun_ns)
+        iterator->inside_ns +=
+            pl_clock_sampled(&iterator->clock, pl_clock_monotonic_ns() - begun_ns);
     if (r < 0 && reterr)
         *reterr = error;
     return r < 0 ? error.code : r;

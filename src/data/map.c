@@ -14,7 +14,8 @@ typedef struct map_dataset {
 typedef struct map_stage {
     pl_stage base;
     bool parallel;
-    pl_ahead ahead; /* if it is */
+    pl_ahead ahead;     /* if it is */
+    pl_element starved; /* else: an input that is to be called with again */
 } map_stage;
 
 static pl_called *called_of(const pl_stage *stage)
@@ -35,6 +36,10 @@ static int begin(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 static int finish(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr)
 {
     int r = pl_called_run(called_of(stage), stage, begun, ret_element, reterr);
+    if (pl_pass_later(stage->pass, r)) {
+        pl_element_clear(ret_element);
+        return PL_LATER;
+    }
     pl_element_clear(begun);
     return r;
 }
@@ -56,14 +61,20 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     map_stage *map = (map_stage *)stage;
     if (map->parallel)
         return pl_ahead_next(&map->ahead, ret_element, reterr);
-    pl_element input;
-    int r = begin(stage, &input, reterr);
-    return r <= 0 ? r : finish(stage, &input, ret_element, reterr);
+    pl_element input = map->starved;
+    map->starved = (pl_element){0};
+    int r = input.n > 0 ? 1 : begin(stage, &input, reterr);
+    if (r > 0)
+        r = finish(stage, &input, ret_element, reterr);
+    if (r == PL_LATER)
+        map->starved = input;
+    return r;
 }
 
 static void close_map(pl_stage *stage)
 {
     pl_ahead_done(&((map_stage *)stage)->ahead);
+    pl_element_clear(&((map_stage *)stage)->starved);
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options stage: hands its input's elements on, and is read when a pass begins. */
+/* The options stage: is read when a pass begins, hands its input's elements on, and counts how many
+ * before them were bad. Too many are an error at their place, and ever after. */
 #include "data/options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "data/state.h"
 
 typedef struct options_dataset {
     pl_dataset base;
@@ -13,6 +16,12 @@ typedef struct options_dataset {
     char *quarantine_path;
 } options_dataset;
 
+typedef struct options_stage {
+    pl_stage base;
+    pl_bad_count count;
+    pl_error failed; /* too many were bad; code 0: not yet */
+} options_stage;
+
 static const pl_dataset_class options_class;
 
 static void free_options(pl_dataset *dataset)
@@ -20,9 +29,59 @@ static void free_options(pl_dataset *dataset)
     free(((options_dataset *)dataset)->quarantine_path);
 }
 
+/* 0, or PL_TOLD: too many. */
+static int count(options_stage *own, const pl_element *element, bool at_end, pl_error *reterr)
+{
+    const options_dataset *dataset = (const options_dataset *)own->base.dataset;
+    own->count.n_bad += element->n_bad;
+    own->count.n_items += (uint64_t)element->n_items;
+    if (element->n_bad == 0 && !at_end)
+        return 0;
+    if (pl_policy_check(&dataset->policy, &own->count, at_end, element->bad, &own->failed) == 0)
+        return 0;
+    *reterr = own->failed;
+    return PL_TOLD;
+}
+
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    return pl_stage_next(stage->inputs[0], ret_element, reterr);
+    options_stage *own = (options_stage *)stage;
+    if (own->failed.code != 0) {
+        *reterr = own->failed;
+        return PL_TOLD;
+    }
+    pl_element rest = {0};
+    int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        pl_stage_gather_before(stage->inputs[0], &rest);
+    int counted = count(own, r > 0 ? ret_element : &rest, r == 0, reterr);
+    pl_stage_dropped(stage, &rest);
+    if (counted < 0)
+        pl_element_clear(ret_element);
+    return counted < 0 ? counted : r;
+}
+
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    const pl_bad_count *count = &((options_stage *)stage)->count;
+    int r = pl_save_int(saver, (int64_t)count->n_bad, reterr);
+    return r < 0 ? r : pl_save_int(saver, (int64_t)count->n_items, reterr);
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    options_stage *own = (options_stage *)stage;
+    const pl_policy *policy = &((const options_dataset *)stage->dataset)->policy;
+    int64_t n_bad = 0, n_items = 0;
+    int r = pl_load_int(loader, 0, INT64_MAX, &n_bad, reterr);
+    if (r == 0)
+        r = pl_load_int(loader, n_bad, INT64_MAX, &n_items, reterr);
+    own->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
+    if (r == 0 && pl_policy_check(policy, &own->count, false, NULL, &own->failed) < 0)
+        return 0; /* it had failed when it was saved, and goes on so */
+    return r;
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)
@@ -35,9 +94,11 @@ static void describe(const pl_dataset *dataset, FILE *to)
 static const pl_dataset_class options_class = {
     .name = "options",
     .dataset_bytes = sizeof(options_dataset),
-    .stage_bytes = sizeof(pl_stage),
+    .stage_bytes = sizeof(options_stage),
     .free = free_options,
     .next = next,
+    .save = save,
+    .restore = restore,
     .describe = describe,
 };
 

@@ -25,6 +25,7 @@ int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
         .nondeterministic = options.nondeterministic,
         .watchdog_ns = options.watchdog_ms * PL_NS_PER_MS,
         .number = atomic_fetch_add_explicit(&dataset->n_iterators, 1, memory_order_relaxed),
+        .generation = pl_fork_generation(),
     };
     int r = pl_crew_new(n_threads, &pass->crew, reterr);
     if (r < 0)

@@ -2,20 +2,28 @@
 /* What becomes of bad elements.
  *   policy  what an options stage says, for all below it until another says otherwise
  *   bad     one of them, as it is told
+ *   chain   several, in order; an element has those that went before it. The first PL_BAD_CHAIN of
+ *           them: what is skipped for long must not gather memory
  *
- * A bad element that is skipped is counted by the next good one at its place (pl_element), so the
- * limits are looked at where the consumer gets that one: in order, whatever the threads. A
- * quarantine's line is written when the element is found to be bad. Safe from any thread. */
+ * A bad element that is skipped is counted by the next good one at its place (pl_element). The
+ * limits are looked at by the options stage that sets them, as it hands that one on: in order,
+ * whatever the threads. A quarantine's line is written when the element is found to be bad. Safe
+ * from any thread; a chain belongs to its element. */
 #ifndef PL_DATA_POLICY_H
 #define PL_DATA_POLICY_H
 
 #include "data/element.h"
 #include "plimsoll/dataset.h"
 
+enum { PL_BAD_CHAIN = 64 };
+
 struct pl_bad {
-    _Atomic int n_refs;
+    struct pl_bad *next; /* the one after it */
     int code;
-    char message[]; /* in full, as the consumer would have got it */
+    int64_t index;                     /* at its stage; -1: unknown */
+    int64_t offset;                    /* in the file; -1: none */
+    const char *stage, *path, *reason; /* NULL: unknown; within message */
+    char message[];                    /* in full, as the consumer would have got it; then texts */
 };
 
 typedef struct pl_policy {
@@ -29,16 +37,25 @@ extern const pl_policy pl_policy_fail;
 
 /* A new one; NULL for want of memory. */
 pl_bad *pl_bad_new(int code, const char *message);
-pl_bad *pl_bad_ref(pl_bad *bad);
-void pl_bad_unref(pl_bad *bad); /* NULL is allowed */
+
+/* The same with what the message is made of; its reason is the end of it, from byte `reason_at`. */
+pl_bad *pl_bad_new_at(const pl_error *error, size_t reason_at, const char *stage, int64_t index,
+                      const pl_element *element);
+void pl_bad_free(pl_bad *chain); /* all of it; NULL is allowed */
+
+/* `after` behind `before`: one chain, of which the first few are kept. Either may be NULL. */
+pl_bad *pl_bad_join(pl_bad *before, pl_bad *after);
 
 /* Is it an error of the element, so that a policy may skip it? Not -ENOMEM, -ECANCELED... */
 bool pl_policy_may_skip(const pl_policy *policy, int code);
 
-/* One more: writes its line, if there is a quarantine. `element` has the bad one, and what it was
- * read from; `stage` and `index` are where it was met. An error of the quarantine itself is the
+/* One more: writes its line, if there is a quarantine. An error of the quarantine itself is the
  * pass's. */
-PL_MUST_CHECK int pl_policy_note(const pl_policy *policy, const pl_element *element,
-                                 const char *stage, int64_t index, pl_error *reterr);
+PL_MUST_CHECK int pl_policy_note(const pl_policy *policy, const pl_bad *bad, pl_error *reterr);
+
+/* Are these too many? 0; PL_ECORRUPT and how many are and may be. `last`: the message of one of
+ * them. */
+PL_MUST_CHECK int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_end,
+                                  const pl_bad *last, pl_error *reterr);
 
 #endif

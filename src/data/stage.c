@@ -33,6 +33,31 @@ static int open_inputs(pl_stage *stage, pl_error *reterr)
     return r;
 }
 
+/* Watchdog and explain look at all stages that there are. */
+static void list(pl_stage *stage)
+{
+    pl_pass *pass = stage->pass;
+    pthread_mutex_lock(&pass->mu);
+    stage->earlier = pass->stages;
+    if (stage->earlier)
+        stage->earlier->later = stage;
+    pass->stages = stage;
+    pthread_mutex_unlock(&pass->mu);
+}
+
+static void unlist(pl_stage *stage)
+{
+    pl_pass *pass = stage->pass;
+    pthread_mutex_lock(&pass->mu);
+    if (stage->later)
+        stage->later->earlier = stage->earlier;
+    else
+        pass->stages = stage->earlier;
+    if (stage->earlier)
+        stage->earlier->later = stage->later;
+    pthread_mutex_unlock(&pass->mu);
+}
+
 static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint64_t round,
                       pl_stage **ret_stage, pl_error *reterr)
 {
@@ -44,6 +69,7 @@ static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint
     stage->parent = parent;
     stage->policy = policy_for(dataset, parent);
     stage->round = round;
+    list(stage);
     int r = open_inputs(stage, reterr);
     if (r == 0 && dataset->class->open)
         r = dataset->class->open(stage, reterr);
@@ -82,6 +108,7 @@ void pl_stage_close(pl_stage *stage)
         stage->dataset->class->close(stage);
     for (int i = 0; stage->inputs && i < stage->dataset->n_inputs; i++)
         pl_stage_close(stage->inputs[i]);
+    unlist(stage);
     free(stage->inputs);
     if (stage->parent && stage->before.n_items > 0) /* else the parent may be another thread's */
         pl_element_pass_on(&stage->before, &stage->parent->before);
@@ -145,9 +172,10 @@ int pl_stage_fail(pl_element *ret_element, const pl_element *input, int code, pl
     return pl_stage_fail_as(ret_element, input, code);
 }
 
-/* "map 'decode': element 17, 'cats/3.jpg' at byte 40: REASON", as far as all that is known. */
-static void tell(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
-                 pl_error *reterr)
+/* "map 'decode': element 17, 'cats/3.jpg' at byte 40: REASON", as far as all that is known. Returns
+ * where the reason begins. */
+static size_t tell(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
+                   pl_error *reterr)
 {
     char reason[PL_ERROR_MESSAGE_BYTES], name[80] = "", place[PL_ERROR_MESSAGE_BYTES / 2] = "";
     memcpy(reason, reterr->message, sizeof reason);
@@ -160,70 +188,104 @@ static void tell(const pl_stage *stage, int64_t index, const pl_element *bad, in
                  (long long)bad->offset);
     else if (bad->origin)
         snprintf(place, sizeof place, " '%s':", bad->origin->path);
-    pl_error_set(reterr, code, "%s%s: element %lld,%s %s", stage->dataset->class->name, name,
-                 (long long)index, place, reason);
+    pl_error_set(reterr, code, "%s%s: element %lld,%s ", stage->dataset->class->name, name,
+                 (long long)index, place);
+    size_t n = strlen(reterr->message);
+    snprintf(reterr->message + n, sizeof reterr->message - n, "%s", reason);
+    return n;
+}
+
+/* One more bad element before the next: too many already? Then it is not waited for a good one to
+ * carry their number on to the options stage. */
+static int skip(pl_stage *stage, pl_element *bad, pl_error *reterr)
+{
+    pl_profile_add(&stage->profile.n_bad, 1);
+    int r = pl_policy_note(stage->policy, bad->bad, reterr);
+    if (r < 0)
+        r = pl_pass_end(stage->pass, reterr);
+    pl_stage_dropped(stage, bad);
+    const pl_bad_count count = {.n_bad = stage->before.n_bad};
+    if (r == 0 && pl_policy_check(stage->policy, &count, false, stage->before.bad, reterr) < 0)
+        r = PL_TOLD;
+    return r;
 }
 
 /* A bad element of this stage: 0 if it is skipped. */
 static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *reterr)
 {
     int64_t index = stage->n_next++;
-    tell(stage, index, bad, code, reterr);
+    size_t reason_at = tell(stage, index, bad, code, reterr);
     if (!pl_policy_may_skip(stage->policy, code)) {
         pl_element_clear(bad);
         return PL_TOLD;
     }
     bad->n_bad = 1;
     bad->n_items = 1;
-    bad->bad = pl_bad_new(code, reterr->message);
-    int r = bad->bad
-                ? pl_policy_note(stage->policy, bad, pl_dataset_name(stage->dataset), index, reterr)
-                : pl_error_set(reterr, -ENOMEM, "no memory to tell of a bad element");
-    if (r < 0)
-        r = pl_pass_end(stage->pass, reterr);
-    pl_stage_dropped(stage, bad);
-    return r;
+    bad->bad = pl_bad_new_at(reterr, reason_at, pl_dataset_name(stage->dataset), index, bad);
+    if (bad->bad)
+        return skip(stage, bad, reterr);
+    pl_element_clear(bad);
+    return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory to tell of a bad element");
 }
 
 /* ---- next ---- */
 
-static void count(pl_stage *stage, const pl_element *element, uint64_t begun_ns)
+static uint64_t begin_clock(pl_stage *stage)
 {
-    pl_profile *profile = &stage->profile;
-    atomic_fetch_add_explicit(&profile->n_elements, 1, memory_order_relaxed);
-    uint64_t bytes = pl_element_bytes(element);
-    if (bytes > 0)
-        atomic_fetch_add_explicit(&profile->bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&profile->inside_ns, pl_clock_monotonic_ns() - begun_ns,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&stage->pass->n_steps, 1, memory_order_relaxed);
+    atomic_store_explicit(&stage->profile.entered, 1, memory_order_relaxed);
+    return pl_clock_is_due(&stage->clock) ? pl_clock_monotonic_ns() : 0;
 }
 
-static int made(pl_stage *stage, int r, uint64_t begun_ns, pl_element *element)
+/* What was not timed began at 0. */
+static void end_clock(pl_stage *stage, uint64_t begun_ns)
+{
+    atomic_store_explicit(&stage->profile.entered, 0, memory_order_relaxed);
+    if (begun_ns)
+        pl_profile_add(&stage->profile.inside_ns,
+                       pl_clock_sampled(&stage->clock, pl_clock_monotonic_ns() - begun_ns));
+}
+
+static int made(pl_stage *stage, int r, pl_element *element)
 {
     if (r > 0) {
         if (stage->before.n_items > 0)
-            pl_element_pass_on(&stage->before, element);
+            pl_element_put_before(&stage->before, element);
         stage->n_next++;
-        count(stage, element, begun_ns);
+        pl_profile_add(&stage->profile.n_elements, 1);
+        uint64_t bytes = pl_element_bytes(element);
+        if (bytes > 0)
+            pl_profile_add(&stage->profile.bytes, bytes);
     }
     return r;
 }
 
-int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+/* Has the class said all that is to be said? */
+static bool is_final(int r)
 {
-    uint64_t begun_ns = pl_clock_monotonic_ns();
+    return r >= 0 || r == PL_TOLD || r == PL_LATER;
+}
+
+static int next_good(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
     for (;;) {
         *ret_element = (pl_element){0};
         if (pl_pass_is_over(stage->pass))
             return pl_pass_over(stage->pass, reterr);
         int r = stage->dataset->class->next(stage, ret_element, reterr);
-        if (r >= 0 || r == PL_TOLD)
-            return made(stage, r, begun_ns, ret_element);
+        if (is_final(r))
+            return made(stage, r, ret_element);
         r = apply_policy(stage, ret_element, r, reterr);
         if (r < 0)
             return r;
     }
+}
+
+int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    uint64_t begun_ns = begin_clock(stage);
+    int r = next_good(stage, ret_element, reterr);
+    end_clock(stage, begun_ns);
+    return r;
 }
 
 int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr)
@@ -231,12 +293,12 @@ int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error 
     if (!stage->dataset->class->get)
         return pl_error_set(reterr, -ENOTSUP, "%s has its elements only in order",
                             stage->dataset->class->name);
-    uint64_t begun_ns = pl_clock_monotonic_ns();
+    uint64_t begun_ns = begin_clock(stage);
     *ret_element = (pl_element){0};
     int r = stage->dataset->class->get(stage, at, ret_element, reterr);
-    if (r >= 0 || r == PL_TOLD)
-        return made(stage, r, begun_ns, ret_element);
-    return apply_policy(stage, ret_element, r, reterr);
+    r = is_final(r) ? made(stage, r, ret_element) : apply_policy(stage, ret_element, r, reterr);
+    end_clock(stage, begun_ns);
+    return r;
 }
 
 int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr)
@@ -249,7 +311,6 @@ void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes)
 {
     stage->dataset->class->pass_over(stage, n);
     stage->n_next += n;
-    atomic_fetch_add_explicit(&stage->profile.n_elements, (uint64_t)n, memory_order_relaxed);
-    atomic_fetch_add_explicit(&stage->profile.bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&stage->pass->n_steps, (uint64_t)n, memory_order_relaxed);
+    pl_profile_add(&stage->profile.n_elements, (uint64_t)n);
+    pl_profile_add(&stage->profile.bytes, bytes);
 }

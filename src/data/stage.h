@@ -86,6 +86,8 @@ struct pl_stage {
     uint64_t round;          /* which opening within the pass it is: see pl_stage_open_round() */
     pl_element before;       /* has no items: counts what went before the next element */
     bool opened;             /* open() went well */
+    pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
+    pl_sampled_clock clock;
     pl_profile profile;
 };
 
@@ -119,13 +121,13 @@ PL_MUST_CHECK int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_err
 PL_MUST_CHECK int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element,
                                pl_error *reterr);
 
+/* Has it its elements in any order? Then it knows how many, too. */
+bool pl_dataset_has_places(const pl_dataset *dataset);
+
 /* class->peek_block(), and 0 if it has none; class->pass_over(), with all that is counted. */
 PL_MUST_CHECK int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element,
                                           pl_error *reterr);
 void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes);
-
-/* Has it its elements in any order? Then it knows how many, too. */
-bool pl_dataset_has_places(const pl_dataset *dataset);
 
 /* Opens a stage and its inputs, below `parent`; closes them. What was counted but not passed on yet
  * becomes the parent's. */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An iterator from inside: a pass, its stages, and what its consumer has got. Belongs to the
+ * consumer, but for pass and stages, which whoever pulls has as well: see puller.h. */
+#ifndef PL_DATA_ITERATOR_H
+#define PL_DATA_ITERATOR_H
+
+#include "data/puller.h"
+#include "data/stage.h"
+
+struct pl_iterator {
+    pl_pass pass;
+    pl_dataset *dataset;
+    pl_stage *first;
+    pl_puller *puller; /* NULL: the consumer pulls himself */
+    pl_bad_count count;
+    pl_bad *bads;                /* the first of them */
+    uint64_t begun_ns, ended_ns; /* the first call of next(), and the one that met the end; or 0 */
+    pl_sampled_clock clock;
+    uint64_t inside_ns; /* in next() */
+};
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes in little memory: what does not fit beside what runs ahead is made alone; what does not
+ * fit at all says what it needs; a consumer that stalls costs no more than the budget. */
+#include "dataset_fixture.h"
+
+#include "tensor/memory.h"
+#include "tensor/runtime.h"
+
+enum { CAP_MIB = 32 };
+
+static int begin(void **state)
+{
+    return begin_with(state, CAP_MIB * PL_MIB, 2);
+}
+
+/* Bytes that a call of heavy() takes beside what it makes, and makes. */
+typedef struct weight {
+    int64_t scratch_bytes, bytes;
+} weight;
+
+static pl_tensor *tensor_of_bytes(int64_t n, int64_t value, pl_error *reterr)
+{
+    pl_tensor *tensor = NULL;
+    const pl_shape shape = PL_SHAPE(n / 8);
+    int64_t *data = malloc((size_t)n);
+    for (int64_t i = 0; i < n / 8; i++)
+        data[i] = value;
+    int r = pl_tensor_new(runtime, PL_I64, &shape, data, "heavy", &tensor, reterr);
+    free(data);
+    return r < 0 ? NULL : tensor;
+}
+
+/* Pinned while it is needed, so that nothing but its end makes room. */
+static int heavy(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                 int n_outputs, pl_error *reterr)
+{
+    (void)n_inputs, (void)n_outputs;
+    const weight *own = context;
+    int64_t x = number_in(inputs[0].tensor, 0);
+    pl_block scratch;
+    int r =
+        pl_memory_take(runtime->memory, (uint64_t)own->scratch_bytes, "scratch", &scratch, reterr);
+    if (r < 0)
+        return r;
+    usleep(300);
+    outputs[0].tensor = tensor_of_bytes(own->bytes, x, reterr);
+    pl_memory_give(runtime->memory, &scratch);
+    return outputs[0].tensor ? 0 : reterr->code;
+}
+
+static pl_dataset *weighed(pl_dataset *input, const weight *own, int n_parallel)
+{
+    const pl_spec spec = {.dtype = PL_I64, .shape = PL_SHAPE(PL_UNKNOWN)};
+    const pl_function function = {.call = heavy,
+                                  .output_specs = &spec,
+                                  .n_inputs = 1,
+                                  .n_outputs = 1,
+                                  .context = (void *)own};
+    pl_dataset *dataset = NULL;
+    int r = pl_dataset_map(input, &function, n_parallel, &dataset, &error);
+    pl_dataset_unref(input);
+    must(r, dataset);
+    assert_int_equal(pl_dataset_set_name(dataset, "heavy", &error), 0);
+    return dataset;
+}
+
+static void check_heavy(pl_dataset *dataset, int64_t n)
+{
+    pl_iterator *iterator = pass_over(dataset);
+    for (int64_t i = 0; i < n; i++)
+        assert_int_equal(next_number(iterator), i);
+    assert_int_equal(next_number(iterator), INT64_MIN);
+    assert_int_equal(pl_iterator_bad_count(iterator).n_items, n);
+    pl_iterator_free(iterator);
+    assert_int_equal(pl_runtime_claimed_bytes(runtime), 0);
+}
+
+static void what_does_not_fit_beside_others_is_made_alone(void **state)
+{
+    (void)state;
+    static const weight much = {20 * PL_MIB, 6 * PL_MIB}, more = {24 * PL_MIB, 7 * PL_MIB};
+    for (int n = 1; n <= 4; n++) {
+        check_heavy(weighed(range(12), &much, n), 12);
+        check_heavy(prefetched(weighed(range(12), &much, n), 4), 12);
+        check_heavy(prefetched(weighed(range(12), &more, PL_AUTO), n), 12);
+    }
+}
+
+static void check_heavy_batches(pl_dataset *dataset, int64_t n_batches, int64_t n)
+{
+    pl_iterator *iterator = pass_over(dataset);
+    pl_value value;
+    for (int64_t batch = 0; batch < n_batches; batch++) {
+        int r = pl_iterator_next(iterator, &value, &error);
+        if (r < 0)
+            fail_msg("%s", error.message);
+        assert_int_equal(r, 1);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t number;
+            const int64_t at[PL_RANK_MAX] = {i, 0}, one[PL_RANK_MAX] = {1, 1};
+            assert_int_equal(pl_tensor_read(value.tensor, at, one, &number, &error), 0);
+            assert_int_equal(number, batch * n + i);
+        }
+        pl_tensor_unref(value.tensor);
+    }
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), 0);
+    pl_iterator_free(iterator);
+}
+
+static void too_little_for_two_batches_runs_with_one(void **state)
+{
+    (void)state;
+    static const weight light = {PL_MIB, 2 * PL_MIB};
+    for (int n = 1; n <= 3; n++) /* of 20 MiB each */
+        check_heavy_batches(prefetched(batched(weighed(range(60), &light, n), 10, true), 4), 6, 10);
+    assert_true(pl_runtime_peak_bytes(runtime) <= CAP_MIB * PL_MIB);
+}
+
+static void too_little_for_one_batch_says_what_it_needs(void **state)
+{
+    (void)state;
+    static const weight light = {PL_MIB, 2 * PL_MIB};
+    for (int n = 1; n <= 3; n++) {
+        pl_dataset *dataset = batched(weighed(range(60), &light, n), 17, true);
+        pl_iterator *iterator = pass_over(
+            with(prefetched(dataset, 4), (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+        pl_value value;
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_EBUDGET);
+            assert_non_null(
+                strstr(error.message, "batch: one batch needs 34.0 MiB (17 x 2.0 MiB)"));
+        }
+        pl_iterator_free(iterator);
+    }
+}
+
+static void an_element_too_large_for_all_costs_one_element(void **state)
+{
+    (void)state;
+    static const weight bomb = {PL_GIB, 8};
+    pl_iterator *iterator = pass_over(weighed(range(3), &bomb, 2));
+    pl_value value;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_EBUDGET);
+        assert_non_null(strstr(error.message, "map 'heavy': element "));
+        assert_non_null(strstr(error.message, "1.0 GiB"));
+    }
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), 0);
+    pl_iterator_free(iterator);
+    iterator = pass_over(with(prefetched(weighed(range(3), &bomb, 2), 2),
+                              (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), 0);
+    assert_int_equal(pl_iterator_bad_count(iterator).n_bad, 3);
+    pl_iterator_free(iterator);
+}
+
+static void a_stalled_consumer_costs_no_more_than_half_of_the_budget(void **state)
+{
+    (void)state;
+    static const weight light = {8, PL_MIB};
+    pl_dataset *dataset = prefetched(weighed(range(1000), &light, 4), 1000);
+    pl_iterator *iterator =
+        pass_over(with(dataset, (pl_dataset_options){.budget_bytes = 8 * PL_MIB}));
+    assert_int_equal(next_number(iterator), 0);
+    uint64_t claimed = 0, before = 1;
+    for (int still = 0; still < 20; still = claimed == before ? still + 1 : 0) {
+        before = claimed;
+        usleep(5000);
+        claimed = pl_runtime_claimed_bytes(runtime);
+    }
+    assert_true(claimed >= 2 * PL_MIB); /* it runs ahead... */
+    assert_true(claimed <= 7 * PL_MIB); /* ...but for 4 MiB, and one element of each stage */
+    for (int64_t i = 1; i < 1000; i++)
+        assert_int_equal(next_number(iterator), i);
+    pl_iterator_free(iterator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_does_not_fit_beside_others_is_made_alone, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(too_little_for_two_batches_runs_with_one, begin, finish),
+        cmocka_unit_test_setup_teardown(too_little_for_one_batch_says_what_it_needs, begin, finish),
+        cmocka_unit_test_setup_teardown(an_element_too_large_for_all_costs_one_element, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(a_stalled_consumer_costs_no_more_than_half_of_the_budget,
+                                        begin, finish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bad elements: skipped, counted, listed, written down, and too many of them at their place,
+ * whatever the number of threads. */
+#include "dataset_fixture.h"
+
+#include "data/iterator.h"
+#include "data/quoted.h"
+
+static int begin(void **state)
+{
+    return begin_with(state, 64 * PL_MIB, 2);
+}
+
+/* Numbers that leave `rest` when divided by `by` are bad; some take longer than others. */
+typedef struct rule {
+    int64_t by, rest;
+} rule;
+
+static int apply(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                 int n_outputs, pl_error *reterr)
+{
+    (void)n_inputs, (void)n_outputs;
+    const rule *own = context;
+    int64_t x = number_in(inputs[0].tensor, 0);
+    if (x % 11 == 0)
+        usleep(100);
+    if (x % own->by == own->rest)
+        return pl_error_set(reterr, PL_ECORRUPT, "%lld is \"bad\"", (long long)x);
+    return pl_tensor_new(runtime, PL_I64, &(pl_shape){0}, &x, "x", &outputs[0].tensor, reterr);
+}
+
+static pl_dataset *ruled(pl_dataset *input, const rule *own, int n_parallel, const char *name)
+{
+    static const pl_spec spec = {.dtype = PL_I64};
+    const pl_function function = {.call = apply,
+                                  .output_specs = &spec,
+                                  .n_inputs = 1,
+                                  .n_outputs = 1,
+                                  .context = (void *)own};
+    pl_dataset *dataset = NULL;
+    int r = pl_dataset_map(input, &function, n_parallel, &dataset, &error);
+    pl_dataset_unref(input);
+    must(r, dataset);
+    assert_int_equal(pl_dataset_set_name(dataset, name, &error), 0);
+    return dataset;
+}
+
+/* ---- quarantine ---- */
+
+static const char *in_folder(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static char *text_of(const char *path)
+{
+    static char text[16384];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int count_of(const char *text, const char *what)
+{
+    int n = 0;
+    for (; (text = strstr(text, what)); text++)
+        n++;
+    return n;
+}
+
+static void a_quarantine_has_a_line_for_each_bad_element(void **state)
+{
+    (void)state;
+    static const rule by_seven = {7, 3};
+    char path[128];
+    strcpy(path, in_folder("bad.jsonl"));
+    for (int pass = 1; pass <= 2; pass++) {
+        pl_iterator *iterator = pass_over(
+            with(ruled(range(20), &by_seven, 2, "sieve"), (pl_dataset_options){
+                                                              .on_error = PL_ON_ERROR_QUARANTINE,
+                                                              .quarantine_path = path,
+                                                          }));
+        for (int64_t i = 0; i < 20; i++)
+            if (i % 7 != 3)
+                assert_int_equal(next_number(iterator), i);
+        assert_int_equal(next_number(iterator), INT64_MIN);
+        pl_iterator_free(iterator);
+        const char *text = text_of(path);
+        assert_int_equal(count_of(text, "\n"), 3 * pass);
+        assert_int_equal(count_of(text, "{\"time\": \"2"), 3 * pass);
+        assert_int_equal(count_of(text, "Z\", \"stage\": \"sieve\", \"index\": 10, \"path\": null, "
+                                        "\"offset\": null, \"code\": \"PL_ECORRUPT\", \"reason\": "
+                                        "\"10 is \\\"bad\\\"\"}\n"),
+                         pass);
+    }
+    unlink(path);
+}
+
+static void a_quarantine_that_cannot_be_written_ends_the_pass(void **state)
+{
+    (void)state;
+    static const rule third = {1000, 3};
+    const pl_dataset_options options = {.on_error = PL_ON_ERROR_QUARANTINE,
+                                        .quarantine_path = "/dev/full"};
+    pl_iterator *iterator = pass_over(with(ruled(range(20), &third, 1, "sieve"), options));
+    pl_value value;
+    for (int64_t i = 0; i < 3; i++)
+        assert_int_equal(next_number(iterator), i);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(pl_iterator_next(iterator, &value, &error), -ENOSPC);
+        assert_non_null(strstr(error.message, "quarantine '/dev/full'"));
+        assert_non_null(strstr(error.message, "3 is \"bad\""));
+    }
+    pl_iterator_free(iterator);
+}
+
+static void any_bytes_are_quoted_as_json(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    pl_quoted_json("a\"\\\n\x7f\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xff\xc0\xaf\xed\xa0\x80", to);
+    fclose(to);
+    assert_string_equal(text, "\"a\\\"\\\\\\u000a\\u007f\\u00e4\\u20ac\\ud83d\\ude00\\udcff\\udcc0"
+                              "\\udcaf\\udced\\udca0\\udc80\"");
+    free(text);
+}
+
+/* ---- limits and lists ---- */
+
+static void limits_count_what_is_below_them(void **state)
+{
+    (void)state;
+    static const rule by_two = {2, 1};
+    pl_dataset *dataset = with(ruled(range(100), &by_two, 2, "inner"),
+                               (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP, .max_bad = 4});
+    pl_iterator *iterator =
+        pass_over(with(prefetched(dataset, 8), (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+    pl_value value;
+    for (int64_t i = 0; i < 5; i++)
+        assert_int_equal(next_number(iterator), 2 * i);
+    for (int again = 0; again < 3; again++) {
+        assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_ECORRUPT);
+        assert_string_equal(
+            error.message,
+            "5 elements are bad, and 4 may be; one of them: map 'inner': element 9, 9 is \"bad\"");
+    }
+    pl_iterator_free(iterator);
+}
+
+static void a_row_of_bad_elements_does_not_go_on_for_ever(void **state)
+{
+    (void)state;
+    static const rule all = {1, 0};
+    pl_iterator *iterator =
+        pass_over(with(ruled(range(INT64_MAX), &all, 2, "all"),
+                       (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP, .max_bad = 500}));
+    pl_value value;
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_ECORRUPT);
+    assert_non_null(strstr(error.message, "501 elements are bad, and 500 may be"));
+    pl_iterator_free(iterator);
+}
+
+static void the_first_bad_elements_are_listed_in_order(void **state)
+{
+    (void)state;
+    static const rule by_three = {3, 1};
+    pl_dataset *dataset = batched(ruled(range(600), &by_three, 3, "sieve"), 7, false);
+    pl_iterator *iterator =
+        pass_over(with(prefetched(dataset, 4), (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+    pl_value value;
+    while (pl_iterator_next(iterator, &value, &error) == 1)
+        pl_tensor_unref(value.tensor);
+    pl_bad_element bads[100];
+    assert_int_equal(pl_iterator_bad_count(iterator).n_bad, 200);
+    assert_int_equal(pl_iterator_bad_count(iterator).n_items, 600);
+    assert_int_equal(pl_iterator_bads(iterator, bads, 100), PL_BAD_CHAIN);
+    for (int i = 0; i < PL_BAD_CHAIN; i++) {
+        char reason[32];
+        snprintf(reason, sizeof reason, "%d is \"bad\"", 3 * i + 1);
+        assert_string_equal(bads[i].reason, reason);
+        assert_string_equal(bads[i].stage, "sieve");
+        assert_int_equal(bads[i].index, 3 * i + 1);
+        assert_int_equal(bads[i].code, PL_ECORRUPT);
+        assert_null(bads[i].path);
+    }
+    assert_string_equal(bads[0].message, "map 'sieve': element 1, 1 is \"bad\"");
+    pl_iterator_free(iterator);
+}
+
+static void the_nearest_options_decide(void **state)
+{
+    (void)state;
+    static const rule by_ten = {10, 5}, by_eight = {8, 6};
+    pl_dataset *inner = with(ruled(range(20), &by_ten, 1, "inner"),
+                             (pl_dataset_options){.on_error = PL_ON_ERROR_FAIL});
+    pl_iterator *iterator = pass_over(with(ruled(inner, &by_eight, 1, "outer"),
+                                           (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+    pl_value value;
+    for (int64_t i = 0; i < 20; i++) {
+        if (i % 10 == 5) {
+            assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_ECORRUPT);
+            assert_non_null(strstr(error.message, "map 'inner': element"));
+        } else if (i % 8 != 6) {
+            assert_int_equal(next_number(iterator), i);
+        }
+    }
+    assert_int_equal(next_number(iterator), INT64_MIN);
+    assert_int_equal(pl_iterator_bad_count(iterator).n_bad, 2);
+    pl_iterator_free(iterator);
+}
+
+/* ---- the same with any number of threads ---- */
+
+static uint64_t next_random;
+
+static int64_t random_below(int64_t n)
+{
+    next_random = next_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((next_random >> 33) % (uint64_t)n);
+}
+
+enum { N_RULES = 3 };
+
+static rule rules[N_RULES];
+
+/* A pipeline that only the seed says, but for `n_parallel`: 1: nothing runs ahead. */
+static pl_dataset *random_pipeline(uint64_t seed, int n_parallel)
+{
+    next_random = seed;
+    pl_dataset *dataset = range(50 + random_below(300));
+    for (int i = 0; i < N_RULES; i++) {
+        rules[i] = (rule){2 + random_below(30), 0};
+        rules[i].rest = random_below(rules[i].by + rules[i].by / 2); /* or none is bad */
+        dataset = ruled(dataset, &rules[i], n_parallel, "rule");
+        if (random_below(2)) {
+            pl_on_error on_error = (pl_on_error)random_below(3);
+            dataset = with(dataset, (pl_dataset_options){
+                                        .on_error = on_error,
+                                        .max_bad = random_below(3) ? 0 : (uint64_t)random_below(20),
+                                        .max_bad_fraction = random_below(3) ? 0 : 0.1,
+                                    });
+        }
+        int64_t n_ahead = random_below(10);
+        if (n_ahead > 4 && n_parallel != 1)
+            dataset = prefetched(dataset, n_ahead);
+    }
+    return dataset;
+}
+
+/* All that a consumer sees, up to the third error in a row. */
+static char *seen_of(pl_dataset *dataset)
+{
+    char *seen = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&seen, &n);
+    pl_iterator *iterator = pass_over(dataset);
+    pl_value value;
+    for (int r = 1, n_errors = 0; r != 0 && n_errors < 3;) {
+        r = pl_iterator_next(iterator, &value, &error);
+        n_errors = r < 0 ? n_errors + 1 : 0;
+        if (r < 0)
+            fprintf(to, "%d: %s\n", r, error.message);
+        if (r > 0) {
+            fprintf(to, "%lld\n", (long long)number_in(value.tensor, 0));
+            pl_tensor_unref(value.tensor);
+        }
+        pl_bad_count count = pl_iterator_bad_count(iterator);
+        fprintf(to, "%llu of %llu\n", (unsigned long long)count.n_bad,
+                (unsigned long long)count.n_items);
+    }
+    pl_iterator_free(iterator);
+    fclose(to);
+    return seen;
+}
+
+static void consumers_see_the_same_whatever_the_threads(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        char *expected = seen_of(random_pipeline(seed * 1000, 1));
+        for (int n = 2; n <= 4; n++) {
+            char *seen = seen_of(random_pipeline(seed * 1000, n == 4 ? PL_AUTO : n));
+            if (strcmp(seen, expected) != 0)
+                fail_msg("seed %d, %d at once: another sequence:\n%s\ninstead of\n%s", (int)seed, n,
+                         seen, expected);
+            free(seen);
+        }
+        free(expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_quarantine_has_a_line_for_each_bad_element, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(a_quarantine_that_cannot_be_written_ends_the_pass, begin,
+                                        finish),
+        cmocka_unit_test(any_bytes_are_quoted_as_json),
+        cmocka_unit_test_setup_teardown(limits_count_what_is_below_them, begin, finish),
+        cmocka_unit_test_setup_teardown(a_row_of_bad_elements_does_not_go_on_for_ever, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(the_first_bad_elements_are_listed_in_order, begin, finish),
+        cmocka_unit_test_setup_teardown(the_nearest_options_decide, begin, finish),
+        cmocka_unit_test_setup_teardown(consumers_see_the_same_whatever_the_threads, begin, finish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
