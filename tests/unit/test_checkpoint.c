@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "data/kept_format.h"
+
 enum { CUTS = 3, LONGEST = 4000 };
 
 static uint64_t n_pipelines = 60; /* or as many as the first argument says */
@@ -425,6 +427,19 @@ static void a_file_of_another_kind_or_none_is_refused(void **state)
     assert_non_null(strstr(error.message, "is no file of this kind"));
 }
 
+static void a_file_of_another_version_is_refused(void **state)
+{
+    (void)state;
+    write_sample();
+    char *bytes;
+    size_t n = read_file(&bytes);
+    pl_kept_format_start(PL_KEPT_CHECKPOINT, PL_KEPT_VERSION + 1, bytes);
+    write_file(bytes, n);
+    assert_int_equal(restore_sample(100), PL_EVERSION);
+    assert_non_null(strstr(error.message, "is of version 2, and this program reads 1"));
+    free(bytes);
+}
+
 static void only_a_new_pass_is_restored(void **state)
 {
     (void)state;
@@ -475,6 +490,7 @@ int main(int argc, char **argv)
         KEPT(a_file_that_is_cut_off_at_any_byte_is_refused),
         KEPT(a_file_of_another_dataset_is_refused_with_what_differs),
         KEPT(a_file_of_another_kind_or_none_is_refused),
+        KEPT(a_file_of_another_version_is_refused),
         KEPT(only_a_new_pass_is_restored),
         KEPT(a_pass_that_is_over_is_not_saved),
         KEPT(what_cannot_be_written_leaves_the_old_file),
