@@ -440,6 +440,40 @@ static void a_file_of_another_version_is_refused(void **state)
     free(bytes);
 }
 
+static pl_dataset *many_kept(void)
+{
+    pl_dataset *numbers = range(100000), *dataset = NULL;
+    int r = pl_dataset_cache(numbers, NULL, &dataset, &error);
+    pl_dataset_unref(numbers);
+    return must(r, dataset);
+}
+
+/* Each record is as it was written, and has whole elements: only the sum of all tells. */
+static void records_in_another_order_are_refused(void **state)
+{
+    (void)state;
+    enum { RECORD = PL_KEPT_WINDOW_BYTES };
+    pl_iterator *iterator = pass_over(many_kept());
+    for (int64_t i = 0; i < 90000; i++)
+        assert_int_equal(next_number(iterator), i);
+    assert_int_equal(pl_iterator_save(iterator, path, &error), 0);
+    pl_iterator_free(iterator);
+    static char records[2][RECORD];
+    FILE *file = fopen(path, "r+");
+    for (int turned = 0; turned < 2; turned++) {
+        fseek(file, PL_KEPT_START_BYTES + RECORD, SEEK_SET);
+        assert_int_equal(fread(records, RECORD, 2, file), 2);
+        fseek(file, PL_KEPT_START_BYTES + RECORD, SEEK_SET);
+        assert_int_equal(fwrite(records[1], RECORD, 1, file), 1);
+        assert_int_equal(fwrite(records[0], RECORD, 1, file), 1);
+        fflush(file);
+        iterator = pass_over(many_kept());
+        assert_int_equal(pl_iterator_restore(iterator, path, &error), turned ? 0 : PL_ECORRUPT);
+        pl_iterator_free(iterator);
+    }
+    fclose(file);
+}
+
 static void only_a_new_pass_is_restored(void **state)
 {
     (void)state;
@@ -491,6 +525,7 @@ int main(int argc, char **argv)
         KEPT(a_file_of_another_dataset_is_refused_with_what_differs),
         KEPT(a_file_of_another_kind_or_none_is_refused),
         KEPT(a_file_of_another_version_is_refused),
+        KEPT(records_in_another_order_are_refused),
         KEPT(only_a_new_pass_is_restored),
         KEPT(a_pass_that_is_over_is_not_saved),
         KEPT(what_cannot_be_written_leaves_the_old_file),
