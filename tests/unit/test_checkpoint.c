@@ -277,6 +277,37 @@ static void a_pass_that_is_cut_anywhere_goes_on_as_if_it_were_not(void **state)
         }
 }
 
+static pl_dataset *shuffled(void)
+{
+    pl_dataset *numbers = range(50), *dataset = NULL;
+    int r = pl_dataset_shuffle(numbers, 50, 7, true, &dataset, &error);
+    pl_dataset_unref(numbers);
+    return must(r, dataset);
+}
+
+static void a_restored_pass_counts_as_the_one_that_it_was(void **state)
+{
+    (void)state;
+    pl_dataset *datasets[] = {shuffled(), shuffled()};
+    for (int pass = 0; pass < 2; pass++)
+        pl_iterator_free(pass_over(pl_dataset_ref(datasets[0])));
+    pl_iterator *third = pass_over(pl_dataset_ref(datasets[0]));
+    pl_iterator *again = pass_over(pl_dataset_ref(datasets[1]));
+    assert_int_equal(pl_iterator_save(third, path, &error), 0);
+    assert_int_equal(pl_iterator_restore(again, path, &error), 0);
+    pl_iterator_free(third);
+    pl_iterator_free(again);
+    char *rests[2];
+    for (int i = 0; i < 2; i++) {
+        pl_iterator *fourth = pass_over(datasets[i]);
+        rests[i] = rest_of(fourth, 1);
+        pl_iterator_free(fourth);
+    }
+    assert_string_equal(rests[0], rests[1]);
+    free(rests[0]);
+    free(rests[1]);
+}
+
 /* ---- strings, all dtypes, shapes ---- */
 
 static pl_tensor *strings_of(int64_t n)
@@ -519,6 +550,7 @@ int main(int argc, char **argv)
 #define KEPT(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         KEPT(a_pass_that_is_cut_anywhere_goes_on_as_if_it_were_not),
+        KEPT(a_restored_pass_counts_as_the_one_that_it_was),
         KEPT(a_batch_of_strings_is_cut_in_its_middle),
         KEPT(a_file_that_is_wrong_at_any_byte_is_refused),
         KEPT(a_file_that_is_cut_off_at_any_byte_is_refused),
