@@ -315,7 +315,7 @@ static pl_tensor *strings_of(int64_t n)
     pl_tensor *tensor;
     pl_string each[16] = {0};
     for (int64_t i = 0; i < n; i++)
-        each[i] = (pl_string){"elementary" + i % 10, (size_t)(10 - i % 10) % 7};
+        each[i] = (pl_string){&"elementary"[i % 10], (size_t)(10 - i % 10) % 7};
     if (pl_tensor_new_strings(runtime, &(pl_shape){1, {n}}, each, "texts", &tensor, &error) < 0)
         fail_msg("%s", error.message);
     return tensor;
