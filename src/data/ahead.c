@@ -321,7 +321,7 @@ static int save_slot(const pl_slot *slot, pl_saver *saver, pl_error *reterr)
     int r = pl_save_int(saver, slot->result, reterr);
     if (r == 0)
         r = pl_save_element(saver, &slot->element, reterr);
-    if (r == 0 && slot->result < 0)
+    if (r == 0 && slot->result < 0 && !slot->starved)
         r = pl_save_error(saver, slot->error ? slot->error : &untold, reterr);
     return r;
 }
@@ -341,22 +341,28 @@ int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr)
 
 static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error *reterr)
 {
-    int64_t result;
+    int64_t result = 0;
     pl_error error;
     int r = pl_load_int(loader, INT32_MIN, 1, &result, reterr);
-    if (r == 0 && result == 0)
+    slot->starved =
+        result == PL_LATER; /* it has what begin() gave, and finish() is still to come */
+    if (r == 0 && (result == 0 || (slot->starved && !ahead->class->finish)))
         r = pl_load_refuse(reterr, "an element ahead is none");
+    const pl_dataset *dataset = ahead->stage->dataset;
     if (r == 0)
-        r = pl_load_element(loader, result > 0 ? ahead->stage->dataset : NULL, &slot->element,
-                            reterr);
-    if (r == 0 && result < 0)
+        r = pl_load_element(loader,
+                            slot->starved ? dataset->inputs[0]
+                            : result > 0  ? dataset
+                                          : NULL,
+                            &slot->element, reterr);
+    if (r == 0 && result < 0 && !slot->starved)
         r = pl_load_error(loader, &error, reterr);
     if (r < 0)
         return r;
-    if (result < 0 && (slot->error = malloc(sizeof *slot->error)))
+    if (result < 0 && !slot->starved && (slot->error = malloc(sizeof *slot->error)))
         *slot->error = error;
     slot->result = (int)result;
-    slot->done = true;
+    slot->done = !slot->starved;
     slot->room_bytes = pl_element_bytes(&slot->element) + 1;
     pl_headway_take(&ahead->stage->pass->headway, slot->room_bytes);
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, slot->room_bytes);

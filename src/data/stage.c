@@ -143,6 +143,8 @@ int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element, 
 
 void pl_stage_gather_before(pl_stage *stage, pl_element *to)
 {
+    if (!stage->ended)
+        return;
     pl_element_pass_on(&stage->before, to);
     for (int i = 0; i < stage->dataset->n_inputs; i++)
         if (stage->inputs[i])
@@ -247,6 +249,7 @@ static void end_clock(pl_stage *stage, uint64_t begun_ns)
 
 static int made(pl_stage *stage, int r, pl_element *element)
 {
+    stage->ended = r == 0;
     if (r > 0) {
         if (stage->before.n_items > 0)
             pl_element_put_before(&stage->before, element);
