@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { N_DATASETS = 6, N_STORMERS = 4, N_PASSES = 40, N_NUMBERS = 400, ELEMENT_BYTES = 96 << 10 };
+enum { N_DATASETS = 6, N_STORMERS = 4, N_PASSES = 20, N_NUMBERS = 400, ELEMENT_BYTES = 96 << 10 };
 
 static pl_dataset *datasets[N_DATASETS];
 
