@@ -14,6 +14,9 @@ enum {
     SLOTS_MOST = 65536,
     /* Whoever waits looks so often whether the pass was cancelled. */
     LOOK_MS = 50,
+    /* Elements for each worker that its use is judged by; and how many until it is tried again. */
+    LOOK_BACK = 4,
+    TRY_AGAIN = 256,
 };
 
 static void run_job(pl_job *job);
@@ -48,6 +51,7 @@ int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead_class *class,
                         .jobs = jobs,
                         .grows = grows};
     ahead->n_parallel = grows ? 1 : n_most;
+    ahead->growth.since_ns = pl_clock_monotonic_ns();
     for (int i = 0; i < n_most; i++)
         jobs[i] = (pl_ahead_job){.base = {.run = run_job}, .ahead = ahead};
     pthread_mutex_init(&ahead->pulling, NULL);
@@ -198,12 +202,37 @@ static void withdraw(pl_ahead *ahead)
         }
 }
 
+/* With mu held, every few elements: one worker more while elements come too slowly, and one less if
+ * that was of no use. One more of n can make it faster by 1/n; a quarter of that must show. */
+static void grow(pl_ahead *ahead)
+{
+    pl_ahead_growth *growth = &ahead->growth;
+    int64_t n = ahead->head - growth->head;
+    if (n < (int64_t)LOOK_BACK * ahead->n_parallel)
+        return;
+    uint64_t now_ns = pl_clock_monotonic_ns(), took_ns = now_ns - growth->since_ns + 1;
+    double rate = (double)n / (double)took_ns;
+    bool too_slow = growth->short_ns > took_ns / 10;
+    double wanted = growth->rate * (1 + 0.25 / (ahead->n_parallel > 1 ? ahead->n_parallel - 1 : 1));
+    if (too_slow && growth->rate > 0 && rate < wanted) {
+        ahead->n_parallel--;
+        growth->again_at = ahead->head + TRY_AGAIN;
+        growth->rate = 0;
+    } else if (too_slow && ahead->n_parallel < ahead->n_most && ahead->head >= growth->again_at) {
+        ahead->n_parallel++;
+        growth->rate = rate;
+    } else {
+        growth->rate = 0;
+    }
+    growth->head = ahead->head;
+    growth->since_ns = now_ns;
+    growth->short_ns = 0;
+}
+
 /* With mu held: works, or waits for those who do. */
 static void work_or_wait(pl_ahead *ahead)
 {
     uint64_t room_bytes;
-    if (ahead->grows && ahead->n_parallel < ahead->n_most && ahead->head < ahead->tail)
-        ahead->n_parallel++;
     withdraw(ahead);
     if (ahead->n_working < ahead->n_parallel && ahead->n_beginning == 0 &&
         may_begin(ahead, &room_bytes)) {
@@ -270,10 +299,16 @@ int pl_ahead_next(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
     int r = 0;
     bool ended = false;
     lock(ahead);
+    bool clocks = ahead->grows && !is_ready(ahead);
+    uint64_t begun_ns = clocks ? pl_clock_monotonic_ns() : 0;
     while (!is_ready(ahead) && !ended && r == 0) {
         r = look(ahead, &ended, reterr);
         if (r == 0 && !ended && !is_ready(ahead))
             work_or_wait(ahead);
+    }
+    if (clocks) {
+        ahead->growth.short_ns += pl_clock_monotonic_ns() - begun_ns;
+        grow(ahead);
     }
     if (r == 0 && !ended) {
         r = take(ahead, ret_element, reterr);
