@@ -36,7 +36,7 @@ static long read_bytes(const char *path)
 {
     pl_file_window window;
     long sum = 0;
-    must(pl_file_window_init(&window, path, 0, memory, &error));
+    must(pl_file_window_init(&window, path, PL_PACKING_AUTO, 0, memory, &error));
     while (!window.is_last) {
         pl_file_window_take(&window, window.n);
         must(pl_file_window_more(&window, 1, &error));
@@ -53,7 +53,7 @@ static long read_lines(const char *path)
     pl_text_place place;
     long sum = 0;
     int r;
-    must(pl_text_reader_init(&reader, path, 0, 0, memory, &error));
+    must(pl_text_reader_init(&reader, path, NULL, memory, &error));
     while ((r = pl_text_reader_next(&reader, &line, &place, &error)) > 0)
         sum += (long)line.n + 1;
     must(r);
@@ -91,7 +91,7 @@ static long read_tar(const char *path)
     pl_tar_entry entry;
     long sum = 0;
     int r;
-    must(pl_tar_reader_init(&reader, path, 0, memory, &error));
+    must(pl_tar_reader_init(&reader, path, PL_PACKING_AUTO, 0, memory, &error));
     while ((r = pl_tar_reader_next(&reader, &entry, &error)) > 0)
         if (entry.is_file && entry.data_bytes <= sizeof data) {
             must(pl_tar_reader_read(&reader, data, &error));

@@ -55,7 +55,7 @@ def build_program(folder):
                  next(BUILD.glob("src/*/libplimsoll-core.a"))]
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-g", "-D_GNU_SOURCE",
                     f"-I{ROOT}/include", f"-I{ROOT}/src", ROOT / "bench/text.c", *libraries,
-                    "-Wl,--as-needed", "-lopenblas", "-lsleef", "-ljpeg", "-lspng", "-ldeflate",
+                    "-Wl,--as-needed", "-lopenblas", "-lsleef", "-ljpeg", "-lspng", "-ldeflate", "-lisal",
                     "-lm", "-pthread", "-o", program], check=True)
     return program
 

@@ -194,6 +194,26 @@ PL_API PL_MUST_CHECK int pl_dataset_from_slices(pl_runtime *runtime, pl_tensor *
                                                 int n_tensors, pl_dataset **ret_dataset,
                                                 pl_error *reterr);
 
+/* What a program makes, one element after the other. Each pass begins anew, when it is first asked
+ * for something. A pass that is restored asks for as many elements as it had before: they are to be
+ * the same. */
+typedef struct pl_generator {
+    /* Makes what the others are called with; NULL: that is the context. Negative ends the pass. */
+    int (*begin)(void *context, void **ret_state, pl_error *reterr);
+    /* 1 and a value for each component, which become the stage's; 0: the end; negative: the element
+     * is bad, and it may be called again. By one thread at a time, of a pass. */
+    int (*next)(void *state, pl_value *ret_values, int n_values, pl_error *reterr);
+    void (*end)(void *state); /* of what begun; may be NULL */
+    const pl_spec *specs;     /* of the components */
+    int n_components;
+    int64_t cardinality; /* or PL_CARDINALITY_UNKNOWN, PL_CARDINALITY_INFINITE */
+    void *context;
+    void (*release)(void *context); /* as a function's */
+} pl_generator;
+
+PL_API PL_MUST_CHECK int pl_dataset_generator(pl_runtime *runtime, const pl_generator *generator,
+                                              pl_dataset **ret_dataset, pl_error *reterr);
+
 /* ---- files ---- */
 
 typedef struct pl_files_options {
@@ -222,7 +242,8 @@ PL_API PL_MUST_CHECK int pl_dataset_image_folder(pl_runtime *runtime, const char
 /* Of such a dataset: the name of a label's class; NULL if there is none. */
 PL_API const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label);
 
-/* What follows reads the files that `paths` (one string an element) names, one after the other. */
+/* What follows reads the files that `paths` (one string an element) names, one after the other.
+ * Text, CSV and tar files that are packed with gzip are unpacked. */
 
 /* Lines, without their ends. */
 PL_API PL_MUST_CHECK int pl_dataset_lines(pl_dataset *paths, pl_dataset **ret_dataset,
@@ -299,6 +320,113 @@ PL_API PL_MUST_CHECK int pl_dataset_batch(pl_dataset *input, int64_t n, bool dro
 /* Makes up to `n` elements (PL_AUTO: as many as help and fit) before they are asked for. */
 PL_API PL_MUST_CHECK int pl_dataset_prefetch(pl_dataset *input, int64_t n, pl_dataset **ret_dataset,
                                              pl_error *reterr);
+
+/* The elements for which the function, which gives one bool, is true. */
+PL_API PL_MUST_CHECK int pl_dataset_filter(pl_dataset *input, const pl_function *function,
+                                           pl_dataset **ret_dataset, pl_error *reterr);
+
+/* The elements of the datasets that the function, a callback, makes of the input's: one dataset
+ * after the other. */
+PL_API PL_MUST_CHECK int pl_dataset_flat_map(pl_dataset *input, const pl_function *function,
+                                             pl_dataset **ret_dataset, pl_error *reterr);
+
+/* The same of `cycle_length` datasets in turn (PL_AUTO: 16), `block_length` elements of each. One
+ * that has ended is followed by the next when it would have been its turn again. The order does not
+ * depend on `n_parallel`: how many are pulled at once; 1: none beside the caller's; PL_AUTO. */
+PL_API PL_MUST_CHECK int pl_dataset_interleave(pl_dataset *input, const pl_function *function,
+                                               int64_t cycle_length, int64_t block_length,
+                                               int n_parallel, pl_dataset **ret_dataset,
+                                               pl_error *reterr);
+
+/* Elements with the components of one of each input, until one of them ends. A bad element costs
+ * its row: those beside it are dropped as well. */
+PL_API PL_MUST_CHECK int pl_dataset_zip(pl_dataset *const *inputs, int n_inputs,
+                                        pl_dataset **ret_dataset, pl_error *reterr);
+
+/* All of one, then all of the other. */
+PL_API PL_MUST_CHECK int pl_dataset_concatenate(pl_dataset *input, pl_dataset *other,
+                                                pl_dataset **ret_dataset, pl_error *reterr);
+
+/* As batch, of elements whose shapes differ: each is filled up to `padded_shapes`, by component,
+ * or, where a dimension is PL_UNKNOWN, to the largest of its batch. NULL: the components' own
+ * specs, so all that is not known. `padding_values`: scalars by component; NULL, or one of them
+ * NULL: 0, false or an empty string. -EINVAL, when it is met, for an element that is larger. */
+PL_API PL_MUST_CHECK int pl_dataset_padded_batch(pl_dataset *input, int64_t n,
+                                                 const pl_shape *padded_shapes,
+                                                 pl_tensor *const *padding_values,
+                                                 bool drop_remainder, pl_dataset **ret_dataset,
+                                                 pl_error *reterr);
+
+/* The slices of each element along its first axis. */
+PL_API PL_MUST_CHECK int pl_dataset_unbatch(pl_dataset *input, pl_dataset **ret_dataset,
+                                            pl_error *reterr);
+
+/* Windows: each component is a dataset of `size` elements of the input, every `stride`-th; the next
+ * window begins `shift` elements behind. Those at the end may have fewer unless they are dropped.
+ */
+PL_API PL_MUST_CHECK int pl_dataset_window(pl_dataset *input, int64_t size, int64_t shift,
+                                           int64_t stride, bool drop_remainder,
+                                           pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Random order: each element is drawn of the `buffer_size` that come next. The same `seed`, which
+ * is not negative, draws the same on any machine; PL_AUTO: one from the system. Each pass, and each
+ * round of a repeat, draws otherwise if it is to reshuffle; else all draw the same. Over a source
+ * that knows its places (range, slices, files) the buffer holds places, not elements. */
+PL_API PL_MUST_CHECK int pl_dataset_shuffle(pl_dataset *input, int64_t buffer_size, int64_t seed,
+                                            bool reshuffle_each_iteration, pl_dataset **ret_dataset,
+                                            pl_error *reterr);
+
+/* `n` times; negative: for ever. */
+PL_API PL_MUST_CHECK int pl_dataset_repeat(pl_dataset *input, int64_t n, pl_dataset **ret_dataset,
+                                           pl_error *reterr);
+
+/* The first `n`, or all but these; negative: all of them. */
+PL_API PL_MUST_CHECK int pl_dataset_take(pl_dataset *input, int64_t n, pl_dataset **ret_dataset,
+                                         pl_error *reterr);
+PL_API PL_MUST_CHECK int pl_dataset_skip(pl_dataset *input, int64_t n, pl_dataset **ret_dataset,
+                                         pl_error *reterr);
+
+/* Every `n`-th element from `index` on: what one of n processes reads. `n` PL_AUTO: both from what
+ * started the process (torchrun, Open MPI, PMI, Slurm); all of it, if nothing did. */
+PL_API PL_MUST_CHECK int pl_dataset_shard(pl_dataset *input, int64_t n, int64_t index,
+                                          pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Each element with its number before it, an int64 from `start` on. */
+PL_API PL_MUST_CHECK int pl_dataset_enumerate(pl_dataset *input, int64_t start,
+                                              pl_dataset **ret_dataset, pl_error *reterr);
+
+/* The function takes a state, `initial` at first, and an element, and gives the next state and what
+ * becomes of the element. */
+PL_API PL_MUST_CHECK int pl_dataset_scan(pl_dataset *input, pl_tensor *const *initial, int n_state,
+                                         const pl_function *function, pl_dataset **ret_dataset,
+                                         pl_error *reterr);
+
+/* Goes through all of it: the last state of a function that gives nothing else; one value for each
+ * of `initial`, the caller's to unref. */
+PL_API PL_MUST_CHECK int pl_dataset_reduce(pl_dataset *input, pl_tensor *const *initial,
+                                           int n_state, const pl_function *function,
+                                           pl_value *ret_values, pl_error *reterr);
+
+/* ---- what is kept: docs/dataset-files.md ---- */
+
+/* The first pass that comes to its end keeps the elements, in memory (`path` NULL) or in a file;
+ * later ones read them there, and the input is not touched. A file that is not complete, or of
+ * another dataset, is written anew; one that is something else altogether is refused: PL_EFORMAT.
+ */
+PL_API PL_MUST_CHECK int pl_dataset_cache(pl_dataset *input, const char *path,
+                                          pl_dataset **ret_dataset, pl_error *reterr);
+
+/* The same in a folder of `n_shards` files, which pl_dataset_load() reads as well. */
+PL_API PL_MUST_CHECK int pl_dataset_snapshot(pl_dataset *input, const char *path, int64_t n_shards,
+                                             pl_dataset **ret_dataset, pl_error *reterr);
+
+/* Writes all elements to such a folder now. A bad one ends that, with its error. */
+PL_API PL_MUST_CHECK int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards,
+                                         pl_error *reterr);
+
+/* The elements of a folder, without what made them. -ENOENT if there is nothing complete. */
+PL_API PL_MUST_CHECK int pl_dataset_load(pl_runtime *runtime, const char *path,
+                                         pl_dataset **ret_dataset, pl_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,8 @@
  *   name       of a device, as TensorFlow writes it: "/GPU:0", "/device:GPU:0", "gpu:0", "GPU" or
  *              "/job:localhost/replica:0/task:0/device:GPU:0" are all the same
  *   placed     a node that was made inside of pl_graph_push_device() is to be computed there
- *   soft       a node whose device is missing, or cannot run its op, is computed on the CPU, and
- *              that is said once; strict: the run is refused
+ *   soft       a node whose device is missing, cannot run its op, or has no room for its smallest
+ *              tile, is computed on the CPU, and that is said once; strict: the run is refused
  *   budget     the most that steps may have on a device at a time
  *
  *   in use <= budget at every instant

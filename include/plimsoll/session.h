@@ -89,11 +89,12 @@ typedef struct pl_run_cost {
     uint64_t peak_bytes; /* the most memory that it claims */
     uint64_t disk_bytes; /* spilled at a time */
     double flops;
+    int n_unknown; /* nodes whose cost is not known, or not all of it, before files are read */
 } pl_run_cost;
 
 /* The plan that a run would have now: a table for people, or JSON, to free(). Either output may be
- * NULL. Fails as the run would. Of what hangs on files it tells what is known before they are read;
- * the cost leaves out the rest. */
+ * NULL. Fails as the run would. Of what hangs on files and strings it tells what is known before
+ * they are read, and so does the cost: with n_unknown > 0 it is a lower bound. */
 PL_API PL_MUST_CHECK int pl_session_explain(pl_session *session, const pl_fetch *fetches,
                                             int n_fetches, const pl_feed *feeds, int n_feeds,
                                             const pl_run_options *options, bool as_json,

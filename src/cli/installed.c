@@ -47,6 +47,21 @@ int pl_installed_guard(char path[PATH_MAX], pl_error *reterr)
                         folder);
 }
 
+int pl_installed_rules(char path[PATH_MAX], pl_error *reterr)
+{
+    static const char *const places[] = {"../../data/", "../" PL_DATADIR "/plimsoll/",
+                                         "../share/plimsoll/"};
+    char folder[PATH_MAX] = "plimsoll";
+    if (own_folder(folder) == 0)
+        for (size_t i = 0; i < PL_COUNT_OF(places); i++)
+            if (file_at(path, folder, places[i], "doctor.csv"))
+                return 0;
+    return pl_error_set(reterr, -ENOENT,
+                        "cannot find doctor.csv in '" PL_DATADIR
+                        "/plimsoll' next to '%s': name it with --facts FILE",
+                        folder);
+}
+
 int pl_installed_python(char path[PATH_MAX])
 {
     static const char *const places[] = {"../../../python", "../lib/plimsoll/python",

@@ -44,6 +44,8 @@ static const struct command {
     {"runs", pl_cmd_runs, "list the runs on record", "usage: plimsoll runs [--json]\n"},
     {"budget", pl_cmd_budget, "show what memory there is to have, and who says so",
      "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n"},
+    {"doctor", pl_cmd_doctor, "say what would go wrong on this machine, and what mends it",
+     pl_doctor_usage},
     {"jupyter", pl_cmd_jupyter, "make, list and remove Jupyter kernels that run under the line",
      pl_jupyter_usage},
 };

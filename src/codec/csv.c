@@ -145,6 +145,8 @@ static inline const char *take_run(scan *s, const char *at)
         to[n] = (pl_csv_field){.at = at, .n = (size_t)(mark - at)};
         at = mark + 1;
     }
+    if (at < marks.block) /* the next mark is further than this block */
+        pl_csv_marks_look(&marks, at);
     s->marks = marks;
     s->record->n_fields = s->record->n_kept = n;
     return at;

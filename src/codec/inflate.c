@@ -8,19 +8,21 @@
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
 #include <stdalign.h>
-#include <string.h>
+
+#include "codec/gzip_head.h"
 
 /* A match of 258 bytes takes two bits at least. */
 #define MOST_PER_BYTE 1032
 
 struct pl_inflate {
     struct inflate_state state;
+    pl_gzip_head head;
     pl_packing packing;
-    uint64_t n_in, n_out;  /* taken and given since the beginning */
-    uint64_t member_begin; /* n_in then */
+    uint64_t n_in, n_out; /* taken and given since the beginning */
     enum {
         FIRST,  /* nothing was taken */
-        WITHIN, /* a member */
+        HEAD,   /* of a member */
+        WITHIN, /* one */
         BETWEEN,
         PADDING, /* zeros behind the last member */
         FAILED,
@@ -33,9 +35,8 @@ static_assert(alignof(struct pl_inflate) <= 64, "the room is aligned to 64");
 
 static bool begins_as_zlib(const uint8_t *at)
 {
-    enum { DEFLATE = 8, LARGEST_WINDOW = 7, DICTIONARY = 0x20 };
-    return (at[0] & 15) == DEFLATE && at[0] >> 4 <= LARGEST_WINDOW && !(at[1] & DICTIONARY) &&
-           (at[0] << 8 | at[1]) % 31 == 0;
+    pl_gzip_head head = {0};
+    return !pl_zlib_head_take(&head, at[0]) && !pl_zlib_head_take(&head, at[1]);
 }
 
 pl_packing pl_packing_guess(const void *bytes, size_t n)
@@ -76,13 +77,8 @@ static int refuse(pl_inflate *inflate, const char *what, pl_error *reterr)
 static const char *fault_of(int result)
 {
     switch (result) {
-    case ISAL_INVALID_WRAPPER:
-    case ISAL_UNSUPPORTED_METHOD:
-        return "does not begin as such";
     case ISAL_INCORRECT_CHECKSUM:
         return "is corrupt: a checksum is another";
-    case ISAL_NEED_DICT:
-        return "needs a dictionary, which it does not bring";
     case ISAL_INVALID_LOOKBACK:
         return "is corrupt: it repeats what was never there";
     default:
@@ -110,9 +106,10 @@ pl_inflate *pl_inflate_begin(void *room, pl_packing packing)
 static void begin_member(pl_inflate *inflate)
 {
     isal_inflate_init(&inflate->state);
-    inflate->state.crc_flag = inflate->packing == PL_PACKING_GZIP ? ISAL_GZIP : ISAL_ZLIB;
-    inflate->member_begin = inflate->n_in;
-    inflate->where = WITHIN;
+    inflate->state.crc_flag =
+        inflate->packing == PL_PACKING_GZIP ? ISAL_GZIP_NO_HDR_VER : ISAL_ZLIB_NO_HDR_VER;
+    inflate->head = (pl_gzip_head){0};
+    inflate->where = HEAD;
 }
 
 static void take(pl_inflate *inflate, pl_inflate_piece *piece, size_t n)
@@ -132,7 +129,7 @@ static int take_padding(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *
     return piece->n_in > 0 ? refuse(inflate, "has something else behind it", reterr) : 0;
 }
 
-/* Not within a member. 1: within one now; 0: there is nothing to do. */
+/* Between members. 1: one begins; 0: there is nothing to do. */
 static int begin_next(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
     if (piece->n_in == 0)
@@ -153,22 +150,40 @@ static uint32_t cut(size_t n)
     return (uint32_t)pl_min_u64(n, PL_GIB);
 }
 
-/* A gzip member's fourth byte has flags, of which the upper three must not be set: what they will
- * mean is not known. ISA-L does not look. */
-static bool has_unknown_flags(const pl_inflate *inflate, const pl_inflate_piece *piece)
+/* 1: data follows; 0: more of the head is needed. */
+static int take_head(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
-    enum { FLAGS_AT = 3, UNKNOWN = 0xe0 };
-    uint64_t at = inflate->n_in - inflate->member_begin;
-    return inflate->packing == PL_PACKING_GZIP && at <= FLAGS_AT && piece->n_in > FLAGS_AT - at &&
-           (piece->in[FLAGS_AT - at] & UNKNOWN);
+    while (piece->n_in > 0 && inflate->head.part != PL_GZIP_DATA) {
+        uint8_t byte = *piece->in;
+        const char *fault = inflate->packing == PL_PACKING_GZIP
+                                ? pl_gzip_head_take(&inflate->head, byte)
+                                : pl_zlib_head_take(&inflate->head, byte);
+        if (fault)
+            return refuse(inflate, fault, reterr);
+        take(inflate, piece, 1);
+    }
+    if (inflate->head.part != PL_GZIP_DATA)
+        return 0;
+    inflate->where = WITHIN;
+    return 1;
+}
+
+/* A member has ended. The library may have taken bytes from behind it: as many as fit its bit
+ * buffer beside the checksum that ends a member. That leaves none for gzip, whose checksum and
+ * length fill it, and so none that would have to be given back. */
+static int end_member(pl_inflate *inflate, pl_error *reterr)
+{
+    const struct inflate_state *state = &inflate->state;
+    inflate->where = BETWEEN;
+    if (state->read_in_length >= 8 && state->read_in != 0)
+        return refuse(inflate, "has something else behind it", reterr);
+    return 1;
 }
 
 /* Within a member. 1: it came further; 0: it needs more input or room. */
 static int inflate_some(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
     struct inflate_state *state = &inflate->state;
-    if (PL_UNLIKELY(has_unknown_flags(inflate, piece)))
-        return refuse(inflate, "has flags that there are not", reterr);
     uint32_t n_in = cut(piece->n_in), n_out = cut(piece->n_out);
     state->next_in = (uint8_t *)(uintptr_t)piece->in; /* which it only reads */
     state->avail_in = n_in;
@@ -181,25 +196,35 @@ static int inflate_some(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *
     piece->out += n_out;
     piece->n_out -= n_out;
     inflate->n_out += n_out;
-    if (result < 0 || result == ISAL_NEED_DICT)
+    bool stands_still = n_in == 0 && n_out == 0;
+    if (result < 0 || (stands_still && piece->n_in > 0 && piece->n_out > 0))
         return refuse(inflate, fault_of(result), reterr);
-    if (state->block_state != ISAL_BLOCK_FINISH)
-        return n_in > 0 || n_out > 0;
-    inflate->where = BETWEEN;
-    return 1;
+    return state->block_state == ISAL_BLOCK_FINISH ? end_member(inflate, reterr) : !stands_still;
+}
+
+static int step(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
+{
+    switch (inflate->where) {
+    case FAILED:
+        return refuse(inflate, "is corrupt: it failed before", reterr);
+    case HEAD:
+        return take_head(inflate, piece, reterr);
+    case WITHIN:
+        return inflate_some(inflate, piece, reterr);
+    default:
+        return begin_next(inflate, piece, reterr);
+    }
 }
 
 int pl_inflate_go_on(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
-    int r = 1;
-    if (inflate->where == FAILED)
-        return refuse(inflate, "is corrupt: it failed before", reterr);
-    while (r > 0)
-        r = inflate->where == WITHIN ? inflate_some(inflate, piece, reterr)
-                                     : begin_next(inflate, piece, reterr);
+    int r;
+    do
+        r = step(inflate, piece, reterr);
+    while (r > 0);
     if (r < 0 || piece->n_out == 0 || !piece->last)
         return r < 0 ? r : 1;
-    if (inflate->where == FIRST || inflate->where == WITHIN)
+    if (inflate->where < BETWEEN)
         return refuse(inflate, "is cut off", reterr);
     return 0;
 }

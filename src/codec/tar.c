@@ -156,8 +156,8 @@ static int check_size(const walk *w, uint64_t data_offset, uint64_t bytes)
     if (bytes <= left && bytes <= INT64_MAX - data_offset - PL_TAR_BLOCK_BYTES)
         return 0;
     return pl_error_set(w->reterr, PL_ECORRUPT,
-                        "byte %" PRIu64 ": '%s' has %" PRIu64 " bytes by its header, and the file "
-                        "%" PRIu64 " behind it",
+                        "byte %" PRIu64 ": '%s' has %" PRIu64 " bytes by its header, and at most "
+                        "%" PRIu64 " are behind that",
                         w->tar->offset, pl_excerpt_of(w->tar->name, w->tar->n_name).text, bytes,
                         left);
 }

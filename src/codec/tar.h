@@ -38,7 +38,7 @@ typedef struct pl_tar_entry {
 } pl_tar_entry;
 
 typedef struct pl_tar {
-    uint64_t file_bytes; /* or PL_TAR_SIZE_UNKNOWN */
+    uint64_t file_bytes; /* at most; or PL_TAR_SIZE_UNKNOWN */
     uint64_t offset;     /* of what is to be parsed next */
     uint64_t begin;      /* of the entry: its first meta entry */
     /* What meta entries say of the next one. */

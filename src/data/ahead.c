@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "data/state.h"
 
 enum {
     /* More than a few elements ready beyond what is being worked on only wait. */
@@ -167,7 +168,8 @@ static void run_job(pl_job *job)
     pl_ahead *ahead = own->ahead;
     uint64_t room_bytes;
     lock(ahead);
-    while (ahead->n_working <= ahead->n_parallel && may_begin(ahead, &room_bytes))
+    while (!pl_crew_is_paused(ahead->stage->pass->crew) && ahead->n_working <= ahead->n_parallel &&
+           may_begin(ahead, &room_bytes))
         make_one(ahead, room_bytes);
     own->busy = false;
     ahead->n_working--;
@@ -344,4 +346,86 @@ void pl_ahead_done(pl_ahead *ahead)
     pthread_mutex_destroy(&ahead->mu);
     pthread_mutex_destroy(&ahead->pulling);
     *ahead = (pl_ahead){0};
+}
+
+/* ---- checkpoints ---- */
+
+static int save_slot(const pl_slot *slot, pl_saver *saver, pl_error *reterr)
+{
+    static const pl_error untold = {-ENOMEM, "no memory to tell of an error"};
+    int r = pl_save_int(saver, slot->result, reterr);
+    if (r == 0)
+        r = pl_save_element(saver, &slot->element, reterr);
+    if (r == 0 && slot->result < 0)
+        r = pl_save_error(saver, slot->error ? slot->error : &untold, reterr);
+    return r;
+}
+
+int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr)
+{
+    lock(ahead); /* for what those at work have written last */
+    int64_t head = ahead->head, tail = ahead->tail;
+    unlock(ahead);
+    int r = pl_save_int(saver, tail - head, reterr);
+    if (r == 0)
+        r = pl_save_int(saver, ahead->ended, reterr);
+    for (int64_t i = head; r == 0 && i < tail; i++)
+        r = save_slot(&ahead->slots[i % ahead->n_slots], saver, reterr);
+    return r;
+}
+
+static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error *reterr)
+{
+    int64_t result;
+    pl_error error;
+    int r = pl_load_int(loader, INT32_MIN, 1, &result, reterr);
+    if (r == 0 && result == 0)
+        r = pl_load_refuse(reterr, "an element ahead is none");
+    if (r == 0)
+        r = pl_load_element(loader, result > 0 ? ahead->stage->dataset : NULL, &slot->element,
+                            reterr);
+    if (r == 0 && result < 0)
+        r = pl_load_error(loader, &error, reterr);
+    if (r < 0)
+        return r;
+    if (result < 0 && (slot->error = malloc(sizeof *slot->error)))
+        *slot->error = error;
+    slot->result = (int)result;
+    slot->done = true;
+    slot->room_bytes = pl_element_bytes(&slot->element) + 1;
+    pl_headway_take(&ahead->stage->pass->headway, slot->room_bytes);
+    ahead->element_bytes = pl_max_u64(ahead->element_bytes, slot->room_bytes);
+    return 0;
+}
+
+/* There may have been more slots where it was saved: their number follows from processors. */
+static int make_slots(pl_ahead *ahead, int64_t n, pl_error *reterr)
+{
+    if (n <= ahead->n_slots)
+        return 0;
+    pl_slot *slots = calloc((size_t)n, sizeof *slots);
+    if (!slots)
+        return pl_error_set(reterr, -ENOMEM, "no memory for %lld elements ahead", (long long)n);
+    free(ahead->slots);
+    ahead->slots = slots;
+    ahead->n_slots = n;
+    return 0;
+}
+
+int pl_ahead_restore(pl_ahead *ahead, pl_loader *loader, pl_error *reterr)
+{
+    int64_t n, ended;
+    int r = pl_load_int(loader, 0, SLOTS_MOST, &n, reterr);
+    if (r == 0)
+        r = pl_load_int(loader, 0, 1, &ended, reterr);
+    if (r == 0)
+        r = make_slots(ahead, n, reterr);
+    if (r < 0)
+        return r;
+    ahead->ended = ended;
+    for (int64_t i = 0; r == 0 && i < n; i++) {
+        r = load_slot(ahead, &ahead->slots[i], loader, reterr);
+        ahead->tail += r == 0;
+    }
+    return r;
 }

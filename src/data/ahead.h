@@ -83,6 +83,10 @@ PL_MUST_CHECK int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead
 /* Waits for those at work. One that is all zero is left alone. */
 void pl_ahead_done(pl_ahead *ahead);
 
+/* What is ready, errors included; nobody is at work, see pl_crew_pause(). */
+PL_MUST_CHECK int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr);
+PL_MUST_CHECK int pl_ahead_restore(pl_ahead *ahead, pl_loader *loader, pl_error *reterr);
+
 /* As a class's next(). */
 PL_MUST_CHECK int pl_ahead_next(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr);
 

@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "data/stage.h"
+#include "data/state.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
@@ -97,10 +98,11 @@ static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *
     return PL_TOLD;
 }
 
-static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_error *reterr)
+static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_shape *shape,
+                           pl_error *reterr)
 {
-    c->dtype = pl_item_dtype(item);
-    c->shape = pl_item_shape(item);
+    c->dtype = dtype;
+    c->shape = *shape;
     int64_t n = size_of(stage), count, bytes = 0;
     if (c->dtype == PL_STRING) {
         c->strings = calloc((size_t)n, sizeof(pl_tensor *));
@@ -117,6 +119,12 @@ static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_erro
                       reterr);
     c->data = data;
     return r < 0 ? refuse(stage, c, r, reterr) : 0;
+}
+
+static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_error *reterr)
+{
+    pl_shape shape = pl_item_shape(item);
+    return begin_column_as(stage, c, pl_item_dtype(item), &shape, reterr);
 }
 
 static int begin(pl_stage *stage, const pl_element *element, pl_error *reterr)
@@ -342,6 +350,97 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return 0;
 }
 
+/* ---- checkpoints ---- */
+
+/* What was gathered of a column, element by element, as items of the input's. */
+static int save_column(const column *c, int64_t n, pl_saver *saver, pl_error *reterr)
+{
+    int r = 0;
+    for (int64_t i = 0; r == 0 && c->strings && i < n; i++)
+        r = pl_save_item(saver, &(pl_item){.tensor = c->strings[i]}, reterr);
+    if (c->strings || r < 0)
+        return r;
+    r = pl_save_int(saver, c->shape.rank, reterr);
+    for (int i = 0; r == 0 && i < c->shape.rank; i++)
+        r = pl_save_int(saver, c->shape.dims[i], reterr);
+    return r < 0 ? r : pl_save_bytes(saver, c->data, (size_t)n * c->bytes, reterr);
+}
+
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    batch_stage *own = (batch_stage *)stage;
+    int r = pl_save_int(saver, own->ended, reterr);
+    if (r == 0)
+        r = pl_save_int(saver, own->n_gathered, reterr);
+    if (r == 0)
+        r = pl_save_element(saver, &own->made_of, reterr);
+    for (int i = 0; r == 0 && own->n_gathered > 0 && i < stage->dataset->n_components; i++)
+        r = save_column(&own->columns[i], own->n_gathered, saver, reterr);
+    return r;
+}
+
+static int load_strings(pl_stage *stage, column *c, int component, int64_t n, pl_loader *loader,
+                        pl_error *reterr)
+{
+    const pl_spec *spec = &stage->dataset->inputs[0]->spec[component];
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < n; i++) {
+        pl_item item = {0};
+        r = pl_load_item(loader, spec, component, &item, reterr);
+        if (r == 0 && i == 0)
+            r = begin_column(stage, c, &item, reterr);
+        if (r == 0)
+            r = check(c, &item, component, reterr);
+        if (r == 0)
+            c->strings[i] = PL_TAKE(item.tensor);
+        pl_item_clear(&item);
+    }
+    return r;
+}
+
+static int load_numbers(pl_stage *stage, column *c, int component, int64_t n, pl_loader *loader,
+                        pl_error *reterr)
+{
+    const pl_spec *spec = &stage->dataset->inputs[0]->spec[component];
+    int64_t rank, bytes;
+    pl_shape shape = {0};
+    int r = pl_load_int(loader, 0, PL_RANK_MAX - 1, &rank, reterr);
+    for (int i = 0; r == 0 && i < rank; i++)
+        r = pl_load_int(loader, 0, INT64_MAX, &shape.dims[i], reterr);
+    if (r < 0)
+        return r;
+    shape.rank = (int32_t)rank;
+    bool fits = spec->shape.rank == PL_RANK_UNKNOWN || pl_shape_compatible(&spec->shape, &shape);
+    if (!fits || pl_tensor_size(spec->dtype, &shape, &bytes, NULL) < 0 ||
+        __builtin_mul_overflow(bytes, n, &bytes))
+        return pl_load_refuse(reterr, "component %d of a batch has shape %s", component,
+                              PL_SHAPE_TEXT(&shape));
+    r = pl_load_check_left(loader, (uint64_t)bytes, reterr);
+    if (r == 0)
+        r = begin_column_as(stage, c, spec->dtype, &shape, reterr);
+    return r < 0 ? r : pl_load_bytes(loader, c->data, (size_t)bytes, reterr);
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    batch_stage *own = (batch_stage *)stage;
+    int64_t ended, n;
+    int r = pl_load_int(loader, 0, 1, &ended, reterr);
+    if (r == 0)
+        r = pl_load_int(loader, 0, size_of(stage), &n, reterr);
+    if (r == 0)
+        r = pl_load_element(loader, NULL, &own->made_of, reterr);
+    if (r < 0)
+        return r;
+    own->ended = ended;
+    own->n_gathered = n;
+    for (int i = 0; r == 0 && n > 0 && i < stage->dataset->n_components; i++)
+        r = stage->dataset->spec[i].dtype == PL_STRING
+                ? load_strings(stage, &own->columns[i], i, n, loader, reterr)
+                : load_numbers(stage, &own->columns[i], i, n, loader, reterr);
+    return r;
+}
+
 static void describe(const pl_dataset *dataset, FILE *to)
 {
     const batch_dataset *own = (const batch_dataset *)dataset;
@@ -355,6 +454,8 @@ static const pl_dataset_class batch_class = {
     .open = open_batch,
     .next = next,
     .close = close_batch,
+    .save = save,
+    .restore = restore,
     .describe = describe,
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "util/fork.h"
@@ -23,7 +24,9 @@ struct pl_crew {
     int n_most;
     int n_queued;
     int n_threads, n_idle, n_working;
-    bool paused, ends;
+    bool ends;
+    _Atomic bool
+        paused; /* written with mu held, read without: a job that sees it late ends later */
     pthread_t threads[CREW_MOST];
 };
 
@@ -162,6 +165,11 @@ void pl_crew_pause(pl_crew *crew)
     while (crew->n_working > 0)
         pthread_cond_wait(&crew->someone_left, &crew->mu);
     pthread_mutex_unlock(&crew->mu);
+}
+
+bool pl_crew_is_paused(const pl_crew *crew)
+{
+    return atomic_load_explicit(&crew->paused, memory_order_relaxed);
 }
 
 void pl_crew_resume(pl_crew *crew)

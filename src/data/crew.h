@@ -45,4 +45,7 @@ bool pl_crew_withdraw(pl_crew *crew, pl_job *job);
 void pl_crew_pause(pl_crew *crew);
 void pl_crew_resume(pl_crew *crew);
 
+/* For jobs that go on and on: somebody waits for them to end. */
+bool pl_crew_is_paused(const pl_crew *crew);
+
 #endif

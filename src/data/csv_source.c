@@ -30,7 +30,7 @@ static const csv_dataset *of(const pl_stage *stage)
 static int open_csv(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
     csv_source_reader *own = reader;
-    const pl_csv_options options = {.header = of(stage)->header};
+    const pl_csv_options options = {.packing = PL_PACKING_AUTO, .header = of(stage)->header};
     own->values = calloc((size_t)of(stage)->format.n_columns, sizeof *own->values);
     if (!own->values)
         return pl_error_set(reterr, -ENOMEM, "no memory for a record");

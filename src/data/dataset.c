@@ -169,6 +169,13 @@ int64_t pl_dataset_cardinality(const pl_dataset *dataset)
     return dataset->cardinality;
 }
 
+bool pl_dataset_has_places(const pl_dataset *dataset)
+{
+    while (dataset->class->get && dataset->cardinality >= 0 && dataset->n_inputs > 0)
+        dataset = dataset->inputs[0];
+    return dataset->class->get && dataset->cardinality >= 0;
+}
+
 int pl_dataset_set_name(pl_dataset *dataset, const char *name, pl_error *reterr)
 {
     char *copy = strdup(name);

@@ -14,24 +14,18 @@ typedef struct fixed_dataset {
 
 typedef struct fixed_reader {
     pl_file_window window;
-    uint64_t end; /* of the records */
+    bool lost;
 } fixed_reader;
 
 static int open_fixed(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
-    const fixed_dataset *own = (const fixed_dataset *)stage->dataset;
     fixed_reader *fixed = reader;
-    int r = pl_file_window_init(&fixed->window, path, 0, stage->pass->runtime->memory, reterr);
+    int r = pl_file_window_init(&fixed->window, path, PL_PACKING_AUTO, 0,
+                                stage->pass->runtime->memory, reterr);
     if (r < 0)
         return r;
-    uint64_t n = fixed->window.file_bytes, around = own->head_bytes + own->foot_bytes;
-    if (n < around || (n - around) % own->record_bytes != 0)
-        return pl_error_set(reterr, PL_ECORRUPT,
-                            "it has %" PRIu64 " bytes, which are not whole records of %" PRIu64
-                            " between a head of %" PRIu64 " and a foot of %" PRIu64,
-                            n, own->record_bytes, own->head_bytes, own->foot_bytes);
-    fixed->end = n - own->foot_bytes;
-    return pl_file_window_seek(&fixed->window, own->head_bytes, reterr);
+    return pl_file_window_seek(&fixed->window, ((const fixed_dataset *)stage->dataset)->head_bytes,
+                               reterr);
 }
 
 static void close_fixed(void *reader)
@@ -39,22 +33,45 @@ static void close_fixed(void *reader)
     pl_file_window_done(&((fixed_reader *)reader)->window);
 }
 
+/* 1: a record follows; 0: only the foot does. Of a large record only its beginning is looked at:
+ * whether the rest is there, reading it tells. */
+static int look(const fixed_dataset *own, fixed_reader *fixed, pl_error *reterr)
+{
+    uint64_t need = own->record_bytes + own->foot_bytes;
+    if (need > PL_MIB)
+        need = own->foot_bytes + 1;
+    int r = pl_file_window_more(&fixed->window, need, reterr);
+    if (r == 0 && fixed->window.n >= need)
+        return 1;
+    if (r == 0 && fixed->window.n == own->foot_bytes)
+        return 0;
+    fixed->lost = true;
+    return r < 0 ? r
+                 : pl_error_set(reterr, PL_ECORRUPT,
+                                "%zu bytes are left, which are not a record of %" PRIu64
+                                " and a foot of %" PRIu64,
+                                fixed->window.n, own->record_bytes, own->foot_bytes);
+}
+
 static int next_fixed(const pl_stage *stage, void *reader, pl_item *items, uint64_t *ret_offset,
                       pl_error *reterr)
 {
-    uint64_t n = ((const fixed_dataset *)stage->dataset)->record_bytes;
+    const fixed_dataset *own = (const fixed_dataset *)stage->dataset;
     fixed_reader *fixed = reader;
-    *ret_offset = fixed->window.offset;
-    if (fixed->window.offset >= fixed->end)
-        return 0;
     pl_strings_maker maker = {0};
-    int r = pl_strings_begin(&maker, stage->pass->runtime, &(pl_shape){0}, n, "record", reterr);
+    *ret_offset = fixed->window.offset;
+    int r = look(own, fixed, reterr);
+    if (r <= 0)
+        return r;
+    r = pl_strings_begin(&maker, stage->pass->runtime, &(pl_shape){0}, own->record_bytes, "record",
+                         reterr);
     if (r < 0)
         return r;
-    r = pl_file_window_read(&fixed->window, pl_strings_add(&maker, n), n, reterr);
+    r = pl_file_window_read(&fixed->window, pl_strings_add(&maker, own->record_bytes),
+                            own->record_bytes, reterr);
     if (r < 0) {
         pl_strings_drop(&maker);
-        fixed->end = 0; /* it was cut off meanwhile, or cannot be read */
+        fixed->lost = true;
         return r;
     }
     r = pl_strings_end(&maker, &items[0].tensor, reterr);
@@ -63,7 +80,7 @@ static int next_fixed(const pl_stage *stage, void *reader, pl_item *items, uint6
 
 static bool is_lost(const void *reader)
 {
-    return ((const fixed_reader *)reader)->end == 0;
+    return ((const fixed_reader *)reader)->lost;
 }
 
 static pl_place tell(const void *reader)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "data/checkpoint.h"
 
 /* ---- begin and end ---- */
 
@@ -176,4 +177,45 @@ int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *rete
     if (r < 0 && reterr)
         *reterr = error;
     return r < 0 ? error.code : r;
+}
+
+/* ---- checkpoints ---- */
+
+/* The crew's threads leave the stages between two elements; nobody else is in one, because next()
+ * and this belong to one thread. */
+static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    pl_crew_pause(iterator->pass.crew);
+    int r = pl_pass_is_over(&iterator->pass)
+                ? pl_pass_over(&iterator->pass, reterr)
+                : pl_checkpoint_write(iterator->first, &iterator->count, path, reterr);
+    pl_crew_resume(iterator->pass.crew);
+    return r;
+}
+
+int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    pl_error error = {0};
+    int r = save_at_rest(iterator, path, &error);
+    if (r < 0 && reterr)
+        *reterr = error;
+    return r == PL_TOLD ? error.code : r;
+}
+
+int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    pl_error error = {0};
+    int r =
+        iterator->first->n_next == 0 && iterator->count.n_items == 0
+            ? pl_checkpoint_read(iterator->first, &iterator->count, path, &error)
+            : pl_error_set(&error, -EINVAL,
+                           "cannot restore '%s' into a pass that has begun: make a new one", path);
+    if (r == PL_TOLD)
+        r = error.code;
+    if (r < 0) {
+        pl_pass_end(&iterator->pass, &error);
+        if (reterr)
+            *reterr = error;
+    }
+    return r;
 }

@@ -5,7 +5,8 @@
 
 static int open_lines(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
-    return pl_text_reader_init(reader, path, 0, 0, stage->pass->runtime->memory, reterr);
+    const pl_text_options options = {.packing = PL_PACKING_AUTO};
+    return pl_text_reader_init(reader, path, &options, stage->pass->runtime->memory, reterr);
 }
 
 static void close_lines(void *reader)

@@ -77,6 +77,18 @@ static void close_map(pl_stage *stage)
     pl_element_clear(&((map_stage *)stage)->starved);
 }
 
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    map_stage *map = (map_stage *)stage;
+    return map->parallel ? pl_ahead_save(&map->ahead, saver, reterr) : 0;
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    map_stage *map = (map_stage *)stage;
+    return map->parallel ? pl_ahead_restore(&map->ahead, loader, reterr) : 0;
+}
+
 static void describe(const pl_dataset *dataset, FILE *to)
 {
     int n = ((const map_dataset *)dataset)->n_parallel;
@@ -94,6 +106,8 @@ static const pl_dataset_class map_class = {
     .open = open_map,
     .next = next,
     .close = close_map,
+    .save = save,
+    .restore = restore,
     .describe = describe,
 };
 

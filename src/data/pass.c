@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "data/options.h"
+#include "data/stage.h"
 #include "sys/cpu.h"
 
 static int n_processors(void)
@@ -23,6 +24,7 @@ int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
         .runtime = dataset->runtime,
         .nondeterministic = options.nondeterministic,
         .watchdog_ns = options.watchdog_ms * PL_NS_PER_MS,
+        .number = atomic_fetch_add_explicit(&dataset->n_iterators, 1, memory_order_relaxed),
         .generation = pl_fork_generation(),
     };
     int r = pl_crew_new(n_threads, &pass->crew, reterr);
@@ -38,6 +40,7 @@ void pl_pass_done(pl_pass *pass)
     if (!pass->crew)
         return;
     pl_crew_free(PL_TAKE(pass->crew));
+    pl_seeds_free(PL_TAKE(pass->seeds));
     pthread_mutex_destroy(&pass->mu);
 }
 

@@ -45,6 +45,9 @@ typedef struct pl_pass {
                                 runs, which then end */
     pthread_mutex_t mu;      /* leaf lock */
     pl_error failed;         /* mu; with what it ended; code 0: it goes on */
+    struct pl_seeds *seeds;  /* mu; of its shuffles: see seeds.h */
+    uint64_t number;         /* mu; of passes over the outermost dataset before this one */
+    bool opened;             /* all that it begins with is; then constant */
     struct pl_stage *stages; /* mu; all that are open, the last one first: see stage.h */
     _Atomic int turn;        /* pl_turn_of; changed by the consumer only. Relaxed: the crew is
                                 paused before anybody is alone */
@@ -52,6 +55,7 @@ typedef struct pl_pass {
 
 PL_MUST_CHECK int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr);
 void pl_pass_done(pl_pass *pass); /* all stages are closed */
+void pl_seeds_free(struct pl_seeds *seeds);
 
 /* Nothing more is to be made. */
 static inline bool pl_pass_is_over(const pl_pass *pass)

@@ -42,6 +42,18 @@ static void close_prefetch(pl_stage *stage)
     pl_ahead_done(&((prefetch_stage *)stage)->ahead);
 }
 
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    bool ahead = ((const prefetch_dataset *)stage->dataset)->n != 0;
+    return ahead ? pl_ahead_save(&((prefetch_stage *)stage)->ahead, saver, reterr) : 0;
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    bool ahead = ((const prefetch_dataset *)stage->dataset)->n != 0;
+    return ahead ? pl_ahead_restore(&((prefetch_stage *)stage)->ahead, loader, reterr) : 0;
+}
+
 static void describe(const pl_dataset *dataset, FILE *to)
 {
     int64_t n = ((const prefetch_dataset *)dataset)->n;
@@ -58,6 +70,8 @@ static const pl_dataset_class prefetch_class = {
     .open = open_prefetch,
     .next = next,
     .close = close_prefetch,
+    .save = save,
+    .restore = restore,
     .describe = describe,
 };
 

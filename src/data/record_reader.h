@@ -17,8 +17,8 @@
 #include "codec/inflate.h"
 #include "tensor/memory.h"
 
-/* Small enough to stay in a core's cache between reading and summing (docs/records.md). */
-#define PL_RECORD_WINDOW_BYTES     (256 * PL_KIB)
+/* Stays in a core's cache between reading and summing; measured in docs/records.md. */
+#define PL_RECORD_WINDOW_BYTES     (512 * PL_KIB)
 #define PL_RECORD_WINDOW_BYTES_MAX PL_MIB
 
 typedef struct pl_record_reader pl_record_reader;

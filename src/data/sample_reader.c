@@ -30,8 +30,9 @@ struct pl_sample_reader {
     uint64_t places[PL_SAMPLE_PARTS_MAX]; /* of the parts, in the data */
 };
 
-int pl_sample_reader_new(const char *path, const char *const *wanted, int n_wanted,
-                         pl_memory *memory, pl_sample_reader **ret_reader, pl_error *reterr)
+int pl_sample_reader_new(const char *path, pl_packing packing, const char *const *wanted,
+                         int n_wanted, pl_memory *memory, pl_sample_reader **ret_reader,
+                         pl_error *reterr)
 {
     if (wanted && n_wanted > PL_SAMPLE_PARTS_MAX)
         return pl_error_set(reterr, -EINVAL, "%d extensions are wanted, where at most %d can be",
@@ -39,7 +40,7 @@ int pl_sample_reader_new(const char *path, const char *const *wanted, int n_want
     pl_sample_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
-    int r = pl_tar_reader_init(&reader->tar, path, 0, memory, reterr);
+    int r = pl_tar_reader_init(&reader->tar, path, packing, 0, memory, reterr);
     if (r < 0) {
         free(reader);
         return r;
@@ -55,7 +56,7 @@ void pl_sample_reader_free(pl_sample_reader *reader)
 {
     if (!reader)
         return;
-    pl_memory_give(reader->tar.window.memory, &reader->data);
+    pl_memory_give(reader->tar.window.stream.memory, &reader->data);
     pl_key_set_clear(&reader->keys);
     pl_tar_reader_done(&reader->tar);
     free(reader);
@@ -65,7 +66,7 @@ void pl_sample_reader_free(pl_sample_reader *reader)
 static int refuse(const pl_sample_reader *reader, int code, const char *what, pl_error *reterr)
 {
     return pl_error_set(reterr, code, "'%.200s', byte %" PRIu64 ": sample '%s' %s",
-                        reader->tar.window.path, reader->offset,
+                        pl_file_window_path(&reader->tar.window), reader->offset,
                         pl_excerpt_of(reader->key, reader->n_key).text, what);
 }
 
@@ -148,10 +149,10 @@ static int make_room(pl_sample_reader *reader, uint64_t n, pl_error *reterr)
     uint64_t need = pl_add_sat_u64(reader->data_used, n);
     if (reader->data.data && need <= reader->data.bytes)
         return 0;
-    pl_memory *memory = reader->tar.window.memory;
+    pl_memory *memory = reader->tar.window.stream.memory;
     pl_block larger;
     int r = pl_memory_take(memory, pl_max_u64(need, reader->data.bytes + reader->data.bytes / 2),
-                           reader->tar.window.path, &larger, reterr);
+                           pl_file_window_path(&reader->tar.window), &larger, reterr);
     if (r < 0)
         return r;
     if (reader->data_used > 0)

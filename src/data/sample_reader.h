@@ -36,9 +36,9 @@ typedef struct pl_sample_reader pl_sample_reader;
 
 /* `path`, `wanted` and `memory` are borrowed; wanted NULL: all. -EINVAL for too many, -ENOMEM,
  * PL_EBUDGET; -ENOENT and so on. */
-PL_MUST_CHECK int pl_sample_reader_new(const char *path, const char *const *wanted, int n_wanted,
-                                       pl_memory *memory, pl_sample_reader **ret_reader,
-                                       pl_error *reterr);
+PL_MUST_CHECK int pl_sample_reader_new(const char *path, pl_packing packing,
+                                       const char *const *wanted, int n_wanted, pl_memory *memory,
+                                       pl_sample_reader **ret_reader, pl_error *reterr);
 void pl_sample_reader_free(pl_sample_reader *reader); /* NULL is allowed */
 
 /* 1 and the next sample, good until the next call; 0 at the end. PL_EFORMAT, PL_ECORRUPT, -ENOTSUP:

@@ -21,9 +21,9 @@ typedef struct samples_reader {
 static int open_samples(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
     const samples_dataset *own = (const samples_dataset *)stage->dataset;
-    return pl_sample_reader_new(path, (const char *const *)own->wanted, own->n_wanted,
-                                stage->pass->runtime->memory, &((samples_reader *)reader)->reader,
-                                reterr);
+    return pl_sample_reader_new(path, PL_PACKING_AUTO, (const char *const *)own->wanted,
+                                own->n_wanted, stage->pass->runtime->memory,
+                                &((samples_reader *)reader)->reader, reterr);
 }
 
 static void close_samples(void *reader)

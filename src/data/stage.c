@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "data/draw.h"
 #include "data/options.h"
 
 /* ---- open and close ---- */
@@ -16,7 +17,8 @@
 static const pl_policy *policy_for(const pl_dataset *dataset, const pl_stage *parent)
 {
     const pl_policy *own = pl_options_policy(dataset);
-    return own ? own : parent ? parent->policy : &pl_policy_fail;
+    bool inherits = parent && !parent->dataset->class->in_step;
+    return own ? own : inherits ? parent->policy : &pl_policy_fail;
 }
 
 static int open_inputs(pl_stage *stage, pl_error *reterr)
@@ -26,7 +28,7 @@ static int open_inputs(pl_stage *stage, pl_error *reterr)
     if (!stage->inputs)
         return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
     int r = 0;
-    for (int i = 0; r == 0 && i < dataset->n_inputs; i++)
+    for (int i = 0; r == 0 && !dataset->class->opens_inputs && i < dataset->n_inputs; i++)
         r = pl_stage_open(dataset->inputs[i], stage, &stage->inputs[i], reterr);
     return r;
 }
@@ -56,8 +58,8 @@ static void unlist(pl_stage *stage)
     pthread_mutex_unlock(&pass->mu);
 }
 
-static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, pl_stage **ret_stage,
-                      pl_error *reterr)
+static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint64_t round,
+                      pl_stage **ret_stage, pl_error *reterr)
 {
     pl_stage *stage = calloc(1, dataset->class->stage_bytes);
     if (!stage)
@@ -66,6 +68,7 @@ static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, pl_s
     stage->pass = pass;
     stage->parent = parent;
     stage->policy = policy_for(dataset, parent);
+    stage->round = round;
     list(stage);
     int r = open_inputs(stage, reterr);
     if (r == 0 && dataset->class->open)
@@ -80,12 +83,21 @@ static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, pl_s
 
 int pl_stage_open(pl_dataset *dataset, pl_stage *parent, pl_stage **ret_stage, pl_error *reterr)
 {
-    return open_below(dataset, parent->pass, parent, ret_stage, reterr);
+    return open_below(dataset, parent->pass, parent, parent->round, ret_stage, reterr);
+}
+
+int pl_stage_open_round(pl_dataset *dataset, pl_stage *parent, uint64_t number,
+                        pl_stage **ret_stage, pl_error *reterr)
+{
+    uint64_t round = pl_draw(parent->round, number);
+    return open_below(dataset, parent->pass, parent, round, ret_stage, reterr);
 }
 
 int pl_stage_open_first(pl_dataset *dataset, pl_pass *pass, pl_stage **ret_stage, pl_error *reterr)
 {
-    return open_below(dataset, pass, NULL, ret_stage, reterr);
+    int r = open_below(dataset, pass, NULL, 0, ret_stage, reterr);
+    pass->opened = r == 0;
+    return r;
 }
 
 void pl_stage_close(pl_stage *stage)
@@ -98,7 +110,7 @@ void pl_stage_close(pl_stage *stage)
         pl_stage_close(stage->inputs[i]);
     unlist(stage);
     free(stage->inputs);
-    if (stage->parent)
+    if (stage->parent && stage->before.n_items > 0) /* else the parent may be another thread's */
         pl_element_pass_on(&stage->before, &stage->parent->before);
     pl_element_clear(&stage->before);
     pl_dataset_unref(stage->dataset);
@@ -112,11 +124,29 @@ void pl_stage_dropped(pl_stage *stage, pl_element *element)
     pl_element_clear(element);
 }
 
+void pl_stage_counted(pl_stage *stage, pl_element *element)
+{
+    pl_element counts = {.n_items = element->n_items, .n_bad = element->n_bad, .offset = -1};
+    counts.bad = PL_TAKE(element->bad);
+    element->n_items = 0;
+    element->n_bad = 0;
+    pl_stage_dropped(stage, &counts);
+}
+
+int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element, int code)
+{
+    code = pl_stage_fail_as(ret_element, input, code);
+    input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
+    pl_stage_dropped(stage, input);
+    return code;
+}
+
 void pl_stage_gather_before(pl_stage *stage, pl_element *to)
 {
     pl_element_pass_on(&stage->before, to);
     for (int i = 0; i < stage->dataset->n_inputs; i++)
-        pl_stage_gather_before(stage->inputs[i], to);
+        if (stage->inputs[i])
+            pl_stage_gather_before(stage->inputs[i], to);
 }
 
 /* ---- errors ---- */

@@ -35,6 +35,11 @@ typedef struct pl_loader pl_loader; /* state.h */
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
+    /* Its inputs are NULL at first: it opens them with pl_stage_open() when it needs them. */
+    bool opens_inputs;
+    /* A dataset that elements have as a component. A checkpoint brings it back as "elements" (see
+     * store.h), so that of a stage on it only the place is saved. */
+    bool is_window;
     void (*free)(pl_dataset *dataset); /* what its struct holds; may be NULL, as all but next() */
     int (*open)(pl_stage *stage, pl_error *reterr);
     int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
@@ -42,7 +47,8 @@ typedef struct pl_dataset_class {
     int (*save)(pl_stage *stage, pl_saver *saver, pl_error *reterr);
     int (*restore)(pl_stage *stage, pl_loader *loader, pl_error *reterr);
     /* The element at a place, in any order; of a dataset whose cardinality is known. What shuffles
-     * such a source keeps places instead of elements. Does not touch next()'s own place. */
+     * such a source keeps places instead of elements. Does not touch next()'s own place. That of a
+     * stage asks its first input: see pl_dataset_has_places(). */
     int (*get)(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr);
     /* Up to `n` of the next elements as one, along a new first axis; how many, or 0: they are to be
      * had one by one. Does not move; pass_over() moves behind that many. What cannot be read of
@@ -51,6 +57,9 @@ typedef struct pl_dataset_class {
     void (*pass_over)(pl_stage *stage, int64_t n);
     /* Its parameters, as text, for fingerprints and explain: "n=32, drop_remainder". */
     void (*describe)(const pl_dataset *dataset, FILE *to);
+    /* Its inputs go side by side, place by place. None skips a bad element alone, unless it says so
+     * itself: the stage is handed the error, and drops what lies beside it as well. */
+    bool in_step;
 } pl_dataset_class;
 
 struct pl_dataset {
@@ -63,16 +72,18 @@ struct pl_dataset {
     int64_t cardinality;
     pl_dataset **inputs; /* all that are known when it is made */
     int n_inputs;
-    _Atomic uint64_t n_passes; /* ever opened: shuffles count them */
+    _Atomic uint64_t n_passes;    /* ever opened: shuffles count them */
+    _Atomic uint64_t n_iterators; /* ever made of it */
 };
 
 struct pl_stage {
     pl_dataset *dataset;
     pl_pass *pass;
     pl_stage *parent;        /* who pulls; NULL: the iterator */
-    pl_stage **inputs;       /* opened with it, n_inputs of the dataset */
+    pl_stage **inputs;       /* opened with it, n_inputs of the dataset; NULL: one is not open */
     const pl_policy *policy; /* for elements that are bad here */
     int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
+    uint64_t round;          /* which opening within the pass it is: see pl_stage_open_round() */
     pl_element before;       /* has no items: counts what went before the next element */
     bool opened;             /* open() went well */
     pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
@@ -110,6 +121,9 @@ PL_MUST_CHECK int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_err
 PL_MUST_CHECK int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element,
                                pl_error *reterr);
 
+/* Has it its elements in any order? Then it knows how many, too. */
+bool pl_dataset_has_places(const pl_dataset *dataset);
+
 /* class->peek_block(), and 0 if it has none; class->pass_over(), with all that is counted. */
 PL_MUST_CHECK int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element,
                                           pl_error *reterr);
@@ -123,9 +137,17 @@ PL_MUST_CHECK int pl_stage_open_first(pl_dataset *dataset, pl_pass *pass, pl_sta
                                       pl_error *reterr); /* below nobody */
 void pl_stage_close(pl_stage *stage);                    /* NULL is allowed */
 
+/* The same of what is opened several times within a pass, `number` from 1 on. All below it has a
+ * round of its own then, which is the same whatever the threads: shuffles draw by it. */
+PL_MUST_CHECK int pl_stage_open_round(pl_dataset *dataset, pl_stage *parent, uint64_t number,
+                                      pl_stage **ret_stage, pl_error *reterr);
+
 /* An element ends here (it was filtered away): what it counts is passed on by the next one. Clears
  * it. */
 void pl_stage_dropped(pl_stage *stage, pl_element *element);
+
+/* What it counts is passed on by the next one that the stage makes; the element itself is kept. */
+void pl_stage_counted(pl_stage *stage, pl_element *element);
 
 /* At the end of a pass: what stages below have counted, and no element has carried on. */
 void pl_stage_gather_before(pl_stage *stage, pl_element *to);
@@ -139,5 +161,9 @@ PL_MUST_CHECK int pl_stage_fail(pl_element *ret_element, const pl_element *input
 
 /* The same for an error that is in *reterr already. */
 PL_MUST_CHECK int pl_stage_fail_as(pl_element *ret_element, const pl_element *input, int code);
+
+/* The same, where `input` ends here: what it counts beside itself is passed on. Clears it. */
+PL_MUST_CHECK int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element,
+                                 int code);
 
 #endif

@@ -5,13 +5,17 @@
 #include <errno.h>
 #include <inttypes.h>
 
-int pl_tar_reader_init(pl_tar_reader *reader, const char *path, uint64_t window_bytes,
-                       pl_memory *memory, pl_error *reterr)
+int pl_tar_reader_init(pl_tar_reader *reader, const char *path, pl_packing packing,
+                       uint64_t window_bytes, pl_memory *memory, pl_error *reterr)
 {
     *reader = (pl_tar_reader){0};
-    int r = pl_file_window_init(&reader->window, path, window_bytes, memory, reterr);
-    if (r == 0)
-        pl_tar_init(&reader->tar, reader->window.file_bytes);
+    int r = pl_file_window_init(&reader->window, path, packing, window_bytes, memory, reterr);
+    if (r < 0)
+        return r;
+    r = pl_file_window_most_left(&reader->window, &reader->most_bytes, reterr);
+    if (r < 0)
+        pl_file_window_done(&reader->window);
+    pl_tar_init(&reader->tar, reader->most_bytes);
     return r;
 }
 
@@ -58,6 +62,7 @@ int pl_tar_reader_read(pl_tar_reader *reader, void *to, pl_error *reterr)
     int r = pl_file_window_seek(&reader->window, reader->entry.data_offset, reterr);
     if (r == 0)
         r = pl_file_window_read(&reader->window, to, reader->entry.data_bytes, reterr);
+    reader->lost |= r < 0;
     return r;
 }
 
@@ -71,7 +76,7 @@ int pl_tar_reader_seek(pl_tar_reader *reader, uint64_t offset, pl_error *reterr)
     int r = pl_file_window_seek(&reader->window, offset, reterr);
     if (r < 0)
         return r;
-    pl_tar_init(&reader->tar, reader->window.file_bytes);
+    pl_tar_init(&reader->tar, reader->most_bytes);
     reader->tar.offset = offset;
     reader->lost = false;
     return 0;

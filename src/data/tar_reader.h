@@ -13,14 +13,15 @@
 typedef struct pl_tar_reader {
     pl_file_window window;
     pl_tar tar;
-    pl_tar_entry entry; /* the last that was told */
-    bool lost;          /* there is no going on */
+    pl_tar_entry entry;  /* the last that was told */
+    bool lost;           /* there is no going on */
+    uint64_t most_bytes; /* that the file has */
 } pl_tar_reader;
 
 /* `path` and `memory` are borrowed. `window_bytes` 0: PL_FILE_WINDOW_BYTES. PL_EBUDGET; -ENOENT and
  * so on. */
-PL_MUST_CHECK int pl_tar_reader_init(pl_tar_reader *reader, const char *path, uint64_t window_bytes,
-                                     pl_memory *memory, pl_error *reterr);
+PL_MUST_CHECK int pl_tar_reader_init(pl_tar_reader *reader, const char *path, pl_packing packing,
+                                     uint64_t window_bytes, pl_memory *memory, pl_error *reterr);
 void pl_tar_reader_done(pl_tar_reader *reader);
 
 /* 1 and the next entry, its name good until the next call; or 0 at the end. PL_ECORRUPT; then the
@@ -28,8 +29,8 @@ void pl_tar_reader_done(pl_tar_reader *reader);
 PL_MUST_CHECK int pl_tar_reader_next(pl_tar_reader *reader, pl_tar_entry *ret_entry,
                                      pl_error *reterr);
 
-/* The data of the entry that was just told: its data_bytes. Once. PL_ECORRUPT if the file has been
- * cut off meanwhile. */
+/* The data of the entry that was just told: its data_bytes. Once. PL_ECORRUPT if it cannot be
+ * unpacked, or the file has been cut off meanwhile; then the next call is at the end. */
 PL_MUST_CHECK int pl_tar_reader_read(pl_tar_reader *reader, void *to, pl_error *reterr);
 
 /* Before the next entry; to the offset of any entry. */

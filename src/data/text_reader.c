@@ -8,12 +8,14 @@
 
 #include "base/size.h"
 
-int pl_text_reader_init(pl_text_reader *reader, const char *path, uint64_t window_bytes,
-                        uint64_t limit_bytes, pl_memory *memory, pl_error *reterr)
+int pl_text_reader_init(pl_text_reader *reader, const char *path, const pl_text_options *options,
+                        pl_memory *memory, pl_error *reterr)
 {
-    pl_text_reader made = {.limit_bytes = limit_bytes ? limit_bytes : PL_TEXT_LIMIT_BYTES,
+    static const pl_text_options usual = {0};
+    const pl_text_options *o = options ? options : &usual;
+    pl_text_reader made = {.limit_bytes = o->limit_bytes ? o->limit_bytes : PL_TEXT_LIMIT_BYTES,
                            .line = 1};
-    int r = pl_file_window_init(&made.window, path, window_bytes, memory, reterr);
+    int r = pl_file_window_init(&made.window, path, o->packing, o->window_bytes, memory, reterr);
     if (r == 0)
         *reader = made;
     return r;
@@ -40,6 +42,18 @@ static int pass_over(pl_text_reader *reader, pl_error *reterr)
     return 0;
 }
 
+/* A line that there is no room for costs that line, as one that is too long. */
+static PL_COLD int refuse_large(pl_text_reader *reader, const pl_error *why, pl_error *reterr)
+{
+    pl_text_place place = pl_text_reader_tell(reader);
+    int r = pass_over(reader, reterr);
+    if (r < 0)
+        return r;
+    return pl_error_set(reterr, why->code, "'%.150s', line %" PRIu64 ", byte %" PRIu64 ": %.240s",
+                        pl_file_window_path(&reader->window), place.line, place.offset,
+                        why->message);
+}
+
 static PL_COLD int refuse_long(pl_text_reader *reader, pl_error *reterr)
 {
     pl_text_place place = pl_text_reader_tell(reader);
@@ -49,7 +63,7 @@ static PL_COLD int refuse_long(pl_text_reader *reader, pl_error *reterr)
     return pl_error_set(reterr, -EMSGSIZE,
                         "'%.200s', line %" PRIu64 ", byte %" PRIu64
                         ": the line is longer than %s: is it text? If so, raise the limit",
-                        reader->window.path, place.line, place.offset,
+                        pl_file_window_path(&reader->window), place.line, place.offset,
                         PL_SIZE(reader->limit_bytes));
 }
 
@@ -63,9 +77,12 @@ int pl_text_reader_next(pl_text_reader *reader, pl_string *ret_line, pl_text_pla
             return 0;
         if (window->n > reader->limit_bytes + 1) /* a carriage return may not be of it */
             return refuse_long(reader, reterr);
-        int r = pl_file_window_more(window, window->n + 1, reterr);
+        pl_error why;
+        int r = pl_file_window_more(window, window->n + 1, &why);
+        if (r == PL_EBUDGET)
+            return refuse_large(reader, &why, reterr);
         if (r < 0)
-            return r;
+            return pl_error_set(reterr, r, "%s", why.message);
     }
     if (line.n > reader->limit_bytes)
         return refuse_long(reader, reterr);

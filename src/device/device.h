@@ -2,12 +2,14 @@
 /* One OpenCL device: its memory and its kernels.
  *   unified  its memory is the host's. Buffers are then the caller's own staging areas, and nothing
  *            is copied; else they are the device's, and staging is what is sent and fetched
- *   job      what one step has on a device: a claim, and buffers of fixed sizes for all its tiles
+ *   claim    what steps have on a device at most; made before any buffer
+ *   job      what one step has on a device: buffers of fixed sizes for all its tiles
  *   staging  a buffer's bytes on the host, as many, aligned to PL_STAGING_ALIGN_BYTES
  *
- * A job: begin; for each tile fill all inputs, compute, fetch the result; end. A device is opened
- * when its first job begins, or its workspace is asked for. After a fork the child has no part in
- * it. A job belongs to one thread; devices are safe from any. */
+ * Claim; a job or several; release. A job: begin; for each tile fill all inputs, compute, fetch the
+ * result; end. What is neither filled nor fetched is a buffer that is there before the job or stays
+ * after it. A device is opened when it is claimed first, or its workspace is asked for. After a
+ * fork the child has no part in it. A job belongs to one thread; devices are safe from any. */
 #ifndef PL_DEVICE_DEVICE_H
 #define PL_DEVICE_DEVICE_H
 
@@ -46,12 +48,29 @@ PL_MUST_CHECK int pl_device_open(pl_device *device, pl_error *reterr);
 
 enum { PL_JOB_BUFFERS_MAX = PL_DEVICE_CHAIN_INPUTS_MAX + 2 };
 
+/* May wait for others who have claimed, until `check` says otherwise. PL_EBUDGET with the numbers;
+ * errors of opening. */
+PL_MUST_CHECK int pl_device_claim(pl_device *device, uint64_t bytes, pl_room_check check,
+                                  pl_error *reterr);
+void pl_device_release(pl_device *device, uint64_t bytes);
+
+/* `host` is as large, aligned as staging, and is the buffer where memory is unified; else it is not
+ * looked at. -ENOMEM, -EIO with OpenCL's own name for it. */
+PL_MUST_CHECK int pl_device_buffer_new(pl_device *device, uint64_t bytes, char *host,
+                                       cl_mem *ret_buffer, pl_error *reterr);
+void pl_device_buffer_free(cl_mem buffer);
+
+typedef struct pl_job_buffer {
+    uint64_t bytes; /* > 0 */
+    char *staging;  /* NULL: it is not filled or fetched; only where memory is not unified */
+    cl_mem there;   /* somebody else's, without staging; NULL: the job makes one */
+} pl_job_buffer;
+
 typedef struct pl_job {
     pl_device *device;
-    uint64_t claimed_bytes;
     cl_mem buffers[PL_JOB_BUFFERS_MAX];
+    bool is_own[PL_JOB_BUFFERS_MAX];
     char *staging[PL_JOB_BUFFERS_MAX];
-    uint64_t bytes[PL_JOB_BUFFERS_MAX];
     int n_buffers;
     void *mapped; /* unified: the buffer's, while the host has it */
     cl_kernel kernel;
@@ -60,12 +79,9 @@ typedef struct pl_job {
 /* What a buffer of so many bytes takes. */
 uint64_t pl_job_buffer_bytes(uint64_t bytes);
 
-/* bytes[i] > 0 and staging[i] describe the buffers; a buffer without staging is not filled or
- * fetched, and only allowed where memory is not unified. May wait for other jobs, until `check`
- * says otherwise. PL_EBUDGET with
- * the numbers; -ENOMEM, -EIO with OpenCL's own name for it. */
-PL_MUST_CHECK int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const uint64_t *bytes,
-                               char *const *staging, pl_room_check check, pl_error *reterr);
+/* On a device that is claimed. Errors as of pl_device_buffer_new(). */
+PL_MUST_CHECK int pl_job_begin(pl_job *job, pl_device *device, int n_buffers,
+                               const pl_job_buffer *buffers, pl_error *reterr);
 void pl_job_end(pl_job *job);
 
 /* Between the two the caller writes `bytes` to staging. */
@@ -75,6 +91,9 @@ PL_MUST_CHECK int pl_job_fill_end(pl_job *job, int buffer, uint64_t bytes, pl_er
 /* Waits for what was computed; between the two it is in staging. */
 PL_MUST_CHECK int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
 PL_MUST_CHECK int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr);
+
+/* Waits for what was computed, and is not fetched. */
+PL_MUST_CHECK int pl_job_wait(pl_job *job, pl_error *reterr);
 
 /* The kernel of a chain, compiled if nobody has yet: before the first pl_job_chain(). */
 PL_MUST_CHECK int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr);

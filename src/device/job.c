@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: buffers, and chains on them. See device.h. */
+/* Claims, buffers, jobs, and chains on their buffers. See device.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,53 +14,69 @@ uint64_t pl_job_buffer_bytes(uint64_t bytes)
            PL_STAGING_ALIGN_BYTES * PL_STAGING_ALIGN_BYTES;
 }
 
-static int claim(pl_job *job, int n_buffers, const uint64_t *bytes, pl_room_check check,
-                 pl_error *reterr)
+int pl_device_claim(pl_device *device, uint64_t bytes, pl_room_check check, pl_error *reterr)
 {
-    uint64_t all = 0;
-    for (int i = 0; i < n_buffers; i++)
-        all = pl_add_sat_u64(all, pl_job_buffer_bytes(bytes[i]));
-    int r = pl_room_claim(&job->device->room, all, check);
-    if (r < 0 && r != PL_EBUDGET)
-        return pl_error_set(reterr, r, "%s: waiting for %s there was ended", job->device->name,
-                            PL_SIZE(all));
+    int r = pl_device_open(device, reterr);
     if (r < 0)
-        return pl_error_set(reterr, r, "%s: %s is needed there, and its budget is %s",
-                            job->device->name, PL_SIZE(all),
-                            PL_SIZE(job->device->room.limit_bytes));
-    job->claimed_bytes = all;
+        return r;
+    r = pl_room_claim(&device->room, bytes, check);
+    if (r < 0 && r != PL_EBUDGET)
+        return pl_error_set(reterr, r, "%s: waiting for %s there was ended", device->name,
+                            PL_SIZE(bytes));
+    if (r < 0)
+        return pl_error_set(reterr, r, "%s: %s is needed there, and its budget is %s", device->name,
+                            PL_SIZE(bytes), PL_SIZE(device->room.limit_bytes));
     return 0;
 }
 
-static int make_buffer(pl_job *job, uint64_t bytes, char *staging, pl_error *reterr)
+void pl_device_release(pl_device *device, uint64_t bytes)
 {
-    pl_device *device = job->device;
+    pl_room_release(&device->room, bytes);
+}
+
+int pl_device_buffer_new(pl_device *device, uint64_t bytes, char *host, cl_mem *ret_buffer,
+                         pl_error *reterr)
+{
     cl_int code;
     uint64_t size = pl_job_buffer_bytes(bytes);
     bool shared = device->unified;
     cl_mem buffer = pl_opencl_load()->clCreateBuffer(
         device->context, CL_MEM_READ_WRITE | (shared ? CL_MEM_USE_HOST_PTR : 0), size,
-        shared ? staging : NULL, &code);
+        shared ? host : NULL, &code);
     if (!buffer) {
         char what[64];
         snprintf(what, sizeof what, "clCreateBuffer of %s", PL_SIZE(size));
         return pl_device_error(device, code, what, reterr);
     }
-    job->buffers[job->n_buffers] = buffer;
-    job->staging[job->n_buffers] = staging;
-    job->bytes[job->n_buffers++] = size;
+    *ret_buffer = buffer;
     return 0;
 }
 
-int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const uint64_t *bytes,
-                 char *const *staging, pl_room_check check, pl_error *reterr)
+void pl_device_buffer_free(cl_mem buffer)
 {
+    pl_opencl_load()->clReleaseMemObject(buffer);
+}
+
+static int add_buffer(pl_job *job, const pl_job_buffer *buffer, pl_error *reterr)
+{
+    int at = job->n_buffers;
+    job->buffers[at] = buffer->there;
+    job->is_own[at] = !buffer->there;
+    job->staging[at] = buffer->staging;
+    int r = buffer->there ? 0
+                          : pl_device_buffer_new(job->device, buffer->bytes, buffer->staging,
+                                                 &job->buffers[at], reterr);
+    job->n_buffers += r == 0;
+    return r;
+}
+
+int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const pl_job_buffer *buffers,
+                 pl_error *reterr)
+{
+    int r = 0;
     *job = (pl_job){.device = device};
-    int r = pl_device_open(device, reterr);
-    if (r == 0)
-        r = claim(job, n_buffers, bytes, check, reterr);
     for (int i = 0; r == 0 && i < n_buffers; i++)
-        r = make_buffer(job, bytes[i], staging[i], reterr);
+        r = add_buffer(job, &buffers[i], reterr);
     if (r < 0)
         pl_job_end(job);
     return r;
@@ -74,9 +90,8 @@ void pl_job_end(pl_job *job)
     if (job->kernel)
         cl->clReleaseKernel(job->kernel);
     for (int i = 0; i < job->n_buffers; i++)
-        cl->clReleaseMemObject(job->buffers[i]);
-    if (job->claimed_bytes > 0)
-        pl_room_release(&job->device->room, job->claimed_bytes);
+        if (job->is_own[i])
+            pl_device_buffer_free(job->buffers[i]);
     *job = (pl_job){0};
 }
 
@@ -132,6 +147,12 @@ int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr
 int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr)
 {
     return job->device->unified ? unmap(job, buffer, reterr) : 0;
+}
+
+int pl_job_wait(pl_job *job, pl_error *reterr)
+{
+    cl_int code = pl_opencl_load()->clFinish(job->device->queue);
+    return code == CL_SUCCESS ? 0 : pl_device_error(job->device, code, "clFinish", reterr);
 }
 
 /* ---- chains ---- */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The budget of one device.
- *   claim  bytes that a step has there: made before allocating, released after freeing
+ *   claim  bytes that a step has there, or several that follow each other and use what stays there:
+ *          made before allocating, released after freeing
  *
  *   in use = sum of claims <= limit, at every instant
  *
- * A step makes one claim, for all that it needs, and waits for no other while it has it: so one
+ * They make one claim, for all that they need, and wait for no other while they have it: so one
  * that must wait for others' always gets its turn. Safe from any thread. */
 #ifndef PL_DEVICE_ROOM_H
 #define PL_DEVICE_ROOM_H

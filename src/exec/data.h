@@ -80,6 +80,10 @@ PL_MUST_CHECK int pl_data_decode(const pl_data_call *call, pl_tensor **ret_tenso
 PL_MUST_CHECK int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor,
                                  pl_error *reterr);
 
+/* What that takes beside its tensors. */
+uint64_t pl_data_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
+                                      const pl_shape *out);
+
 /* data_strings.c */
 PL_MUST_CHECK int pl_data_string_length(const pl_data_call *call, pl_tensor **ret_tensor,
                                         pl_error *reterr);

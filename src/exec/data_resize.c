@@ -19,6 +19,9 @@ typedef struct job {
     int64_t n, channels, in_height, in_width, height, width;
     int64_t n_strips; /* of each image */
     pl_resize_tap *across, *down;
+    pl_resize_span *spans_across, *spans_down; /* antialiased: instead of taps */
+    float *weights_across, *weights_down;
+    int64_t places_across, places_down;
     char *scratch; /* of all workers */
     uint64_t worker_bytes;
 } job;
@@ -75,6 +78,47 @@ static void make_bilinear(const job *j, int64_t image, int64_t y_begin, int64_t 
     }
 }
 
+/* ---- antialiased ---- */
+
+/* A row of the input in the result's width; the last `places_down` are kept, where each has its own
+ * place. */
+static const float *span_row(const job *j, float *rows, int64_t *numbers, float *converted,
+                             int64_t image, int64_t y)
+{
+    int64_t at = y % j->places_down;
+    float *wide = rows + at * row_items(j->width, j->channels);
+    if (numbers[at] == y)
+        return wide;
+    const void *row = input_row(j, image, y);
+    pl_dtype dtype = j->dtype;
+    if (dtype != PL_U8 && dtype != PL_F32) {
+        pl_cast_find(dtype, PL_F32)(converted, row, (size_t)(j->in_width * j->channels));
+        row = converted;
+        dtype = PL_F32;
+    }
+    pl_resize_span_row(dtype, row, j->in_width, j->channels, j->spans_across, j->weights_across,
+                       j->places_across, j->width, wide);
+    numbers[at] = y;
+    return wide;
+}
+
+static void make_antialiased(const job *j, int64_t image, int64_t y_begin, int64_t y_end,
+                             char *room)
+{
+    int64_t *numbers = (int64_t *)room, n = j->width * j->channels;
+    float *rows = (float *)(numbers + j->places_down);
+    float *converted = rows + j->places_down * row_items(j->width, j->channels);
+    for (int64_t i = 0; i < j->places_down; i++)
+        numbers[i] = -1;
+    for (int64_t y = y_begin; y < y_end; y++) {
+        const pl_resize_span *span = &j->spans_down[y];
+        float *out = (float *)j->out + (image * j->height + y) * n;
+        for (int64_t k = 0; k < span->n; k++)
+            pl_resize_add(span_row(j, rows, numbers, converted, image, span->begin + k),
+                          j->weights_down[y * j->places_down + k], k == 0, out, n);
+    }
+}
+
 /* ---- nearest ---- */
 
 static void make_nearest(const job *j, int64_t image, int64_t y_begin, int64_t y_end)
@@ -89,24 +133,39 @@ static void make_nearest(const job *j, int64_t image, int64_t y_begin, int64_t y
     }
 }
 
-/* ---- both ---- */
+/* ---- all ---- */
 
 static int work(void *context, int64_t part, int worker)
 {
     const job *j = context;
     int64_t image = part / j->n_strips, begin = part % j->n_strips * ROWS_AT_ONCE;
     int64_t end = begin + ROWS_AT_ONCE < j->height ? begin + ROWS_AT_ONCE : j->height;
-    if (j->down)
-        make_bilinear(j, image, begin, end, j->scratch + (uint64_t)worker * j->worker_bytes);
+    char *room = j->scratch + (uint64_t)worker * j->worker_bytes;
+    if (j->spans_down)
+        make_antialiased(j, image, begin, end, room);
+    else if (j->down)
+        make_bilinear(j, image, begin, end, room);
     else
         make_nearest(j, image, begin, end);
     return 0;
 }
 
-static job describe(const pl_data_call *call, const pl_shape *in, const pl_shape *out)
+static uint64_t rounded(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static bool is_antialiased(const pl_node *node)
+{
+    const pl_attr *attrs = node->attrs;
+    return attrs[PL_ATTR_resize_antialias].value.i &&
+           strcmp(attrs[PL_ATTR_resize_method].value.text, "bilinear") == 0;
+}
+
+static job describe(const pl_node *node, const pl_shape *in, const pl_shape *out)
 {
     int at = in->rank - 3;
-    job j = {.dtype = call->inputs[0]->dtype,
+    job j = {.dtype = node->inputs[0]->dtype,
              .n = at > 0 ? in->dims[0] : 1,
              .channels = in->dims[at + 2],
              .in_height = in->dims[at],
@@ -114,33 +173,66 @@ static job describe(const pl_data_call *call, const pl_shape *in, const pl_shape
              .height = out->dims[at],
              .width = out->dims[at + 1]};
     j.n_strips = (j.height + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-    j.worker_bytes = sizeof(float) * (uint64_t)(2 * row_items(j.width, j.channels) +
-                                                row_items(j.in_width, j.channels));
-    j.worker_bytes = (j.worker_bytes + 63) / 64 * 64;
+    int64_t n_wide = 2;
+    if (is_antialiased(node) && j.in_height > 0 && j.in_width > 0 && j.height > 0 && j.width > 0) {
+        j.places_across = pl_resize_span_places(j.in_width, j.width);
+        n_wide = j.places_down = pl_resize_span_places(j.in_height, j.height);
+    }
+    j.worker_bytes = rounded(sizeof(int64_t) * (uint64_t)n_wide +
+                             sizeof(float) * (uint64_t)(n_wide * row_items(j.width, j.channels) +
+                                                        row_items(j.in_width, j.channels)));
     return j;
 }
 
-static uint64_t scratch_bytes(const pl_data_call *call, const job *j)
+/* Of taps or spans; the workers' is behind it. */
+static uint64_t table_bytes(const job *j)
 {
-    uint64_t taps = sizeof(pl_resize_tap) * (uint64_t)(j->width + j->height + 2);
-    uint64_t n = (uint64_t)pl_threads_count(call->runtime->threads);
-    return (taps + 63) / 64 * 64 + n * j->worker_bytes;
+    uint64_t n = (uint64_t)(j->width + j->height + 2);
+    if (j->places_down == 0)
+        return rounded(sizeof(pl_resize_tap) * n);
+    uint64_t n_weights =
+        (uint64_t)(j->width * j->places_across) + (uint64_t)(j->height * j->places_down);
+    return rounded(sizeof(pl_resize_span) * n + sizeof(float) * n_weights);
 }
 
-static void set_taps(const pl_data_call *call, job *j, char *scratch)
+static uint64_t scratch_bytes(pl_runtime *runtime, const job *j)
+{
+    uint64_t n = (uint64_t)pl_threads_count(runtime->threads);
+    return table_bytes(j) + n * j->worker_bytes;
+}
+
+uint64_t pl_data_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
+                                      const pl_shape *out)
+{
+    const job j = describe(node, in, out);
+    return pl_memory_cost_bytes(scratch_bytes(runtime, &j));
+}
+
+static void set_spans(job *j, char *scratch)
+{
+    j->spans_across = (pl_resize_span *)scratch;
+    j->spans_down = j->spans_across + j->width;
+    j->weights_across = (float *)(j->spans_down + j->height);
+    j->weights_down = j->weights_across + j->width * j->places_across;
+    pl_resize_spans(j->in_width, j->width, j->spans_across, j->weights_across);
+    pl_resize_spans(j->in_height, j->height, j->spans_down, j->weights_down);
+}
+
+static void set_tables(const pl_data_call *call, job *j, char *scratch)
 {
     bool nearest = strcmp(call->node->attrs[PL_ATTR_resize_method].value.text, "nearest") == 0;
+    j->scratch = scratch + table_bytes(j);
     j->across = (pl_resize_tap *)scratch;
     if (nearest) {
         for (int64_t x = 0; x < j->width; x++)
             j->across[x].lower = pl_resize_nearest(j->in_width, j->width, x);
-        return;
+    } else if (j->places_down > 0) {
+        set_spans(j, scratch);
+    } else {
+        j->down = j->across + j->width;
+        pl_resize_taps(j->in_width, j->width, j->across);
+        pl_resize_taps(j->in_height, j->height, j->down);
     }
-    j->down = j->across + j->width;
-    pl_resize_taps(j->in_width, j->width, j->across);
-    pl_resize_taps(j->in_height, j->height, j->down);
-    uint64_t taps = sizeof(pl_resize_tap) * (uint64_t)(j->width + j->height + 2);
-    j->scratch = scratch + (taps + 63) / 64 * 64;
 }
 
 /* The input's elements one after the other: where they are, or a copy in `block`. */
@@ -170,12 +262,12 @@ static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out
     pl_block copy = {0}, scratch = {0};
     int r = pin_dense(call, &in, &copy, &pinned, reterr);
     if (r == 0)
-        r = pl_memory_take(call->runtime->memory, scratch_bytes(call, j), call->node->name,
+        r = pl_memory_take(call->runtime->memory, scratch_bytes(call->runtime, j), call->node->name,
                            &scratch, reterr);
     if (r == 0) {
         j->in = in;
         j->out = out;
-        set_taps(call, j, scratch.data);
+        set_tables(call, j, scratch.data);
         r = pl_threads_run(call->runtime->threads, j->n * j->n_strips, work, j);
     }
     pl_memory_give(call->runtime->memory, &scratch);
@@ -199,10 +291,10 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
     int r = pl_tensor_size(call->node->dtype, &shape, &bytes, reterr);
     if (r < 0)
         return r;
-    job j = describe(call, in, &shape);
+    job j = describe(call->node, in, &shape);
     uint64_t needed = pl_add_sat_u64(pl_memory_cost_bytes((uint64_t)bytes),
                                      pl_memory_cost_bytes(pl_tensor_bytes(call->inputs[0])));
-    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(call, &j)),
+    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(call->runtime, &j)),
                              "what it reads and makes", reterr);
     if (r == 0)
         r = pl_data_new(call, call->node->dtype, &shape, &tensor, &out, reterr);

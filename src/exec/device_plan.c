@@ -6,7 +6,7 @@
 #include "device/clblast.h"
 #include "device/devices.h"
 #include "exec/device_step.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "tensor/dtype.h"
 
 /* Of its operands; the condition of `where` comes first, and is bool. */

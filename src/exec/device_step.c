@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step on a device: for each tile the parts of the inputs are packed into staging and sent, the
- * kernel or the product is run, and the result is fetched and stored. See plan/device_step.h. */
+ * kernel or the product is run, and the result is fetched and stored; but for values that stay
+ * there, which are buffers of their own. See plan/device_work.h. */
 #include "exec/device_step.h"
 
 #include <assert.h>
@@ -9,7 +10,7 @@
 
 #include "device/clblast.h"
 #include "device/devices.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -181,6 +182,8 @@ static int send(device_run *d, const pl_region *tile, pl_error *reterr)
 {
     const pl_device_work *work = d->step->work;
     for (int i = 0; i < work->n_inputs; i++) {
+        if (pl_device_stays(d->run->plan, d->step, i))
+            continue;
         const pl_node *node = pl_graph_node(d->step->node->graph, work->inputs[i]);
         pl_region region = pl_device_input_region(d->run->plan, d->step, i, tile);
         uint64_t bytes = region_bytes(&region, node);
@@ -199,6 +202,8 @@ static int fetch(device_run *d, const pl_region *tile, pl_error *reterr)
 {
     int result = d->step->work->n_inputs;
     uint64_t bytes = region_bytes(tile, d->step->node);
+    if (pl_device_stays(d->run->plan, d->step, result))
+        return pl_job_wait(&d->job, reterr);
     int r = pl_job_fetch_begin(&d->job, result, bytes, reterr);
     if (r < 0)
         return r;
@@ -228,25 +233,12 @@ static int compute_tile(device_run *d, const pl_region *tile, pl_error *reterr)
     return r == 0 ? fetch(d, tile, reterr) : r;
 }
 
-static pl_region tile_at(const pl_shape *shape, const int64_t *extents, int64_t number)
-{
-    pl_region tile = {.rank = shape->rank};
-    for (int i = shape->rank - 1; i >= 0; i--) {
-        int64_t extent = extents[i], n = (shape->dims[i] + extent - 1) / extent;
-        tile.begin[i] = number % n * extent;
-        tile.extent[i] =
-            extent < shape->dims[i] - tile.begin[i] ? extent : shape->dims[i] - tile.begin[i];
-        number /= n;
-    }
-    return tile;
-}
-
 static int run_part(pl_frame *frame, int64_t part, void *context)
 {
     device_run *d = context;
     const pl_node *node = d->step->node;
     pl_error why = {0};
-    pl_region tile = tile_at(&d->run->plan->shapes[node->number], d->step->extent, part);
+    pl_region tile = pl_region_tile_at(&d->run->plan->shapes[node->number], d->step->extent, part);
     int r = compute_tile(d, &tile, &why);
     if (r < 0)
         pl_run_name_error(node, r, &why, &frame->error);
@@ -260,26 +252,94 @@ static int check_run(const void *context)
     return pl_run_check(context);
 }
 
+static char *aligned(char *at)
+{
+    return at + (-(uintptr_t)at & (PL_STAGING_ALIGN_BYTES - 1));
+}
+
+/* For this step and, where values stay, for those behind it. */
+static int claim(const device_run *d, pl_device *device, pl_error *reterr)
+{
+    const pl_device_work *work = d->step->work;
+    pl_run *run = d->run;
+    if (work->claim_bytes == 0)
+        return 0;
+    int r = pl_device_claim(device, work->claim_bytes, (pl_room_check){check_run, run}, reterr);
+    if (r < 0)
+        return r;
+    run->device = work->device;
+    run->device_bytes = work->claim_bytes;
+    return 0;
+}
+
+/* The step's own value, which stays: where memory is unified, in a block of the host's. */
+static int make_on_device(const device_run *d, pl_device *device, pl_error *reterr)
+{
+    pl_run *run = d->run;
+    const pl_plan_value *planned = &run->plan->values[d->step->value];
+    pl_live_value *value = &run->values[d->step->value];
+    cl_mem buffer;
+    int r = !device->unified
+                ? 0
+                : pl_memory_take(run->runtime->memory, pl_stay_block_bytes(planned->bytes),
+                                 d->step->node->name, &value->block, reterr);
+    if (r == 0)
+        r = pl_device_buffer_new(device, planned->bytes,
+                                 device->unified ? aligned(value->block.data) : NULL, &buffer,
+                                 reterr);
+    if (r == 0)
+        value->on_device = buffer;
+    return r;
+}
+
+void pl_run_leave_device(pl_live_value *value)
+{
+    if (value->on_device)
+        pl_device_buffer_free(PL_TAKE(value->on_device));
+}
+
+void pl_run_release_device(pl_run *run)
+{
+    for (int i = 0; run->device_bytes > 0 && i < run->plan->n_values; i++)
+        if (run->values[i].on_device)
+            pl_run_drop_value(run, i);
+    if (run->device_bytes > 0)
+        pl_device_release(pl_devices_at(pl_devices_of(run->runtime), run->device),
+                          run->device_bytes);
+    run->device_bytes = 0;
+}
+
+static cl_mem buffer_there(const device_run *d, int input)
+{
+    const pl_plan *plan = d->run->plan;
+    const pl_device_work *work = d->step->work;
+    int value = input < work->n_inputs ? plan->value_of[work->inputs[input]] : d->step->value;
+    return d->run->values[value].on_device;
+}
+
 static int begin(device_run *d, pl_device *device, char *scratch, pl_error *reterr)
 {
     const pl_device_work *work = d->step->work;
-    uint64_t bytes[PL_JOB_BUFFERS_MAX];
-    char *staging[PL_JOB_BUFFERS_MAX];
-    int n = work->n_inputs + 1;
-    char *at = scratch + (-(uintptr_t)scratch & (PL_STAGING_ALIGN_BYTES - 1));
+    pl_job_buffer buffers[PL_JOB_BUFFERS_MAX];
+    int n = work->n_inputs + 1, r = 0;
+    char *at = aligned(scratch);
+    if (pl_device_stays(d->run->plan, d->step, work->n_inputs))
+        r = make_on_device(d, device, reterr);
     for (int i = 0; i < n; i++) {
-        bytes[i] = work->buffer_bytes[i];
-        staging[i] = at;
-        at += pl_staging_bytes(bytes[i]);
+        buffers[i] = (pl_job_buffer){.there = buffer_there(d, i)};
+        if (buffers[i].there)
+            continue;
+        buffers[i] = (pl_job_buffer){.bytes = work->buffer_bytes[i], .staging = at};
+        at += pl_staging_bytes(work->buffer_bytes[i]);
     }
     if (work->workspace_bytes > 0) {
-        bytes[n] = work->workspace_bytes;
-        staging[n++] = device->unified ? at : NULL;
+        buffers[n++] =
+            (pl_job_buffer){.bytes = work->workspace_bytes, .staging = device->unified ? at : NULL};
         at += device->unified ? pl_staging_bytes(work->workspace_bytes) : 0;
     }
     d->turn = at;
-    const pl_room_check check = {check_run, d->run};
-    int r = pl_job_begin(&d->job, device, n, bytes, staging, check, reterr);
+    if (r == 0)
+        r = pl_job_begin(&d->job, device, n, buffers, reterr);
     if (r < 0 || is_product(d->step))
         return r;
     build_chain(d);
@@ -297,7 +357,9 @@ int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *ret
     if (step->n_tiles == 0)
         return 0;
     pl_device *device = pl_devices_at(pl_devices_of(run->runtime), step->work->device);
-    int r = begin(&d, device, scratch, &why);
+    int r = claim(&d, device, &why);
+    if (r == 0)
+        r = begin(&d, device, scratch, &why);
     if (r < 0)
         return pl_run_name_error(step->node, r, &why, reterr);
     r = pl_run_parallel(run, &frame, 1, step->n_tiles, run_part, &d, reterr);

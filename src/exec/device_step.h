@@ -13,7 +13,14 @@ PL_MUST_CHECK int pl_request_devices(pl_runtime *runtime, pl_plan_request *reque
 /* Tells what is computed elsewhere than it was placed. */
 void pl_plan_tell_fallbacks(pl_runtime *runtime, const pl_plan *plan);
 
-/* A step of kind PL_STEP_DEVICE, in its scratch. */
+/* A step of kind PL_STEP_DEVICE, in its scratch. What it claims there, and what stays there, is the
+ * run's from then on. */
 PL_MUST_CHECK int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *reterr);
+
+/* Of a value that stays on a device, if it is one. */
+void pl_run_leave_device(pl_live_value *value);
+
+/* Lets go of all that a run has on a device. */
+void pl_run_release_device(pl_run *run);
 
 #endif

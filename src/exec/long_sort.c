@@ -67,6 +67,13 @@ static int64_t *places_at(const merge *m, uint64_t place)
     return (int64_t *)(void *)(m->part->space + place);
 }
 
+/* What the spill file says of itself is not which node it was for. */
+static int name_error(const pl_row_part *part, int r)
+{
+    pl_frame *frame = part->frame;
+    return r < 0 ? pl_run_name_error(part->run->step->node, r, &frame->error, &frame->error) : 0;
+}
+
 int pl_long_sort_init(pl_long_sort *sort, const pl_row_part *part)
 {
     merge m = merge_of(sort, part);
@@ -81,7 +88,7 @@ int pl_long_sort_init(pl_long_sort *sort, const pl_row_part *part)
         if (r == 0 && m.with_places)
             r = pl_buffer_new_spilled(pool, n * 8, what, &sort->places[i], &part->frame->error);
     }
-    return r;
+    return name_error(part, r);
 }
 
 void pl_long_sort_done(pl_long_sort *sort)
@@ -109,7 +116,7 @@ static int transfer(const merge *m, bool write, int64_t at, int64_t n, void *val
         r = write ? pl_buffer_write(of_places, first * 8, places, (size_t)n * 8, &frame->error)
                   : pl_buffer_read(of_places, first * 8, places, (size_t)n * 8, &frame->error);
     pl_seats_take(frame->seats);
-    return r;
+    return name_error(m->part, r);
 }
 
 /* Sorts the n that were collected, and writes them from `at` on. */

@@ -31,6 +31,9 @@ static bool is_square(const pl_matmul_question *q, const pl_matmul_job *job)
  * each part, which is then one part in a few hundred of the time. */
 enum { PART_ROWS = 8192 };
 
+/* At most, of a matrix times itself: what is packed there is on average half of B. */
+enum { SQUARE_ROWS = 4096 };
+
 static int run_parts(const pl_matmul_job *job, const pl_gemm *whole, pl_error *reterr)
 {
     int64_t n_parts = most(1, parts_of(whole->m, PART_ROWS)), item = item_bytes_of(whole->dtype);
@@ -47,6 +50,14 @@ static int run_parts(const pl_matmul_job *job, const pl_gemm *whole, pl_error *r
             job->progress(job->progress_context, (double)(row + g.m) / (double)whole->m);
     }
     return 0;
+}
+
+static bool go_on(void *context, double fraction)
+{
+    const pl_matmul_job *job = context;
+    if (job->progress && fraction > 0)
+        job->progress(job->progress_context, fraction);
+    return !pl_matmul_must_stop(&job->stop);
 }
 
 static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
@@ -68,7 +79,8 @@ static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_er
     };
     if (!is_square(q, job))
         return run_parts(job, &g, reterr);
-    pl_product_square(job->threads, &g);
+    if (!pl_product_square_in_parts(job->threads, &g, SQUARE_ROWS, go_on, (void *)job))
+        return pl_error_set(reterr, -ECANCELED, "cancelled");
     if (job->progress)
         job->progress(job->progress_context, 1);
     return 0;

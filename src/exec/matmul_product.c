@@ -160,3 +160,40 @@ void pl_product_square(pl_threads *threads, const pl_gemm *gemm)
     pl_blas_syrk(&g);
     run_parts(threads, (g.m + MIRROR - 1) / MIRROR, mirror_part, &g);
 }
+
+/* Rows [row, row + n_rows) up to the diagonal: left of a square block on it, and that. */
+static void square_rows(const pl_gemm *whole, int64_t row, int64_t n_rows)
+{
+    pl_gemm g = *whole;
+    g.a = (const char *)g.a + row * (g.a_transposed ? item_bytes(&g) : g.a_row_bytes);
+    g.c = (char *)g.c + row * g.c_row_bytes;
+    g.m = n_rows;
+    g.n = row;
+    if (row > 0)
+        pl_blas_gemm(&g);
+    g.c = (char *)g.c + row * item_bytes(&g);
+    g.n = n_rows;
+    pl_blas_syrk(&g);
+}
+
+bool pl_product_square_in_parts(pl_threads *threads, const pl_gemm *gemm, int64_t part_rows,
+                                pl_product_go_on *go_on, void *context)
+{
+    pl_gemm g = *gemm;
+    g.b = g.a;
+    g.b_row_bytes = g.a_row_bytes;
+    g.b_transposed = !g.a_transposed;
+    if (g.add || g.k == 0 || g.m <= part_rows || !pl_blas_takes(&g)) {
+        pl_product_square(threads, gemm);
+        return true;
+    }
+    int64_t n_parts = (g.m + part_rows - 1) / part_rows, rows = (g.m + n_parts - 1) / n_parts;
+    for (int64_t row = 0; row < g.m; row += rows) {
+        double done = (double)row / (double)g.m;
+        if (!go_on(context, done * done))
+            return false;
+        square_rows(&g, row, least(rows, g.m - row));
+    }
+    run_parts(threads, (g.m + MIRROR - 1) / MIRROR, mirror_part, &g);
+    return true;
+}

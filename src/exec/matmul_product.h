@@ -19,4 +19,12 @@ void pl_product_run(pl_threads *threads, const pl_gemm *gemm);
 /* The same where b is a, used the other way round: half the work, and the other half copied. */
 void pl_product_square(pl_threads *threads, const pl_gemm *gemm);
 
+/* Asked before each part of a product, with what is done of it: false ends it. */
+typedef bool pl_product_go_on(void *context, double fraction);
+
+/* Likewise, in parts of at most so many rows. False if it was ended. */
+PL_MUST_CHECK bool pl_product_square_in_parts(pl_threads *threads, const pl_gemm *gemm,
+                                              int64_t part_rows, pl_product_go_on *go_on,
+                                              void *context);
+
 #endif

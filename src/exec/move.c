@@ -21,16 +21,39 @@ static const pl_shape *input_shape(const pl_op_call *call, int i)
     return pl_node_input_shape(call->instr->node, call->frame->run->plan->shapes, i);
 }
 
-/* Copies a packed region to where it lies, `there`, in the packed output. */
-static void place(const pl_op_call *call, const char *data, const pl_region *there)
+/* Copies what is needed of input i to where it lies, `there`, in the packed output. */
+static void place(const pl_op_call *call, int i, const pl_region *there)
 {
-    int64_t from[PL_RANK_MAX], to[PL_RANK_MAX], offset = 0;
+    int64_t to[PL_RANK_MAX], offset = 0;
     size_t item_bytes = item_bytes_of(call);
-    pl_region_packed_strides(there, item_bytes, from);
     pl_region_packed_strides(call->out, item_bytes, to);
-    for (int i = 0; i < there->rank; i++)
-        offset += (there->begin[i] - call->out->begin[i]) * to[i];
-    pl_region_copy(call->to + offset, to, data, from, there->extent, there->rank, item_bytes);
+    for (int k = 0; k < there->rank; k++)
+        offset += (there->begin[k] - call->out->begin[k]) * to[k];
+    pl_region_copy(call->to + offset, to, pl_call_data(call, i), pl_call_strides(call, i),
+                   there->extent, there->rank, item_bytes);
+}
+
+/* Two inputs of one element each along the axis are one input with a stride from the one to the
+ * other: elements that lie beside each other are written together then. */
+static bool place_pair(const pl_op_call *call, int axis)
+{
+    const pl_node *node = call->instr->node;
+    const int64_t *strides = pl_call_strides(call, 0);
+    size_t item_bytes = item_bytes_of(call);
+    if (node->n_inputs != 2 || call->out->extent[axis] != 2 ||
+        input_shape(call, 0)->dims[axis] != 1 || input_shape(call, 1)->dims[axis] != 1)
+        return false;
+    int64_t from[PL_RANK_MAX], to[PL_RANK_MAX];
+    for (int i = 0; i < call->out->rank; i++) {
+        from[i] = strides[i];
+        if (i != axis && call->out->extent[i] > 1 && strides[i] != pl_call_strides(call, 1)[i])
+            return false;
+    }
+    from[axis] = (int64_t)((uintptr_t)pl_call_data(call, 1) - (uintptr_t)pl_call_data(call, 0));
+    pl_region_packed_strides(call->out, item_bytes, to);
+    pl_region_copy(call->to, to, pl_call_data(call, 0), from, call->out->extent, call->out->rank,
+                   item_bytes);
+    return true;
 }
 
 static int do_concat(const pl_op_call *call)
@@ -38,11 +61,13 @@ static int do_concat(const pl_op_call *call)
     const pl_node *node = call->instr->node;
     int axis = pl_axis_of(node->attrs[PL_ATTR_concat_axis].value.i, call->out->rank);
     int64_t begin = 0;
+    if (place_pair(call, axis))
+        return 0;
     for (int i = 0; i < node->n_inputs; i++) {
         pl_region in, there;
         if (pl_call_needs(call, i) &&
             pl_region_of_concat(call->out, axis, begin, input_shape(call, i), &in, &there))
-            place(call, pl_call_data(call, i), &there);
+            place(call, i, &there);
         begin += input_shape(call, i)->dims[axis];
     }
     return 0;
@@ -60,7 +85,7 @@ static int do_pad(const pl_op_call *call)
     pl_fill(call->to, pl_region_count(call->out), &element, item_bytes_of(call));
     if (pl_call_needs(call, 0) &&
         pl_region_of_pad(call->out, before, input_shape(call, 0), &in, &there))
-        place(call, pl_call_data(call, 0), &there);
+        place(call, 0, &there);
     return 0;
 }
 
@@ -70,8 +95,8 @@ static void tile_axis(const pl_op_call *call, int axis, pl_region *in, pl_region
     const pl_region *have = pl_call_region(call, 0);
     size_t item_bytes = item_bytes_of(call);
     if (axis == call->out->rank) {
-        int64_t from[PL_RANK_MAX], to[PL_RANK_MAX];
-        pl_region_packed_strides(have, item_bytes, from);
+        const int64_t *from = pl_call_strides(call, 0);
+        int64_t to[PL_RANK_MAX];
         pl_region_packed_strides(call->out, item_bytes, to);
         int64_t from_offset = 0, to_offset = 0;
         for (int i = 0; i < axis; i++) {
@@ -118,10 +143,41 @@ static int64_t index_at(const pl_op_call *call, int i, int64_t at)
     return index;
 }
 
+/* What is behind the axis that is gathered along: a row, if it is in one piece. */
+static bool is_row(const pl_region *in, const int64_t *strides, int axis, int64_t item_bytes)
+{
+    for (int i = in->rank - 1; i > axis; i--) {
+        if (in->extent[i] > 1 && strides[i] != item_bytes)
+            return false;
+        item_bytes *= in->extent[i];
+    }
+    return true;
+}
+
+/* For one element of the axes before `axis`, whose input is at `from`. */
+static void gather_one(const pl_op_call *call, int axis, const int64_t *map, int64_t n,
+                       const char *from, char *to)
+{
+    const pl_region *in = pl_call_region(call, 0);
+    const int64_t *strides = pl_call_strides(call, 0);
+    int64_t item_bytes = (int64_t)item_bytes_of(call), packed[PL_RANK_MAX];
+    int64_t row_bytes = count_between(in, axis + 1, in->rank) * item_bytes;
+    if (is_row(in, strides, axis, item_bytes)) {
+        pl_gather_rows(to, row_bytes, from, strides[axis], row_bytes, map, n, 0);
+        return;
+    }
+    pl_region_packed_strides(in, (size_t)item_bytes, packed);
+    for (int64_t i = 0; i < n; i++)
+        pl_region_copy(to + i * row_bytes, packed + axis + 1, from + map[i] * strides[axis],
+                       strides + axis + 1, in->extent + axis + 1, in->rank - axis - 1,
+                       (size_t)item_bytes);
+}
+
 static int do_gather(const pl_op_call *call)
 {
     const pl_node *node = call->instr->node;
     const pl_region *in = pl_call_region(call, 0);
+    const int64_t *strides = pl_call_strides(call, 0);
     int axis = pl_axis_of(node->attrs[PL_ATTR_gather_axis].value.i, in->rank);
     int64_t size = input_shape(call, 0)->dims[axis];
     int64_t n = pl_region_count(pl_call_region(call, 1));
@@ -131,12 +187,19 @@ static int do_gather(const pl_op_call *call)
         return pl_error_set(&call->frame->error, -EINVAL,
                             "index %" PRId64 " is not in axis %d, which has %" PRId64 " elements",
                             index_at(call, 1, bad), axis, size);
-    int64_t n_outer = count_between(in, 0, axis);
-    int64_t row_bytes = count_between(in, axis + 1, in->rank) * (int64_t)item_bytes_of(call);
-    for (int64_t i = 0; i < n_outer; i++)
-        pl_gather_rows(call->to + i * n * row_bytes, row_bytes,
-                       pl_call_data(call, 0) + i * size * row_bytes, row_bytes, row_bytes, map, n,
-                       0);
+    int64_t n_outer = count_between(in, 0, axis), at[PL_RANK_MAX] = {0};
+    int64_t bytes = n * count_between(in, axis + 1, in->rank) * (int64_t)item_bytes_of(call);
+    const char *from = pl_call_data(call, 0);
+    for (int64_t i = 0; i < n_outer; i++) {
+        gather_one(call, axis, map, n, from, call->to + i * bytes);
+        for (int k = axis - 1; k >= 0; k--) {
+            from += strides[k];
+            if (++at[k] < in->extent[k])
+                break;
+            from -= strides[k] * in->extent[k];
+            at[k] = 0;
+        }
+    }
     return 0;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that need all of an axis: cumsum, softmax, sort and their like; and products of matrices.
- * Rows whose axis is not the last are turned, computed and turned back. */
+ * Rows whose axis is not the last are turned, computed and turned back, but for softmax, which has
+ * loops over columns. */
 #include <errno.h>
 #include <string.h>
 
 #include "exec/matmul_product.h"
 #include "exec/run.h"
 #include "graph/geometry.h"
+#include "kernels/reduce.h"
 #include "kernels/scan.h"
 #include "kernels/softmax.h"
 #include "kernels/sort.h"
@@ -66,6 +68,45 @@ static void do_softmax(const pl_node *node, const rows *r)
     pl_softmax_tile tile = {r->in,     r->out, r->n_in * r->in_item, r->n_out * r->out_item,
                             r->n_rows, r->n_in};
     pl_softmax_rows(r->in_dtype, node->op->id == PL_OP_log_softmax, &tile);
+}
+
+static void do_log_softmax_columns(const rows *r, const pl_softmax_tile *tile)
+{
+    const pl_reduce sum = {PL_REDUCE_LOGSUMEXP, r->in_dtype};
+    const pl_partials partials = {r->work, tile->n_columns};
+    const pl_reduce_tile in = {.data = tile->in,
+                               .row_bytes = tile->in_row_bytes,
+                               .n_rows = tile->n_rows,
+                               .n_columns = tile->n_columns};
+    pl_reduce_init(sum, partials, 0, tile->n_columns);
+    pl_reduce_columns(sum, &in, partials, 0);
+    pl_softmax_columns_by(r->in_dtype, true, tile, partials, 0);
+}
+
+/* Along an axis that is not the last: `n_behind` columns at a time, where they lie. */
+static void do_softmax_columns(const pl_node *node, const rows *r, int64_t n_behind)
+{
+    int64_t row_bytes = n_behind * r->in_item, matrix_bytes = r->n_in * row_bytes;
+    for (int64_t i = 0; i < r->n_rows / n_behind; i++) {
+        const pl_softmax_tile tile = {r->in + i * matrix_bytes,
+                                      r->out + i * matrix_bytes,
+                                      row_bytes,
+                                      row_bytes,
+                                      r->n_in,
+                                      n_behind};
+        if (node->op->id == PL_OP_log_softmax)
+            do_log_softmax_columns(r, &tile);
+        else
+            pl_softmax_columns(r->in_dtype, &tile);
+    }
+}
+
+static int64_t count_behind(const pl_region *region, int axis)
+{
+    int64_t n = 1;
+    for (int i = axis + 1; i < region->rank; i++)
+        n *= region->extent[i];
+    return n;
 }
 
 static void do_sort(const pl_node *node, const rows *r)
@@ -131,6 +172,10 @@ int pl_op_row(const pl_op_call *call)
     r.n_rows = pl_region_count(out) / r.n_out;
     if (axis == in->rank - 1) {
         do_rows(node, &r);
+        return 0;
+    }
+    if (pl_row_goes_by_columns(node)) {
+        do_softmax_columns(node, &r, count_behind(in, axis));
         return 0;
     }
     /* Where layout.c counted them: by the boxes' bounds, which are these regions' or larger. */

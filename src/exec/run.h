@@ -18,6 +18,7 @@ typedef struct pl_live_value {
     char *data; /* in memory, its first element; NULL: elsewhere */
     int64_t strides[PL_RANK_MAX];
     pl_block block;         /* in memory, for this run only */
+    void *on_device;        /* OpenCL's buffer, of one that stays there; NULL: none */
     pl_buffer *buffer;      /* kept, spilled or from outside */
     uint64_t offset;        /* of the first element in the buffer or file */
     int order[PL_RANK_MAX]; /* of axes in the buffer, if it is permuted */
@@ -34,7 +35,9 @@ typedef struct pl_run {
     const _Atomic int *cancelled; /* by the session */
     const char *after_stages; /* what is told to be done if there are no steps; NULL: nothing was */
     int step;
-    int direct_fd; /* of the file that the step writes, for direct access; negative: none */
+    int device;            /* whose memory is claimed, from 0 */
+    uint64_t device_bytes; /* that are claimed there */
+    int direct_fd;         /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
     double told;             /* telling; the largest fraction so far */
 } pl_run;
@@ -130,7 +133,7 @@ typedef int pl_run_part(pl_frame *frame, int64_t part, void *context);
 PL_MUST_CHECK int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts,
                                   pl_run_part *part, void *context, pl_error *reterr);
 
-/* ---- ops: one instruction each, on packed inputs ---- */
+/* ---- ops: one instruction each, on packed inputs or, pl_takes_strides(), with strides ---- */
 
 typedef struct pl_op_call {
     pl_frame *frame;
@@ -150,6 +153,12 @@ static inline const char *pl_call_data(const pl_op_call *call, int i)
 {
     const pl_program *program = &call->frame->step->program;
     return call->frame->registers[program->inputs[call->instr->first_input + i]].data;
+}
+
+static inline const int64_t *pl_call_strides(const pl_op_call *call, int i)
+{
+    const pl_program *program = &call->frame->step->program;
+    return call->frame->registers[program->inputs[call->instr->first_input + i]].strides;
 }
 
 static inline const pl_region *pl_call_region(const pl_op_call *call, int i)

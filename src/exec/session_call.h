@@ -21,6 +21,8 @@ typedef struct pl_call {
     pl_plan_source *sources;
     pl_tensor **given; /* by source */
     int n_sources;
+    uint64_t own_bytes;      /* in memory, of what stages have made */
+    pl_run_cost stages_cost; /* of explain(): as far as it is known */
     bool assigns;
     pl_tensor **staged; /* by number of the node: what is given, or was made by a stage. NULL: there
                            are no stages, and what is given is found as it is needed */
@@ -61,6 +63,8 @@ PL_MUST_CHECK int pl_call_run_plan(pl_call *c, pl_tensor **tensors, pl_error *re
 PL_MUST_CHECK int pl_call_kept(pl_call *c, const pl_node *node, pl_tensor **ret_tensor,
                                pl_error *reterr);
 
+void pl_call_drop_sources(pl_call *c);
+
 /* Only the plan: what it is made of is in c->sources. */
 PL_MUST_CHECK int pl_call_make_plan(pl_call *c, pl_error *reterr);
 
@@ -79,6 +83,17 @@ void pl_call_drop_stages(pl_call *c);
  * text is the caller's, to free(). */
 PL_MUST_CHECK int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text,
                                          pl_error *reterr);
+
+/* ---- session_idle.c ---- */
+
+/* What stages have made and is in memory, but for what `user` reads, which may be NULL. -ENOMEM. */
+PL_MUST_CHECK int pl_call_idle_bytes(const pl_call *c, const pl_node *user, uint64_t *ret_bytes);
+
+/* Puts that on disk, as far as it can be; false if nothing of it is there now. */
+bool pl_call_evict_idle(const pl_call *c, const pl_node *user);
+
+/* Of a call with stages, for its plan: own_bytes, and which sources are part of it. -ENOMEM. */
+PL_MUST_CHECK int pl_call_count_own(pl_call *c);
 
 /* ---- session_turn.c ---- */
 

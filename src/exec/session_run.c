@@ -16,6 +16,10 @@
 
 typedef pl_call call;
 
+/* Of one call, with plans for what is left each time. Who makes tensors for ever can still keep it
+ * from ending well. */
+enum { RUNS_MAX = 5 };
+
 static int no_memory(pl_error *reterr)
 {
     return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
@@ -114,6 +118,13 @@ static int gather_sources(call *c, pl_error *reterr)
         }
     }
     return r;
+}
+
+void pl_call_drop_sources(call *c)
+{
+    for (int i = 0; i < c->n_sources; i++)
+        pl_tensor_unref(c->given[i]);
+    c->n_sources = 0;
 }
 
 int pl_call_check_paths(const call *c, pl_error *reterr)
@@ -228,6 +239,7 @@ int pl_call_make_plan(call *c, pl_error *reterr)
         .sources = c->sources,
         .n_sources = c->n_sources,
         .budget_bytes = pl_call_budget_bytes(c),
+        .own_bytes = c->own_bytes,
         .disk_bytes = state.room_bytes,
         .slab_bytes = runtime->pool->slab_bytes,
         .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
@@ -269,11 +281,22 @@ int pl_call_prepare(call *c, pl_error *reterr)
     return r;
 }
 
-int pl_call_plan(call *c, pl_error *reterr)
+static int gather_and_plan(call *c, pl_error *reterr)
 {
     int r = gather_sources(c, reterr);
-    if (r == 0)
-        r = pl_call_make_plan(c, reterr);
+    if (r == 0 && pl_call_count_own(c) < 0)
+        r = no_memory(reterr);
+    return r < 0 ? r : pl_call_make_plan(c, reterr);
+}
+
+/* What stages have left in memory may be all that is in the way. */
+int pl_call_plan(call *c, pl_error *reterr)
+{
+    int r = gather_and_plan(c, reterr);
+    if (r == PL_EBUDGET && c->own_bytes > 0 && pl_call_evict_idle(c, NULL)) {
+        pl_call_drop_sources(c);
+        r = gather_and_plan(c, reterr);
+    }
     if (r == 0)
         pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
@@ -414,13 +437,19 @@ static void discard_files(const call *c)
             pl_npy_discard(c->fetches[i].npy_path);
 }
 
-void pl_call_done(call *c)
+static void drop_run(call *c)
 {
     for (int i = 0; c->run.values && i < c->plan->n_values; i++)
         pl_run_drop_value(&c->run, i);
     if (c->run.runtime)
         pthread_mutex_destroy(&c->run.telling);
     free(c->run.values);
+    c->run = (pl_run){0};
+}
+
+void pl_call_done(call *c)
+{
+    drop_run(c);
     pl_call_end_turn(c);
     pl_call_drop_stages(c);
     free(c->needed);
@@ -430,9 +459,12 @@ void pl_call_done(call *c)
     free(c->given);
 }
 
-int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
+/* What was promised was taken by somebody who asks no one: a user's tensor. *ret_begun: not the
+ * plan was refused, but a claim of its run. */
+static int run_plan_once(call *c, pl_tensor **tensors, bool *ret_begun, pl_error *reterr)
 {
     int r = pl_call_take_turn(c, reterr);
+    *ret_begun = r == 0;
     if (r == 0)
         r = set_values(c, reterr);
     if (r == 0)
@@ -442,6 +474,31 @@ int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
     if (r == 0)
         r = finish_fetches(c, tensors, reterr);
     return r;
+}
+
+/* Nobody has seen anything of it: files have no names yet, and variables are as they were. But that
+ * progress was told, which then waits until it is as far again. */
+static void undo_run(call *c, pl_tensor **tensors)
+{
+    double told = c->run.told;
+    for (int i = 0; i < c->n_fetches; i++)
+        pl_tensor_unref(PL_TAKE(tensors[i]));
+    discard_files(c);
+    drop_run(c);
+    pl_call_end_turn(c);
+    c->run.told = told;
+}
+
+/* A run that is refused what it was promised is planned anew, in what is left. */
+int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
+{
+    for (int i = 0;; i++) {
+        bool begun;
+        int r = run_plan_once(c, tensors, &begun, reterr);
+        if (r != PL_EBUDGET || !begun || i == RUNS_MAX - 1)
+            return r;
+        undo_run(c, tensors);
+    }
 }
 
 /* What can fail comes first, so that files get their names and variables their values, or neither.
@@ -512,6 +569,18 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
     return r;
 }
 
+/* Of stages as far as it is known. */
+static pl_run_cost cost_of(const call *c)
+{
+    pl_run_cost cost = c->stages_cost;
+    if (c->plan) {
+        cost.peak_bytes = pl_max_u64(cost.peak_bytes, c->plan->peak_bytes);
+        cost.disk_bytes = c->plan->disk_bytes;
+        cost.flops = c->plan->flops;
+    }
+    return cost;
+}
+
 int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetches,
                        const pl_feed *feeds, int n_feeds, const pl_run_options *options,
                        bool as_json, char **ret_text, pl_run_cost *ret_cost, pl_error *reterr)
@@ -536,8 +605,7 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
         *ret_text = PL_TAKE(text);
     free(text);
     if (r == 0 && ret_cost)
-        *ret_cost = c.plan ? (pl_run_cost){c.plan->peak_bytes, c.plan->disk_bytes, c.plan->flops}
-                           : (pl_run_cost){0};
+        *ret_cost = cost_of(&c);
     pl_call_done(&c);
     pl_session_leave(session, NULL);
     return r;

@@ -2,9 +2,11 @@
 /* The stages of a call: what is given to them, the plans of their own that some need, and how they
  * are told. See stages.h and session_call.h. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "exec/data.h"
 #include "exec/device_step.h"
 #include "exec/session_call.h"
@@ -18,9 +20,20 @@ static int no_memory(pl_error *reterr)
 
 /* ---- a turn for each ---- */
 
-static uint64_t budget(void *context)
+/* What idles is the run's, too; where the run has no budget of its own the runtime's line bounds
+ * it, and it is evicted as others are. */
+static int budget(void *context, const pl_node *stage, uint64_t *ret_bytes)
 {
-    return pl_call_budget_bytes(context);
+    pl_call *c = context;
+    uint64_t idle = 0;
+    int r = c->options && c->options->budget_bytes > 0 ? pl_call_idle_bytes(c, stage, &idle) : 0;
+    *ret_bytes = pl_sub_sat_u64(pl_call_budget_bytes(c), idle);
+    return r;
+}
+
+static bool make_room(void *context, const pl_node *stage)
+{
+    return pl_call_evict_idle(context, stage);
 }
 
 static int promise(void *context, uint64_t bytes)
@@ -34,12 +47,14 @@ static int promise(void *context, uint64_t bytes)
     return 0;
 }
 
-static void settle(void *context)
+static bool settle(void *context)
 {
     pl_call *c = context;
-    if (c->promised)
+    bool promised = c->promised;
+    if (promised)
         pl_turn_end(&c->turn, c->stage_bytes);
     c->promised = false;
+    return promised;
 }
 
 /* While a stage is urgent no other run begins, also none that it needs: see run_graph(). */
@@ -143,6 +158,7 @@ static pl_stages stages_of(pl_call *c)
                        .check = check,
                        .compute = compute,
                        .budget = budget,
+                       .make_room = make_room,
                        .promise = promise,
                        .settle = settle,
                        .wait = wait_for_others,
@@ -217,7 +233,8 @@ static const pl_node *list_sources(pl_call *c, const pl_shape *shapes)
             pl_call_describe(node, c->staged[i], source);
             c->given[c->n_sources++] = pl_tensor_ref(c->staged[i]);
         } else if (pl_shape_is_known(&shapes[i])) {
-            *source = (pl_plan_source){.node = node, .shape = shapes[i], .resident = true};
+            *source =
+                (pl_plan_source){.node = node, .shape = shapes[i], .resident = true, .own = true};
             c->given[c->n_sources++] = NULL;
         } else if (!unknown && pl_stages_asked(c->session->graph, c->needed, c->n_fetched, node)) {
             unknown = node;
@@ -226,16 +243,42 @@ static const pl_node *list_sources(pl_call *c, const pl_shape *shapes)
     return unknown;
 }
 
+/* As the run would: what stages leave is in memory, or on disk where that is too much. */
+static int plan_before(pl_call *c, uint64_t left_bytes, pl_error *reterr)
+{
+    c->own_bytes = left_bytes;
+    int r = pl_call_make_plan(c, reterr);
+    if (r != PL_EBUDGET || left_bytes == 0)
+        return r;
+    c->own_bytes = 0;
+    for (int i = 0; i < c->n_sources; i++)
+        if (c->sources[i].own)
+            c->sources[i].own = c->sources[i].resident = false;
+    return pl_call_make_plan(c, reterr);
+}
+
+static void write_cost(const pl_run_cost *cost, bool as_json, FILE *to)
+{
+    if (as_json) {
+        fprintf(to, "],\"stages_peak_bytes\":%" PRIu64 ",\"n_unknown\":%d,", cost->peak_bytes,
+                cost->n_unknown);
+        return;
+    }
+    fprintf(to, "stages have %s at a time", PL_SIZE(cost->peak_bytes));
+    if (cost->n_unknown > 0)
+        fprintf(to, ", and what is not known before of %d of them", cost->n_unknown);
+    fputc('\n', to);
+}
+
 static void write_all(pl_call *c, const pl_shape *shapes, const pl_node *unknown, bool as_json,
                       const char *plan, FILE *to)
 {
     const pl_stages stages = stages_of(c);
     fputs(as_json ? "{\"stages\":[" : "", to);
     pl_stages_explain(&stages, shapes, as_json, to);
-    if (as_json)
-        fprintf(to, "],%s", plan ? plan + 1 : "");
-    else if (plan)
-        fputs(plan, to);
+    write_cost(&c->stages_cost, as_json, to);
+    if (plan)
+        fputs(as_json ? plan + 1 : plan, to);
     if (!plan && as_json)
         fprintf(to, "\"schema\":1,\"steps\":null,\"waits_for\":\"%s\"}\n", unknown->name);
     else if (!plan)
@@ -263,11 +306,16 @@ int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text, pl_error *
 {
     pl_shape *shapes = calloc((size_t)pl_graph_n_nodes(c->session->graph) + 1, sizeof *shapes);
     const pl_node *unknown = NULL;
+    const pl_stages stages = stages_of(c);
+    pl_stages_cost cost = {0};
     int r = shapes ? gather_given(c, reterr) : no_memory(reterr);
     if (r == 0)
         r = infer_before(c, shapes, reterr);
+    if (r == 0 && pl_stages_count(&stages, shapes, &cost) < 0)
+        r = no_memory(reterr);
+    c->stages_cost = (pl_run_cost){.peak_bytes = cost.peak_bytes, .n_unknown = cost.n_unknown};
     if (r == 0 && !(unknown = list_sources(c, shapes)))
-        r = pl_call_make_plan(c, reterr);
+        r = plan_before(c, cost.left_bytes, reterr);
     if (r == 0 && c->plan)
         pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     if (r == 0)

@@ -28,13 +28,6 @@ static void keep_plan(pl_call *c)
     c->kept = pl_session_keep_plan(c->session, &key, c->sources, c->n_sources, c->assigns, c->plan);
 }
 
-static void drop_sources(pl_call *c)
-{
-    for (int i = 0; i < c->n_sources; i++)
-        pl_tensor_unref(c->given[i]);
-    c->n_sources = 0;
-}
-
 /* The tensor for a source of the kept plan; NULL if it is not as it was. */
 static pl_tensor *same_source(const pl_call *c, const pl_kept_source *kept, pl_plan_source *source)
 {
@@ -72,7 +65,7 @@ static bool use_kept(pl_call *c)
     if (same)
         return true;
     if (c->given)
-        drop_sources(c);
+        pl_call_drop_sources(c);
     free(PL_TAKE(c->sources));
     free(PL_TAKE(c->given));
     return false;
@@ -98,7 +91,7 @@ static int find_plan(pl_call *c, pl_error *reterr)
 static void forget_plan(pl_call *c)
 {
     if (c->given)
-        drop_sources(c);
+        pl_call_drop_sources(c);
     if (!c->kept)
         pl_plan_free(c->plan);
     c->plan = NULL;

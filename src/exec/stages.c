@@ -19,6 +19,9 @@ typedef struct uses {
     bool kept;  /* the plan asks for it, or it becomes a variable's value */
 } uses;
 
+/* As often a stage is tried again. */
+enum { BROKEN_PROMISES_MAX = 4 };
+
 typedef struct runner {
     const pl_stages *stages;
     uses *uses;         /* by number of the node */
@@ -117,24 +120,40 @@ static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
     return pl_infer_run(&in, reterr);
 }
 
-/* What is refused may fit when another run has ended. */
+static int run_once(runner *r, const pl_node *node, bool *ret_promised, pl_error *reterr)
+{
+    const pl_stages *stages = r->stages;
+    pl_data_call call = {.runtime = stages->runtime,
+                         .node = node,
+                         .inputs = r->inputs,
+                         .promise = stages->promise,
+                         .run_graph = stages->run_graph,
+                         .context = stages->context};
+    *ret_promised = false;
+    if (stages->budget(stages->context, node, &call.budget_bytes) < 0)
+        return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+    int code = pl_data_run(&call, &stages->of_node[node->number], reterr);
+    *ret_promised = stages->settle(stages->context);
+    return code;
+}
+
+/* What is refused may fit when what idles is on disk, or when another run has ended. And what was
+ * promised can be gone, to a user's tensor: then it is measured anew what there is. */
 static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
-    int code, waited = 0;
+    int code, waited = 0, n_broken = 0;
+    bool refused, made_room = false, promised;
     do {
-        const pl_data_call call = {.runtime = stages->runtime,
-                                   .node = node,
-                                   .inputs = r->inputs,
-                                   .budget_bytes = stages->budget(stages->context),
-                                   .promise = stages->promise,
-                                   .run_graph = stages->run_graph,
-                                   .context = stages->context};
-        code = pl_data_run(&call, &stages->of_node[node->number], reterr);
-        stages->settle(stages->context);
-        if (code == PL_EBUDGET || code == -ENOSPC)
+        code = run_once(r, node, &promised, reterr);
+        refused = code == PL_EBUDGET || code == -ENOSPC;
+        if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
+            n_broken++;
+        else if (refused && !made_room && stages->make_room(stages->context, node))
+            made_room = true; /* once, for what shares its memory with an input comes back */
+        else if (refused)
             waited = stages->wait(stages->context);
-    } while ((code == PL_EBUDGET || code == -ENOSPC) && waited == 0);
+    } while (refused && waited == 0);
     stages->be_patient(stages->context);
     return waited == -ECANCELED ? cancelled(node, reterr) : code;
 }
@@ -192,9 +211,9 @@ int pl_stages_run(const pl_stages *stages, pl_error *reterr)
     return code;
 }
 
-/* ---- for people ---- */
+/* ---- what is known before ---- */
 
-/* "12.0 KiB", or "?": of strings, and of what is not known, nobody knows before. */
+/* Of strings, and of what has no shape yet, nobody knows before. */
 static bool bytes_of(const pl_node *node, const pl_shape *shape, uint64_t *ret_bytes)
 {
     int64_t bytes;
@@ -204,6 +223,98 @@ static bool bytes_of(const pl_node *node, const pl_shape *shape, uint64_t *ret_b
     *ret_bytes = (uint64_t)bytes;
     return true;
 }
+
+/* In memory, of what is given or known. False if it is neither, and 0 bytes. */
+static bool know(const pl_stages *stages, const pl_shape *shapes, const pl_node *node,
+                 uint64_t *ret_bytes)
+{
+    uint64_t bytes = 0;
+    const pl_tensor *given = stages->of_node[node->number];
+    bool known = true;
+    if (given)
+        bytes = pl_buffer_bytes(given->buffer);
+    else
+        known = bytes_of(node, &shapes[node->number], &bytes);
+    *ret_bytes = bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
+    return known;
+}
+
+/* Is all known that it reads and makes? What else it claims is known too, but for pictures. */
+static bool is_known(const pl_stages *stages, const pl_shape *shapes, const pl_node *stage)
+{
+    bool known = stage->op->id != PL_OP_decode_jpeg && stage->op->id != PL_OP_decode_png &&
+                 stage->op->id != PL_OP_decode_image;
+    uint64_t bytes;
+    known = know(stages, shapes, stage, &bytes) && known;
+    for (int k = 0; k < stage->n_inputs; k++)
+        known = know(stages, shapes, stage->inputs[k], &bytes) && known;
+    return known;
+}
+
+/* Adds what the stage makes, or a plan of its own for it, to what is live. *ret_read is what it
+ * reads that is given. */
+static void count_made(runner *r, const pl_shape *shapes, const pl_node *stage, uint64_t *live,
+                       uint64_t *ret_read)
+{
+    uint64_t bytes;
+    *ret_read = 0;
+    for (int k = 0; k < stage->n_inputs; k++) {
+        const pl_node *input = stage->inputs[k];
+        (void)know(r->stages, shapes, input, &bytes);
+        if (r->stages->of_node[input->number]) {
+            *ret_read = pl_add_sat_u64(*ret_read, bytes);
+        } else if (!r->uses[input->number].made) {
+            r->uses[input->number].made = true;
+            *live = pl_add_sat_u64(*live, bytes);
+        }
+    }
+    r->uses[stage->number].made = true;
+    (void)know(r->stages, shapes, stage, &bytes);
+    *live = pl_add_sat_u64(*live, bytes);
+}
+
+static void count_dropped(runner *r, const pl_shape *shapes, const pl_node *stage, uint64_t *live)
+{
+    uint64_t bytes;
+    for (int k = 0; k < stage->n_inputs; k++) {
+        uses *input = &r->uses[stage->inputs[k]->number];
+        if (--input->n_left > 0 || !input->made || input->kept)
+            continue;
+        (void)know(r->stages, shapes, stage->inputs[k], &bytes);
+        *live = pl_sub_sat_u64(*live, bytes);
+    }
+}
+
+/* As pl_stages_run(), but that nothing is made. */
+int pl_stages_count(const pl_stages *stages, const pl_shape *shapes, pl_stages_cost *ret_cost)
+{
+    int n = pl_graph_n_nodes(stages->graph);
+    runner r = {.stages = stages, .uses = calloc((size_t)n + 1, sizeof *r.uses)};
+    uint64_t live = 0, read;
+    if (!r.uses)
+        return -ENOMEM;
+    count_uses(&r);
+    *ret_cost = (pl_stages_cost){0};
+    for (int i = 0; i < n; i++) {
+        const pl_node *node = pl_graph_node(stages->graph, i);
+        if (!stages->needed[i] || stages->of_node[i] || !pl_data_takes(node))
+            continue;
+        bool known = is_known(stages, shapes, node);
+        count_made(&r, shapes, node, &live, &read);
+        if (known && node->op->id == PL_OP_resize)
+            read = pl_add_sat_u64(
+                read, pl_data_resize_scratch_bytes(stages->runtime, node,
+                                                   &shapes[node->inputs[0]->number], &shapes[i]));
+        ret_cost->peak_bytes = pl_max_u64(ret_cost->peak_bytes, pl_add_sat_u64(live, read));
+        ret_cost->n_unknown += !known;
+        count_dropped(&r, shapes, node, &live);
+    }
+    ret_cost->left_bytes = live;
+    free(r.uses);
+    return 0;
+}
+
+/* ---- for people ---- */
 
 static void write_shape(const pl_shape *shape, FILE *to)
 {
@@ -216,8 +327,10 @@ static void write_shape(const pl_shape *shape, FILE *to)
     fputc(']', to);
 }
 
-static void write_json(const pl_node *node, const pl_shape *shape, FILE *to)
+static void write_json(const pl_stages *stages, const pl_shape *shapes, const pl_node *node,
+                       FILE *to)
 {
+    const pl_shape *shape = &shapes[node->number];
     uint64_t bytes;
     fprintf(to, "{\"op\":\"%s\",\"name\":\"%s\",\"dtype\":\"%s\",\"shape\":", node->op->name,
             node->name, pl_dtype_info_of(node->dtype)->name);
@@ -226,17 +339,21 @@ static void write_json(const pl_node *node, const pl_shape *shape, FILE *to)
         fprintf(to, ",\"bytes\":%" PRIu64, bytes);
     else
         fputs(",\"bytes\":null", to);
-    fputs(",\"where\":\"memory\"}", to);
+    fprintf(to, ",\"known\":%s,\"where\":\"memory\"}",
+            is_known(stages, shapes, node) ? "true" : "false");
 }
 
-static void write_text(int number, const pl_node *node, const pl_shape *shape, FILE *to)
+static void write_text(const pl_stages *stages, const pl_shape *shapes, int number,
+                       const pl_node *node, FILE *to)
 {
+    const pl_shape *shape = &shapes[node->number];
     uint64_t bytes;
     char name[160];
     snprintf(name, sizeof name, "%s '%s'", node->op->name, node->name);
-    fprintf(to, "  s%d  %-28s %-16s %10s %-6s  before the plan: %s\n", number, name,
+    fprintf(to, "  s%d  %-28s %-16s %10s %-6s  before the plan: %s%s\n", number, name,
             PL_SHAPE_TEXT(shape), bytes_of(node, shape, &bytes) ? PL_SIZE(bytes) : "?", "memory",
-            node->op->op_class == PL_CLASS_DATA ? "is data" : "has to do with strings");
+            node->op->op_class == PL_CLASS_DATA ? "is data" : "has to do with strings",
+            is_known(stages, shapes, node) ? "" : "; not all that it claims is known yet");
 }
 
 void pl_stages_explain(const pl_stages *stages, const pl_shape *shapes, bool as_json, FILE *to)
@@ -249,9 +366,9 @@ void pl_stages_explain(const pl_stages *stages, const pl_shape *shapes, bool as_
         if (as_json && n > 0)
             fputc(',', to);
         if (as_json)
-            write_json(node, &shapes[i], to);
+            write_json(stages, shapes, node, to);
         else
-            write_text(n, node, &shapes[i], to);
+            write_text(stages, shapes, n, node, to);
         n++;
     }
 }

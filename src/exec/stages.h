@@ -27,9 +27,11 @@ typedef struct pl_stages {
     int (*compute)(void *context, const pl_node *node, pl_error *reterr);
     /* Runs side by side share the budget: what a stage can count on, the promise of so much of it
      * (PL_EBUDGET), the end of that; a wait for another run to end (-EAGAIN: there is none). */
-    uint64_t (*budget)(void *context);
+    int (*budget)(void *context, const pl_node *stage, uint64_t *ret_bytes);
+    /* Puts on disk what idles; false if there was nothing. */
+    bool (*make_room)(void *context, const pl_node *stage);
     int (*promise)(void *context, uint64_t bytes);
-    void (*settle)(void *context);
+    bool (*settle)(void *context); /* false: nothing was promised */
     int (*wait)(void *context);
     void (*be_patient)(void *context); /* whatever came of the wait: others may begin again */
     pl_data_run_graph *run_graph;      /* see data.h */
@@ -45,7 +47,18 @@ bool pl_stages_asked(const pl_graph *graph, const bool *needed, const int *asked
 
 PL_MUST_CHECK int pl_stages_run(const pl_stages *stages, pl_error *reterr);
 
-/* A line, or an object of JSON, for each stage: shapes[] are what is known before. */
+/* What is known before stages have run; shapes[] are, as far as they can be. */
+typedef struct pl_stages_cost {
+    uint64_t peak_bytes; /* of what the stages make, and of what they read that is given */
+    uint64_t left_bytes; /* that the plan finds in memory */
+    int n_unknown;       /* stages of which some is not known: strings, and what decoding takes */
+} pl_stages_cost;
+
+/* -ENOMEM. */
+PL_MUST_CHECK int pl_stages_count(const pl_stages *stages, const pl_shape *shapes,
+                                  pl_stages_cost *ret_cost);
+
+/* A line, or an object of JSON, for each stage. */
 void pl_stages_explain(const pl_stages *stages, const pl_shape *shapes, bool as_json, FILE *to);
 
 #endif

@@ -10,6 +10,7 @@
 #include "exec/device_step.h"
 #include "exec/run.h"
 #include "exec/seats.h"
+#include "plan/device_work.h"
 #include "tensor/dtype.h"
 
 int pl_run_check(const pl_run *run)
@@ -177,21 +178,6 @@ int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts
     return pl_error_set(reterr, code, "%s", j.error.message);
 }
 
-/* The tile with this number, in the order of its elements. */
-static pl_region tile_at(const pl_step *step, int64_t number)
-{
-    const pl_shape *shape = &step->program.boxes[0].shape;
-    pl_region tile = {.rank = shape->rank};
-    for (int i = shape->rank - 1; i >= 0; i--) {
-        int64_t extent = step->extent[i], n = (shape->dims[i] + extent - 1) / extent;
-        tile.begin[i] = number % n * extent;
-        tile.extent[i] =
-            extent < shape->dims[i] - tile.begin[i] ? extent : shape->dims[i] - tile.begin[i];
-        number /= n;
-    }
-    return tile;
-}
-
 /* In the slot of the last instruction, if there is room, where the tile lies in its page as it does
  * in the file. */
 static char *place_for_file(const pl_frame *frame, const pl_region *tile)
@@ -212,7 +198,7 @@ static int compute_tile(pl_frame *frame, int64_t part, void *context)
 {
     const pl_step *step = frame->step;
     const pl_live_value *value = &frame->run->values[step->value];
-    pl_region tile = tile_at(step, part);
+    pl_region tile = pl_region_tile_at(&step->program.boxes[0].shape, step->extent, part);
     const char *data;
     (void)context;
     frame->target = step->direct ? value->data + pl_region_offset(&tile, value->strides)
@@ -299,6 +285,18 @@ static int run_step(pl_run *run, const pl_step *step, pl_error *reterr)
     return r;
 }
 
+static void drop_last_used(pl_run *run, int s)
+{
+    const pl_step *step = &run->plan->steps[s];
+    for (int i = 0; i < step->n_uses; i++) {
+        const pl_plan_value *value = &run->plan->values[step->uses[i]];
+        if (value->last_use == s && !value->from_outside)
+            pl_run_drop_value(run, step->uses[i]);
+        else if (value->last_use == s && pl_value_arrives(value))
+            pl_buffer_leave(run->values[step->uses[i]].buffer);
+    }
+}
+
 int pl_run_steps(pl_run *run, pl_error *reterr)
 {
     const pl_plan *plan = run->plan;
@@ -306,15 +304,12 @@ int pl_run_steps(pl_run *run, pl_error *reterr)
         const pl_step *step = &plan->steps[s];
         run->step = s;
         int r = run_step(run, step, reterr);
+        if (r == 0)
+            drop_last_used(run, s);
+        if (r < 0 || (step->work && step->work->lets_go))
+            pl_run_release_device(run);
         if (r < 0)
             return r;
-        for (int i = 0; i < step->n_uses; i++) {
-            const pl_plan_value *value = &plan->values[step->uses[i]];
-            if (value->last_use == s && !value->from_outside)
-                pl_run_drop_value(run, step->uses[i]);
-            else if (value->last_use == s && pl_value_arrives(value))
-                pl_buffer_leave(run->values[step->uses[i]].buffer);
-        }
     }
     tell_end(run);
     return 0;

@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "codec/npy.h"
+#include "exec/device_step.h"
 #include "exec/npy_tensor.h"
 #include "exec/run.h"
 #include "sys/file.h"
@@ -71,6 +72,8 @@ static int make_value(pl_run *run, int number, pl_error *reterr)
                                      &value->buffer, reterr);
     case PL_PLACE_FILE:
         return make_file(run, plan, value, reterr);
+    case PL_PLACE_DEVICE:
+        return 0; /* by its step, when the device is claimed */
     }
     return pl_error_set(reterr, -EINVAL, "it has no place");
 }
@@ -90,6 +93,7 @@ void pl_run_drop_value(pl_run *run, int number)
     if (value->buffer && pl_value_arrives(&run->plan->values[number]))
         pl_buffer_leave(value->buffer);
     pl_buffer_unref(value->buffer);
+    pl_run_leave_device(value);
     pl_memory_give(run->runtime->memory, &value->block);
     if (value->fd >= 0)
         close(value->fd);

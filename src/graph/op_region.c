@@ -207,12 +207,15 @@ PL_REGION_RULE(assign)
 }
 
 /* Half-pixel centres: pixel o of n_out lies at (o + 1/2) * n_in / n_out - 1/2, between two pixels
- * of the input. One more at each side, so that no rounding matters. */
-static void resize_axis(const pl_region *out, pl_region *in, int axis, int64_t n_in, int64_t n_out)
+ * of the input; or, antialiased, among those not further away than a pixel of the result is wide.
+ * One more at each side, so that no rounding matters. */
+static void resize_axis(const pl_region *out, pl_region *in, int axis, int64_t n_in, int64_t n_out,
+                        bool antialias)
 {
-    double scale = (double)n_in / (double)n_out;
-    double first = floor(((double)out->begin[axis] + 0.5) * scale - 0.5) - 1;
-    double end = floor(((double)(out->begin[axis] + out->extent[axis]) - 0.5) * scale - 0.5) + 3;
+    double scale = (double)n_in / (double)n_out, around = antialias && scale > 1 ? scale : 1;
+    double first = floor(((double)out->begin[axis] + 0.5) * scale - 0.5 - around);
+    double end =
+        floor(((double)(out->begin[axis] + out->extent[axis]) - 0.5) * scale - 0.5 + around) + 2;
     in->begin[axis] = first < 0 ? 0 : (int64_t)first;
     in->extent[axis] = (end > (double)n_in ? n_in : (int64_t)end) - in->begin[axis];
 }
@@ -222,7 +225,8 @@ PL_REGION_RULE(resize)
     const pl_shape *from = pl_node_input_shape(node, shapes, i);
     const pl_shape *to = &shapes[node->number];
     *ret_in = *out;
+    bool antialias = node->attrs[PL_ATTR_resize_antialias].value.i;
     for (int axis = from->rank - 3; axis < from->rank - 1; axis++)
-        resize_axis(out, ret_in, axis, from->dims[axis], to->dims[axis]);
+        resize_axis(out, ret_in, axis, from->dims[axis], to->dims[axis], antialias);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partials of reductions: what they are made of, how two become one, and what comes out. The loops
- * over elements are in reduce_loops.c. */
+ * over elements are in files of their own: see reduce_loops.h. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -170,18 +170,36 @@ void pl_reduce_init(pl_reduce reduce, pl_partials partials, int64_t at, int64_t 
     }
 }
 
+static const pl_reduce_loops *loops_of(pl_reduce_op op)
+{
+    switch (op) {
+    case PL_REDUCE_SUM:
+    case PL_REDUCE_MEAN:
+    case PL_REDUCE_PROD:
+        return PL_ISA_TABLE(pl_reduce_sums);
+    case PL_REDUCE_ANY:
+    case PL_REDUCE_ALL:
+        return PL_ISA_TABLE(pl_reduce_flags);
+    case PL_REDUCE_LOGSUMEXP:
+    case PL_REDUCE_VARIANCE:
+        return PL_ISA_TABLE(pl_reduce_moments);
+    default:
+        return PL_ISA_TABLE(pl_reduce_extremes);
+    }
+}
+
 void pl_reduce_rows(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials partials, int64_t at)
 {
     void *planes[PL_REDUCE_PLANES];
     find_planes(reduce, partials, at, planes);
-    PL_ISA_TABLE(pl_reduce_loops)->rows[reduce.op][reduce.dtype](tile, planes);
+    loops_of(reduce.op)->rows[reduce.op][reduce.dtype](tile, planes);
 }
 
 /* Columns are folded several rows at a time, which are as many streams. Where rows are long the
  * processor fetches them ahead; where they are short it sees no streams, and reading each line once
  * in order, before, makes it two to three times as fast (measured; prefetch instructions did not).
  */
-enum { SHORT_ROW_BYTES = 8192, LINE_BYTES = 64 };
+enum { SHORT_ROW_BYTES = 8192, FETCHED_BYTES = 16384, LINE_BYTES = 64 };
 
 static void fetch(const char *data, int64_t bytes)
 {
@@ -201,29 +219,32 @@ static void fetch_rows(const pl_reduce_tile *tile, int64_t row_bytes)
         fetch((const char *)tile->data + r * tile->row_bytes, row_bytes);
 }
 
-/* Rows that are fetched at once. Loops that take 8 rows, or 32 twice, meet the same ones as they
- * would in the whole tile, and so give the same bits. */
-static int64_t rows_at_once(pl_reduce_op op)
+/* Rows that are fetched at once, as many as stay in the first-level cache. Loops that take 8 rows,
+ * or 32 twice, meet the same ones as they would in the whole tile, and so give the same bits. */
+static int64_t rows_at_once(pl_reduce_op op, int64_t row_bytes)
 {
-    switch (op) {
-    case PL_REDUCE_ARGMAX:
-    case PL_REDUCE_ARGMIN:
-    case PL_REDUCE_LOGSUMEXP:
-    case PL_REDUCE_VARIANCE:
-        return 32;
-    default:
-        return 8;
-    }
+    bool twice = op == PL_REDUCE_ARGMAX || op == PL_REDUCE_ARGMIN || op == PL_REDUCE_LOGSUMEXP ||
+                 op == PL_REDUCE_VARIANCE;
+    int64_t unit = twice ? 32 : 8, n = FETCHED_BYTES / (row_bytes + 1) / unit * unit;
+    return n > unit ? n : unit;
+}
+
+static void add_counts(double *counts, int64_t n, int64_t n_rows)
+{
+    for (int64_t i = 0; i < n; i++)
+        counts[i] += (double)n_rows;
 }
 
 void pl_reduce_columns(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials partials,
                        int64_t at)
 {
     void *planes[PL_REDUCE_PLANES];
-    pl_reduce_loop *loop = PL_ISA_TABLE(pl_reduce_loops)->columns[reduce.op][reduce.dtype];
+    pl_reduce_loop *loop = loops_of(reduce.op)->columns[reduce.op][reduce.dtype];
     int64_t row_bytes = tile->n_columns * pl_dtype_info_of(reduce.dtype)->item_bytes;
-    int64_t n_band = rows_at_once(reduce.op);
+    int64_t n_band = rows_at_once(reduce.op, row_bytes);
     find_planes(reduce, partials, at, planes);
+    if (reduce.op == PL_REDUCE_MEAN)
+        add_counts(planes[2], tile->n_columns, tile->n_rows);
     if (row_bytes > SHORT_ROW_BYTES || tile->n_rows <= n_band) {
         loop(tile, planes);
         return;
@@ -253,7 +274,7 @@ static void merge_indices(pl_reduce reduce, void *const into[], void *const from
                               .n_rows = 1,
                               .n_columns = 1,
                               .first_index = from_index[i]};
-        PL_ISA_TABLE(pl_reduce_loops)->columns[reduce.op][reduce.dtype](&one, planes);
+        loops_of(reduce.op)->columns[reduce.op][reduce.dtype](&one, planes);
     }
 }
 
@@ -300,7 +321,7 @@ void pl_reduce_merge(pl_reduce reduce, pl_partials into, int64_t at, pl_partials
     switch (reduce.op) {
     case PL_REDUCE_MAX:
     case PL_REDUCE_MIN:
-        PL_ISA_TABLE(pl_reduce_loops)->columns[reduce.op][reduce.dtype](&row, to);
+        loops_of(reduce.op)->columns[reduce.op][reduce.dtype](&row, to);
         break;
     case PL_REDUCE_ANY:
     case PL_REDUCE_ALL:

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between reduce.c and the builds of reduce_loops.c: see isa_table.h. Planes of a partial, each
- * packed by its own type, 8 bytes per output set aside: sum, prod of integers   uint64_t sum of
- * floats           double sum, double error mean                    double sum, double error,
- * double count prod of floats          double max, min                element any, all uint8_t
+/* Between reduce.c and the builds of reduce_sums.c, reduce_extremes.c, reduce_flags.c and
+ * reduce_moments.c: see isa_table.h. Planes of a partial, each packed by its own type, 8 bytes per
+ * output set aside:
+ *
+ *   sum, prod of integers   uint64_t
+ *   sum of floats           double sum, double error
+ *   mean                    double sum, double error, double count
+ *   prod of floats          double
+ *   max, min                element
+ *   any, all                uint8_t
  *   argmax, argmin          element, int64_t index (-1: nothing yet)
  *   logsumexp               double max, double sum of exp(x - max)
  *   variance                double count, double mean, double sum of squared distances from it */
@@ -15,15 +21,18 @@
 
 #define PL_REDUCE_N_DTYPES (PL_F64 + 1)
 
-/* planes[i] begins with the first output. */
+/* planes[i] begins with the first output. Loops over columns leave the counts of means alone. */
 typedef void pl_reduce_loop(const pl_reduce_tile *tile, void *const planes[PL_REDUCE_PLANES]);
 
+/* Of the reductions that a file has; NULL for others. */
 typedef struct pl_reduce_loops {
     pl_reduce_loop *rows[PL_N_REDUCE_OPS][PL_REDUCE_N_DTYPES];
     pl_reduce_loop *columns[PL_N_REDUCE_OPS][PL_REDUCE_N_DTYPES];
 } pl_reduce_loops;
 
-extern const pl_reduce_loops pl_reduce_loops_plain, pl_reduce_loops_avx2;
+extern const pl_reduce_loops pl_reduce_sums_plain, pl_reduce_sums_avx2, pl_reduce_extremes_plain,
+    pl_reduce_extremes_avx2, pl_reduce_flags_plain, pl_reduce_flags_avx2, pl_reduce_moments_plain,
+    pl_reduce_moments_avx2;
 
 /* sum + error + value, with what the sum cannot hold put into the error (Knuth's two-sum). Once the
  * sum is infinite or NaN the error is NaN: pl_sum_total() then leaves it out. */

@@ -23,6 +23,37 @@ void pl_resize_taps(int64_t n_in, int64_t n_out, pl_resize_tap *taps)
     }
 }
 
+static float span_width(int64_t n_in, int64_t n_out)
+{
+    float scale = (float)n_in / (float)n_out;
+    return scale > 1 ? scale : 1;
+}
+
+int64_t pl_resize_span_places(int64_t n_in, int64_t n_out)
+{
+    int64_t n = 2 * (int64_t)ceilf(span_width(n_in, n_out)) + 1;
+    return n < n_in ? n : n_in;
+}
+
+void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *weights)
+{
+    float scale = (float)n_in / (float)n_out, width = span_width(n_in, n_out);
+    int64_t places = pl_resize_span_places(n_in, n_out);
+    for (int64_t i = 0; i < n_out; i++, weights += places) {
+        float in = ((float)i + 0.5f) * scale - 0.5f, sum = 0;
+        int64_t begin = inside((int64_t)ceilf(in - width), n_in);
+        int64_t last = inside((int64_t)floorf(in + width), n_in);
+        spans[i] = (pl_resize_span){begin, last - begin + 1 < places ? last - begin + 1 : places};
+        for (int64_t k = 0; k < spans[i].n; k++) {
+            float weight = 1 - fabsf((float)(begin + k) - in) / width;
+            weights[k] = weight > 0 ? weight : 0;
+            sum += weights[k];
+        }
+        for (int64_t k = 0; k < spans[i].n; k++)
+            weights[k] /= sum;
+    }
+}
+
 int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at)
 {
     float scale = (float)n_in / (float)n_out;
@@ -38,6 +69,23 @@ void pl_resize_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_chan
         loops->row_u8(row, n_in, n_channels, taps, n_out, out);
     else
         loops->row_f32(row, n_in, n_channels, taps, n_out, out);
+}
+
+void pl_resize_span_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
+                        const pl_resize_span *spans, const float *weights, int64_t places,
+                        int64_t n_out, float *out)
+{
+    const pl_resize_loops *loops = PL_ISA_TABLE(pl_resize_loops);
+    assert(dtype == PL_U8 || dtype == PL_F32);
+    if (dtype == PL_U8)
+        loops->span_row_u8(row, n_in, n_channels, spans, weights, places, n_out, out);
+    else
+        loops->span_row_f32(row, n_in, n_channels, spans, weights, places, n_out, out);
+}
+
+void pl_resize_add(const float *row, float weight, bool first, float *out, int64_t n)
+{
+    PL_ISA_TABLE(pl_resize_loops)->add(row, weight, first, out, n);
 }
 
 void pl_resize_blend(const float *top, const float *bottom, float lerp, float *out, int64_t n)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images in another size, as TensorFlow's tf.image.resize() without antialiasing: pixels have their
- * centres at halves, and a result's pixel is made of the two (or one) nearest on each axis.
- *   tap  for one place of the result: the two places of the input, and how far it is from the lower
+/* Images in another size, as TensorFlow's tf.image.resize(): pixels have their centres at halves,
+ * and a result's pixel is made of the two (or one) nearest on each axis; antialiased, of all that
+ * lie nearer than one pixel of the result, and weigh the more the nearer they are. tap   for one
+ * place of the result: the two places of the input, and how far it is from the lower span  the same
+ * antialiased: places one after the other, each with a weight
  *
  *   in = (out + 0.5) * (n_in / n_out) - 0.5, in f32;  lower = floor(in), upper = ceil(in), both
  *   inside of the input;  bilinear: lower + (upper - lower) * (in - floor(in)), across, then down
  *   nearest: floor((out + 0.5) * (n_in / n_out))
+ *   antialiased: width = max(n_in / n_out, 1);  weight = max(1 - |place - in| / width, 0), over
+ * their sum; across, then down, added up from the lowest place on
  *
  * In f32 whatever the dtype; the same bits on every machine. Never allocates; safe from any thread.
  */
@@ -31,6 +35,25 @@ int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at);
 /* A row of `n_in` pixels, u8 or f32, in another width. */
 void pl_resize_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
                    const pl_resize_tap *taps, int64_t n_out, float *out);
+
+typedef struct pl_resize_span {
+    int64_t begin;
+    int64_t n;
+} pl_resize_span;
+
+/* The most places that a span of this axis has. */
+int64_t pl_resize_span_places(int64_t n_in, int64_t n_out);
+
+/* Of one axis; n_in is not 0. The weights of span i begin at weights[i * places]. */
+void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *weights);
+
+/* pl_resize_row() with spans, whose weights are `places` apart. */
+void pl_resize_span_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
+                        const pl_resize_span *spans, const float *weights, int64_t places,
+                        int64_t n_out, float *out);
+
+/* out += row * weight; or, if it is the first, out = row * weight */
+void pl_resize_add(const float *row, float weight, bool first, float *out, int64_t n);
 
 /* out = top + (bottom - top) * lerp */
 void pl_resize_blend(const float *top, const float *bottom, float lerp, float *out, int64_t n);

@@ -7,7 +7,7 @@
 #include "kernels/softmax_loops.h"
 
 /* Elements for which the maximum and the divisor are laid out side by side: on the stack. */
-#define CHUNK 256
+#define CHUNK SOFTMAX_COLUMNS
 
 static int64_t chunk_at(int64_t from, int64_t n)
 {
@@ -26,14 +26,18 @@ static void *out_at(const pl_softmax_tile *tile, pl_dtype dtype, int64_t row, in
     return (char *)tile->out + row * tile->out_row_bytes + column * item_bytes;
 }
 
-static void compute(pl_dtype dtype, bool log, const void *in, void *out, int64_t n,
+static void compute(pl_dtype dtype, bool log, const pl_softmax_tile *tile, int64_t from, int64_t n,
                     const double *centre, const double *by)
 {
     const pl_softmax_loops *loops = PL_ISA_TABLE(pl_softmax_loops);
-    if (dtype == PL_F32)
-        (log ? loops->log_by_f32 : loops->exp_by_f32)(in, out, n, centre, by);
-    else
-        (log ? loops->log_by_f64 : loops->exp_by_f64)(in, out, n, centre, by);
+    float narrow[CHUNK];
+    if (dtype == PL_F64) {
+        loops->by_f64(log, tile, from, n, centre, by);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        narrow[i] = (float)centre[i];
+    loops->by_f32(log, tile, from, n, narrow, by);
 }
 
 /* What is taken from an element, and what the rest is divided by (or its logarithm, taken from it),
@@ -52,14 +56,17 @@ void pl_softmax_rows_by(pl_dtype dtype, bool log, const pl_softmax_tile *tile, p
 {
     double centre[CHUNK], by[CHUNK];
     for (int64_t r = 0; r < tile->n_rows; r++) {
+        pl_softmax_tile row = *tile;
+        row.in = in_at(tile, dtype, r, 0);
+        row.out = out_at(tile, dtype, r, 0);
+        row.n_rows = 1;
         understand(partials, at + r, log, &centre[0], &by[0]);
         for (int64_t i = 1; i < CHUNK; i++) {
             centre[i] = centre[0];
             by[i] = by[0];
         }
         for (int64_t from = 0; from < tile->n_columns; from += CHUNK)
-            compute(dtype, log, in_at(tile, dtype, r, from), out_at(tile, dtype, r, from),
-                    chunk_at(from, tile->n_columns), centre, by);
+            compute(dtype, log, &row, from, chunk_at(from, tile->n_columns), centre, by);
     }
 }
 
@@ -71,9 +78,7 @@ void pl_softmax_columns_by(pl_dtype dtype, bool log, const pl_softmax_tile *tile
         int64_t n = chunk_at(from, tile->n_columns);
         for (int64_t i = 0; i < n; i++)
             understand(partials, at + from + i, log, &centre[i], &by[i]);
-        for (int64_t r = 0; r < tile->n_rows; r++)
-            compute(dtype, log, in_at(tile, dtype, r, from), out_at(tile, dtype, r, from), n,
-                    centre, by);
+        compute(dtype, log, tile, from, n, centre, by);
     }
 }
 
@@ -122,5 +127,40 @@ void pl_softmax_rows(pl_dtype dtype, bool log, const pl_softmax_tile *tile)
         } else {
             softmax_f64(in, out, tile->n_columns);
         }
+    }
+}
+
+/* What is taken from each column's elements: their maximum, or NaN if that is no number. */
+static void find_centres(pl_dtype dtype, const pl_softmax_tile *tile, int64_t from, int64_t n,
+                         double centres[CHUNK])
+{
+    const pl_reduce max = {PL_REDUCE_MAX, dtype};
+    const pl_partials partials = {centres, CHUNK};
+    const pl_reduce_tile columns = {.data = in_at(tile, dtype, 0, from),
+                                    .row_bytes = tile->in_row_bytes,
+                                    .n_rows = tile->n_rows,
+                                    .n_columns = n};
+    float *narrow = (float *)(void *)centres;
+    pl_reduce_init(max, partials, 0, n);
+    pl_reduce_columns(max, &columns, partials, 0);
+    for (int64_t i = 0; i < n; i++)
+        if (dtype == PL_F32)
+            narrow[i] = isfinite(narrow[i]) ? narrow[i] : NAN;
+        else
+            centres[i] = isfinite(centres[i]) ? centres[i] : NAN;
+}
+
+void pl_softmax_columns(pl_dtype dtype, const pl_softmax_tile *tile)
+{
+    const pl_softmax_loops *loops = PL_ISA_TABLE(pl_softmax_loops);
+    bool narrow = dtype == PL_F32;
+    for (int64_t from = 0; from < tile->n_columns; from += CHUNK) {
+        double centres[CHUNK], sums[CHUNK] = {0};
+        int64_t n = chunk_at(from, tile->n_columns);
+        find_centres(dtype, tile, from, n, centres);
+        (narrow ? loops->exp_columns_f32 : loops->exp_columns_f64)(tile, from, n, centres, sums);
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = 1 / sums[i];
+        (narrow ? loops->scale_columns_f32 : loops->scale_columns_f64)(tile, from, n, sums);
     }
 }

@@ -5,6 +5,9 @@
 
 #include "kernels/softmax.h"
 
+/* Columns that are worked on together: what belongs to them is on the stack. */
+enum { SOFTMAX_COLUMNS = 256 };
+
 typedef struct pl_softmax_loops {
     /* out[i] = exp(in[i] - centre), and their sum. No in[i] is over the centre. */
     double (*exp_f32)(const float *in, float *out, int64_t n, float centre);
@@ -12,16 +15,23 @@ typedef struct pl_softmax_loops {
     /* x[i] *= factor */
     void (*scale_f32)(float *x, int64_t n, double factor);
     void (*scale_f64)(double *x, int64_t n, double factor);
-    /* out[i] = exp(in[i] - centre[i]) * by[i] */
-    void (*exp_by_f32)(const float *in, float *out, int64_t n, const double *centre,
-                       const double *by);
-    void (*exp_by_f64)(const double *in, double *out, int64_t n, const double *centre,
-                       const double *by);
-    /* out[i] = (in[i] - centre[i]) - by[i] */
-    void (*log_by_f32)(const float *in, float *out, int64_t n, const double *centre,
-                       const double *by);
-    void (*log_by_f64)(const double *in, double *out, int64_t n, const double *centre,
-                       const double *by);
+    /* Columns [from, from + n) of the tile: out = exp(in - centre) * by, or, `log`,
+     * (in - centre) - by. `centre` is of the tile's dtype. */
+    void (*by_f32)(bool log, const pl_softmax_tile *tile, int64_t from, int64_t n,
+                   const void *centre, const double *by);
+    void (*by_f64)(bool log, const pl_softmax_tile *tile, int64_t from, int64_t n,
+                   const void *centre, const double *by);
+    /* Columns [from, from + n) of the tile, of at most SOFTMAX_COLUMNS: out = exp(in - centre), and
+     * their sums, which begin as the caller says. */
+    void (*exp_columns_f32)(const pl_softmax_tile *tile, int64_t from, int64_t n,
+                            const void *centre, double *sums);
+    void (*exp_columns_f64)(const pl_softmax_tile *tile, int64_t from, int64_t n,
+                            const void *centre, double *sums);
+    /* out *= factor */
+    void (*scale_columns_f32)(const pl_softmax_tile *tile, int64_t from, int64_t n,
+                              const double *factors);
+    void (*scale_columns_f64)(const pl_softmax_tile *tile, int64_t from, int64_t n,
+                              const double *factors);
 } pl_softmax_loops;
 
 extern const pl_softmax_loops pl_softmax_loops_plain, pl_softmax_loops_avx2;

@@ -10,7 +10,7 @@
 
 #include "graph/cost.h"
 #include "graph/op_region.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/dtype.h"
@@ -246,6 +246,7 @@ static int add_source(chooser *c, const pl_plan_source *source, pl_error *reterr
     value->permuted = source->permuted;
     value->swapped = source->swapped;
     value->resident = source->resident;
+    value->own = source->own && source->resident;
     value->scattered = source->scattered;
     value->holder = source->holder ? source->holder : source->node;
     value->holder_bytes =

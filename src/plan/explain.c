@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/plan.h"
 #include "plan/product.h"
 #include "tensor/dtype.h"
@@ -14,8 +14,10 @@
 
 static const char *place_name(pl_place place)
 {
-    static const char *const names[] = {
-        [PL_PLACE_MEMORY] = "memory", [PL_PLACE_SPILL] = "spill", [PL_PLACE_FILE] = "file"};
+    static const char *const names[] = {[PL_PLACE_MEMORY] = "memory",
+                                        [PL_PLACE_SPILL] = "spill",
+                                        [PL_PLACE_FILE] = "file",
+                                        [PL_PLACE_DEVICE] = "device"};
     return names[place];
 }
 
@@ -73,7 +75,9 @@ static void write_text(const pl_plan *plan, FILE *to)
             fprintf(to, "; %d ops in %" PRId64 " tiles", n_computed(step), step->n_tiles);
         if (step->work)
             fprintf(to, " on %s, with %s there", device_name(step),
-                    PL_SIZE(step->work->device_bytes));
+                    PL_SIZE(pl_device_step_bytes(step)));
+        if (value->place == PL_PLACE_DEVICE)
+            fputs(", where it stays", to);
         if (fell_back(plan, step))
             fprintf(to, " on /CPU:0, not on %s", step->node->device);
         fputc('\n', to);
@@ -81,8 +85,12 @@ static void write_text(const pl_plan *plan, FILE *to)
     for (int i = 0; i < plan->n_fallbacks; i++) {
         char text[256];
         pl_fallback_format(&plan->fallbacks[i], text, sizeof text);
-        fprintf(to, "%s ('%s'%s)\n", text, plan->fallbacks[i].node->name,
+        fprintf(to, "%s ('%s'%s", text, plan->fallbacks[i].node->name,
                 plan->fallbacks[i].n_nodes > 1 ? " and others" : "");
+        if (plan->fallbacks[i].why == PL_FALLBACK_ROOM)
+            fprintf(to, ", which needs at least %s there",
+                    PL_SIZE(plan->fallbacks[i].needed_bytes));
+        fputs(")\n", to);
     }
 }
 
@@ -104,7 +112,8 @@ static void write_json_step(const pl_plan *plan, const pl_step *step, FILE *to)
         n_computed(step), step->n_tiles, step->n_workers, step->n_ahead,
         step->worker_bytes * (uint64_t)pl_step_n_frames(step) + step->shared_bytes,
         step->peak_bytes, step->disk_bytes, step->flops, device_name(step),
-        step->work ? step->work->device_bytes : 0, fell_back(plan, step) ? step->node->device : "");
+        step->work ? pl_device_step_bytes(step) : 0,
+        fell_back(plan, step) ? step->node->device : "");
 }
 
 static void write_json(const pl_plan *plan, FILE *to)

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "plan/device_work.h"
 #include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/product.h"
+#include "tensor/dtype.h"
 #include "tensor/memory.h"
 
 /* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
@@ -20,7 +22,7 @@
 
 /* From this level on tiles cost more time than a value on disk would; and reads are so short that
  * they should rather be longer than ahead. */
-enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3 };
+enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3, LINE_BYTES = 64 };
 
 /* Smaller values make no room. */
 #define SPILL_BYTES (16 * PL_KIB)
@@ -76,10 +78,12 @@ static int next_use(const pl_plan *plan, int value, int s)
     return plan->n_steps;
 }
 
-/* From outside, and there at a step that uses it; those that arrive are counted apart. */
+/* From outside, and there at a step that uses it; those that arrive are counted apart, and so is
+ * the run's own. */
 static bool is_pinned(const pl_plan_value *value)
 {
-    return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value);
+    return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value) &&
+           !value->own;
 }
 
 /* Is what holds it pinned by one of the step's first uses? */
@@ -135,6 +139,21 @@ static void count_arrivals(fitter *f)
     }
 }
 
+/* For itself: neither pinned by steps nor in a slab. */
+static bool takes_memory(const fitter *f, const pl_plan_value *value)
+{
+    bool there = value->place == PL_PLACE_MEMORY || value->place == PL_PLACE_DEVICE;
+    return there && !value->from_outside && !is_in_slab(f, value);
+}
+
+static uint64_t cost_bytes(const fitter *f, const pl_plan_value *value)
+{
+    if (value->place == PL_PLACE_MEMORY)
+        return pl_memory_cost_bytes(value->bytes);
+    uint64_t bytes = pl_stay_host_bytes(f->plan, f->request, value);
+    return bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
+}
+
 /* What values take at each step. Those from outside are pinned only while they are used. */
 static void count_values(fitter *f)
 {
@@ -144,17 +163,17 @@ static void count_values(fitter *f)
         f->in_memory[s] = 0;
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *value = &plan->values[i];
-        if (value->from_outside || value->place != PL_PLACE_MEMORY || is_in_slab(f, value))
+        if (!takes_memory(f, value))
             continue;
         int end = value->last_use < plan->n_steps ? value->last_use : plan->n_steps - 1;
-        uint64_t cost = pl_memory_cost_bytes(value->bytes);
+        uint64_t cost = cost_bytes(f, value);
         f->in_memory[value->born] += cost; /* differences, summed below */
         f->in_memory[end + 1] -= cost;
     }
     uint64_t sum = 0;
     for (int s = 0; s < plan->n_steps; s++) {
         sum += f->in_memory[s];
-        f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0);
+        f->in_memory[s] = sum + (s >= f->first_small ? f->slab_bytes : 0) + f->request->own_bytes;
     }
     for (int s = 0; s < plan->n_steps; s++)
         f->in_memory[s] += pinned_bytes(plan, &plan->steps[s]);
@@ -177,15 +196,15 @@ static void set_next_uses(fitter *f, int s)
 
 static bool can_spill(const fitter *f, const pl_plan_value *value)
 {
-    return value->place == PL_PLACE_MEMORY && !value->scattered && value->bytes >= SPILL_BYTES &&
-           !is_in_slab(f, value);
+    return value->place == PL_PLACE_MEMORY && !value->scattered && !value->own &&
+           value->bytes >= SPILL_BYTES && !is_in_slab(f, value);
 }
 
 /* Small ones from outside make room together, and cost no writing: they are read where they are. */
 static bool is_small_source(const pl_plan_value *value)
 {
     return value->from_outside && value->place == PL_PLACE_MEMORY && !value->scattered &&
-           value->bytes < SPILL_BYTES;
+           !value->own && value->bytes < SPILL_BYTES;
 }
 
 static bool is_live(const fitter *f, int value, int s)
@@ -237,6 +256,16 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
     return false;
 }
 
+/* Would smaller tiles have rows of less than a cache line? Each would be fetched several times. */
+static bool is_thin(const pl_step *step)
+{
+    const pl_shape *shape = &step->program.boxes[0].shape;
+    int last = shape->rank - 1;
+    int64_t row_bytes =
+        last < 0 ? 0 : step->extent[last] * pl_dtype_info_of(step->node->dtype)->item_bytes;
+    return last >= 0 && step->extent[last] < shape->dims[last] && row_bytes <= 4 * LINE_BYTES;
+}
+
 /* Takes the first level, up to `last`, whose scratch fits `room`. 1: there is one; 0: none; an
  * error if it is not the room. */
 static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
@@ -258,7 +287,7 @@ static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t
         int r = pl_step_tiles(f->plan, step, f->request, level, crew, &bytes, f->reterr);
         if (r <= 0)
             return r;
-        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY;
+        bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY || is_thin(step);
         if (pays && bytes <= room) {
             step->peak_bytes = bytes;
             return 1;
@@ -267,21 +296,27 @@ static int find_level(fitter *f, pl_step *step, int last, pl_crew crew, uint64_t
     return 0;
 }
 
-static uint64_t smallest_scratch(fitter *f, pl_step *step)
+static int smallest_scratch(fitter *f, pl_step *step, uint64_t *ret_bytes)
 {
     uint64_t least = UINT64_MAX, bytes;
     const pl_crew alone = {1, false};
-    for (int level = 0; pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, NULL) > 0;
-         level++)
-        least = pl_min_u64(least, bytes);
-    return least;
+    int r = 1;
+    for (int level = 0; r > 0; level++) {
+        r = pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, f->reterr);
+        if (r > 0)
+            least = pl_min_u64(least, bytes);
+    }
+    *ret_bytes = least;
+    return r;
 }
 
 /* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
 static int cut_rows(fitter *f, pl_step *step)
 {
-    uint64_t whole_bytes = smallest_scratch(f, step);
-    int r = pl_step_make_long_rows(f->plan, step, f->reterr);
+    uint64_t whole_bytes;
+    int r = smallest_scratch(f, step, &whole_bytes);
+    if (r == 0)
+        r = pl_step_make_long_rows(f->plan, step, f->reterr);
     if (r > 0)
         step->whole_bytes = whole_bytes;
     return r;
@@ -307,7 +342,7 @@ static int fit_step(fitter *f, int s)
     const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
     int r = find_crew(f, s, LEVELS_AHEAD, ahead, LEVELS_THAT_PAY, crew);
     if (r == 0) {
-        if (spill_one(f, s))
+        if (pl_plan_bring_back(f->plan, s, &f->restart) || spill_one(f, s))
             return 0;
         r = find_crew(f, s, INT32_MAX, crew, INT32_MAX, alone);
         if (r == 0) {
@@ -326,14 +361,14 @@ static int fit_step(fitter *f, int s)
 static uint64_t count_end(fitter *f, int *ret_largest)
 {
     const pl_plan *plan = f->plan;
-    uint64_t bytes = f->slab_bytes, largest = 0;
+    uint64_t bytes = pl_add_sat_u64(f->slab_bytes, f->request->own_bytes), largest = 0;
     *ret_largest = -1;
     for (int i = 0; i < plan->n_values; i++) {
         const pl_plan_value *value = &plan->values[i];
         if (value->kept && !value->from_outside && value->place == PL_PLACE_MEMORY &&
             !is_in_slab(f, value))
             bytes = pl_add_sat_u64(bytes, pl_memory_cost_bytes(value->bytes));
-        if (value->saved && value->holder_bytes > largest) {
+        if (value->saved && !value->own && value->holder_bytes > largest) {
             largest = value->holder_bytes;
             *ret_largest = i;
         }
@@ -347,7 +382,8 @@ static int fit_end(fitter *f)
     pl_plan *plan = f->plan;
     int largest;
     plan->end_bytes = count_end(f, &largest);
-    if (largest < 0 || plan->end_bytes <= f->request->budget_bytes)
+    bool more = largest >= 0 || f->request->own_bytes > 0; /* than the last step had */
+    if (!more || plan->end_bytes <= f->request->budget_bytes)
         return 1;
     for (int i = 0; i < plan->n_values; i++)
         if (plan->values[i].kept && !plan->values[i].from_outside &&
@@ -367,8 +403,9 @@ static uint64_t smallest_bytes(fitter *f, int s)
         pl_matmul_plan product = pl_step_least_product(f->plan, step);
         return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
     }
+    uint64_t least;
     (void)cut_rows(f, step);
-    uint64_t least = smallest_scratch(f, step);
+    (void)!smallest_scratch(f, step, &least); /* where memory is short it says less of it */
     if (step->kind == PL_STEP_LONG_ROWS)
         least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
@@ -438,7 +475,9 @@ static int refuse(fitter *f, pl_error *reterr)
 {
     pl_plan *plan = f->plan;
     uint64_t most = 0;
-    int worst = 0;
+    int worst = 0, first;
+    for (int s = 0; s < plan->n_steps; s++)
+        (void)pl_plan_bring_back(plan, s, &first);
     for (int i = 0; i < plan->n_values; i++)
         if (can_spill(f, &plan->values[i]) || is_small_source(&plan->values[i]))
             plan->values[i].place = PL_PLACE_SPILL;
@@ -452,6 +491,14 @@ static int refuse(fitter *f, pl_error *reterr)
     }
     int largest;
     uint64_t at_end = count_end(f, &largest);
+    if (plan->n_steps == 0) {
+        plan->least_bytes = at_end;
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "what was made before the plan, and is kept, takes %s; the budget is "
+                            "%s: give at least %s",
+                            PL_SIZE_UP(at_end), PL_SIZE(f->request->budget_bytes),
+                            PL_SIZE_UP(at_end));
+    }
     if (at_end > pl_max_u64(most, f->request->budget_bytes) && largest >= 0) {
         const pl_node *saved = plan->values[largest].node;
         plan->least_bytes = at_end;

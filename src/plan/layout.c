@@ -2,9 +2,11 @@
 /* Where a program's registers lie in the scratch of a worker. A slot is free again behind the last
  * instruction that reads it; slots are reused as they are, never cut, which is enough because most
  * registers of a program are of one box. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "graph/geometry.h"
+#include "kernels/reduce.h"
 #include "kernels/sort.h"
 #include "plan/program.h"
 #include "tensor/buffer.h"
@@ -40,6 +42,22 @@ static const pl_instr *input_of(const pl_program *program, const pl_instr *instr
     return &program->instrs[program->inputs[instr->first_input + i]];
 }
 
+bool pl_row_goes_by_columns(const pl_node *row)
+{
+    return row->op->id == PL_OP_softmax || row->op->id == PL_OP_log_softmax;
+}
+
+/* Of a softmax along columns: what is known of each. */
+static uint64_t column_sums_bytes(const pl_program *program, const pl_instr *in, int axis)
+{
+    const pl_region *bound = &program->boxes[in->box].bound;
+    uint64_t bytes = pl_reduce_bytes((pl_reduce){PL_REDUCE_LOGSUMEXP, in->dtype});
+    for (int i = axis + 1; i < bound->rank; i++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)bound->extent[i], &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
 /* Rows turned so that their axis is the last, results likewise, and what the kernel needs. */
 static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
 {
@@ -49,6 +67,8 @@ static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
     int64_t n = shape->dims[axis];
     int64_t k = program->boxes[row->box].shape.dims[axis];
     uint64_t bytes = 0;
+    if (pl_row_goes_by_columns(row->node) && axis < shape->rank - 1)
+        return column_sums_bytes(program, in, axis);
     if (axis < shape->rank - 1)
         bytes = add(round_up(box_bytes(program, in->box, in->dtype)),
                     round_up(box_bytes(program, row->box, row->dtype)));
@@ -235,17 +255,20 @@ static uint64_t place_strips(pl_program *program, uint64_t base, pl_result resul
     return end;
 }
 
-uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
-                           pl_result result, pl_program_residence *residence, const void *context)
+int pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
+                      pl_result result, pl_program_residence *residence, const void *context,
+                      uint64_t *ret_bytes)
 {
     int n = program->n_instrs;
     allotment a = {.free = calloc((size_t)n, sizeof *a.free),
                    .last_use = calloc((size_t)n, sizeof *a.last_use)};
+    if (!a.free || !a.last_use) {
+        free(a.free);
+        free(a.last_use);
+        return -ENOMEM;
+    }
     set_bounds(program, shapes, extent);
-    if (!a.free || !a.last_use)
-        a.end = UINT64_MAX;
-    else
-        set_last_uses(program, a.last_use);
+    set_last_uses(program, a.last_use);
     for (int i = 0; i < n && a.end != UINT64_MAX; i++) {
         pl_instr *instr = &program->instrs[i];
         uint64_t bytes = 0, work = round_up(work_bytes(program, instr));
@@ -260,5 +283,6 @@ uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const in
     }
     free(a.free);
     free(a.last_use);
-    return a.end == UINT64_MAX ? a.end : place_strips(program, a.end, result);
+    *ret_bytes = a.end == UINT64_MAX ? a.end : place_strips(program, a.end, result);
+    return 0;
 }

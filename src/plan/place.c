@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/device_step.h"
+#include "base/size.h"
+#include "plan/device_work.h"
 #include "tensor/dtype.h"
 
 bool pl_node_computes(const pl_node *node)
@@ -44,16 +45,17 @@ static int refuse(const pl_plan_request *request, const pl_node *node, bool miss
                         pl_dtype_info_of(node->dtype)->name, devices);
 }
 
-static bool is_alike(const pl_fallback *fallback, const pl_node *node, bool missing)
+static bool is_alike(const pl_fallback *a, const pl_fallback *b)
 {
-    return fallback->missing == missing && strcmp(fallback->node->device, node->device) == 0 &&
-           (missing || (fallback->node->op == node->op && fallback->node->dtype == node->dtype));
+    return a->why == b->why && strcmp(a->node->device, b->node->device) == 0 &&
+           (a->why == PL_FALLBACK_MISSING ||
+            (a->node->op == b->node->op && a->node->dtype == b->node->dtype));
 }
 
-static int fall_back(pl_plan *plan, const pl_node *node, bool missing, pl_error *reterr)
+static int fall_back(pl_plan *plan, pl_fallback fallback, pl_error *reterr)
 {
     for (int i = 0; i < plan->n_fallbacks; i++)
-        if (is_alike(&plan->fallbacks[i], node, missing)) {
+        if (is_alike(&plan->fallbacks[i], &fallback)) {
             plan->fallbacks[i].n_nodes++;
             return 0;
         }
@@ -61,7 +63,40 @@ static int fall_back(pl_plan *plan, const pl_node *node, bool missing, pl_error 
     if (!grown)
         return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
     plan->fallbacks = grown;
-    grown[plan->n_fallbacks++] = (pl_fallback){node, 1, missing};
+    grown[plan->n_fallbacks++] = fallback;
+    return 0;
+}
+
+/* In the middle of choosing: whoever uses these nodes was chosen with them elsewhere. */
+int pl_plan_displace(pl_plan *plan, const pl_step *step, uint64_t needed_bytes,
+                     uint64_t budget_bytes, pl_error *reterr)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < step->work->n_terms; i++) {
+        const pl_node *node = step->work->terms[i].node;
+        if (step->work->terms[i].input >= 0 || pl_device_of(plan, node) == 0)
+            continue;
+        plan->device_of[node->number] = 0;
+        r = fall_back(plan, (pl_fallback){node, 1, PL_FALLBACK_ROOM, needed_bytes, budget_bytes},
+                      reterr);
+    }
+    plan->displaced = true;
+    return r;
+}
+
+int pl_plan_place_as(pl_plan *plan, const pl_plan *other, pl_error *reterr)
+{
+    if (!other->device_of)
+        return 0;
+    size_t n = (size_t)plan->n_nodes + 1, n_fallbacks = (size_t)other->n_fallbacks;
+    plan->device_of = calloc(n, sizeof *plan->device_of);
+    plan->fallbacks = calloc(n_fallbacks + 1, sizeof *plan->fallbacks);
+    if (!plan->device_of || !plan->fallbacks)
+        return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+    memcpy(plan->device_of, other->device_of, n * sizeof *plan->device_of);
+    if (n_fallbacks > 0)
+        memcpy(plan->fallbacks, other->fallbacks, n_fallbacks * sizeof *plan->fallbacks);
+    plan->n_fallbacks = other->n_fallbacks;
     return 0;
 }
 
@@ -79,8 +114,9 @@ static int place(pl_plan *plan, const pl_plan_request *request, const pl_node *n
         plan->device_of[node->number] = (uint8_t)(1 + at);
         return 0;
     }
+    pl_fallback_why why = missing ? PL_FALLBACK_MISSING : PL_FALLBACK_OP;
     return request->strict ? refuse(request, node, missing, reterr)
-                           : fall_back(plan, node, missing, reterr);
+                           : fall_back(plan, (pl_fallback){node, 1, why, 0, 0}, reterr);
 }
 
 static void mark_needed(const pl_plan_request *request, pl_node **fetches, bool *needed)
@@ -113,12 +149,22 @@ int pl_plan_place(pl_plan *plan, const pl_plan_request *request, pl_error *reter
 void pl_fallback_format(const pl_fallback *fallback, char *text, size_t n)
 {
     const pl_node *node = fallback->node;
-    if (fallback->missing)
+    const char *dtype = pl_dtype_info_of(node->dtype)->name;
+    switch (fallback->why) {
+    case PL_FALLBACK_MISSING:
         snprintf(text, n, "there is no %s: what is placed on it is computed on /CPU:0",
                  node->device);
-    else
+        break;
+    case PL_FALLBACK_OP:
         snprintf(text, n, "%s cannot run %s of %s: it is computed on /CPU:0", node->device,
-                 node->op->name, pl_dtype_info_of(node->dtype)->name);
+                 node->op->name, dtype);
+        break;
+    case PL_FALLBACK_ROOM:
+        snprintf(text, n,
+                 "%s, with a budget of %s, has no room for %s of %s: it is computed on "
+                 "/CPU:0",
+                 node->device, PL_SIZE(fallback->budget_bytes), node->op->name, dtype);
+    }
 }
 
 bool pl_is_apart(const pl_plan *plan, const pl_node *node, const pl_node *input, bool same)

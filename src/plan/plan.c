@@ -9,22 +9,29 @@
 
 #include "graph/infer.h"
 #include "graph/op_region.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/order.h"
 #include "tensor/shape.h"
 
-void pl_plan_free(pl_plan *plan)
+/* All that choosing has added. */
+static void drop_steps(pl_plan *plan)
 {
-    if (!plan)
-        return;
     for (int i = 0; i < plan->n_steps; i++) {
         pl_program_done(&plan->steps[i].program);
         free(plan->steps[i].product);
         free(plan->steps[i].uses);
         pl_device_work_free(plan->steps[i].work);
     }
-    free(plan->steps);
-    free(plan->values);
+    free(PL_TAKE(plan->steps));
+    free(PL_TAKE(plan->values));
+    plan->n_steps = plan->n_values = 0;
+}
+
+void pl_plan_free(pl_plan *plan)
+{
+    if (!plan)
+        return;
+    drop_steps(plan);
     free(plan->value_of);
     free(plan->device_of);
     free(plan->fallbacks);
@@ -101,9 +108,23 @@ static pl_plan *plan_alloc(const pl_plan_request *request)
     return NULL;
 }
 
-/* Steps in one order, not yet fitted; NULL: as made. */
-static int plan_in_order(const pl_plan_request *request, const int *order, pl_plan **ret_plan,
-                         pl_error *reterr)
+/* Again, while steps turn out to be too large for their devices: fewer nodes are placed there each
+ * time. */
+static int choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
+{
+    int r;
+    do {
+        drop_steps(plan);
+        plan->displaced = false;
+        r = pl_plan_choose(plan, request, reterr);
+    } while (r == 0 && plan->displaced);
+    return r;
+}
+
+/* Steps in one order, not yet fitted; NULL: as made. `other` is a plan in another order, or NULL.
+ */
+static int plan_in_order(const pl_plan_request *request, const int *order, const pl_plan *other,
+                         pl_plan **ret_plan, pl_error *reterr)
 {
     pl_plan *plan = plan_alloc(request);
     if (!plan)
@@ -111,10 +132,12 @@ static int plan_in_order(const pl_plan_request *request, const int *order, pl_pl
     plan->order = order;
     int r = infer_shapes(plan, request, reterr);
     if (r == 0)
-        r = pl_plan_place(plan, request, reterr);
+        r = other ? pl_plan_place_as(plan, other, reterr) : pl_plan_place(plan, request, reterr);
     if (r == 0)
-        r = pl_plan_choose(plan, request, reterr);
+        r = choose(plan, request, reterr);
     plan->order = NULL;
+    if (r == 0)
+        r = pl_plan_let_stay(plan, request, reterr);
     if (r < 0)
         pl_plan_free(plan);
     else
@@ -171,8 +194,10 @@ typedef struct attempt {
 static void fit(attempt *a, const pl_plan_request *request)
 {
     a->r = pl_plan_fit(a->plan, request, &a->error);
-    if (a->r == 0)
-        sum_up(a->plan);
+    if (a->r < 0)
+        return;
+    pl_plan_claim_devices(a->plan);
+    sum_up(a->plan);
 }
 
 static bool is_in_memory(const attempt *a)
@@ -191,7 +216,7 @@ static int make_another(const pl_plan_request *request, const pl_plan *plan, att
     int *order = calloc((size_t)plan->n_steps + 1, sizeof *order);
     int found = order ? find_order(plan, order) : -ENOMEM;
     if (found > 0)
-        found = plan_in_order(request, order, &ret_another->plan, &ret_another->error);
+        found = plan_in_order(request, order, plan, &ret_another->plan, &ret_another->error);
     free(order);
     if (ret_another->plan)
         fit(ret_another, request);
@@ -227,7 +252,7 @@ static int try_orders(const pl_plan_request *request, attempt *made, attempt *an
 int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
 {
     attempt made = {0}, another = {0};
-    int r = plan_in_order(request, NULL, &made.plan, reterr);
+    int r = plan_in_order(request, NULL, NULL, &made.plan, reterr);
     if (r < 0)
         return r;
     int tried = try_orders(request, &made, &another);

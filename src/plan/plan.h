@@ -7,9 +7,11 @@
  *   scratch  what a step needs beside values: so much for each worker, and some that they share
  *   ahead    a worker more than there are threads, where a step reads or writes files: while one
  *            waits for the disk another computes. The first thing to go when the budget is short
- *   peak     the most memory that the run claims, values from outside that it pins included
+ *   own      what the run has made before its plan, and that is in memory
+ *   peak     the most memory that the run claims, its own and values from outside that it pins
+ *            included
  *
- *   peak = max over steps of (values in memory at that step + its scratch) <= budget
+ *   peak = own + max over steps of (values in memory at that step + its scratch) <= budget
  *
  * Made from descriptions alone: no clock, no globals, no I/O but that a device may be asked. The
  * same inputs give the same plan. Constant once made, but that layouts are the executor's to read
@@ -21,8 +23,9 @@
 
 typedef enum pl_place {
     PL_PLACE_MEMORY,
-    PL_PLACE_SPILL, /* the spill file; of a value from outside: wherever it is, read in parts */
-    PL_PLACE_FILE,  /* the .npy file that the caller named */
+    PL_PLACE_SPILL,  /* the spill file; of a value from outside: wherever it is, read in parts */
+    PL_PLACE_FILE,   /* the .npy file that the caller named */
+    PL_PLACE_DEVICE, /* the device whose steps make and read it */
 } pl_place;
 
 /* A value from outside: of a placeholder, constant, variable or file. */
@@ -37,6 +40,7 @@ typedef struct pl_plan_source {
      * be NULL: it is pinned alone. */
     const void *holder;
     uint64_t holder_bytes;
+    bool own; /* what holds it is part of the request's own_bytes */
 } pl_plan_source;
 
 typedef struct pl_plan_fetch {
@@ -67,6 +71,7 @@ typedef struct pl_plan_request {
     const pl_plan_source *sources;
     int n_sources;
     uint64_t budget_bytes;
+    uint64_t own_bytes;  /* that the run has in memory already, and to its end: part of its peak */
     uint64_t disk_bytes; /* that may be spilled */
     uint64_t slab_bytes; /* what kept values of up to small_bytes are taken in; 0: no slabs */
     uint64_t small_bytes;
@@ -85,7 +90,7 @@ typedef enum pl_step_kind {
     PL_STEP_REDUCE,    /* tiles of the input, folded */
     PL_STEP_LONG_ROWS, /* tiles of the input, along rows that do not fit: see long_rows.h */
     PL_STEP_MATMUL,    /* a product of matrices as a whole: see product.h */
-    PL_STEP_DEVICE,    /* tiles of the result, on a device: see device_step.h */
+    PL_STEP_DEVICE,    /* tiles of the result, on a device: see device_work.h */
 } pl_step_kind;
 
 typedef struct pl_plan_value {
@@ -94,6 +99,7 @@ typedef struct pl_plan_value {
     pl_place place;
     bool from_outside, kept, permuted, swapped, scattered;
     bool resident;      /* from outside, and in memory when the run begins */
+    bool own;           /* that, and counted whether a step uses it or not */
     bool saved;         /* from outside, asked for in a file, and pinned to be written there */
     const void *holder; /* of one from outside, as in its source */
     uint64_t holder_bytes;
@@ -137,11 +143,18 @@ typedef struct pl_step {
     double flops;
 } pl_step;
 
+typedef enum pl_fallback_why {
+    PL_FALLBACK_MISSING, /* there is no such device */
+    PL_FALLBACK_OP,      /* it cannot run the op */
+    PL_FALLBACK_ROOM,    /* its budget is too small for the smallest tile */
+} pl_fallback_why;
+
 /* Nodes that are computed on the CPU, and were placed elsewhere, for one and the same reason. */
 typedef struct pl_fallback {
     const pl_node *node; /* the first */
     int n_nodes;
-    bool missing; /* there is no such device; else it cannot run the op */
+    pl_fallback_why why;
+    uint64_t needed_bytes, budget_bytes; /* of PL_FALLBACK_ROOM: by the first, and of the device */
 } pl_fallback;
 
 typedef struct pl_plan {
@@ -150,6 +163,7 @@ typedef struct pl_plan {
                            was placed elsewhere than on the CPU */
     pl_fallback *fallbacks;
     int n_fallbacks;
+    bool displaced;   /* while it is made: a step was too large for its device, choose again */
     pl_shape *shapes; /* by number of the node */
     int *value_of;    /* by number of the node; -1: it has none */
     const int *order; /* while it is made: nodes of the steps; NULL: in the order of nodes */
@@ -190,8 +204,8 @@ typedef struct pl_crew {
 } pl_crew;
 
 /* Tiles of a step at a level: 0 is what is best, each one more is about half. *ret_bytes is what
- * scratch and library claim. 1; 0 if there is no smaller level; an error of the step's device.
- * tiles.c */
+ * scratch and library claim. 1; 0 if there is no smaller level; -ENOMEM, or an error of the step's
+ * device. tiles.c */
 PL_MUST_CHECK int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                 int level, pl_crew crew, uint64_t *ret_bytes, pl_error *reterr);
 

@@ -179,7 +179,31 @@ static pl_dtype result_dtype(const pl_node *node)
                : node->dtype;
 }
 
-/* An op on packed inputs, and a cast behind it where it was computed in f32. */
+bool pl_takes_strides(const pl_node *node, int i)
+{
+    switch (node->op->id) {
+    case PL_OP_concat:
+    case PL_OP_pad:
+    case PL_OP_tile:
+        return true;
+    case PL_OP_gather:
+        return i == 0;
+    default:
+        return false;
+    }
+}
+
+/* Input i of an op as it wants it: packed, or where it lies. */
+static int build_input(builder *b, const pl_node *node, int i, int box)
+{
+    const pl_node *input = node->inputs[i];
+    pl_dtype dtype = input_dtype(node, i);
+    if (dtype == input->dtype && pl_takes_strides(node, i))
+        return build(b, input, box, false);
+    return build_packed(b, input, box, dtype);
+}
+
+/* An op on its inputs, and a cast behind it where it was computed in f32. */
 static int build_op(builder *b, const pl_node *node, pl_instr_kind kind, int box)
 {
     pl_program *program = b->program;
@@ -190,9 +214,7 @@ static int build_op(builder *b, const pl_node *node, pl_instr_kind kind, int box
         return first;
     for (int i = 0; i < n; i++) {
         int in_box = box_of_input(program, b->context, node, first_of_op + i, box);
-        int at = in_box < 0 ? in_box
-                            : build_packed(b, node->inputs[first_of_op + i], in_box,
-                                           input_dtype(node, first_of_op + i));
+        int at = in_box < 0 ? in_box : build_input(b, node, first_of_op + i, in_box);
         if (at < 0)
             return at;
         program->inputs[first + i] = at;

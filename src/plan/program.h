@@ -26,7 +26,7 @@ typedef enum pl_instr_kind {
     PL_INSTR_GENERATE,    /* packed: fill, range, random */
     PL_INSTR_VIEW,        /* the input's pointer with other strides */
     PL_INSTR_PACK,        /* the input, packed: as it is, or copied into the slot */
-    PL_INSTR_ELEMENTWISE, /* all that follow: packed, of inputs that are */
+    PL_INSTR_ELEMENTWISE, /* all that follow: packed, of inputs that are: but pl_takes_strides() */
     PL_INSTR_CAST,
     PL_INSTR_MOVE, /* concat, pad, tile, gather, one_hot, and reshapes of what is no value */
     PL_INSTR_ROW,
@@ -115,11 +115,18 @@ typedef enum pl_result {
     PL_RESULT_STRIPS, /* only strips of it are needed, one after the other */
 } pl_result;
 
-/* Sets all bounds and slots for tiles of at most `extent`. Returns the bytes of scratch that a
- * worker needs, a multiple of 64; UINT64_MAX if that cannot be counted, or planned for want of
- * memory. */
-uint64_t pl_program_layout(pl_program *program, const pl_shape *shapes, const int64_t *extent,
-                           pl_result result, pl_program_residence *residence, const void *context);
+/* Sets all bounds and slots for tiles of at most `extent`. *ret_bytes is the scratch that a worker
+ * needs, a multiple of 64; UINT64_MAX if that cannot be counted. -ENOMEM. */
+PL_MUST_CHECK int pl_program_layout(pl_program *program, const pl_shape *shapes,
+                                    const int64_t *extent, pl_result result,
+                                    pl_program_residence *residence, const void *context,
+                                    uint64_t *ret_bytes);
+
+/* Is a row op computed along columns, where its axis is not the last? Else its rows are turned. */
+bool pl_row_goes_by_columns(const pl_node *row);
+
+/* Does the op read this input where it lies, with strides? Others find theirs packed. */
+bool pl_takes_strides(const pl_node *node, int i);
 
 /* Does every region of these extents lie in one piece in the shape? */
 bool pl_is_in_one_piece(const pl_shape *shape, const int64_t *extent);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/geometry.h"
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/long_rows.h"
 #include "plan/plan.h"
 #include "plan/reduction.h"
@@ -16,6 +16,11 @@
 /* Elements of a tile at level 0: all registers of it together should fit the second-level cache; a
  * read from disk should be a few megabytes, else the system call shows. */
 enum { TILE_ELEMENTS = 1 << 16, DISK_TILE_ELEMENTS = 1 << 20 };
+
+/* Of a row op along an axis that is not the last: columns at a time, if such tiles are not more
+ * than so many times as large as others. Where rows are far apart each fetch of less is waited for.
+ */
+enum { COLUMNS = 64, COLUMN_TILE_FACTOR = 16 };
 
 /* A reduction to few results is done in parts, so that there is work for several threads, but
  * always the same: what is added in which order must not depend on how many there are. */
@@ -91,8 +96,13 @@ static void cut_row_op(const cut *c, int axis, int64_t *extent)
     pl_shape others = *c->shape;
     int64_t in = pl_node_input_shape(c->step->node, c->plan->shapes, 0)->dims[axis];
     int64_t longest = in > others.dims[axis] ? in : others.dims[axis];
+    int64_t n_rows = longest > 0 ? c->elements / longest : 1;
+    if (axis < others.rank - 1) { /* what lies together is more than a few elements of each row */
+        int64_t room = c->elements * COLUMN_TILE_FACTOR / (longest > 0 ? longest : 1);
+        n_rows = n_rows > COLUMNS ? n_rows : least(COLUMNS, room);
+    }
     others.dims[axis] = 1;
-    cut_rows(&others, longest > 0 && c->elements / longest > 1 ? c->elements / longest : 1, extent);
+    cut_rows(&others, n_rows > 1 ? n_rows : 1, extent);
     extent[axis] = c->shape->dims[axis];
 }
 
@@ -245,8 +255,11 @@ int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, 
         only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
                        plan->values[step->value].place == PL_PLACE_MEMORY);
     step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
-    uint64_t program_bytes = pl_program_layout(&step->program, plan->shapes, step->extent,
-                                               result_of(plan, step), residence_of, plan);
+    uint64_t program_bytes;
+    int r = pl_program_layout(&step->program, plan->shapes, step->extent, result_of(plan, step),
+                              residence_of, plan, &program_bytes);
+    if (r < 0)
+        return pl_error_set(reterr, r, "no memory for a plan");
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
     int64_t n_parts = step->n_tiles * step->n_chunks;
     step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)crew.n_workers);

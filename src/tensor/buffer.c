@@ -402,16 +402,26 @@ uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer)
     return resident ? 0 : pl_memory_cost_bytes(buffer->chunk->bytes);
 }
 
-void pl_buffer_leave(pl_buffer *buffer)
+static void move_out(pl_buffer *buffer, bool only_clean)
 {
     uint64_t gone;
     pl_pool *pool = buffer->pool;
     if (pl_pool_is_inherited(pool))
         return;
     pthread_mutex_lock(&pool->mu);
-    if (buffer->chunk->idle && pl_chunk_is_clean(buffer->chunk))
+    if (buffer->chunk->idle && (!only_clean || pl_chunk_is_clean(buffer->chunk)))
         (void)!pl_chunk_move_out(pool, buffer->chunk, &gone, NULL); /* what is clean can leave */
     pthread_mutex_unlock(&pool->mu);
+}
+
+void pl_buffer_leave(pl_buffer *buffer)
+{
+    move_out(buffer, true);
+}
+
+void pl_buffer_move_out(pl_buffer *buffer)
+{
+    move_out(buffer, false);
 }
 
 const void *pl_buffer_holder(const pl_buffer *buffer, uint64_t *ret_bytes)

@@ -103,6 +103,9 @@ uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer);
 /* Gives back its memory at once if nobody has it pinned and nothing need be written for it. */
 void pl_buffer_leave(pl_buffer *buffer);
 
+/* Likewise, but it is written to the spill file if need be. Where that fails it stays. */
+void pl_buffer_move_out(pl_buffer *buffer);
+
 /* What is in memory with it while it is pinned: buffers of one holder are pinned as one. *ret_bytes
  * is what the holder costs. Only to be compared. */
 const void *pl_buffer_holder(const pl_buffer *buffer, uint64_t *ret_bytes);

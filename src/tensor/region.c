@@ -213,3 +213,15 @@ bool pl_region_tiles_next(pl_region_tiles *tiles, pl_region *ret_tile)
     set_extents(tiles);
     return true;
 }
+
+pl_region pl_region_tile_at(const pl_shape *shape, const int64_t *extents, int64_t number)
+{
+    pl_region tile = {.rank = shape->rank};
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        int64_t n = (shape->dims[i] + extents[i] - 1) / extents[i];
+        tile.begin[i] = number % n * extents[i];
+        tile.extent[i] = min_i64(extents[i], shape->dims[i] - tile.begin[i]);
+        number /= n;
+    }
+    return tile;
+}

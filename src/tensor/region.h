@@ -77,6 +77,9 @@ PL_MUST_CHECK int pl_region_tiles_init(pl_region_tiles *tiles, const pl_region *
                                        uint64_t item_bytes, uint64_t max_bytes);
 bool pl_region_tiles_next(pl_region_tiles *tiles, pl_region *ret_tile);
 
+/* The tile with this number, in the order of elements, of a shape that is cut into such extents. */
+pl_region pl_region_tile_at(const pl_shape *shape, const int64_t *extents, int64_t number);
+
 /* Copies extents[0] x ... elements between two layouts. Strides are in bytes and may be negative; 0
  * in the source repeats an element. The two must not overlap, nor the destination itself. Elements
  * of any size and alignment. As fast as memory when either side's rows are whole; transposes go

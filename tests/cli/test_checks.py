@@ -108,6 +108,36 @@ def test_symbols_see_a_list_that_differs(root, meson_build, tmp_path, call):
     assert done.returncode == 1 and "-stray_symbol" in done.stdout
 
 
+COLUMNS = "kind,package,versions,where,needs,says,source"
+
+
+def test_facts_of_ours_hold_together(root, call):
+    done = call(root / "tools/check-facts")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "row, complaint",
+    [
+        ("python,torch,==2.1.*,,>=3.8,x", "6 columns"),
+        ("cpus,torch,,x86_64,avx,SIGILL,here", "kind 'cpus'"),
+        ("cpu,Torch,,x86_64,avx,SIGILL,here", "no normalised name"),
+        ("cpu,torch,2.1,x86_64,avx,SIGILL,here", "no range"),
+        ("cpu,torch,,x86,avx,SIGILL,here", "where is 'x86'"),
+        ("cpu,torch,,x86_64,avx3,SIGILL,here", "needs is 'avx3'"),
+        ("cpu,torch,,x86_64,avx,,here", "does not say"),
+        ("cpu,torch,,x86_64,avx,SIGILL,", "no source"),
+        ("cuda,torch,==2.1.*,cu118,11.8,,here\ncuda,torch,==2.1.*,cu118,11.8,,there", "line 2"),
+        ("", "no rows"),
+    ],
+)
+def test_facts_refuse(root, tmp_path, call, row, complaint):
+    (tmp_path / "facts.csv").write_text(f"{COLUMNS}\n{row}\n")
+    done = call(root / "tools/check-facts", tmp_path / "facts.csv")
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 1 and complaint in done.stdout
+
+
 def test_install_deps_rejects_an_unknown_set(root, call):
     done = call(root / "tools/install-deps", "nonsense")
     assert done.returncode == 1 and "'nonsense'" in done.stderr

@@ -102,6 +102,7 @@ def test_everything_is_installed_and_nothing_else(root, staged):
         "lib/pkgconfig/plimsoll.pc",
         "lib/plimsoll/libplimsoll-guard.so",
         "share/bash-completion/completions/plimsoll",
+        "share/plimsoll/doctor.csv",
     }
 
 

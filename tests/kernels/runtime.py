@@ -72,7 +72,7 @@ class RunOptions(ctypes.Structure):
 
 class RunCost(ctypes.Structure):
     _fields_ = [("peak_bytes", ctypes.c_uint64), ("disk_bytes", ctypes.c_uint64),
-                ("flops", ctypes.c_double)]
+                ("flops", ctypes.c_double), ("n_unknown", ctypes.c_int)]
 
 
 class Refused(Exception):

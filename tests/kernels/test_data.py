@@ -412,6 +412,8 @@ def test_what_is_known_before_is_explained(graph, tmp_path):
         ("read_file", [], None), ("decode_image", [None, None, 3], None),
         ("resize", [8, 8, 3], 8 * 8 * 3 * 4)]  # fmt: skip
     assert [step["op"] for step in told["steps"]] == ["sum"]
+    assert [s["known"] for s in told["stages"]] == [False, False, False] and told["n_unknown"] == 3
+    assert told["stages_peak_bytes"] >= 8 * 8 * 3 * 4
     told = graph.explain(graph.add("sum", [graph.add("cast", [image], dtype="d:int64")]))
     assert told["steps"] is None and told["waits_for"] == image
 
@@ -437,10 +439,11 @@ def bilinear(image, height, width):
     return top + (bottom - top) * y[:, None, None]
 
 
-def torch_resize(image, height, width, mode):
+def torch_resize(image, height, width, mode, **how):
     batch = torch.from_numpy(np.moveaxis(image.astype("f8"), -1, -3))
     batch = batch if batch.ndim == 4 else batch[None]
-    how = dict(align_corners=False) if mode == "bilinear" else {}
+    if mode == "bilinear":
+        how["align_corners"] = False
     made = torch.nn.functional.interpolate(batch, (height, width), mode=mode, **how).numpy()
     return np.moveaxis(made if image.ndim == 4 else made[0], -3, -1)
 
@@ -459,6 +462,16 @@ def test_bilinear_is_tensorflows_formula_to_the_bit(graph, size, to, channels):
         assert got.dtype == np.float32
         np.testing.assert_array_equal(got, bilinear(array, *to))
         np.testing.assert_allclose(got, torch_resize(array, *to, "bilinear"), rtol=1e-4, atol=2e-2)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 5])
+@pytest.mark.parametrize("size, to", SIZES, ids=str)
+def test_antialiased_is_made_of_all_that_a_pixel_covers(graph, size, to, channels):
+    image = np.random.default_rng(channels).integers(0, 256, (*size, channels), dtype="uint8")
+    for array in (image, (image / 3).astype("f4"), image.astype("i4")):
+        node = graph.add("resize", [graph.give(array)], size=list(to), antialias=True)
+        expected = torch_resize(array, *to, "bilinear", antialias=True)
+        np.testing.assert_allclose(graph.fetch(node), expected, rtol=1e-4, atol=2e-2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

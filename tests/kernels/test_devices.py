@@ -498,6 +498,20 @@ def test_what_no_tile_fits_is_refused_with_the_numbers(gpu):
     assert "its smallest tile needs 256 B on /GPU:0, whose budget is 255 B" in said
 
 
+def test_what_no_tile_fits_is_the_cpus_unless_placement_is_strict(gpu, chance):
+    a = chance.standard_normal((4, 1000)).astype("f4")
+    x = gpu.give(a)
+    result = gpu.add("neg", gpu.add("matmul", gpu.add("square", x), x, transpose_b=True))
+    gpu.say("set", "cpu=1", "limit=/GPU:0=4096")
+    steps = [(step["op"], step["device"], step["placed"]) for step in gpu.steps(result)]
+    assert steps == [("square", "/GPU:0", ""), ("matmul", "/CPU:0", "/GPU:0"), ("neg", "/GPU:0", "")]
+    gpu.run(result)
+    (got,) = gpu.run(result)
+    np.testing.assert_allclose(got, -(a * a) @ a.T, rtol=1e-4, atol=1e-4)
+    assert gpu.told == ["/GPU:0, with a budget of 4.0 KiB, has no room for matmul of float32: it is "
+                        "computed on /CPU:0"]
+
+
 @pytest.mark.parametrize("how", ["window", "transposed"])
 def test_the_hosts_budget_holds_too(gpu, chance, how):
     a = chance.standard_normal((512, 512))
@@ -539,6 +553,67 @@ def test_a_device_with_memory_of_its_own_gives_the_same(gpu, chance, how):
     gpu.say("fail", "clEnqueueReadBuffer", -5, 1)
     assert gpu.ask("run", AMPLE, f"{chain}=x.npy") == (
         f"refused ENOMEM add '{chain}': /GPU:0: clEnqueueReadBuffer: CL_OUT_OF_RESOURCES")
+
+
+# ---- what stays ----
+
+
+def three_steps(gpu, chance):
+    """A row, then a table, then its product: each stays for the next."""
+    a, b = chance.standard_normal((300, 200)).astype("f4"), chance.standard_normal(200).astype("f4")
+    x, y = gpu.give(a), gpu.give(b)
+    table = gpu.add("add", x, gpu.add("square", y))
+    result = gpu.add("matmul", table, table, transpose_b=True)
+    summed = a + b * b
+    return result, summed @ summed.T
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_what_the_next_step_reads_stays_on_the_device(gpu, chance, discrete):
+    result, wanted = three_steps(gpu, chance)
+    if discrete:
+        gpu.say("discrete")
+        gpu.say("fail", "clEnqueueReadBuffer", -5, 2)  # only the last result is fetched
+    steps = gpu.steps(result)
+    assert [step["where"] for step in steps] == ["device", "device", "memory"]
+    (got,) = gpu.run(result)
+    close(got, wanted)
+    budget, in_use, peak = listed(gpu.ask("devices"))["/GPU:0"]
+    assert in_use == 0 and peak == max(step["device_bytes"] for step in steps)
+
+
+def test_what_stays_gives_the_same_as_what_does_not(gpu, chance):
+    result, wanted = three_steps(gpu, chance)
+    got = []
+    for limit in (1 << 30, 500 << 10):
+        gpu.say("set", "strict", "cpu=1", f"limit=/GPU:0={limit}")
+        wheres = [step["where"] for step in gpu.steps(result)]
+        assert (wheres[1] == "device") == (limit == 1 << 30)
+        got += gpu.run(result)
+        assert listed(gpu.ask("devices"))["/GPU:0"][2] <= limit
+    close(got[0], wanted)
+    close(got[1], wanted)
+
+
+def test_runs_at_once_wait_for_what_stays(gpu, chance):
+    result, wanted = three_steps(gpu, chance)
+    most = max(step["device_bytes"] for step in gpu.steps(result))
+    gpu.say("set", "strict", "cpu=1", f"limit=/GPU:0={most * 3 // 2}")
+    assert gpu.ask("both", 4, AMPLE, f"{result}={gpu.path(result)}") == "ok"
+    for i in range(4):
+        close(np.load(f"{gpu.path(result)}.{i}"), wanted)
+
+
+def test_a_failure_while_something_stays_leaves_nothing_there(gpu, chance):
+    """Every buffer in turn; the program looks whether something is left."""
+    result, wanted = three_steps(gpu, chance)
+    gpu.say("discrete")
+    for number in range(1, 7):
+        gpu.say("fail", "clCreateBuffer", -4, number)
+        gpu.say("run", AMPLE, f"{result}={gpu.path(result)}")
+    said = gpu.answers()[-11::2]
+    assert [words.startswith("refused ENOMEM ") for words in said] == [True] * 5 + [False], said
+    close(np.load(gpu.path(result)), wanted)
 
 
 # ---- failures ----

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text is split into lines as Python splits it, whatever the window; UTF-8 is what Python takes."""
 
+import gzip
 import random
 
 import pytest
@@ -76,6 +77,30 @@ def test_a_file_that_is_not_there_is_named(reader):
     said = reader.run("lines", 0, 0, "/nowhere/at/all")
     assert said.startswith("refused -2 ") and "'/nowhere/at/all'" in said
     assert "not a regular file" in reader.run("lines", 0, 0, "/dev")
+
+
+# ---- packed ----
+
+
+def test_a_packed_file_is_read_as_if_it_were_not(reader):
+    chance = random.Random(9)
+    data = b"".join(chance.randbytes(chance.randrange(100)) + b"\n" for _ in range(3000))
+    packed = gzip.compress(data[:70000]) + gzip.compress(data[70000:])
+    for window in (1000, 0):
+        assert reader.lines(packed, window) == wanted_lines(data)
+
+
+def test_a_packed_file_that_is_cut_off_gives_whole_lines_and_is_told_once(reader):
+    data = b"".join(b"line %d\n" % i for i in range(100))
+    packed = gzip.compress(data)
+    path = reader.write(packed)
+    wanted = wanted_lines(data)
+    commands = [["lines", 64, 0, f"{path}@{n}"] for n in range(20, len(packed))]
+    for found in reader.run_many(commands):
+        *good, bad = found
+        assert isinstance(bad, Bad) and bad.code == CODES["corrupt"] and str(path) in bad.message
+        assert good == wanted[: len(good)]
+    assert len(good) == 100  # only the checksum was missing
 
 
 # ---- UTF-8 ----

@@ -2,6 +2,7 @@
 """Tar files are read as Python's tarfile reads them; samples as WebDataset lays them out. What is cut
 off or was changed is told, and never read past."""
 
+import gzip
 import io
 import random
 import tarfile
@@ -218,6 +219,18 @@ def test_random_archives_are_those_of_tarfile(reader):
         wanted.append(wanted_entries(data))
     for found, entries in zip(reader.run_many(commands), wanted):
         assert values_of(found) == entries
+
+
+def test_a_packed_archive_is_read_as_if_it_were_not(reader):
+    chance = random.Random(9)
+    data = make([(f"{i}.bin", chance.randbytes(chance.randrange(9000))) for i in range(100)])
+    packed = gzip.compress(data)
+    assert values_of(reader.tar(packed, 600)) == wanted_entries(data)
+    assert values_of(reader.samples(packed)) == values_of(reader.samples(data))
+    *_, bad = reader.tar(packed[: len(packed) // 2])
+    assert bad.code == CODES["corrupt"]
+    (bad,) = reader.tar(gzip.compress(header(b"lies", b"77777777777") + END))
+    assert "'lies' has 8589934591 bytes" in bad.message
 
 
 # ---- samples ----

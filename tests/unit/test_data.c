@@ -362,6 +362,128 @@ static void what_no_stage_reads_any_more_is_let_go_of(void **state)
     free(text);
 }
 
+/* ---- what idles ---- */
+
+static pl_tensor *one_mebibyte(void)
+{
+    char *text = malloc(PL_MIB + 1);
+    memset(text, 'x', PL_MIB);
+    text[PL_MIB] = '\0';
+    pl_tensor *tensor = strings_of(PL_SHAPE(), (const char *const[]){text});
+    free(text);
+    return tensor;
+}
+
+static pl_node *sum_of(pl_node **nodes, int n)
+{
+    pl_node *sum = nodes[0];
+    for (int i = 1; i < n; i++)
+        sum = must_add("add", NULL, NODES(sum, nodes[i]), NO_ATTRS);
+    return sum;
+}
+
+/* Six parts of a MiB, each of which idles until all are there. */
+static void what_idles_between_stages_is_in_the_budget(void **state)
+{
+    (void)state;
+    const pl_run_options options = {.budget_bytes = 7 * PL_MIB / 2};
+    pl_node *given = place("given", PL_STRING, PL_SHAPE()), *parts[6];
+    for (int i = 0; i < 6; i++)
+        parts[i] = must_add("string_substr", NULL, NODES(given),
+                            ATTRS(pl_attr_int("start", i), pl_attr_int("length", INT64_MAX)));
+    for (int i = 0; i < 6; i++)
+        parts[i] = must_add("cast", NULL,
+                            NODES(must_add("string_length", NULL, NODES(parts[i]), NO_ATTRS)),
+                            ATTRS(pl_attr_dtype("dtype", PL_F32)));
+    pl_tensor *tensor = one_mebibyte();
+    float got = 0;
+    uint64_t before = pl_runtime_claimed_bytes(runtime);
+    if (run_on(sum_of(parts, 6), given, tensor, &options, &got) < 0)
+        fail_msg("%s", error.message);
+    assert_true(got == (float)(6 * PL_MIB - 15));
+    assert_true(before >
+                PL_MIB); /* the feed, which is the user's, and in the budget when it is read */
+    assert_true(pl_runtime_peak_bytes(runtime) <= options.budget_bytes + before);
+    pl_tensor_unref(tensor);
+}
+
+/* All four are in memory when the plan is made, and it cannot have them there. */
+static void what_idles_when_the_plan_is_made_is_in_the_budget(void **state)
+{
+    (void)state;
+    const pl_run_options options = {.budget_bytes = 3 * PL_MIB};
+    pl_node *given = place("given", PL_STRING, PL_SHAPE()), *parts[4];
+    for (int i = 0; i < 4; i++)
+        parts[i] =
+            must_add("decode_raw", NULL, NODES(given), ATTRS(pl_attr_dtype("dtype", PL_F32)));
+    pl_node *total = must_add("max", NULL, NODES(sum_of(parts, 4)), NO_ATTRS);
+    pl_tensor *tensor = one_mebibyte();
+    float got = 0, wanted;
+    memset(&wanted, 'x', sizeof wanted);
+    uint64_t before = pl_runtime_claimed_bytes(runtime);
+    if (run_on(total, given, tensor, &options, &got) < 0)
+        fail_msg("%s", error.message);
+    assert_true(got == 4 * wanted);
+    assert_true(pl_runtime_peak_bytes(runtime) <= options.budget_bytes + before);
+    pl_tensor_unref(tensor);
+}
+
+/* ---- what is known before ---- */
+
+/* Nothing is read from files, so that all is known: a picture that is made smaller, and that again,
+ * and then summed up. */
+static void what_stages_cost_is_stated_where_it_is_known(void **state)
+{
+    (void)state;
+    const int64_t middle[] = {256, 256}, small[] = {16, 16};
+    const pl_shape shape = PL_SHAPE(512, 512, 3);
+    pl_node *picture = place("picture", PL_U8, shape);
+    pl_node *first =
+        must_add("resize", "first", NODES(picture), ATTRS(pl_attr_ints("size", middle, 2)));
+    pl_node *second =
+        must_add("resize", "second", NODES(first), ATTRS(pl_attr_ints("size", small, 2)));
+    pl_node *total = must_add("sum", "total", NODES(second), NO_ATTRS);
+    uint8_t *pixels = calloc(512, 512 * 3);
+    pl_tensor *tensor;
+    assert_int_equal(pl_tensor_new(runtime, PL_U8, &shape, pixels, "x", &tensor, &error), 0);
+    free(pixels);
+    const pl_fetch fetch = {total, NULL};
+    const pl_feed feed = {picture, tensor};
+    pl_run_cost cost;
+    char *text;
+    if (pl_session_explain(session, &fetch, 1, &feed, 1, NULL, false, &text, &cost, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(cost.n_unknown, 0);
+    assert_null(strstr(text, "known"));
+    assert_non_null(strstr(text, "\nstages have "));
+    free(text);
+    float got;
+    uint64_t before = pl_runtime_claimed_bytes(runtime);
+    assert_int_equal(run_on(total, picture, tensor, NULL, &got), 0);
+    uint64_t taken = pl_runtime_peak_bytes(runtime); /* with a slab, and blocks that are kept */
+    assert_true(taken <= cost.peak_bytes + PL_MIB / 8 && before >= 512 * 512 * 3);
+    assert_true(cost.peak_bytes <= taken + taken / 4);
+    pl_tensor_unref(tensor);
+}
+
+static void what_is_not_known_before_is_said(void **state)
+{
+    (void)state;
+    pl_node *name, *total = image_graph(&name);
+    pl_tensor *file = strings_of(PL_SHAPE(), (const char *[]){path});
+    const pl_fetch fetch = {total, NULL};
+    const pl_feed feed = {name, file};
+    pl_run_cost cost;
+    char *text;
+    if (pl_session_explain(session, &fetch, 1, &feed, 1, NULL, false, &text, &cost, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_true(cost.n_unknown >= 2); /* the file is not even there */
+    assert_non_null(strstr(text, "and what is not known before of "));
+    assert_non_null(strstr(text, "not all that it claims is known yet"));
+    free(text);
+    pl_tensor_unref(file);
+}
+
 /* ---- beside another run ---- */
 
 /* A run of another session that has most of the budget, and goes on when it is told to. */
@@ -660,6 +782,10 @@ int main(void)
         DATA_CASE(what_is_not_fed_is_told),
         DATA_CASE(a_stage_can_be_cancelled),
         DATA_CASE(the_budget_of_a_run_holds_for_its_stages),
+        DATA_CASE(what_stages_cost_is_stated_where_it_is_known),
+        DATA_CASE(what_is_not_known_before_is_said),
+        DATA_CASE(what_idles_between_stages_is_in_the_budget),
+        DATA_CASE(what_idles_when_the_plan_is_made_is_in_the_budget),
         DATA_CASE(a_picture_without_pixels_is_not_resized),
         DATA_CASE(a_run_that_fails_changes_no_variable),
         DATA_CASE(a_variable_of_strings_keeps_its_shape),

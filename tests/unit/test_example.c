@@ -342,6 +342,7 @@ static void malformed_messages_are_refused_with_their_byte(void **state)
     deep.n = 100;
     assert_refused(deep, "a group does not end, at byte 0");
     assert_refused(RAW("\x0a\x05zz"), "a length is more than what is left, at byte 0");
+    assert_refused(RAW("\x4a\x01"), "a length is more than what is left, at byte 0");
     assert_refused(RAW("\x0a"), "a length does not end");
     assert_refused(RAW("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "a length is more than");
     assert_refused(RAW("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),

@@ -149,6 +149,48 @@ static void assert_refused(pl_packing packing, size_t n, size_t step, const char
     assert_memory_equal(unpacked, data, n_out);
 }
 
+/* A gzip file whose head has everything, and its bytes; `flags` say what of it. */
+static size_t make_head(uint8_t flags)
+{
+    static const uint8_t fixed[] = {0x1f, 0x8b, 8, 0, 1, 2, 3, 4, 0, 3};
+    size_t n_packed = pack(PL_PACKING_GZIP, 6, 100, packed, sizeof packed), n = sizeof fixed;
+    uint8_t all[400];
+    memcpy(all, fixed, n);
+    all[3] = flags;
+    if (flags & 4) { /* more, of 5 bytes */
+        memcpy(all + n, "\5\0\0abcd", 7);
+        n += 7;
+    }
+    if (flags & 8) {
+        memcpy(all + n, "name.txt", 9);
+        n += 9;
+    }
+    if (flags & 16) {
+        memcpy(all + n, "why", 4);
+        n += 4;
+    }
+    if (flags & 2) {
+        uint32_t sum = libdeflate_crc32(0, all, n);
+        all[n++] = (uint8_t)sum;
+        all[n++] = (uint8_t)(sum >> 8);
+    }
+    memmove(packed + n, packed + sizeof fixed, n_packed - sizeof fixed);
+    memcpy(packed, all, n);
+    return n + n_packed - sizeof fixed;
+}
+
+static void heads_have_any_parts_in_any_pieces(void **state)
+{
+    (void)state;
+    for (uint8_t flags = 0; flags < 32; flags++)
+        for (size_t step = 1; step < 60; step++)
+            assert_unpacked(PL_PACKING_GZIP, make_head(flags), step, 1000, 100);
+    size_t n = make_head(4);
+    packed[10] = 0; /* more, but of nothing */
+    memmove(packed + 12, packed + 17, n - 17);
+    assert_unpacked(PL_PACKING_GZIP, n - 5, 3, 1000, 100);
+}
+
 static void what_stands_behind_is_refused(void **state)
 {
     (void)state;
@@ -163,10 +205,43 @@ static void what_stands_behind_is_refused(void **state)
         assert_refused(PL_PACKING_GZIP, n + 24, step, "does not begin as such");
         memcpy(packed + n, "\x1f\x8b\x08", 3);
         assert_refused(PL_PACKING_GZIP, n + 3, step, "is cut off");
-        n = pack(PL_PACKING_ZLIB, 6, 200, packed, sizeof packed);
-        packed[n] = 0x78;
-        assert_refused(PL_PACKING_ZLIB, n + 1, step, "something else behind it");
     }
+    /* Of lengths that leave every number of bits in the library's hands. */
+    for (size_t length = 0; length < 60; length++)
+        for (size_t step = 1; step < 100; step += 9) {
+            size_t n = pack(PL_PACKING_ZLIB, 6, length, packed, sizeof packed);
+            memset(packed + n, 0, 9);
+            assert_unpacked(PL_PACKING_ZLIB, n + 9, step, 1000, length);
+            for (size_t k = 0; k < 9; k += 4) {
+                packed[n + k] = 0x78;
+                assert_refused(PL_PACKING_ZLIB, n + 9, step, "something else behind it");
+                packed[n + k] = 0;
+            }
+        }
+}
+
+static void heads_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    size_t n = make_head(2);
+    for (size_t at = 0; at < 4; at++) {
+        packed[at] ^= 0x20;
+        assert_refused(PL_PACKING_GZIP, n, 5,
+                       at == 3 ? "has flags that there are not, at packed byte 3"
+                               : "does not begin as such");
+        packed[at] ^= 0x20;
+    }
+    packed[5] ^= 1;
+    assert_refused(PL_PACKING_GZIP, n, 5, "its head's checksum is another");
+    n = pack(PL_PACKING_ZLIB, 6, 200, packed, sizeof packed);
+    packed[1] ^= 1;
+    assert_refused(PL_PACKING_ZLIB, n, 1, "does not begin as such");
+    packed[1] = 0xbb; /* wants a dictionary */
+    assert_refused(PL_PACKING_ZLIB, n, 1, "needs a dictionary");
+    packed[0] = 0x77;
+    assert_refused(PL_PACKING_ZLIB, n, 1, "does not begin as such");
+    packed[0] = 0x88;
+    assert_refused(PL_PACKING_ZLIB, n, 1, "does not begin as such");
 }
 
 static void data_cut_off_anywhere_is_told_and_gives_what_it_has(void **state)
@@ -258,7 +333,9 @@ int main(void)
         cmocka_unit_test(data_is_unpacked_in_pieces_of_any_length),
         cmocka_unit_test(nothing_is_data_too),
         cmocka_unit_test(members_follow_each_other_with_zeros_behind),
+        cmocka_unit_test(heads_have_any_parts_in_any_pieces),
         cmocka_unit_test(what_stands_behind_is_refused),
+        cmocka_unit_test(heads_that_are_none_are_refused),
         cmocka_unit_test(data_cut_off_anywhere_is_told_and_gives_what_it_has),
         cmocka_unit_test(a_flipped_bit_never_gives_other_data_unnoticed),
         cmocka_unit_test(a_failure_is_told_again),

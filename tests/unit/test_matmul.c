@@ -452,6 +452,50 @@ static void a_product_in_several_calls_is_the_plain_loops(void **state)
     }
 }
 
+typedef struct asked {
+    int n_times, n_most;
+    double last;
+} asked;
+
+static bool goes_on(void *context, double fraction)
+{
+    asked *a = context;
+    assert_true(a->n_times == 0 ? fraction == 0 : fraction > a->last && fraction < 1);
+    a->last = fraction;
+    return a->n_times++ < a->n_most;
+}
+
+/* As it is where it is cut into strips for the workspace, but that somebody is asked in between. */
+static void a_matrix_times_itself_is_made_in_parts(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        run r;
+        begin(&r,
+              (product){t & 2 ? PL_F64 : PL_F32, 150, 150, 70, t & 1, !(t & 1), PL_MATRIX_RESIDENT,
+                        PL_MATRIX_RESIDENT, PL_MATRIX_RESIDENT, 64 * PL_MIB, -1, true});
+        pl_gemm g = {.dtype = r.p.dtype,
+                     .m = 150,
+                     .n = 150,
+                     .k = 70,
+                     .a = r.a.where.data,
+                     .c = r.c.where.data,
+                     .a_row_bytes = r.a.where.row_bytes,
+                     .c_row_bytes = r.c.where.row_bytes,
+                     .a_transposed = r.p.ta};
+        asked all = {.n_most = 100}, some = {.n_most = 2};
+        pl_blas_use use;
+        assert_int_equal(pl_blas_use_begin(&use, memory, 2, PL_MIB, NULL), 0);
+        assert_true(pl_product_square_in_parts(threads, &g, 40, goes_on, &all));
+        assert_int_equal(all.n_times, 4);
+        assert_product(&r);
+        assert_false(pl_product_square_in_parts(threads, &g, 40, goes_on, &some));
+        assert_int_equal(some.n_times, 3);
+        pl_blas_use_end(&use);
+        end(&r);
+    }
+}
+
 static void strips_from_files_are_the_plain_loops(void **state)
 {
     (void)state;
@@ -684,6 +728,12 @@ static void cancel_halfway(void *context, double fraction)
         __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
 }
 
+static void cancel_at_once(void *context, double fraction)
+{
+    *(double *)context = fraction;
+    __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
+}
+
 static void a_cancelled_product_ends_between_steps(void **state)
 {
     (void)state;
@@ -700,6 +750,45 @@ static void a_cancelled_product_ends_between_steps(void **state)
     assert_true(fraction >= 0.5 && fraction < 1);
     assert_int_equal(pl_memory_claimed_bytes(memory), 0);
     end(&r);
+}
+
+/* Large enough that it is made in two parts. */
+static void a_matrix_times_itself_can_be_cancelled_half_way(void **state)
+{
+    (void)state;
+    enum { SIDE = 4100, INNER = 2 };
+    double fraction = 0;
+    float *a = calloc(SIDE * INNER, sizeof *a), *c = malloc((size_t)SIDE * SIDE * sizeof *c);
+    product p = {PL_F32,
+                 SIDE,
+                 SIDE,
+                 INNER,
+                 false,
+                 true,
+                 PL_MATRIX_RESIDENT,
+                 PL_MATRIX_RESIDENT,
+                 PL_MATRIX_RESIDENT,
+                 PL_GIB,
+                 PL_MATMUL_WHOLE,
+                 true};
+    const pl_matmul_question q = question_of(&p);
+    pl_matmul_plan plan;
+    assert_int_equal(pl_matmul_plan_make(&q, &plan, NULL), 0);
+    const pl_matrix left = {.where = PL_MATRIX_RESIDENT, .data = a, .row_bytes = INNER * sizeof *a};
+    pl_matmul_job job = {
+        .a = left,
+        .b = left,
+        .c = {.where = PL_MATRIX_RESIDENT, .data = c, .row_bytes = SIDE * sizeof *c},
+        .threads = threads,
+        .stop = {is_cancelled, NULL},
+        .progress = cancel_at_once,
+        .progress_context = &fraction};
+    cancelled = 0;
+    c[(size_t)SIDE * SIDE - 1] = 77;
+    assert_int_equal(pl_matmul_run(&plan, &job, NULL), -ECANCELED);
+    assert_true(fraction > 0 && fraction < 1 && c[0] == 0 && c[(size_t)SIDE * SIDE - 1] == 77);
+    free(a);
+    free(c);
 }
 
 static bool stops_after_some(const void *context)
@@ -805,6 +894,7 @@ int main(void)
         cmocka_unit_test(a_matrix_times_itself_is_the_plain_loops),
         cmocka_unit_test(a_matrix_times_itself_that_is_too_large_is_the_plain_loops),
         cmocka_unit_test(a_product_in_several_calls_is_the_plain_loops),
+        cmocka_unit_test(a_matrix_times_itself_is_made_in_parts),
         cmocka_unit_test(strips_from_files_are_the_plain_loops),
         cmocka_unit_test(every_place_of_the_matrices_gives_the_same),
         cmocka_unit_test(an_operand_that_lies_across_is_cut_into_tiles),
@@ -819,6 +909,7 @@ int main(void)
         cmocka_unit_test(each_allocation_that_fails_is_an_error),
         cmocka_unit_test(the_threads_that_read_see_their_own_faults_and_no_other_signals),
         cmocka_unit_test(a_cancelled_product_ends_between_steps),
+        cmocka_unit_test(a_matrix_times_itself_can_be_cancelled_half_way),
         cmocka_unit_test(a_cancelled_product_ends_while_operands_are_copied),
         cmocka_unit_test(a_batch_is_the_plain_loops_also_where_operands_repeat),
     };

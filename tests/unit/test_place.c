@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "plan/device_step.h"
+#include "plan/device_work.h"
 #include "plan/plan.h"
 
 enum { SOURCES = 8 };
@@ -206,10 +206,65 @@ static void tiles_fit_the_device(void **state)
     assert_string_equal(steps_of(b), "b/1");
     assert_true(plan->steps[0].work->buffer_bytes[0] <= PL_MIB);
     budget_bytes = 255;
+    strict = true;
     assert_int_equal(make(b), PL_EBUDGET);
     assert_string_equal(error.message,
                         "exp 'b': its smallest tile needs 256 B on /GPU:0, whose budget is 255 B: "
-                        "give at least 256 B, or place it on /CPU:0");
+                        "give at least 256 B, place it on /CPU:0, or allow soft placement");
+}
+
+static void what_a_device_has_no_room_for_is_computed_on_the_cpu(void **state)
+{
+    (void)state;
+    char text[256];
+    pl_node *a = given("a", PL_SHAPE(64, 64));
+    on("/GPU:0");
+    pl_node *small = must_add("exp", "small", NODES(a), NO_ATTRS);
+    pl_node *large = must_add("matmul", "large", NODES(small, small), NO_ATTRS);
+    pl_node *again = must_add("matmul", "again", NODES(large, a), NO_ATTRS);
+    pl_node *last = must_add("neg", "last", NODES(again), NO_ATTRS);
+    budget_bytes = 600; /* a row and a column are 512 */
+    assert_string_equal(steps_of(last), "small/1 large/0 again/0 last/1");
+    assert_int_equal(plan->n_fallbacks, 1);
+    assert_int_equal(plan->fallbacks[0].n_nodes, 2);
+    assert_ptr_equal(plan->fallbacks[0].node, large);
+    assert_true(plan->fallbacks[0].needed_bytes > 600);
+    pl_fallback_format(&plan->fallbacks[0], text, sizeof text);
+    assert_string_equal(text, "/GPU:0, with a budget of 600 B, has no room for matmul of float32: "
+                              "it is computed on /CPU:0");
+    char *table = pl_plan_explain(plan, false);
+    assert_non_null(strstr(table, "('large' and others, which needs at least "));
+    free(table);
+    budget_bytes = 200; /* not even for an element in, and one out */
+    assert_string_equal(steps_of(last), "small/0 large/0 again/0 last/0");
+    assert_int_equal(plan->n_fallbacks, 3);
+}
+
+/* Where values do not fit, steps are put in another order; on the devices as before, or there would
+ * be more steps than the order has. */
+static void what_fell_back_does_so_in_another_order(void **state)
+{
+    (void)state;
+    pl_node *a = given("a", PL_SHAPE(512, 512)), *wide[6], *total = NULL;
+    for (int i = 0; i < 6; i++)
+        wide[i] = must_add("sort", NULL, NODES(a), NO_ATTRS);
+    for (int i = 0; i < 6; i++) {
+        on("/GPU:0");
+        pl_node *small = must_add("exp", NULL, NODES(wide[i]), NO_ATTRS);
+        on(NULL);
+        pl_node *sum = must_add("sum", NULL, NODES(small), NO_ATTRS);
+        total = total ? must_add("add", NULL, NODES(total, sum), NO_ATTRS) : sum;
+    }
+    budget_bytes = 100;
+    assert_int_equal(make(total), 0);
+    assert_ptr_equal(plan->steps[1].node, wide[1]);
+    assert_int_equal(plan->n_steps, 6 + 6 + 1);
+    host_bytes = 5 * PL_MIB; /* the values are 7 */
+    assert_int_equal(make(total), 0);
+    assert_string_equal(plan->steps[1].node->op->name, "sum");
+    assert_int_equal(plan->disk_bytes, 0);
+    assert_int_equal(plan->n_fallbacks, 1);
+    assert_int_equal(plan->fallbacks[0].n_nodes, 6);
 }
 
 /* Tiles at the end have other sizes, and may need more. */
@@ -249,6 +304,117 @@ static void what_a_device_says_when_smaller_tiles_are_tried_is_told(void **state
                         "matmul 'product': /GPU:0: CLBlast's workspace: it is broken");
 }
 
+/* Two chains of other shapes, on /GPU:0 or /GPU:1: the row is made, and then used. */
+static pl_node *row_and_sum(const char *device)
+{
+    pl_node *a = given("a", PL_SHAPE(1000, 1000)), *b = given("b", PL_SHAPE(1000));
+    on(device);
+    pl_node *row = must_add("exp", "row", NODES(b), NO_ATTRS);
+    return must_add("add", "sum", NODES(a, row), NO_ATTRS);
+}
+
+static const pl_plan_value *value_at(int s)
+{
+    return &plan->values[plan->steps[s].value];
+}
+
+static void what_the_next_step_reads_stays_on_the_device(void **state)
+{
+    (void)state;
+    pl_node *sum = row_and_sum("/GPU:0");
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    const pl_device_work *first = plan->steps[0].work, *second = plan->steps[1].work;
+    assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+    assert_int_equal(value_at(1)->place, PL_PLACE_MEMORY); /* is asked for */
+    assert_int_equal(first->device_bytes, 4096);           /* `b`; the result is the value */
+    assert_int_equal(first->stay_bytes, 4096);
+    assert_int_equal(second->stay_bytes, 4096);
+    assert_int_equal(second->device_bytes, 2 * pl_staging_bytes(4000000));
+    assert_int_equal(first->claim_bytes, pl_device_step_bytes(&plan->steps[1]));
+    assert_false(first->lets_go);
+    assert_int_equal(second->claim_bytes, 0);
+    assert_true(second->lets_go);
+    char *table = pl_plan_explain(plan, false);
+    assert_non_null(strstr(table, " device "));
+    assert_non_null(strstr(table, "there, where it stays\n"));
+    free(table);
+}
+
+/* Where its memory is the host's, what stays is counted there; else it takes nothing there. */
+static void what_stays_takes_memory_of_the_host_if_that_is_the_devices(void **state)
+{
+    (void)state;
+    uint64_t peaks[2];
+    for (int i = 0; i < 2; i++) {
+        pl_node *x = given(i ? "x" : "y", PL_SHAPE(1000, 1000));
+        on(i ? "/GPU:1" : "/GPU:0");
+        pl_node *square = must_add("matmul", NULL, NODES(x, x), NO_ATTRS);
+        pl_node *last = must_add("neg", NULL, NODES(square), NO_ATTRS);
+        assert_int_equal(make(last), 0);
+        assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+        peaks[i] = plan->steps[0].peak_bytes;
+    }
+    assert_true(peaks[1] >= peaks[0] + 4000000 && peaks[1] < peaks[0] + 4100000);
+}
+
+static void what_stays_makes_no_tile_smaller(void **state)
+{
+    (void)state;
+    pl_node *sum = row_and_sum("/GPU:0");
+    budget_bytes = 2 * pl_staging_bytes(4000000) + 4096;
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+    budget_bytes--;
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY);
+    assert_int_equal(plan->steps[0].work->stay_bytes, 0);
+    assert_int_equal(plan->steps[0].work->claim_bytes, plan->steps[0].work->device_bytes);
+    assert_true(plan->steps[0].work->lets_go);
+    budget_bytes = largest_bytes = PL_GIB;
+    largest_bytes = 4000; /* of one buffer */
+    assert_string_equal(steps_of(sum), "row/1 sum/1");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY);
+}
+
+static void what_stays_is_on_the_host_again_if_that_needs_smaller_tiles(void **state)
+{
+    (void)state;
+    pl_node *sum = row_and_sum("/GPU:1");
+    host_bytes = 15 * PL_MIB; /* of which the values are 8, and a whole tile 8 */
+    assert_string_equal(steps_of(sum), "row/2 sum/2");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY);
+    assert_int_equal(plan->steps[1].work->stay_bytes, 0);
+    assert_true(plan->steps[1].n_tiles > 1);
+    assert_int_equal(plan->disk_bytes, 0);
+    host_bytes = 17 * PL_MIB;
+    assert_string_equal(steps_of(sum), "row/2 sum/2");
+    assert_int_equal(value_at(0)->place, PL_PLACE_DEVICE);
+    host_bytes = 1000;
+    assert_int_equal(make(sum), PL_EBUDGET);
+}
+
+static void only_what_one_device_makes_and_reads_at_once_stays(void **state)
+{
+    (void)state;
+    pl_node *a = given("a", PL_SHAPE(64, 64)), *pairs = given("pairs", PL_SHAPE(2, 64, 64));
+    on("/GPU:0");
+    pl_node *one = must_add("matmul", "one", NODES(a, a), NO_ATTRS);
+    on("/GPU:1");
+    pl_node *two = must_add("matmul", "two", NODES(one, a), NO_ATTRS);
+    pl_node *three = must_add("matmul", "three", NODES(two, two), NO_ATTRS);
+    pl_node *batch = must_add("matmul", "batch", NODES(pairs, three), NO_ATTRS);
+    on(NULL);
+    pl_node *sorted = must_add("sort", "sorted", NODES(three), NO_ATTRS);
+    on("/GPU:1");
+    pl_node *both = must_add("add", "both", NODES(three, sorted), NO_ATTRS);
+    assert_string_equal(steps_of(both), "one/1 two/2 three/2 sorted/0 both/2");
+    assert_int_equal(value_at(0)->place, PL_PLACE_MEMORY); /* another device reads it */
+    assert_int_equal(value_at(1)->place, PL_PLACE_DEVICE);
+    assert_int_equal(value_at(2)->place, PL_PLACE_MEMORY); /* the CPU reads it */
+    assert_string_equal(steps_of(batch), "one/1 two/2 three/2 batch/2");
+    assert_int_equal(value_at(2)->place, PL_PLACE_MEMORY); /* pair by pair */
+}
+
 static void both_sides_of_a_product_may_be_the_same(void **state)
 {
     (void)state;
@@ -268,8 +434,15 @@ int main(void)
         PLACE_CASE(a_step_never_has_more_nodes_than_a_kernel),
         PLACE_CASE(what_falls_back_is_counted_by_reason),
         PLACE_CASE(tiles_fit_the_device),
+        PLACE_CASE(what_a_device_has_no_room_for_is_computed_on_the_cpu),
+        PLACE_CASE(what_fell_back_does_so_in_another_order),
         PLACE_CASE(a_products_workspace_is_the_largest_of_all_its_tiles),
         PLACE_CASE(what_a_device_says_when_smaller_tiles_are_tried_is_told),
+        PLACE_CASE(what_the_next_step_reads_stays_on_the_device),
+        PLACE_CASE(what_stays_takes_memory_of_the_host_if_that_is_the_devices),
+        PLACE_CASE(what_stays_makes_no_tile_smaller),
+        PLACE_CASE(what_stays_is_on_the_host_again_if_that_needs_smaller_tiles),
+        PLACE_CASE(only_what_one_device_makes_and_reads_at_once_stays),
         PLACE_CASE(both_sides_of_a_product_may_be_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,120 @@ static void what_is_cancelled_before_it_begins_computes_nothing(void **state)
     assert_int_equal(w.n_calls, 0);
 }
 
+/* ---- what is promised, and taken by others ---- */
+
+/* A user who makes a tensor while others run, and holds it. */
+typedef struct intruder {
+    int n_times; /* that are left */
+    int64_t n;   /* elements */
+    pl_tensor *tensors[8];
+    int n_tensors;
+    watch progress;
+} intruder;
+
+static void intrude(void *context, double fraction, const char *name)
+{
+    intruder *in = context;
+    const void *data;
+    int64_t strides[PL_RANK_MAX];
+    look_on(&in->progress, fraction, name);
+    if (in->n_times == 0 || strcmp(name, "second") != 0)
+        return;
+    in->n_times--;
+    pl_tensor *tensor;
+    double *zeros = calloc((size_t)in->n, sizeof *zeros);
+    if (pl_tensor_new(runtime, PL_F64, &PL_SHAPE(in->n), zeros, "intruder", &tensor, NULL) == 0) {
+        in->tensors[in->n_tensors++] = tensor;
+        (void)!pl_tensor_pin(tensor, &data, strides, NULL);
+    }
+    free(zeros);
+}
+
+static void leave(intruder *in)
+{
+    for (int i = 0; i < in->n_tensors; i++) {
+        pl_tensor_unpin(in->tensors[i]);
+        pl_tensor_unref(in->tensors[i]);
+    }
+    in->n_tensors = 0;
+}
+
+/* Values of 6 MiB, of which three are there at once in the end. */
+static pl_node *three_values(void)
+{
+    const pl_shape shape = PL_SHAPE(64, 12 * 1024);
+    pl_node *x;
+    assert_int_equal(pl_graph_fill(graph, "x", PL_F64, &shape, 3, &x, &error), 0);
+    pl_node *first = must_add("cumsum", "first", NODES(x), ATTRS(pl_attr_int("axis", 1)));
+    pl_node *second = must_add("cumsum", "second", NODES(first), ATTRS(pl_attr_int("axis", 1)));
+    return must_add("sub", "third", NODES(second, first), NO_ATTRS);
+}
+
+static double last_of(pl_tensor *table)
+{
+    double value;
+    const int64_t at[PL_RANK_MAX] = {63, 12 * 1024 - 1}, one[PL_RANK_MAX] = {1, 1};
+    assert_int_equal(pl_tensor_read(table, at, one, &value, &error), 0);
+    return value;
+}
+
+static void a_run_whose_promise_is_broken_is_planned_in_what_is_left(void **state)
+{
+    (void)state;
+    pl_node *third = three_values();
+    const double n = 12 * 1024, wanted = 3 * n * (n + 1) / 2 - 3 * n;
+    intruder in = {.n_times = 1, .n = 2 * 1024 * 1024}; /* 16 of 32 MiB */
+    const pl_run_options options = {.progress = intrude, .progress_context = &in};
+    int r;
+    pl_tensor *result = run_for(third, &options, &r);
+    if (r < 0)
+        fail_msg("%s", error.message);
+    assert_true(last_of(result) == wanted);
+    assert_int_equal(in.n_tensors, 1);
+    assert_false(in.progress.wrong); /* it never falls, and ends once */
+    assert_int_equal(in.progress.n_ends, 1);
+    pl_tensor_unref(result);
+    leave(&in);
+}
+
+/* Whose files are there only when all has gone well. */
+static void a_run_whose_promise_is_broken_writes_its_file_anew(void **state)
+{
+    (void)state;
+    char path[128];
+    intruder in = {.n_times = 1, .n = 2 * 1024 * 1024};
+    const pl_run_options options = {.progress = intrude, .progress_context = &in};
+    pl_node *third = three_values();
+    pl_node *first = pl_graph_find(graph, "first");
+    snprintf(path, sizeof path, "%s/first.npy", folder);
+    const pl_fetch fetches[] = {{first, path}, {third, NULL}};
+    pl_tensor *results[2] = {0}, *read;
+    if (pl_session_run(session, fetches, 2, NULL, 0, &options, results, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_null(results[0]);
+    assert_int_equal(pl_tensor_open_npy(runtime, path, &read, &error), 0);
+    assert_true(last_of(read) == 3 * 12 * 1024);
+    pl_tensor_unref(read);
+    pl_tensor_unref(results[1]);
+    leave(&in);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* With less and less left there is an end to it. */
+static void a_run_that_cannot_have_anything_ends_with_an_error(void **state)
+{
+    (void)state;
+    pl_node *third = three_values();
+    intruder in = {.n_times = 8, .n = 1024 * 1024};
+    const pl_run_options options = {.progress = intrude, .progress_context = &in};
+    int r;
+    pl_tensor_unref(run_for(third, &options, &r));
+    assert_true(r == 0 || r == PL_EBUDGET);
+    leave(&in);
+    pl_tensor *result = must_run(third); /* nothing is left of it */
+    pl_tensor_unref(result);
+}
+
 /* ---- a callback that runs something itself ---- */
 
 typedef struct nested {
@@ -372,6 +486,9 @@ int main(void)
         CONTROL_CASE(what_has_nothing_to_compute_tells_nothing),
         CONTROL_CASE(a_run_can_be_cancelled_at_any_tile),
         CONTROL_CASE(what_is_cancelled_before_it_begins_computes_nothing),
+        CONTROL_CASE(a_run_whose_promise_is_broken_is_planned_in_what_is_left),
+        CONTROL_CASE(a_run_whose_promise_is_broken_writes_its_file_anew),
+        CONTROL_CASE(a_run_that_cannot_have_anything_ends_with_an_error),
         CONTROL_CASE(a_run_inside_of_a_callback_is_run_or_refused),
         CONTROL_CASE(a_callback_is_one_also_after_its_own_run_has_told),
         CONTROL_CASE(a_run_that_assigns_is_refused_inside_of_one),

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of reductions over elements. Compiled once per instruction set: see strip.h. The loops
- * themselves are in reduce_typed.inc, included for each type. */
-#include <assert.h>
+/* What the files have in common that hold the loops of reductions: reduce_sums.c,
+ * reduce_extremes.c, reduce_flags.c and reduce_moments.c, each compiled once per instruction set
+ * (see strip.h). Their loops are in .inc files of the same names, which reduce_types.inc includes
+ * for each type. */
+#ifndef PL_KERNELS_REDUCE_VECTORS_H
+#define PL_KERNELS_REDUCE_VECTORS_H
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -9,7 +13,6 @@
 #endif
 
 #include "kernels/reduce_loops.h"
-#include "kernels/scalar_math.h"
 #include "kernels/strip.h"
 
 /* Elements of a row that are summed before rounding errors are kept, or compared before it is asked
@@ -19,6 +22,24 @@
 /* Columns whose partials stay in the second-level cache while rows go by: narrower, and the rows'
  * parts lie too far apart for the processor to fetch them ahead (half the speed, measured). */
 #define WIDE_CHUNK 4096
+
+/* Rows that are added to sums of columns while those are in registers. */
+#define ROWS_AT_ONCE 32
+#define LINE_VECTORS 4
+
+/* Before a loop over vectors that are to stay in registers: gcc leaves it a loop, and them in
+ * memory.
+ */
+#ifdef __clang__
+#define UNROLLED_4 _Pragma("unroll")
+#else
+#define UNROLLED_4 _Pragma("GCC unroll 4")
+#endif
+
+/* Narrow integers are added in others that are twice as wide: as many rows as these can hold, and
+ * columns that stay in the first-level cache. */
+#define SMALL_ROWS  256
+#define SMALL_CHUNK 4096
 
 /* Columns that are worked on in arrays on the stack, and rows that are looked at twice. */
 #define CHUNK      256
@@ -110,92 +131,17 @@ static inline int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-#define FN(name) PL_ISA_NAME(name, SUFFIX)
+/* Of the tile at hand, for one type of element: see reduce_types.inc. */
+#define FN(name)        PL_ISA_NAME(name, SUFFIX)
+#define ROW_OF(tile, r) ((const T *)((const char *)(tile)->data + (r) * (tile)->row_bytes))
 
-#define T        uint8_t
-#define FLAG_T   uint8_t
-#define SUFFIX   u8
-#define BLOCK_T  uint32_t
-#define NARROW_T int32_t
-#include "kernels/reduce_typed.inc"
-#define T        int8_t
-#define FLAG_T   uint8_t
-#define SUFFIX   i8
-#define BLOCK_T  int32_t
-#define NARROW_T int32_t
-#include "kernels/reduce_typed.inc"
-#define T        uint16_t
-#define FLAG_T   uint16_t
-#define SUFFIX   u16
-#define BLOCK_T  uint32_t
-#define NARROW_T int32_t
-#include "kernels/reduce_typed.inc"
-#define T        int16_t
-#define FLAG_T   uint16_t
-#define SUFFIX   i16
-#define BLOCK_T  int32_t
-#define NARROW_T int32_t
-#include "kernels/reduce_typed.inc"
-#define T        uint32_t
-#define FLAG_T   uint32_t
-#define SUFFIX   u32
-#define BLOCK_T  uint64_t
-#define NARROW_T int32_t
-#include "kernels/reduce_typed.inc"
-#define T        int32_t
-#define FLAG_T   uint32_t
-#define SUFFIX   i32
-#define BLOCK_T  int64_t
-#define NARROW_T int32_t
-#include "kernels/reduce_typed.inc"
-#define T        uint64_t
-#define FLAG_T   uint64_t
-#define SUFFIX   u64
-#define VECTOR   u64v
-#define MASK     u64v
-#define NARROW_T int64_t
-#include "kernels/reduce_typed.inc"
-#define T        int64_t
-#define FLAG_T   uint64_t
-#define SUFFIX   i64
-#define VECTOR   i64v
-#define MASK     i64v
-#define NARROW_T int64_t
-#include "kernels/reduce_typed.inc"
-#define T        float
-#define FLAG_T   uint32_t
-#define SUFFIX   f32
-#define VECTOR   f32v
-#define MASK     i32v
-#define NARROW_T int32_t
-#define EXP      exp_f32
-#include "kernels/reduce_typed.inc"
-#define T        double
-#define FLAG_T   uint64_t
-#define SUFFIX   f64
-#define VECTOR   f64v
-#define MASK     i64v
-#define NARROW_T int64_t
-#define EXP      exp_f64
-#include "kernels/reduce_typed.inc"
-
-#define ROW(op, name, way)                                                                         \
+/* A row of a table of loops: `way` is rows or columns. */
+#define LOOPS_OF_ALL(op, name, way)                                                                \
     [op] = {[PL_BOOL] = way##_##name##_u8, [PL_U8] = way##_##name##_u8,                            \
             [PL_I8] = way##_##name##_i8,   [PL_U16] = way##_##name##_u16,                          \
             [PL_I16] = way##_##name##_i16, [PL_U32] = way##_##name##_u32,                          \
             [PL_I32] = way##_##name##_i32, [PL_U64] = way##_##name##_u64,                          \
             [PL_I64] = way##_##name##_i64, [PL_F32] = way##_##name##_f32,                          \
             [PL_F64] = way##_##name##_f64}
-#define TABLE(way)                                                                                 \
-    {                                                                                              \
-        ROW(PL_REDUCE_SUM, sum, way), ROW(PL_REDUCE_MEAN, mean, way),                              \
-            ROW(PL_REDUCE_PROD, prod, way), ROW(PL_REDUCE_MAX, max, way),                          \
-            ROW(PL_REDUCE_MIN, min, way), ROW(PL_REDUCE_ANY, any, way),                            \
-            ROW(PL_REDUCE_ALL, all, way), ROW(PL_REDUCE_ARGMAX, argmax, way),                      \
-            ROW(PL_REDUCE_ARGMIN, argmin, way),                                                    \
-            [PL_REDUCE_LOGSUMEXP] =                                                                \
-                {[PL_F32] = way##_logsumexp_f32, [PL_F64] = way##_logsumexp_f64},                  \
-            ROW(PL_REDUCE_VARIANCE, variance, way)                                                 \
-    }
 
-const pl_reduce_loops PL_OF_ISA(pl_reduce_loops) = {.rows = TABLE(rows), .columns = TABLE(columns)};
+#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps on a device: what they compute, and in which tiles. See device_step.h. */
-#include "plan/device_step.h"
+/* Steps on a device: what they compute, and in which tiles. See device_work.h. */
+#include "plan/device_work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 /* Elements of a chain's tile at level 0: enough that sending them takes long against the call, and
  * staging stays small. Sides of a product's: more multiplies no faster. */
-enum { TILE_ELEMENTS = 1 << 22, PRODUCT_SIDE = 4096, LAST_LEVEL = 64 };
+enum { TILE_ELEMENTS = 1 << 22, PRODUCT_SIDE = 4096, LAST_LEVEL = 64, WHOLE = -1 };
 
 void pl_device_work_free(pl_device_work *work)
 {
@@ -144,6 +144,10 @@ pl_region pl_device_input_region(const pl_plan *plan, const pl_step *step, int i
 static void cut(const pl_shape *shape, bool product, int level, int64_t *extent)
 {
     memset(extent, 0, PL_RANK_MAX * sizeof *extent);
+    if (level == WHOLE) {
+        memcpy(extent, shape->dims, (size_t)shape->rank * sizeof *extent);
+        return;
+    }
     if (!product) {
         pl_region_tiles tiles;
         pl_region whole = pl_region_whole(shape);
@@ -209,13 +213,16 @@ static int size_up(const pl_plan *plan, pl_step *step, const pl_plan_device *dev
     pl_device_work *work = step->work;
     const pl_shape *shape = &plan->shapes[step->node->number];
     pl_region tile = {.rank = shape->rank};
-    cut(shape, is_product(step), level, step->extent);
+    cut(shape, is_product(step), work->whole ? WHOLE : level, step->extent);
     memcpy(tile.extent, step->extent, sizeof tile.extent);
     work->device_bytes = work->turn_bytes = 0;
     for (int i = 0; i <= work->n_inputs; i++) {
         const pl_node *node =
             i < work->n_inputs ? pl_graph_node(step->node->graph, work->inputs[i]) : step->node;
         pl_region part = i < work->n_inputs ? pl_device_input_region(plan, step, i, &tile) : tile;
+        work->buffer_bytes[i] = 0;
+        if (pl_device_stays(plan, step, i))
+            continue;
         work->buffer_bytes[i] = region_bytes(&part, node->dtype);
         work->device_bytes =
             pl_add_sat_u64(work->device_bytes, pl_staging_bytes(work->buffer_bytes[i]));
@@ -234,10 +241,18 @@ static bool fits(const pl_device_work *work, const pl_plan_device *device)
     uint64_t largest = work->workspace_bytes;
     for (int i = 0; i <= work->n_inputs; i++)
         largest = pl_max_u64(largest, work->buffer_bytes[i]);
-    return work->device_bytes <= device->budget_bytes &&
+    return pl_add_sat_u64(work->device_bytes, work->stay_bytes) <= device->budget_bytes &&
            pl_staging_bytes(largest) <= device->largest_bytes;
 }
 
+int pl_device_step_fits(const pl_plan *plan, pl_step *step, const pl_plan_device *device,
+                        pl_error *reterr)
+{
+    int r = size_up(plan, step, device, step->work->first_level, reterr);
+    return r < 0 ? r : fits(step->work, device);
+}
+
+/* 1: there is one; 0: not even the smallest tile fits. */
 static int find_first_level(const pl_plan *plan, pl_step *step, const pl_plan_device *device,
                             pl_error *reterr)
 {
@@ -249,13 +264,24 @@ static int find_first_level(const pl_plan *plan, pl_step *step, const pl_plan_de
             return r;
         work->first_level = level;
         if (fits(work, device))
-            return 0;
+            return 1;
         if (is_smallest(&plan->shapes[node->number], is_product(step), step->extent))
             break;
     }
+    return 0;
+}
+
+static int too_large(pl_plan *plan, const pl_step *step, const pl_plan_request *request,
+                     pl_error *reterr)
+{
+    const pl_node *node = step->node;
+    const pl_device_work *work = step->work;
+    const pl_plan_device *device = &request->devices[work->device];
+    if (!request->strict)
+        return pl_plan_displace(plan, step, work->device_bytes, device->budget_bytes, reterr);
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its smallest tile needs %s on %s, whose budget is %s: give at "
-                        "least %s, or place it on /CPU:0",
+                        "least %s, place it on /CPU:0, or allow soft placement",
                         node->op->name, node->name, PL_SIZE(work->device_bytes), device->name,
                         PL_SIZE(device->budget_bytes), PL_SIZE(work->device_bytes));
 }
@@ -270,7 +296,10 @@ int pl_device_step_build(pl_plan *plan, pl_step *step, const pl_plan_request *re
     step->work->device = device;
     step->work->device_name = request->devices[device].name;
     step->flops = flops_of(plan, step);
-    return find_first_level(plan, step, &request->devices[device], reterr);
+    int r = find_first_level(plan, step, &request->devices[device], reterr);
+    if (r == 0)
+        r = too_large(plan, step, request, reterr);
+    return r < 0 ? r : 0;
 }
 
 static int64_t count_tiles(const pl_shape *shape, const int64_t *extent)
@@ -289,7 +318,8 @@ int pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *re
     const pl_plan_device *device = &request->devices[work->device];
     int64_t before[PL_RANK_MAX];
     cut(shape, is_product(step), work->first_level + level - (level > 0), before);
-    if (level > LAST_LEVEL || (level > 0 && is_smallest(shape, is_product(step), before)))
+    if (level > LAST_LEVEL ||
+        (level > 0 && (work->whole || is_smallest(shape, is_product(step), before))))
         return 0;
     int r = size_up(plan, step, device, work->first_level + level, reterr);
     if (r < 0)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of kept files; see docs/dataset-files.md. Shared by kept_write.c and kept_read.c. */
+#ifndef PL_DATA_KEPT_FORMAT_H
+#define PL_DATA_KEPT_FORMAT_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "codec/tfrecord.h"
+#include "data/kept.h"
+
+#define PL_KEPT_PART ".part"
+
+enum {
+    PL_KEPT_VERSION = 1,
+    /* Of a record's data: large enough for a system call, small enough for the second cache. */
+    PL_KEPT_PIECE_BYTES = 256 * 1024 - 64,
+    PL_KEPT_WINDOW_BYTES = PL_TFRECORD_FRAME_BYTES + 1 + PL_KEPT_PIECE_BYTES,
+};
+
+enum { PL_KEPT_TAG_PIECE = 'P', PL_KEPT_TAG_END = 'E' };
+
+typedef struct __attribute__((packed)) pl_kept_start_data {
+    char magic[8];
+    char kind[PL_KEPT_KIND_BYTES];
+    uint32_t version;
+} pl_kept_start_data;
+
+typedef struct __attribute__((packed)) pl_kept_end_data {
+    uint8_t tag;
+    uint64_t stream_bytes;
+    uint32_t sum;
+} pl_kept_end_data;
+
+enum {
+    PL_KEPT_START_BYTES = sizeof(pl_kept_start_data) + PL_TFRECORD_FRAME_BYTES,
+    PL_KEPT_END_BYTES = sizeof(pl_kept_end_data) + PL_TFRECORD_FRAME_BYTES,
+};
+
+static_assert(PL_KEPT_START_BYTES == 32 && PL_KEPT_END_BYTES == 29, "docs/dataset-files.md");
+
+static inline void pl_kept_format_start(const char *kind, uint32_t version, void *record)
+{
+    pl_kept_start_data start = {.version = version};
+    memcpy(start.magic, "PLIMSOLL", sizeof start.magic);
+    memcpy(start.kind, kind, sizeof start.kind);
+    pl_tfrecord_write(&start, sizeof start, record);
+}
+
+#endif

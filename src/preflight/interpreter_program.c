@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which program is meant: a path, an environment's folder, or a name to be found on PATH, through
+ * pyenv's shims. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preflight/interpreter.h"
+#include "preflight/rooted.h"
+
+enum { VERSION_FILE_BYTES = 4096 };
+
+/* A virtualenv's program is an absolute link, which below a root leads elsewhere. */
+static bool runs(const char *root, const char *path)
+{
+    char real[PATH_MAX], full[PATH_MAX];
+    return pl_rooted_resolve(root, path, real) == 0 && pl_rooted_is_file(root, real) &&
+           pl_rooted_path(root, real, full) && access(full, X_OK) == 0;
+}
+
+/* The first word of a pyenv version file. */
+static bool read_version_file(const char *root, const char *path, char version[64])
+{
+    char *text = NULL;
+    if (pl_rooted_read(root, path, VERSION_FILE_BYTES, &text) < 0)
+        return false;
+    const char *start = text + strspn(text, " \t\r\n");
+    bool found = pl_format(version, 64, "%.*s", (int)strcspn(start, " \t\r\n:"), start);
+    free(text);
+    return found && version[0] != '\0';
+}
+
+/* .python-version here or in a folder above. */
+static bool read_local_version(const char *root, char version[64])
+{
+    char folder[PATH_MAX], file[PATH_MAX];
+    if (root[0] != '\0' || getcwd(folder, sizeof folder) == NULL)
+        return false;
+    for (;;) {
+        if (pl_format(file, sizeof file, "%s/.python-version", folder) &&
+            read_version_file(root, file, version))
+            return true;
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL)
+            return false;
+        *slash = '\0';
+    }
+}
+
+/* As pyenv chooses: its variable, the local file, the global one. */
+static bool pyenv_version(const char *root, const char *pyenv, char version[64])
+{
+    char file[PATH_MAX];
+    const char *set = getenv("PYENV_VERSION");
+    if (set != NULL && set[0] != '\0')
+        return pl_format(version, 64, "%.*s", (int)strcspn(set, ":"), set);
+    return read_local_version(root, version) ||
+           (pl_format(file, sizeof file, "%s/version", pyenv) &&
+            read_version_file(root, file, version));
+}
+
+/* 1: `path` is a shim of pyenv, and is now what it stands for. 0: it is none. -ENOENT: it stands
+ * for nothing that can be told. */
+static int resolve_shim(const char *root, const char *name, char path[PATH_MAX])
+{
+    char pyenv[PATH_MAX], versions[PATH_MAX], version[64];
+    const char *shims = strstr(path, "/shims/");
+    if (shims == NULL || strchr(shims + strlen("/shims/"), '/') != NULL ||
+        !pl_format(pyenv, sizeof pyenv, "%.*s", (int)(shims - path), path) ||
+        !pl_format(versions, sizeof versions, "%s/versions", pyenv) ||
+        !pl_rooted_is_folder(root, versions))
+        return 0;
+    if (!pyenv_version(root, pyenv, version) ||
+        !pl_format(path, PATH_MAX, "%s/%s/bin/%s", versions, version, name) || !runs(root, path))
+        return -ENOENT;
+    return 1;
+}
+
+static int find_on_path(const char *root, const char *name, char path[PATH_MAX])
+{
+    const char *next = getenv("PATH");
+    if (next == NULL)
+        return -ENOENT;
+    for (;;) {
+        size_t n = strcspn(next, ":");
+        if (n > 0 && next[0] == '/' && pl_format(path, PATH_MAX, "%.*s/%s", (int)n, next, name) &&
+            runs(root, path) && resolve_shim(root, name, path) >= 0)
+            return 0;
+        if (next[n] == '\0')
+            return -ENOENT;
+        next += n + 1;
+    }
+}
+
+static bool make_absolute(const char *root, const char *word, char path[PATH_MAX])
+{
+    char here[PATH_MAX];
+    if (word[0] == '/')
+        return pl_format(path, PATH_MAX, "%s", word);
+    return root[0] == '\0' && getcwd(here, sizeof here) != NULL &&
+           pl_format(path, PATH_MAX, "%s/%s", here, word);
+}
+
+static int find_at(const char *root, const char *word, char path[PATH_MAX])
+{
+    static const char *const names[] = {"bin/python3", "bin/python"};
+    char folder[PATH_MAX];
+    if (!make_absolute(root, word, folder))
+        return -ENOENT;
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        folder[--n] = '\0';
+    if (!pl_rooted_is_folder(root, folder)) {
+        const char *name = strrchr(folder, '/') + 1;
+        memcpy(path, folder, n + 1);
+        return runs(root, path) && resolve_shim(root, name, path) >= 0 ? 0 : -ENOENT;
+    }
+    for (size_t i = 0; i < PL_COUNT_OF(names); i++)
+        if (pl_format(path, PATH_MAX, "%s/%s", folder, names[i]) && runs(root, path))
+            return 0;
+    return -ENOENT;
+}
+
+int pl_interpreter_program(const char *root, const char *word, char path[PATH_MAX])
+{
+    if (word == NULL)
+        return find_on_path(root, "python3", path) == 0 ? 0 : find_on_path(root, "python", path);
+    if (strchr(word, '/') != NULL)
+        return find_at(root, word, path);
+    return find_on_path(root, word, path) == 0 ? 0 : find_at(root, word, path);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packages that concern us, as they are installed for a Python: frameworks, what they are built
+ * on, CUDA's libraries. Told from folders' names and the texts in them; nothing is imported.
+ *   package   one installed distribution: a *.dist-info or *.egg-info
+ *   wheel     one that pip and its like installed from a wheel, so that rules on wheels are of it;
+ *             others were built by a distribution, by conda or by hand
+ *   hidden    another of the same name comes first on the path
+ * Allocates. Unchanged after find. */
+#ifndef PL_PREFLIGHT_PACKAGES_H
+#define PL_PREFLIGHT_PACKAGES_H
+
+#include "base/base.h"
+#include "preflight/interpreter.h"
+#include "preflight/marker.h"
+
+typedef struct pl_package {
+    char name[PL_PACKAGE_NAME_BYTES]; /* normalised */
+    char version[48];
+    const char *site; /* the interpreter's */
+    bool wheel;
+    bool hidden;
+    bool twice;    /* its site holds another version of it too */
+    char tag[96];  /* of the wheel, the first: "cp311-cp311-manylinux_2_17_x86_64"; "" */
+    char cuda[16]; /* the CUDA that it was built with, where its files say: "12.6", "none"; "" */
+    char compute[160]; /* what GPUs it was built for, where its files say: "sm_60 compute_90" */
+    char *metadata;    /* the head of METADATA or PKG-INFO; may be "" */
+} pl_package;
+
+typedef struct pl_packages {
+    size_t n;
+    pl_package *items; /* in the order of the path */
+    bool no_memory;
+} pl_packages;
+
+/* -ENOMEM. What cannot be read is left out. */
+PL_MUST_CHECK int pl_packages_find(const char *root, const pl_interpreter *interpreter,
+                                   pl_packages *ret_packages);
+void pl_packages_done(pl_packages *packages);
+
+/* The one that an import would find; NULL: none. */
+const pl_package *pl_packages_get(const pl_packages *packages, const char *name);
+
+/* Is it among those that concern us? */
+bool pl_package_is_watched(const char *name);
+
+/* The next value of a field of the metadata ("Requires-Dist"), from *cursor on, which starts as the
+ * metadata. False at the end. */
+bool pl_package_field(const char **cursor, const char *field, char *value, size_t n);
+
+/* Fills in cuda and compute; for pl_packages_find() alone. */
+void pl_package_read_build(const char *root, pl_package *package);
+
+#endif
