@@ -356,7 +356,7 @@ static int save_slot(const pl_slot *slot, pl_saver *saver, pl_error *reterr)
     int r = pl_save_int(saver, slot->result, reterr);
     if (r == 0)
         r = pl_save_element(saver, &slot->element, reterr);
-    if (r == 0 && slot->result < 0)
+    if (r == 0 && slot->result < 0 && !slot->starved)
         r = pl_save_error(saver, slot->error ? slot->error : &untold, reterr);
     return r;
 }
@@ -376,22 +376,28 @@ int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr)
 
 static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error *reterr)
 {
-    int64_t result;
+    int64_t result = 0;
     pl_error error;
+    const pl_dataset *dataset = ahead->stage->dataset;
     int r = pl_load_int(loader, INT32_MIN, 1, &result, reterr);
-    if (r == 0 && result == 0)
+    bool starved = result == PL_LATER, failed = result < 0 && !starved;
+    if (r == 0 && (result == 0 || (starved && !ahead->class->finish)))
         r = pl_load_refuse(reterr, "an element ahead is none");
     if (r == 0)
-        r = pl_load_element(loader, result > 0 ? ahead->stage->dataset : NULL, &slot->element,
-                            reterr);
-    if (r == 0 && result < 0)
+        r = pl_load_element(loader,
+                            starved  ? dataset->inputs[0]
+                            : failed ? NULL
+                                     : dataset,
+                            &slot->element, reterr);
+    if (r == 0 && failed)
         r = pl_load_error(loader, &error, reterr);
     if (r < 0)
         return r;
-    if (result < 0 && (slot->error = malloc(sizeof *slot->error)))
+    if (failed && (slot->error = malloc(sizeof *slot->error)))
         *slot->error = error;
     slot->result = (int)result;
-    slot->done = true;
+    slot->starved = starved;
+    slot->done = !starved;
     slot->room_bytes = pl_element_bytes(&slot->element) + 1;
     pl_headway_take(&ahead->stage->pass->headway, slot->room_bytes);
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, slot->room_bytes);

@@ -376,7 +376,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
         r = pl_save_element(saver, &own->made_of, reterr);
     for (int i = 0; r == 0 && own->n_gathered > 0 && i < stage->dataset->n_components; i++)
         r = save_column(&own->columns[i], own->n_gathered, saver, reterr);
-    return r;
+    return r < 0 ? r : pl_save_left(saver, &own->waiting, reterr);
 }
 
 static int load_strings(pl_stage *stage, column *c, int component, int64_t n, pl_loader *loader,
@@ -438,7 +438,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = stage->dataset->spec[i].dtype == PL_STRING
                 ? load_strings(stage, &own->columns[i], i, n, loader, reterr)
                 : load_numbers(stage, &own->columns[i], i, n, loader, reterr);
-    return r;
+    return r < 0 ? r : pl_load_left(loader, stage->dataset->inputs[0], &own->waiting, reterr);
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)

@@ -4,6 +4,7 @@
 
 #include "data/ahead.h"
 #include "data/function.h"
+#include "data/state.h"
 
 typedef struct map_dataset {
     pl_dataset base;
@@ -80,13 +81,15 @@ static void close_map(pl_stage *stage)
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     map_stage *map = (map_stage *)stage;
-    return map->parallel ? pl_ahead_save(&map->ahead, saver, reterr) : 0;
+    return map->parallel ? pl_ahead_save(&map->ahead, saver, reterr)
+                         : pl_save_left(saver, &map->starved, reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     map_stage *map = (map_stage *)stage;
-    return map->parallel ? pl_ahead_restore(&map->ahead, loader, reterr) : 0;
+    return map->parallel ? pl_ahead_restore(&map->ahead, loader, reterr)
+                         : pl_load_left(loader, stage->dataset->inputs[0], &map->starved, reterr);
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)

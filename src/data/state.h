@@ -87,4 +87,20 @@ PL_MUST_CHECK int pl_load_specs(pl_loader *loader, pl_spec **ret_specs, int *ret
 /* Can so many bytes still follow? Else PL_ECORRUPT: nobody allocates for what is not there. */
 PL_MUST_CHECK int pl_load_check_left(const pl_loader *loader, uint64_t bytes, pl_error *reterr);
 
+/* An element that may be none: one that was left for later (PL_LATER). */
+static inline PL_MUST_CHECK int pl_save_left(pl_saver *saver, const pl_element *element,
+                                             pl_error *reterr)
+{
+    int r = pl_save_int(saver, element->n > 0, reterr);
+    return r < 0 || element->n == 0 ? r : pl_save_element(saver, element, reterr);
+}
+
+static inline PL_MUST_CHECK int pl_load_left(pl_loader *loader, const pl_dataset *dataset,
+                                             pl_element *ret_element, pl_error *reterr)
+{
+    int64_t there = 0;
+    int r = pl_load_int(loader, 0, 1, &there, reterr);
+    return r < 0 || !there ? r : pl_load_element(loader, dataset, ret_element, reterr);
+}
+
 #endif
