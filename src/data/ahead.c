@@ -235,8 +235,10 @@ static void grow(pl_ahead *ahead)
 static void work_or_wait(pl_ahead *ahead)
 {
     uint64_t room_bytes;
+    /* Under a watchdog nobody who is waited for begins what may hang, but the head itself. */
+    bool helps = ahead->head == ahead->tail || ahead->stage->pass->watchdog_ns == 0;
     withdraw(ahead);
-    if (ahead->n_working < ahead->n_parallel && ahead->n_beginning == 0 &&
+    if (helps && ahead->n_working < ahead->n_parallel && ahead->n_beginning == 0 &&
         may_begin(ahead, &room_bytes)) {
         ahead->n_working++;
         call_crew(ahead);
