@@ -7,8 +7,8 @@
  *
  * So whoever decodes claims first, and pays then: a small file that promises a huge picture costs
  * nothing but the look at its header. Nothing in a file is trusted. What a library warns of is
- * corrupt: a picture of which a part is made up is worse than none. EXIF's orientation is ignored,
- * as TensorFlow does; 16 bits become their upper 8.
+ * corrupt, unless it is told to recover: a picture of which a part is made up is worse than none.
+ * EXIF's orientation is ignored, as TensorFlow does; 16 bits become their upper 8.
  *
  * Messages say what is wrong and at which byte; the caller says with which file. No globals; safe
  * from any thread. */
@@ -29,6 +29,7 @@ typedef struct pl_image {
     int64_t height, width; /* both at least 1 */
     int file_channels;     /* what the file has */
     int channels;          /* what is asked for; never 0 */
+    bool recover;          /* for the caller to set: what is missing of a JPEG is made up */
     uint64_t pixel_bytes;
     uint64_t work_bytes;
     uint64_t library_bytes;

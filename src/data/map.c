@@ -41,6 +41,10 @@ static int finish(pl_stage *stage, pl_element *begun, pl_element *ret_element, p
         pl_element_clear(ret_element);
         return PL_LATER;
     }
+    if (r < 0 && r != PL_TOLD) {
+        begun->n_items -= begun->n_items > 0; /* itself: it is counted as a bad one */
+        pl_element_pass_on(begun, ret_element);
+    }
     pl_element_clear(begun);
     return r;
 }
