@@ -291,3 +291,17 @@ int pl_load_element(pl_loader *loader, const pl_dataset *dataset, pl_element *re
         *ret_element = element;
     return r;
 }
+
+int pl_save_starved(pl_saver *saver, const pl_element *element, pl_error *reterr)
+{
+    int r = pl_save_int(saver, element->n > 0, reterr);
+    return r < 0 || element->n == 0 ? r : pl_save_element(saver, element, reterr);
+}
+
+int pl_load_starved(pl_loader *loader, const pl_dataset *dataset, pl_element *ret_element,
+                    pl_error *reterr)
+{
+    int64_t there = 0;
+    int r = pl_load_int(loader, 0, 1, &there, reterr);
+    return r < 0 || !there ? r : pl_load_element(loader, dataset, ret_element, reterr);
+}

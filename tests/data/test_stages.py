@@ -465,7 +465,8 @@ def test_a_shard_of_places_does_not_make_the_others(runtime, tmp_path):
     """Only its own rows of a file are read: the file is cut off where others' lie."""
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(40, dtype="i4").reshape(20, 2))
-    slices = Stage("from_slices", runtime, base.pointers([runtime.open(path)]), 1)
+    tensor = runtime.open(path)
+    slices = Stage("from_slices", runtime, base.pointers([tensor]), 1)
     path.write_bytes(path.read_bytes()[:-4])
     same(list(slices.shard(2, 0)), np.arange(40).reshape(20, 2)[::2])
     found = everything(slices.shard(2, 1))
