@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures to batches, as users of the library have it: files, read, decoded, resized to 256 x 256
  * float32, 32 to a batch, some made ahead. For bench/datasets.py.
- *   images OP METHOD THREADS PATTERN
+ *   images OP ANTIALIAS THREADS PATTERN
  * Prints pictures, seconds, CPU seconds, and the sum of all values. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static double now(clockid_t clock)
 }
 
 static pl_dataset *mapped(pl_dataset *files, pl_session *session, pl_graph *graph, const char *op,
-                          const char *method)
+                          bool antialias)
 {
     static const int64_t size[] = {256, 256};
     pl_node *path, *file, *pixels, *resized;
@@ -37,7 +37,7 @@ static pl_dataset *mapped(pl_dataset *files, pl_session *session, pl_graph *grap
     check(pl_graph_add(graph, "read_file", NULL, &path, 1, NULL, 0, &file, &error));
     const pl_attr channels = pl_attr_int("channels", 3);
     check(pl_graph_add(graph, op, NULL, &file, 1, &channels, 1, &pixels, &error));
-    const pl_attr attrs[] = {pl_attr_ints("size", size, 2), pl_attr_string("method", method)};
+    const pl_attr attrs[] = {pl_attr_ints("size", size, 2), pl_attr_bool("antialias", antialias)};
     check(pl_graph_add(graph, "resize", NULL, &pixels, 1, attrs, 2, &resized, &error));
     const pl_function function = {
         .session = session, .inputs = &path, .outputs = &resized, .n_inputs = 1, .n_outputs = 1};
@@ -73,8 +73,8 @@ int main(int argc, char **argv)
     check(pl_graph_new(&graph, &error));
     check(pl_session_new(graph, runtime, &session, &error));
     check(pl_dataset_files(runtime, &pattern, 1, NULL, &files, &error));
-    check(pl_dataset_batch(mapped(files, session, graph, argv[1], argv[2]), 32, false, &batched,
-                           &error));
+    check(pl_dataset_batch(mapped(files, session, graph, argv[1], atoi(argv[2])), 32, false,
+                           &batched, &error));
     check(pl_dataset_prefetch(batched, PL_AUTO, &dataset, &error));
     double begin = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID), sum = 0;
     int64_t n = 0;

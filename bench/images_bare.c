@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures to batches with nothing but the libraries: what bench/images.c is held against. Threads
  * take pictures in turn, decode them with libjpeg-turbo into a buffer of their own, and write them,
- * resized by two taps, to their place in the batch. Nothing is checked, claimed, or ahead of the
- * batch.
- *   images_bare THREADS FILE...
+ * resized by two taps, or antialiased, to their place in the batch. Nothing is checked, claimed, or
+ * ahead of the batch.
+ *   images_bare ANTIALIAS THREADS FILE...
  * Prints pictures, seconds, CPU seconds. */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 enum { SIZE = 256, BATCH = 32, FILE_BYTES = 1 << 22, PIXEL_BYTES = 1 << 24 };
 
 static char **paths;
+static bool antialias;
 static int n_paths;
 static _Atomic int next_path;
 static float *batches[2]; /* that are filled in turn: more than one may be under way */
@@ -74,6 +77,57 @@ static void resize(const unsigned char *pixels, int height, int width, float *ou
     }
 }
 
+/* As above, of all pixels that one of the result covers, by their nearness. */
+typedef struct span {
+    int begin, n;
+    float weights[64];
+} span;
+
+static void set_spans(int n_in, span *spans)
+{
+    float scale = (float)n_in / SIZE, width = scale > 1 ? scale : 1;
+    for (int i = 0; i < SIZE; i++) {
+        float at = ((float)i + 0.5f) * scale - 0.5f, sum = 0;
+        int begin = (int)ceilf(at - width), end = (int)floorf(at + width) + 1;
+        begin = begin < 0 ? 0 : begin;
+        end = end > n_in ? n_in : end;
+        spans[i] = (span){begin, end - begin, {0}};
+        for (int k = begin; k < end; k++)
+            sum += spans[i].weights[k - begin] = 1 - fabsf((float)k - at) / width;
+        for (int k = 0; k < spans[i].n; k++)
+            spans[i].weights[k] /= sum;
+    }
+}
+
+static void resize_antialiased(const unsigned char *pixels, int height, int width, float *out,
+                               float *wide)
+{
+    span across[SIZE], down[SIZE];
+    set_spans(width, across);
+    set_spans(height, down);
+    for (int y = 0; y < height; y++) {
+        const unsigned char *row = pixels + (size_t)y * (size_t)width * 3;
+        float *to = wide + (size_t)y * SIZE * 3;
+        for (int x = 0; x < SIZE; x++) {
+            const unsigned char *at = row + across[x].begin * 3;
+            float sums[3] = {0};
+            for (int k = 0; k < across[x].n; k++)
+                for (int c = 0; c < 3; c++)
+                    sums[c] += at[k * 3 + c] * across[x].weights[k];
+            memcpy(to + x * 3, sums, sizeof sums);
+        }
+    }
+    for (int y = 0; y < SIZE; y++) {
+        float *to = out + (size_t)y * SIZE * 3;
+        memset(to, 0, sizeof *to * SIZE * 3);
+        for (int k = 0; k < down[y].n; k++) {
+            const float *from = wide + (size_t)(down[y].begin + k) * SIZE * 3;
+            for (int i = 0; i < SIZE * 3; i++)
+                to[i] += from[i] * down[y].weights[k];
+        }
+    }
+}
+
 static int decode(const unsigned char *file, size_t n, unsigned char *pixels, int *ret_width)
 {
     struct jpeg_decompress_struct info;
@@ -98,26 +152,32 @@ static int decode(const unsigned char *file, size_t n, unsigned char *pixels, in
 static void *work(void *context)
 {
     unsigned char *file = malloc(FILE_BYTES), *pixels = malloc(PIXEL_BYTES);
+    float *wide = malloc(PIXEL_BYTES);
     (void)context;
     for (int i; (i = atomic_fetch_add(&next_path, 1)) < n_paths;) {
         FILE *from = fopen(paths[i], "rb");
         size_t n = fread(file, 1, FILE_BYTES, from);
         fclose(from);
         int width, height = decode(file, n, pixels, &width);
-        resize(pixels, height, width,
-               batches[i / BATCH % 2] + (size_t)(i % BATCH) * SIZE * SIZE * 3);
+        float *to = batches[i / BATCH % 2] + (size_t)(i % BATCH) * SIZE * SIZE * 3;
+        if (antialias)
+            resize_antialiased(pixels, height, width, to, wide);
+        else
+            resize(pixels, height, width, to);
     }
     free(file);
     free(pixels);
+    free(wide);
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    int n_threads = atoi(argv[1]);
+    antialias = atoi(argv[1]);
+    int n_threads = atoi(argv[2]);
     pthread_t threads[64];
-    paths = argv + 2;
-    n_paths = argc - 2;
+    paths = argv + 3;
+    n_paths = argc - 3;
     for (int i = 0; i < 2; i++)
         batches[i] = malloc(sizeof(float) * BATCH * SIZE * SIZE * 3);
     double begin = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);

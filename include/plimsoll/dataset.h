@@ -242,7 +242,8 @@ PL_API PL_MUST_CHECK int pl_dataset_image_folder(pl_runtime *runtime, const char
 /* Of such a dataset: the name of a label's class; NULL if there is none. */
 PL_API const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label);
 
-/* What follows reads the files that `paths` (one string an element) names, one after the other. */
+/* What follows reads the files that `paths` (one string an element) names, one after the other.
+ * Text, CSV and tar files that are packed with gzip are unpacked. */
 
 /* Lines, without their ends. */
 PL_API PL_MUST_CHECK int pl_dataset_lines(pl_dataset *paths, pl_dataset **ret_dataset,

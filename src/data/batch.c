@@ -323,7 +323,8 @@ static int next_block(pl_stage *stage, pl_element *ret_element)
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
-    if (own->n_gathered == 0 && !own->ended && next_block(stage, ret_element) > 0)
+    if (own->n_gathered == 0 && !own->ended && own->waiting.n == 0 &&
+        next_block(stage, ret_element) > 0)
         return 1;
     while (!own->ended && own->n_gathered < size_of(stage)) {
         pl_element element = own->waiting;

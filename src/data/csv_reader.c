@@ -45,11 +45,10 @@ static void pass(pl_csv_reader *reader, const pl_csv_record *record)
     reader->line += record->n_lines;
 }
 
-/* A record that does not end within the limit: goes on behind its first line. */
+/* A record that does not end within what there can be: goes on behind its first line. */
 static PL_COLD int give_up(pl_csv_reader *reader, pl_csv_record *record, pl_error *reterr)
 {
     pl_file_window *window = &reader->window;
-    pl_text_place place = pl_csv_reader_tell(reader);
     while (!pl_csv_give_up(window->at, window->n, window->is_last, record)) {
         /* All but one byte, which may be the first of a line end of two. */
         pl_file_window_take(window, window->n - 1);
@@ -58,13 +57,34 @@ static PL_COLD int give_up(pl_csv_reader *reader, pl_csv_record *record, pl_erro
             return r;
     }
     pass(reader, record);
+    return 0;
+}
+
+static PL_COLD int refuse_long(pl_csv_reader *reader, pl_csv_record *record, pl_error *reterr)
+{
+    pl_text_place place = pl_csv_reader_tell(reader);
+    int r = give_up(reader, record, reterr);
+    if (r < 0)
+        return r;
     return pl_error_set(
         reterr, -EMSGSIZE,
         "'%.200s', line %" PRIu64 ", byte %" PRIu64
         ": the record does not end within %s: is a quote missing? If not, raise the "
         "limit",
-        pl_file_window_path(window), place.line, place.offset,
+        pl_file_window_path(&reader->window), place.line, place.offset,
         PL_SIZE(reader->options.limit_bytes));
+}
+
+static PL_COLD int refuse_large(pl_csv_reader *reader, pl_csv_record *record, const pl_error *why,
+                                pl_error *reterr)
+{
+    pl_text_place place = pl_csv_reader_tell(reader);
+    int r = give_up(reader, record, reterr);
+    if (r < 0)
+        return r;
+    return pl_error_set(reterr, why->code, "'%.150s', line %" PRIu64 ", byte %" PRIu64 ": %.240s",
+                        pl_file_window_path(&reader->window), place.line, place.offset,
+                        why->message);
 }
 
 /* The next record as it is: 1, 0 or negative, with the file told. */
@@ -80,11 +100,13 @@ static int split_next(pl_csv_reader *reader, const pl_csv_format *format, pl_csv
         if (r == 0 && window->is_last)
             return 0;
         if (too_long)
-            return give_up(reader, record, reterr);
+            return refuse_long(reader, record, reterr);
         if (r == 0) {
-            r = pl_file_window_more(window, window->n + 1, reterr);
+            r = pl_file_window_more(window, window->n + 1, &why);
+            if (r == PL_EBUDGET)
+                return refuse_large(reader, record, &why, reterr);
             if (r < 0)
-                return r;
+                return pl_error_set(reterr, r, "%s", why.message);
             continue;
         }
         pass(reader, record);

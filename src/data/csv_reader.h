@@ -35,10 +35,10 @@ PL_MUST_CHECK int pl_csv_reader_init(pl_csv_reader *reader, const char *path,
 void pl_csv_reader_done(pl_csv_reader *reader);
 
 /* 1 and the next record's values, one for each column, good until the next call, and where it is;
- * or 0 at the end. PL_EFORMAT: it is malformed; -EMSGSIZE: too long, as it is when a quote is
- * missing; then the next call goes on behind its first line. PL_ECORRUPT, -EIO and so on: the file
- * cannot be unpacked or read any further; the next call is at the end. PL_EBUDGET. The place is set
- * on failure as well. */
+ * or 0 at the end. PL_EFORMAT: it is malformed. -EMSGSIZE: it is too long, as it is when a quote is
+ * missing; PL_EBUDGET: there is no room for it; then the next call goes on behind its first line.
+ * PL_ECORRUPT, -EIO and so on: the file cannot be unpacked or read any further; the next call is at
+ * the end. The place is set on failure as well. */
 PL_MUST_CHECK int pl_csv_reader_next(pl_csv_reader *reader, pl_csv_value *values,
                                      pl_text_place *ret_place, pl_error *reterr);
 

@@ -96,8 +96,8 @@ static int take_picture(pl_iterator *iterator, picture *p)
         return -ENOMEM;
     look(iterator->first, 0, p);
     p->first = &p->rows[0];
-    if (p->wall_ns > p->first->inside_ns)
-        p->consumer_share = (double)(p->wall_ns - p->first->inside_ns) / (double)p->wall_ns;
+    if (p->wall_ns > iterator->inside_ns)
+        p->consumer_share = (double)(p->wall_ns - iterator->inside_ns) / (double)p->wall_ns;
     double most = p->consumer_share;
     for (int i = 0; i < p->n_rows; i++)
         if (p->rows[i].share > most) {

@@ -171,6 +171,11 @@ int pl_file_window_seek(pl_file_window *window, uint64_t offset, pl_error *reter
 
 int pl_file_window_read(pl_file_window *window, void *to, uint64_t n, pl_error *reterr)
 {
+    if (n <= window->usual_bytes / 4) { /* several at a time */
+        int r = pl_file_window_more(window, n, reterr);
+        if (r < 0)
+            return r;
+    }
     uint64_t had = pl_min_u64(n, window->n);
     memcpy(to, window->at, had);
     pl_file_window_take(window, had);

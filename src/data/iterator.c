@@ -124,8 +124,6 @@ static int pull(void *context, pl_element *ret_element, pl_error *reterr)
 
 static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
-    if (iterator->begun_ns == 0)
-        iterator->begun_ns = pl_clock_monotonic_ns();
     if (pl_pass_is_lost(&iterator->pass)) {
         pl_error_set(reterr, -ENOTSUP,
                      "the pass has threads that are not in this process, which was forked since: "
@@ -146,23 +144,36 @@ static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error
     return r;
 }
 
+/* Gives an element's scalars their tensors, and its values away. */
+static int hand_over(pl_iterator *iterator, pl_element *element, pl_value *ret_values,
+                     pl_error *reterr)
+{
+    pl_item *items = pl_element_items(element);
+    int r = 1;
+    for (int i = 0; r > 0 && i < element->n; i++)
+        if (pl_item_settle(&items[i], iterator->pass.runtime, reterr) < 0)
+            r = PL_TOLD;
+    for (int i = 0; r > 0 && i < element->n; i++)
+        ret_values[i] = (pl_value){PL_TAKE(items[i].tensor), PL_TAKE(items[i].dataset)};
+    pl_element_clear(element);
+    return r;
+}
+
 int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *reterr)
 {
     pl_error error;
     pl_element element;
     error.code = 0; /* all of it would be half a KiB for each element */
     error.message[0] = '\0';
+    uint64_t begun_ns = pl_clock_is_due(&iterator->clock) ? pl_clock_monotonic_ns() : 0;
+    if (iterator->begun_ns == 0)
+        iterator->begun_ns = begun_ns;
     int r = next_element(iterator, &element, &error);
-    pl_item *items = r > 0 ? pl_element_items(&element) : NULL;
-    for (int i = 0; r > 0 && i < element.n; i++)
-        if (pl_item_settle(&items[i], iterator->pass.runtime, &error) < 0) {
-            pl_element_clear(&element);
-            r = PL_TOLD;
-        }
-    for (int i = 0; r > 0 && i < element.n; i++)
-        ret_values[i] = (pl_value){PL_TAKE(items[i].tensor), PL_TAKE(items[i].dataset)};
     if (r > 0)
-        pl_element_clear(&element);
+        r = hand_over(iterator, &element, ret_values, &error);
+    if (begun_ns)
+        iterator->inside_ns +=
+            pl_clock_sampled(&iterator->clock, pl_clock_monotonic_ns() - begun_ns);
     if (r < 0 && reterr)
         *reterr = error;
     return r < 0 ? error.code : r;

@@ -15,6 +15,8 @@ struct pl_iterator {
     pl_bad_count count;
     pl_bad *bads;                /* the first of them */
     uint64_t begun_ns, ended_ns; /* the first call of next(), and the one that met the end; or 0 */
+    pl_sampled_clock clock;
+    uint64_t inside_ns; /* in next() */
 };
 
 #endif

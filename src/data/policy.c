@@ -97,9 +97,8 @@ int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_
     const char *message = last ? last->message : "";
     if (policy->max_bad > 0 && count->n_bad > policy->max_bad)
         return pl_error_set(reterr, PL_ECORRUPT,
-                            "more than %" PRIu64 " elements are bad, as many as may be; one of "
-                            "them: %s",
-                            policy->max_bad, message);
+                            "%" PRIu64 " elements are bad, and %" PRIu64 " may be; one of them: %s",
+                            count->n_bad, policy->max_bad, message);
     double share = count->n_items > 0 ? (double)count->n_bad / (double)count->n_items : 0;
     bool enough = at_end || count->n_items >= FRACTION_FROM;
     if (policy->max_bad_fraction > 0 && enough && share > policy->max_bad_fraction)

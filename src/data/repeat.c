@@ -47,7 +47,7 @@ static void carry_on(pl_stage *to, pl_stage *from)
     copy(&to->profile.n_bad, &from->profile.n_bad);
     copy(&to->profile.n_held, &from->profile.n_held);
     for (int i = 0; i < to->dataset->n_inputs; i++)
-        if (to->inputs[i] && from->inputs[i])
+        if (to->inputs[i] && from->inputs[i]) /* a cache need not open its */
             carry_on(to->inputs[i], from->inputs[i]);
 }
 

@@ -311,6 +311,6 @@ void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes)
 {
     stage->dataset->class->pass_over(stage, n);
     stage->n_next += n;
-    atomic_fetch_add_explicit(&stage->profile.n_elements, (uint64_t)n, memory_order_relaxed);
-    atomic_fetch_add_explicit(&stage->profile.bytes, bytes, memory_order_relaxed);
+    pl_profile_add(&stage->profile.n_elements, (uint64_t)n);
+    pl_profile_add(&stage->profile.bytes, bytes);
 }

@@ -33,8 +33,8 @@ PL_MUST_CHECK int pl_text_reader_init(pl_text_reader *reader, const char *path,
 void pl_text_reader_done(pl_text_reader *reader);
 
 /* 1 and the next line, good until the next call, and where it is; or 0 at the end. -EMSGSIZE: it is
- * too long; the next call goes on behind it. PL_ECORRUPT, -EIO and so on: the file cannot be
- * unpacked or read any further; the next call is at the end. PL_EBUDGET. */
+ * too long; PL_EBUDGET: there is no room for it; the next call goes on behind it. PL_ECORRUPT, -EIO
+ * and so on: the file cannot be unpacked or read any further; the next call is at the end. */
 PL_MUST_CHECK int pl_text_reader_next(pl_text_reader *reader, pl_string *ret_line,
                                       pl_text_place *ret_place, pl_error *reterr);
 

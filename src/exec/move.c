@@ -33,11 +33,36 @@ static void place(const pl_op_call *call, int i, const pl_region *there)
                    there->extent, there->rank, item_bytes);
 }
 
+/* Two inputs of one element each along the axis are one input with a stride from the one to the
+ * other: elements that lie beside each other are written together then. */
+static bool place_pair(const pl_op_call *call, int axis)
+{
+    const pl_node *node = call->instr->node;
+    const int64_t *strides = pl_call_strides(call, 0);
+    size_t item_bytes = item_bytes_of(call);
+    if (node->n_inputs != 2 || call->out->extent[axis] != 2 ||
+        input_shape(call, 0)->dims[axis] != 1 || input_shape(call, 1)->dims[axis] != 1)
+        return false;
+    int64_t from[PL_RANK_MAX], to[PL_RANK_MAX];
+    for (int i = 0; i < call->out->rank; i++) {
+        from[i] = strides[i];
+        if (i != axis && call->out->extent[i] > 1 && strides[i] != pl_call_strides(call, 1)[i])
+            return false;
+    }
+    from[axis] = (int64_t)((uintptr_t)pl_call_data(call, 1) - (uintptr_t)pl_call_data(call, 0));
+    pl_region_packed_strides(call->out, item_bytes, to);
+    pl_region_copy(call->to, to, pl_call_data(call, 0), from, call->out->extent, call->out->rank,
+                   item_bytes);
+    return true;
+}
+
 static int do_concat(const pl_op_call *call)
 {
     const pl_node *node = call->instr->node;
     int axis = pl_axis_of(node->attrs[PL_ATTR_concat_axis].value.i, call->out->rank);
     int64_t begin = 0;
+    if (place_pair(call, axis))
+        return 0;
     for (int i = 0; i < node->n_inputs; i++) {
         pl_region in, there;
         if (pl_call_needs(call, i) &&

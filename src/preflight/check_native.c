@@ -50,24 +50,26 @@ static void check_notes(const pl_doctor_facts *facts, pl_findings *findings,
     }
 }
 
+/* The highest level of the x86-64 ABI that is there. */
+static const char *level_of(const pl_cpu_features *processor)
+{
+    static const char *const levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+    for (size_t i = 0; i < PL_COUNT_OF(levels); i++)
+        if ((pl_cpu_feature_bits(levels[i]) & ~processor->bits) == 0)
+            return levels[i];
+    return processor->machine;
+}
+
 void pl_check_processor(const pl_doctor_facts *facts, pl_findings *findings)
 {
-    size_t n_wheels = 0;
-    for (const pl_package *package = NULL; (package = pl_next_package(facts, package));) {
-        n_wheels += package->wheel;
+    for (const pl_package *package = NULL; (package = pl_next_package(facts, package));)
         if (package->wheel)
             check_rules(facts, findings, package);
-    }
     for (size_t i = 0; i < facts->libraries.n_needs; i++)
         check_notes(facts, findings, &facts->libraries.needs[i]);
     if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "this %s processor has what the %zu wheels need%s",
-               facts->processor.machine, n_wheels,
-               strcmp(facts->processor.machine, "x86_64") != 0                    ? ""
-               : (pl_cpu_feature_bits("x86-64-v4") & ~facts->processor.bits) == 0 ? " (x86-64-v4)"
-               : (pl_cpu_feature_bits("x86-64-v3") & ~facts->processor.bits) == 0 ? " (x86-64-v3)"
-               : (pl_cpu_feature_bits("x86-64-v2") & ~facts->processor.bits) == 0 ? " (x86-64-v2)"
-                                                                                  : "");
+        pl_say(findings, PL_FINDING_OK, "this processor (%s) has what the installed builds need",
+               level_of(&facts->processor));
 }
 
 /* ---- OpenMP ---- */

@@ -64,9 +64,7 @@ static void say_what_is_found(const pl_doctor_facts *facts, pl_findings *finding
         pl_say(findings, PL_FINDING_OK, "found %s", list);
     else
         pl_say(findings, PL_FINDING_OK,
-               "no TensorFlow, PyTorch, JAX, NumPy or Keras in the %zu folders that this Python "
-               "searches",
-               facts->python.n_sites);
+               "no TensorFlow, PyTorch, JAX, NumPy or Keras where this Python looks for them");
 }
 
 static void say_what_is_there_twice(const pl_doctor_facts *facts, pl_findings *findings)
@@ -220,7 +218,7 @@ void pl_check_versions(const pl_doctor_facts *facts, pl_findings *findings)
             check_tested(facts, findings, package);
     }
     if (pl_findings_silent(findings) && n > 0)
-        pl_say(findings, PL_FINDING_OK, "all %zu packages looked at are for Python %s on %s", n,
+        pl_say(findings, PL_FINDING_OK, "the packages looked at (%zu) are for Python %s on %s", n,
                facts->python.version, facts->processor.machine);
     else if (pl_findings_silent(findings))
         pl_say(findings, PL_FINDING_OK, "no packages to compare with the Python");

@@ -68,7 +68,7 @@ void pl_check_files(const pl_doctor_facts *facts, pl_findings *findings)
     if (system->open_files == 0) {
         pl_say(findings, PL_FINDING_OK, "the system does not say how many files may be open");
     } else if (system->open_files >= wanted) {
-        pl_say(findings, PL_FINDING_OK, "files may be open as many as %u workers want",
+        pl_say(findings, PL_FINDING_OK, "as many files may be open as %u workers want",
                system->n_workers);
     } else {
         bool few = system->open_files < FILES_LEAST;

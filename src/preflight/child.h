@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* Calls work(context, fd) in a forked child, whose other descriptors are closed or /dev/null, and
+/* Calls work(context, fd) in a forked child, whose standard streams are /dev/null, and
  * returns how many of at most `n` bytes it wrote to `fd` before it ended. -ETIMEDOUT, and the child
  * is killed; -ECHILD if a signal ended it. */
 PL_MUST_CHECK int pl_child_ask(void (*work)(const void *context, int fd), const void *context,

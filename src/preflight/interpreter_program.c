@@ -71,7 +71,7 @@ static int resolve_shim(const char *root, const char *name, char path[PATH_MAX])
         !pl_format(versions, sizeof versions, "%s/versions", pyenv) ||
         !pl_rooted_is_folder(root, versions))
         return 0;
-    if (!pyenv_version(root, pyenv, version) || strcmp(version, "system") == 0 ||
+    if (!pyenv_version(root, pyenv, version) ||
         !pl_format(path, PATH_MAX, "%s/%s/bin/%s", versions, version, name) || !runs(root, path))
         return -ENOENT;
     return 1;

@@ -174,7 +174,17 @@ typedef struct condition {
 
 static bool is_before_release(const pl_version *version)
 {
-    return version->stage < 0 || (version->dev != UINT32_MAX && version->post == 0);
+    return version->stage < 0 || version->dev != UINT32_MAX;
+}
+
+/* "<2.3" does not mean 2.3rc1, which comes before 2.3; nor ">2.3" 2.3.post1 or 2.3+cpu. */
+static bool is_same_release(const pl_version *version, const pl_version *other, int r)
+{
+    if (compare_release(version, other) != 0)
+        return false;
+    if (r < 0)
+        return is_before_release(version) && !is_before_release(other);
+    return (version->post > 0 && other->post == 0) || version->local[0] != '\0';
 }
 
 static bool holds(const pl_version *version, const condition *asked)
@@ -194,11 +204,7 @@ static bool holds(const pl_version *version, const condition *asked)
         return r >= 0;
     if (strcmp(sign, "<=") == 0)
         return r <= 0;
-    if (strcmp(sign, ">") == 0)
-        return r > 0;
-    /* "<2.3" does not mean 2.3rc1, which comes before 2.3. */
-    return r < 0 && !(is_before_release(version) && !is_before_release(other) &&
-                      compare_release(version, other) == 0);
+    return (sign[0] == '>' ? r > 0 : r < 0) && !is_same_release(version, other, r);
 }
 
 static bool take_sign(const char **cursor, char sign[4])

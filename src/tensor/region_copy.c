@@ -5,20 +5,21 @@
  * most copies become a few large memcpy(). What is left is walked in planes of two axes: `a`, the
  * innermost of the destination, and `b`, the innermost of the source. Where these lie crosswise (a
  * transpose), a plane is copied in blocks of at most one cache line squared, so that a line is used
- * up while it is in the cache. Tried and dropped: a buffer between the two sides (a third slower,
- * and no better where rows are a power of two apart), prefetching, and stores around the cache.
+ * up while it is in the cache. Two rows that become one (a stack along the last axis), three that
+ * were one (a picture's channels), rows backwards and every other element have loops of their own.
+ * Tried and dropped: a buffer between the two sides (a third slower, and no better where rows are a
+ * power of two apart), prefetching, reading a panel's rows in order before, and stores around the
+ * cache.
  *
  * The functions that take `item_bytes` as their last argument are inlined where it is a constant.
  */
 #include <string.h>
 
 #include "tensor/region.h"
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "tensor/region_vectors.h"
 
 enum {
     LINE_BYTES = 64,
-    VECTOR_BYTES = 16,
     /* Elements a side of a panel of blocks: it visits the same pages many times before it moves on,
      * which spares address translations. Of 64 to 1024, 512 was the fastest on most shapes. */
     PANEL = 512,
@@ -142,6 +143,36 @@ ALWAYS_INLINE void gather_line(char *restrict dst, const char *restrict src, int
         memcpy(dst + i * item, src + i * src_stride, item_bytes);
 }
 
+/* A row backwards: src is its last element. */
+ALWAYS_INLINE void reverse_line(char *restrict dst, const char *restrict src, int64_t n,
+                                size_t item_bytes)
+{
+    const int64_t item = (int64_t)item_bytes, n_vector = VECTOR_BYTES / item;
+    int64_t i = 0;
+    for (; item_bytes < VECTOR_BYTES && i + n_vector <= n; i += n_vector) {
+        vector x = reversed(load_vector(src - (i + n_vector - 1) * item), item_bytes);
+        memcpy(dst + i * item, &x, sizeof x);
+    }
+    for (; i < n; i++)
+        memcpy(dst + i * item, src - i * item, item_bytes);
+}
+
+/* Every other element. Both vectors are read to their end, where there may be no element: so the
+ * last ones are not read this way. */
+ALWAYS_INLINE void halve_line(char *restrict dst, const char *restrict src, int64_t n,
+                              size_t item_bytes)
+{
+    const int64_t item = (int64_t)item_bytes, n_vector = VECTOR_BYTES / item;
+    int64_t i = 0;
+    for (; item_bytes < VECTOR_BYTES && i + n_vector < n; i += n_vector) {
+        const char *from = src + 2 * i * item;
+        vector x = evens(load_vector(from), load_vector(from + VECTOR_BYTES), item_bytes);
+        memcpy(dst + i * item, &x, sizeof x);
+    }
+    for (; i < n; i++)
+        memcpy(dst + i * item, src + 2 * i * item, item_bytes);
+}
+
 ALWAYS_INLINE void copy_line(char *restrict dst, int64_t dst_stride, const char *restrict src,
                              int64_t src_stride, int64_t n, size_t item_bytes)
 {
@@ -152,7 +183,9 @@ ALWAYS_INLINE void copy_line(char *restrict dst, int64_t dst_stride, const char 
         for (int64_t i = 0; i < n; i++)
             memcpy(dst + i * item, repeated, item_bytes);
     } else if (dst_stride == item && src_stride == -item) {
-        gather_line(dst, src, -item, n, item_bytes); /* a stride that the compiler knows */
+        reverse_line(dst, src, n, item_bytes);
+    } else if (dst_stride == item && src_stride == 2 * item) {
+        halve_line(dst, src, n, item_bytes);
     } else if (dst_stride == item) {
         gather_line(dst, src, src_stride, n, item_bytes);
     } else {
@@ -172,58 +205,6 @@ ALWAYS_INLINE void copy_lines(char *dst, const char *src, const plane *p, size_t
         for (int64_t a = 0; a < p->n_a; a++)
             copy_line(dst + a * p->dst_a, p->dst_b, src + a * p->src_a, p->src_b, p->n_b,
                       item_bytes);
-}
-
-typedef uint8_t vector __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint16_t vector_2 __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint32_t vector_4 __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint64_t vector_8 __attribute__((vector_size(VECTOR_BYTES)));
-
-/* The first, or the last, elements of a and b by turns: a0 b0 a1 b1 ... */
-ALWAYS_INLINE vector first_halves(vector a, vector b, size_t item_bytes)
-{
-    if (item_bytes == 1)
-        return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
-                                       23);
-    if (item_bytes == 2)
-        return (vector)__builtin_shufflevector((vector_2)a, (vector_2)b, 0, 8, 1, 9, 2, 10, 3, 11);
-    if (item_bytes == 4)
-        return (vector)__builtin_shufflevector((vector_4)a, (vector_4)b, 0, 4, 1, 5);
-    return (vector)__builtin_shufflevector((vector_8)a, (vector_8)b, 0, 2);
-}
-
-ALWAYS_INLINE vector last_halves(vector a, vector b, size_t item_bytes)
-{
-    if (item_bytes == 1)
-        return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
-                                       15, 31);
-    if (item_bytes == 2)
-        return (vector)__builtin_shufflevector((vector_2)a, (vector_2)b, 4, 12, 5, 13, 6, 14, 7,
-                                               15);
-    if (item_bytes == 4)
-        return (vector)__builtin_shufflevector((vector_4)a, (vector_4)b, 2, 6, 3, 7);
-    return (vector)__builtin_shufflevector((vector_8)a, (vector_8)b, 1, 3);
-}
-
-/* n rows of n elements, a vector each: interleaving rows i and i + n/2 log2(n) times transposes
- * them. */
-ALWAYS_INLINE void transpose_vectors(char *dst, int64_t dst_stride, const char *src,
-                                     int64_t src_stride, size_t item_bytes)
-{
-    const size_t n = VECTOR_BYTES / item_bytes;
-    vector rows[VECTOR_BYTES], next[VECTOR_BYTES];
-    for (size_t i = 0; i < n; i++)
-        memcpy(&rows[i], src + (int64_t)i * src_stride, VECTOR_BYTES);
-    for (size_t done = 1; done < n; done *= 2) {
-        for (size_t i = 0; i < n / 2; i++) {
-            next[2 * i] = first_halves(rows[i], rows[i + n / 2], item_bytes);
-            next[2 * i + 1] = last_halves(rows[i], rows[i + n / 2], item_bytes);
-        }
-        for (size_t i = 0; i < n; i++)
-            rows[i] = next[i];
-    }
-    for (size_t i = 0; i < n; i++)
-        memcpy(dst + (int64_t)i * dst_stride, &rows[i], VECTOR_BYTES);
 }
 
 /* At most a line's worth of rows, a line each; both are whole vectors. */
@@ -277,6 +258,40 @@ ALWAYS_INLINE void copy_panel(char *dst, const char *src, const plane *p, bool t
     copy_lines(dst + whole_b * p->dst_b, src + whole_b * p->src_b, &below, item_bytes);
 }
 
+/* Elements by turns from two rows. */
+ALWAYS_INLINE void interleave(char *dst, const char *src, const plane *p, size_t item_bytes)
+{
+    const int64_t item = (int64_t)item_bytes, n = VECTOR_BYTES / item;
+    int64_t b = 0;
+    for (; b + n <= p->n_b; b += n) {
+        vector x = load_vector(src + b * item), y = load_vector(src + p->src_a + b * item);
+        vector first = first_halves(x, y, item_bytes), last = last_halves(x, y, item_bytes);
+        memcpy(dst + 2 * b * item, &first, sizeof first);
+        memcpy(dst + 2 * b * item + VECTOR_BYTES, &last, sizeof last);
+    }
+    for (; b < p->n_b; b++)
+        for (int64_t a = 0; a < 2; a++)
+            memcpy(dst + (2 * b + a) * item, src + a * p->src_a + b * item, item_bytes);
+}
+
+/* A picture's three channels into three rows. */
+ALWAYS_INLINE void deinterleave(char *dst, const char *src, const plane *p, size_t item_bytes)
+{
+    const int64_t item = (int64_t)item_bytes, n = VECTOR_BYTES / item;
+    int64_t a = 0;
+    for (; a + n <= p->n_a; a += n) {
+        vector x[3];
+        for (int k = 0; k < 3; k++)
+            x[k] = load_vector(src + 3 * a * item + k * VECTOR_BYTES);
+        deinterleave_3(x, item_bytes);
+        for (int k = 0; k < 3; k++)
+            memcpy(dst + k * p->dst_b + a * item, &x[k], sizeof x[k]);
+    }
+    for (; a < p->n_a; a++)
+        for (int64_t k = 0; k < 3; k++)
+            memcpy(dst + k * p->dst_b + a * item, src + (3 * a + k) * item, item_bytes);
+}
+
 ALWAYS_INLINE void copy_plane(char *dst, const char *src, const plane *p, size_t item_bytes)
 {
     const int64_t item = (int64_t)item_bytes, n = PANEL;
@@ -284,6 +299,14 @@ ALWAYS_INLINE void copy_plane(char *dst, const char *src, const plane *p, size_t
     bool transposed = p->dst_a == item && p->src_b == item && item_bytes < VECTOR_BYTES;
     if (!crosswise) {
         copy_lines(dst, src, p, item_bytes);
+        return;
+    }
+    if (transposed && p->n_a == 2 && p->dst_b == 2 * item) {
+        interleave(dst, src, p, item_bytes);
+        return;
+    }
+    if (transposed && p->n_b == 3 && p->src_a == 3 * item) {
+        deinterleave(dst, src, p, item_bytes);
         return;
     }
     for (int64_t a = 0; a < p->n_a; a += n) {

@@ -250,7 +250,7 @@ def test_two_names_of_tensorflow_in_one_folder_are_a_failure(machine):
 @pytest.mark.parametrize(
     "package, verdict, words",
     [
-        ({"python": ">=3.9,<3.13"}, "ok", "all 1 packages"),
+        ({"python": ">=3.9,<3.13"}, "ok", "looked at (1) are for Python 3.11"),
         ({"python": ">=3.12"}, "fail", "is for Python >=3.12"),
         ({"python": "nonsense"}, "ok", ""),
         ({"tag": "cp310-cp310-manylinux_2_17_x86_64"}, "fail", "another Python"),
@@ -341,6 +341,13 @@ def test_cudnn_has_the_same_major_and_no_lower_minor_version(machine, cudnn, ver
     machine.package("nvidia-cudnn-cu12", cudnn)
     found = machine.finding("requirements")
     assert found[0] == verdict and (verdict == "ok" or "cuDNN 9.3" in found[1])
+
+
+@pytest.mark.parametrize("how", [{"tag": None}, {"installer": "conda\n"}])
+def test_what_is_known_of_wheels_is_not_said_of_other_builds(machine, how):
+    machine.package("torch", "2.2.0", **how)
+    machine.package("numpy", "2.0.1")
+    assert machine.finding("requirements")[0] == "ok"
 
 
 def test_a_tensorflow_without_a_gpu_part_needs_no_cudnn(machine):

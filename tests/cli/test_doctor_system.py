@@ -6,6 +6,7 @@ import pathlib
 import pty
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -330,9 +331,25 @@ def test_a_library_that_fails_is_explained(gpu, status, verdict, words):
     assert gpu.finding("cuda", STUB_INIT=status)[0] == "ok"
 
 
+def processes_with(variable):
+    found = []
+    for environ in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if variable.encode() in environ.read_bytes().split(b"\0"):
+                found.append(environ.parent.name)
+        except OSError:
+            pass  # it has ended, or is another user's
+    return found
+
+
 def test_a_driver_that_hangs_is_a_failure_and_not_our_end(gpu):
-    verdict, says, _ = gpu.finding("gpu", STUB_INIT="-1")
+    mark = f"DOCTOR_MARK={gpu.folder}"
+    verdict, says, _ = gpu.finding("gpu", STUB_INIT="-1", DOCTOR_MARK=str(gpu.folder))
     assert verdict == "fail" and "did not answer within 5 s" in says
+    end = time.monotonic() + 60
+    while processes_with(mark):
+        assert time.monotonic() < end, "the child that asked is still there"
+        time.sleep(0.02)
 
 
 def test_a_driver_without_devices_is_a_warning(gpu):

@@ -66,6 +66,18 @@ def test_the_tiles_of_a_sum_show_in_the_last_bits_at_most(tool, chance, dtype):
         assert (np.abs(whole.astype("f8") - tiled) <= bound).all()
 
 
+@pytest.mark.parametrize("dtype", ("u1", "i1", "u2", "i2"))
+def test_many_rows_of_the_largest_integers_are_summed_exactly(tool, dtype):
+    """More than their sums have room for in twice their width."""
+    limits = np.iinfo(dtype)
+    for n_rows in (255, 256, 257, 1100):
+        for value in (limits.min, limits.max):
+            array = np.full((n_rows, 41), value, dtype)
+            np.testing.assert_array_equal(reduced(tool, "sum", "columns", array),
+                                          array.sum(0, "u8" if dtype[0] == "u" else "i8"))
+            np.testing.assert_array_equal(reduced(tool, "mean", "columns", array), array.mean(0))
+
+
 @pytest.mark.parametrize("dtype", ("f4", "f8"))
 def test_the_same_sum_in_every_build(tool, chance, dtype):
     """Which is made of 32 lanes in any case: the plain build's bits are the other's."""

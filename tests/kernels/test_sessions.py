@@ -221,6 +221,45 @@ def test_views_and_moves(graph, chance, how, inlined):
         graph.check(name, caps=[AMPLE, max(quarter, LEAST, graph.in_memory)])
 
 
+@pytest.mark.parametrize("how", HOWS)
+def test_moves_of_what_does_not_lie_in_order(graph, chance, how):
+    """Which is read where it lies, with its strides."""
+    x = graph.give(chance.integers(-99, 99, (24, 36, 45)).astype("i4"), how)
+    v = graph.value(x)
+    d0, d1, d2 = v.shape
+    index = graph.give(chance.integers(-10, 10, (5, 3)).astype("i8"))
+    i = graph.value(index)
+    names = []
+    for view, w in ((graph.add("transpose", [x], v.T), v.T),
+                    (graph.add("slice", [x], v[::-1, 2:, ::2], start=[d0 - 1, 2, 0],
+                               stop=[-99, d1, d2], step=[-1, 1, 2]), v[::-1, 2:, ::2])):  # fmt: skip
+        names += [graph.add("gather", [view, index], np.take(w, i, axis), axis=axis)
+                  for axis in (0, 1, 2)]  # fmt: skip
+        names.append(graph.add("concat", [view, view], np.concatenate([w, w], 1), axis=1))
+        names.append(graph.add("tile", [view], np.tile(w, (1, 2, 2)), multiples=[1, 2, 2]))
+        names.append(graph.add("pad", [view], np.pad(w, ((1, 2), (0, 1), (3, 0))),
+                               before=[1, 0, 3], after=[2, 1, 0]))  # fmt: skip
+    graph.check(*names)
+    for name in names:
+        quarter = np.asarray(graph.value(name)).nbytes // 4
+        graph.check(name, caps=[AMPLE, max(quarter, LEAST, graph.in_memory)])
+
+
+@pytest.mark.parametrize("dtype", ("u1", "i2", "f4", "f8"))
+def test_two_arrays_are_stacked_along_any_axis(graph, chance, dtype):
+    v, w = (chance.integers(0, 99, (2, 50, 60)).astype(dtype) for _ in range(2))
+    x, y = graph.give(v), graph.give(w)
+    names = []
+    for axis in range(4):
+        shape = list(v.shape)
+        shape.insert(axis, 1)
+        pair = [graph.add("reshape", [one], graph.value(one).reshape(shape), shape=tuple(shape))
+                for one in (x, y)]  # fmt: skip
+        names.append(graph.add("concat", pair, np.stack([v, w], axis), axis=axis))
+        names.append(graph.add("concat", pair[::-1], np.stack([w, v], axis), axis=axis))
+    graph.check(*names)
+
+
 def test_rows(graph, chance):
     v = chance.standard_normal((30, 40, 50)).astype("f4")
     x = graph.give(v)

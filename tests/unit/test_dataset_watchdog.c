@@ -100,14 +100,14 @@ static int finish_late(void **state)
 
 static void check_bark(pl_dataset *dataset, gate *own, int64_t n_before)
 {
-    const pl_dataset_options options = {.watchdog_ms = 150};
+    const pl_dataset_options options = {.watchdog_ms = 1500};
     pl_iterator *iterator = pass_over(with(dataset, options));
     pl_value value;
     for (int64_t i = 0; i < n_before; i++)
         assert_int_equal(next_number(iterator), i);
     for (int again = 0; again < 3; again++) {
         assert_int_equal(pl_iterator_next(iterator, &value, &error), -ETIMEDOUT);
-        assert_non_null(strstr(error.message, "no progress for 0.1 s: map 'gate': its function has "
+        assert_non_null(strstr(error.message, "no progress for 1.5 s: map 'gate': its function has "
                                               "not returned after"));
         assert_null(strstr(error.message, "prefetch"));
         assert_null(strstr(error.message, "range"));

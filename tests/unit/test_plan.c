@@ -328,6 +328,31 @@ static void a_long_chain_needs_no_more_scratch_than_a_short_one(void **state)
     assert_in_range(plan->n_steps, 3, 10);
 }
 
+/* Its input is read where it lies, and counts for nothing. */
+static void a_gather_of_long_rows_takes_several_at_a_time(void **state)
+{
+    (void)state;
+    pl_node *x = given("x", PL_SHAPE(4096, 4096), true);
+    pl_node *places = place("places", PL_I64, PL_SHAPE(4096));
+    sources[n_sources++] =
+        (pl_plan_source){.node = places, .shape = PL_SHAPE(4096), .resident = true};
+    pl_node *rows = must_add("gather", "rows", NODES(x, places), NO_ATTRS);
+    must_make(rows, PL_GIB);
+    assert_true(plan->steps[0].worker_bytes < 64 * PL_KIB);
+    assert_true(plan->steps[0].extent[0] > 1);
+    assert_int_equal(plan->steps[0].extent[1], 4096);
+}
+
+static void columns_of_a_softmax_are_taken_several_lines_at_a_time(void **state)
+{
+    (void)state;
+    pl_node *x = given("x", PL_SHAPE(4096, 4096), true);
+    pl_node *shares = must_add("softmax", "shares", NODES(x), ATTRS(pl_attr_int("axis", 0)));
+    must_make(shares, PL_GIB);
+    assert_int_equal(plan->steps[0].extent[0], 4096);
+    assert_in_range(plan->steps[0].extent[1], 32, 128);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +367,8 @@ int main(void)
         PLAN_CASE(a_disk_that_is_too_small_is_refused),
         PLAN_CASE(no_region_is_larger_than_its_bound),
         PLAN_CASE(a_long_chain_needs_no_more_scratch_than_a_short_one),
+        PLAN_CASE(a_gather_of_long_rows_takes_several_at_a_time),
+        PLAN_CASE(columns_of_a_softmax_are_taken_several_lines_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,6 +329,54 @@ static void a_transpose_of_several_panels_is_right(void **state)
     free(dst);
 }
 
+/* In memory that ends where they do: what reads beyond it is found by the sanitizer. */
+static void check_line(int64_t n, int64_t step, int64_t item)
+{
+    int64_t size = step < 0 ? -step : step, bytes = ((n - 1) * size + 1) * item;
+    char *src = malloc((size_t)bytes), *dst = malloc((size_t)(n * item));
+    char *wanted = malloc((size_t)(n * item));
+    assert_true(src && dst && wanted);
+    for (int64_t i = 0; i < bytes; i++)
+        src[i] = (char)(i * 37 + i / 256);
+    const char *first = step < 0 ? src + bytes - item : src;
+    const int64_t to = item, from = step * item;
+    copy_naively(wanted, &to, first, &from, &n, 1, (size_t)item);
+    pl_region_copy(dst, &to, first, &from, &n, 1, (size_t)item);
+    if (memcmp(dst, wanted, (size_t)(n * item)) != 0)
+        fail_msg("%lld elements of %lld bytes by %lld", (long long)n, (long long)item,
+                 (long long)step);
+    free(src);
+    free(dst);
+    free(wanted);
+}
+
+static void rows_backwards_and_with_gaps_are_right_to_their_end(void **state)
+{
+    (void)state;
+    for (int64_t item = 1; item <= 16; item *= 2)
+        for (int64_t n = 1; n <= 70; n++)
+            for (int64_t step = -3; step <= 4; step++)
+                if (step != 0)
+                    check_line(n, step, item);
+}
+
+/* Of two arrays that lie anywhere, as when they are stacked. */
+static void two_rows_become_one_wherever_they_are(void **state)
+{
+    (void)state;
+    static char room[4096], dst[1024], wanted[1024];
+    for (size_t i = 0; i < sizeof room; i++)
+        room[i] = (char)(i * 37 + i / 256);
+    for (int64_t item = 1; item <= 8; item *= 2)
+        for (int64_t n = 1; n <= 60; n++)
+            for (int64_t apart = -1500; apart <= 1500; apart += 1000) {
+                const int64_t extents[] = {n, 2}, to[] = {2 * item, item}, from[] = {item, apart};
+                copy_naively(wanted, to, room + 1800, from, extents, 2, (size_t)item);
+                pl_region_copy(dst, to, room + 1800, from, extents, 2, (size_t)item);
+                assert_memory_equal(dst, wanted, (size_t)(2 * n * item));
+            }
+}
+
 static void what_cannot_be_counted_counts_as_the_most(void **state)
 {
     (void)state;
@@ -355,6 +403,8 @@ int main(void)
         cmocka_unit_test(any_layout_is_copied_as_element_by_element),
         cmocka_unit_test(transposes_of_every_size_around_a_block_are_right),
         cmocka_unit_test(a_transpose_of_several_panels_is_right),
+        cmocka_unit_test(rows_backwards_and_with_gaps_are_right_to_their_end),
+        cmocka_unit_test(two_rows_become_one_wherever_they_are),
     };
     return cmocka_run_group_tests_name("region", tests, NULL, NULL);
 }

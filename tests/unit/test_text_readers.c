@@ -108,13 +108,40 @@ static void a_line_that_the_budget_has_no_room_for_is_refused_with_what_it_needs
 {
     (void)state;
     char *text = make_lines(1, 2 * CAP);
+    text[99] = text[2 * CAP - 100] = '\n';
     file made = make_file(text, 2 * CAP);
     pl_text_reader reader = open_text(&made, 0);
     pl_error error = {0};
+    assert_int_equal(next_line(&reader, NULL), 1);
     assert_int_equal(next_line(&reader, &error), PL_EBUDGET);
     assert_non_null(strstr(error.message, made.path));
+    assert_non_null(strstr(error.message, "line 2, byte 100: no room for "));
     assert_true(pl_memory_claimed_bytes(memory) <= CAP);
+    assert_int_equal(next_line(&reader, NULL), 1); /* it costs that line */
+    assert_int_equal(next_line(&reader, NULL), 0);
     pl_text_reader_done(&reader);
+    close(made.fd);
+    free(text);
+}
+
+static void a_record_that_the_budget_has_no_room_for_costs_its_first_line(void **state)
+{
+    (void)state;
+    char *text = make_lines(1, 2 * CAP);
+    memcpy(text, "a\n\"\nb\n", 6);
+    text[2 * CAP - 100] = '\n';
+    file made = make_file(text, 2 * CAP);
+    const pl_csv_column column = {.dtype = PL_STRING};
+    const pl_csv_format format = {.delimiter = ',', .columns = &column, .n_columns = 1};
+    static const int wanted[] = {1, PL_EBUDGET, 1, PL_EBUDGET, 1, 0, 0};
+    pl_csv_reader reader;
+    assert_int_equal(pl_csv_reader_init(&reader, made.path, &format, NULL, memory, NULL), 0);
+    for (size_t i = 0; i < PL_COUNT_OF(wanted); i++) {
+        pl_csv_value value;
+        pl_text_place place;
+        assert_int_equal(pl_csv_reader_next(&reader, &value, &place, NULL), wanted[i]);
+    }
+    pl_csv_reader_done(&reader);
     close(made.fd);
     free(text);
 }
@@ -374,6 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_is_claimed_grows_for_what_is_long_and_shrinks_again),
         cmocka_unit_test(a_line_that_the_budget_has_no_room_for_is_refused_with_what_it_needs),
+        cmocka_unit_test(a_record_that_the_budget_has_no_room_for_costs_its_first_line),
         cmocka_unit_test(nothing_is_claimed_that_the_file_cannot_have),
         cmocka_unit_test(short_and_interrupted_reads_go_on),
         cmocka_unit_test(a_read_error_is_told_once_at_its_place_and_can_be_tried_again),
