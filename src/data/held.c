@@ -58,7 +58,6 @@ static const pl_dataset_class held_class = {
     .is_window = true,
     .dataset_bytes = sizeof(held_dataset),
     .stage_bytes = sizeof(held_stage),
-    .is_window = true,
     .free = free_held,
     .next = next,
     .get = get,
