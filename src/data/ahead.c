@@ -82,7 +82,7 @@ static bool is_over(const pl_ahead *ahead)
  * needs none. */
 static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
 {
-    int64_t n = ahead->tail - ahead->head + ahead->n_beginning;
+    int64_t n = ahead->tail - ahead->head + ahead->n_beginning + ahead->n_unplaced;
     pl_pass *pass = ahead->stage->pass;
     *ret_room_bytes = 0;
     if (is_over(ahead) || ahead->starved || n >= ahead->n_slots)
@@ -112,6 +112,14 @@ static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, cons
     pthread_cond_broadcast(&ahead->changed);
 }
 
+/* With mu held: the next slot. In any order an element gets it when it is made. */
+static pl_slot *give_slot(pl_ahead *ahead, uint64_t room_bytes)
+{
+    pl_slot *slot = &ahead->slots[ahead->tail++ % ahead->n_slots];
+    *slot = (pl_slot){.room_bytes = room_bytes};
+    return slot;
+}
+
 /* With mu held, and returns so: begins and finishes one element. */
 static void make_one(pl_ahead *ahead, uint64_t room_bytes)
 {
@@ -134,8 +142,9 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
         pthread_mutex_unlock(&ahead->pulling);
         return;
     }
-    pl_slot *slot = &ahead->slots[ahead->tail++ % ahead->n_slots];
-    *slot = (pl_slot){.room_bytes = room_bytes};
+    bool unplaced = ahead->stage->pass->nondeterministic;
+    ahead->n_unplaced += unplaced;
+    pl_slot *slot = unplaced ? NULL : give_slot(ahead, room_bytes);
     unlock(ahead);
     pthread_mutex_unlock(&ahead->pulling);
     if (r > 0 && ahead->class->finish)
@@ -143,7 +152,9 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     else
         element = begun;
     lock(ahead);
-    put(ahead, slot, r, r == PL_LATER ? &begun : &element, &error);
+    ahead->n_unplaced -= unplaced;
+    put(ahead, unplaced ? give_slot(ahead, room_bytes) : slot, r, r == PL_LATER ? &begun : &element,
+        &error);
 }
 
 /* With mu held, and returns so: tries it again. False: it did not fit this time, either. */
@@ -182,7 +193,8 @@ static void call_crew(pl_ahead *ahead)
 {
     if (is_over(ahead))
         return;
-    int64_t n_free = ahead->n_slots - (ahead->tail - ahead->head) - ahead->n_beginning;
+    int64_t n_free =
+        ahead->n_slots - (ahead->tail - ahead->head) - ahead->n_beginning - ahead->n_unplaced;
     for (int i = 0; i < ahead->n_most && ahead->n_working < ahead->n_parallel && n_free > 0; i++) {
         if (ahead->jobs[i].busy)
             continue;
@@ -284,7 +296,7 @@ static int look(pl_ahead *ahead, bool *ret_ended, pl_error *reterr)
         pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
         return slot->starved && !finish_starved(ahead, slot) ? PL_LATER : 0;
     }
-    if (ahead->n_beginning > 0)
+    if (ahead->n_beginning > 0 || ahead->n_unplaced > 0)
         return 0;
     *ret_ended = ahead->ended;
     if (ahead->starved && pl_pass_turn(pass) != PL_TURN_ALONE)

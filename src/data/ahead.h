@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that a stage makes before they are asked for, in order.
+/* Elements that a stage makes before they are asked for, in order, unless the pass has them in any.
  *   begin    the part of making one that goes in order, by one thread at a time: pulling the input
  *   finish   the part that any number of threads do at once: calling the function
  *   slot     a place of the ring, given to an element when it is begun
  *   head     the next one that will be asked for
  *   worker   a thread that begins and finishes elements: one of the crew's, or whoever waits
  *
- *   head <= tail <= head + n_slots - n_beginning;  slots [head, tail) are being made, or made
+ *   head <= tail <= head + n_slots - n_beginning - n_unplaced
+ *   slots [head, tail) are being made, or made
  *   at most n_parallel workers at once
  *
  * Whoever waits for the head makes others meanwhile, if there is room for them, so that a thread
@@ -69,6 +70,7 @@ typedef struct pl_ahead {
     int n_parallel; /* workers, now */
     int n_working;
     int n_beginning; /* of them in begin() */
+    int n_unplaced;  /* of them in finish(), in any order: those get a slot when they are done */
     bool grows;      /* up to n_most, as long as that makes it faster: see pl_ahead_growth */
     pl_ahead_growth growth;
     bool starved; /* what would be begun next did not fit; until an element is taken */

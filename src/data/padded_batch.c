@@ -80,6 +80,8 @@ static int check(const pl_stage *stage, const pl_element *element, pl_error *ret
 static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
 {
     pl_error reason = *reterr;
+    if (pl_pass_later(stage->pass, code))
+        return PL_LATER;
     return pl_pass_fail(
         stage->pass, code, reterr, "%s: no room for a batch of %" PRId64 " elements: %.250s",
         pl_dataset_name(stage->dataset), ((padded_stage *)stage)->held.n, reason.message);
@@ -90,7 +92,11 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
     padded_stage *own = (padded_stage *)stage;
     while (!own->ended && own->held.n < dataset_of(stage)->n) {
         pl_element element;
-        int r = pl_stage_next(stage->inputs[0], &element, reterr);
+        int r = pl_hold_room(&own->held, stage->pass->runtime->memory, sizeof element,
+                             "padded_batch", reterr);
+        if (r < 0)
+            return refuse(stage, r, reterr);
+        r = pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;
@@ -99,9 +105,7 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
         r = check(stage, &element, reterr);
         if (r < 0)
             return pl_stage_spoil(stage, &element, ret_bad, r);
-        r = pl_hold_add_element(&own->held, stage->pass->runtime, &element, "padded_batch", reterr);
-        if (r < 0)
-            return refuse(stage, r, reterr);
+        pl_hold_add_element(&own->held, &element);
     }
     return 0;
 }
@@ -351,14 +355,10 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, dataset_of(stage)->n, &n, reterr);
     own->ended = ended;
     while (r == 0 && own->held.n < n) {
-        pl_element element = {0};
-        r = pl_load_element(loader, stage->dataset->inputs[0], &element, reterr);
+        r = pl_hold_load_element(&own->held, stage->pass->runtime, loader,
+                                 stage->dataset->inputs[0], "padded_batch", reterr);
         if (r == 0)
-            r = check(stage, &element, reterr);
-        if (r == 0)
-            r = pl_hold_add_element(&own->held, stage->pass->runtime, &element, "padded_batch",
-                                    reterr);
-        pl_element_clear(&element);
+            r = check(stage, pl_hold_element(&own->held, own->held.n - 1), reterr);
     }
     return r;
 }
