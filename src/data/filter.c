@@ -78,12 +78,12 @@ static void close_filter(pl_stage *stage)
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
-    return pl_save_starved(saver, &((filter_stage *)stage)->starved, reterr);
+    return pl_save_waiting(saver, &((filter_stage *)stage)->starved, reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    return pl_load_starved(loader, stage->dataset->inputs[0], &((filter_stage *)stage)->starved,
+    return pl_load_waiting(loader, stage->dataset->inputs[0], &((filter_stage *)stage)->starved,
                            reterr);
 }
 

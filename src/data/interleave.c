@@ -497,7 +497,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     for (size_t i = 0; r == 0 && i < PL_COUNT_OF(numbers); i++)
         r = pl_save_int(saver, numbers[i], reterr);
     if (r == 0)
-        r = pl_save_starved(saver, &own->starved, reterr);
+        r = pl_save_waiting(saver, &own->starved, reterr);
     return r < 0 ? r : save_lanes(own, saver, reterr);
 }
 
@@ -540,7 +540,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, 0, INT64_MAX, &n_opened, reterr);
     if (r == 0)
-        r = pl_load_starved(loader, stage->dataset->inputs[0], &own->starved, reterr);
+        r = pl_load_waiting(loader, stage->dataset->inputs[0], &own->starved, reterr);
     if (r < 0)
         return r;
     pl_seed_set_pass_number(stage->pass, (uint64_t)number);

@@ -167,7 +167,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     const scan_stage *own = (const scan_stage *)stage;
     int r = pl_save_int(saver, own->done, reterr);
     if (r == 0)
-        r = pl_save_starved(saver, &own->starved, reterr);
+        r = pl_save_waiting(saver, &own->starved, reterr);
     return r < 0 ? r : pl_save_element(saver, &own->state, reterr);
 }
 
@@ -178,7 +178,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     pl_element state = {0};
     int r = pl_load_int(loader, 0, 1, &done, reterr);
     if (r == 0)
-        r = pl_load_starved(loader, stage->dataset->inputs[0], &own->starved, reterr);
+        r = pl_load_waiting(loader, stage->dataset->inputs[0], &own->starved, reterr);
     if (r == 0)
         r = pl_load_element(loader, dataset_of(stage)->state, &state, reterr);
     if (r < 0)
