@@ -140,40 +140,43 @@ static void fill(char *data, int64_t bytes, const char *item, size_t item_bytes)
         memcpy(data + at, item, item_bytes);
 }
 
-/* Copies the elements of one axis and those within it, each to its place in the batch. */
-static void copy_axis(char *to, const char *from, const pl_shape *shape, int axis,
-                      const int64_t *to_strides, const int64_t *from_strides, size_t item_bytes)
+/* A tensor that is read into its place in the batch: axes from `whole` on at once. */
+typedef struct copying {
+    pl_tensor *tensor;
+    int whole;
+    const int64_t *strides; /* of the batch, by axis of the tensor */
+    int64_t begin[PL_RANK_MAX], extent[PL_RANK_MAX];
+} copying;
+
+static int copy_axis(copying *own, int axis, char *to, pl_error *reterr)
 {
-    if (axis == shape->rank) {
-        memcpy(to, from, item_bytes);
-        return;
+    if (axis >= own->whole)
+        return pl_tensor_read(own->tensor, own->begin, own->extent, to, reterr);
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < own->tensor->shape.dims[axis]; i++) {
+        own->begin[axis] = i;
+        r = copy_axis(own, axis + 1, to + i * own->strides[axis], reterr);
     }
-    bool dense = axis == shape->rank - 1 && from_strides[axis] == (int64_t)item_bytes;
-    if (dense) {
-        memcpy(to, from, (size_t)shape->dims[axis] * item_bytes);
-        return;
-    }
-    for (int64_t i = 0; i < shape->dims[axis]; i++)
-        copy_axis(to + i * to_strides[axis], from + i * from_strides[axis], shape, axis + 1,
-                  to_strides, from_strides, item_bytes);
+    return r;
 }
 
-static int copy_item(char *to, const pl_item *item, const int64_t *to_strides, size_t item_bytes,
+/* Without bringing it into memory as a whole: it may be a slice of a file. `padded` and `strides`
+ * are the batch's behind its first axis. */
+static int copy_item(char *to, const pl_item *item, const int64_t *padded, const int64_t *strides,
                      pl_error *reterr)
 {
     if (!item->tensor)
         return pl_item_read(item, to, reterr);
-    const void *from;
-    int64_t strides[PL_RANK_MAX];
-    int r = pl_tensor_pin(item->tensor, &from, strides, reterr);
-    if (r < 0)
-        return r;
-    int64_t count = 0;
-    r = pl_shape_count(&item->tensor->shape, &count, reterr);
-    if (r == 0 && count > 0)
-        copy_axis(to, from, &item->tensor->shape, 0, to_strides, strides, item_bytes);
-    pl_tensor_unpin(item->tensor);
-    return r;
+    const pl_shape *shape = &item->tensor->shape;
+    copying own = {.tensor = item->tensor, .whole = shape->rank - 1, .strides = strides};
+    while (own.whole > 0 && shape->dims[own.whole] == padded[own.whole])
+        own.whole--;
+    for (int i = 0; i < shape->rank; i++) {
+        own.extent[i] = i < own.whole ? 1 : shape->dims[i];
+        if (shape->dims[i] == 0)
+            return 0;
+    }
+    return copy_axis(&own, 0, to, reterr);
 }
 
 static int join_numbers(pl_stage *stage, int component, const pl_shape *shape,
@@ -199,7 +202,7 @@ static int join_numbers(pl_stage *stage, int component, const pl_shape *shape,
     fill(data, bytes, item, item_bytes);
     for (int64_t i = 0; r == 0 && i < held->n; i++) {
         pl_item *from = &pl_element_items(pl_hold_element(held, i))[component];
-        r = copy_item((char *)data + i * strides[0], from, &strides[1], item_bytes, reterr);
+        r = copy_item((char *)data + i * strides[0], from, &shape->dims[1], &strides[1], reterr);
     }
     pl_buffer_unpin(buffer);
     if (r < 0) {

@@ -174,6 +174,16 @@ def test_padded_batches_of_any_rank_are_what_numpy_pads(runtime):
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_slices_of_a_file_are_padded_without_reading_it_whole(tmp_path):
+    rows = np.arange(40 * 12500.0).reshape(40, 12500)
+    np.save(tmp_path / "rows.npy", rows)
+    with base.Runtime(cap_bytes=1 << 20, spill=tmp_path) as small, \
+            small.open(tmp_path / "rows.npy") as tensor, \
+            Stage("from_slices", small, base.pointers([tensor]), 1) as slices, \
+            slices.padded_batch(3, [(12501,)]) as padded:  # fmt: skip
+        same([batch[:, :-1] for batch in padded], [rows[i:i + 3] for i in range(0, 40, 3)])
+
+
 def test_strings_are_padded_unbatched_and_shuffled(runtime):
     words = [[b"a"], [], [b"bc", b"", b"d" * 50]]
     given = from_range(runtime, 3).map(lambda i: (np.array(words[i], object),),
