@@ -90,7 +90,7 @@ static int get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *r
                            : pl_error_set(reterr, -ENOMEM, "no memory for a path");
     if (r < 0) {
         pl_element_clear(&element);
-        return r;
+        return pl_pass_later(stage->pass, r) ? PL_LATER : r;
     }
     if (element.n > 1)
         element.few[1] = pl_item_scalar(PL_I64, (uint64_t)class_of(own, at));
@@ -103,7 +103,9 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     files_stage *own = (files_stage *)stage;
     if (own->at == stage->dataset->cardinality)
         return 0;
-    return get(stage, own->at++, ret_element, reterr);
+    int r = get(stage, own->at, ret_element, reterr);
+    own->at += r != PL_LATER;
+    return r;
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
