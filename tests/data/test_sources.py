@@ -248,6 +248,25 @@ def test_samples_of_a_tar_file_have_their_parts(runtime, tmp_path):
     assert found == [(f"d/{i:04}".encode(), bytes([i]) * 1000, str(i).encode()) for i in range(20)]
 
 
+@pytest.mark.parametrize("fault", ["no end", "corrupt header", "cut header"])
+def test_a_fault_behind_a_sample_leaves_it_whole(runtime, tmp_path, fault):
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        for i in range(3):
+            add_member(tar, f"{i}.txt", bytes([i]) * 100)
+    data = bytearray((tmp_path / "t.tar").read_bytes()[:6 * 512])
+    if fault == "corrupt header":
+        data[4 * 512] ^= 1
+    if fault == "cut header":
+        del data[5 * 512 - 12:]
+    n_good = 3 if fault == "no end" else 2
+    paths = sources.paths(runtime, write(tmp_path / "t.tar", data))
+    *good, refused = iter(sources.samples(paths, "txt")).everything()
+    assert good == [(str(i).encode(), bytes([i]) * 100) for i in range(n_good)]
+    assert f"element {n_good}," in str(refused) and "t.tar" in str(refused)
+    one_by_one = iter(sources.samples(paths, "txt").with_policy(SKIP))
+    assert list(one_by_one) == good and one_by_one.bad_count == (1, n_good + 1)
+
+
 # ---- Examples ----
 
 def example(**features):
