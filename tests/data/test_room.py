@@ -61,7 +61,9 @@ def take_slowly(dataset):
         if base.call("pl_iterator_next", one_by_one, values) == 0:
             return found, one_by_one.bad_count
         tensors = [base.Tensor(value.tensor, dataset.runtime) for value in values]
-        time.sleep(0.05)
+        base.call("pl_tensor_pin_string", tensors[-1], None, ctypes.byref(sources.String()))
+        time.sleep(0.05)  # pinned, so that it cannot be spilled
+        base.library().pl_tensor_unpin(tensors[-1])
         found.append(tuple(sources.value_of(tensor) for tensor in tensors))
         for tensor in tensors:
             tensor.close()
