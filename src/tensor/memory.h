@@ -9,7 +9,7 @@
  *   rest     what the process uses beside its blocks: resident, anonymous, measured now and then
  *   cap      the most that blocks may cost together, whatever the line; the rest does not count
  *   evictor  who can make room: called, with no lock held, when there is not enough
- *   spare    a mapping that was given back, kept for the next block of its size: 32 MiB at most,
+ *   spare    a mapping that was given back, kept for the next block of its size: 128 MiB at most,
  *            and a 16th of the line; not in a guarded run. All go when anybody finds no room
  *
  *   claimed = sum of the costs of live blocks; claimed + spares <= cap
