@@ -153,7 +153,9 @@ int pl_file_window_more(pl_file_window *window, uint64_t need, pl_error *reterr)
 
 int pl_file_window_seek(pl_file_window *window, uint64_t offset, pl_error *reterr)
 {
-    if (offset >= window->offset && offset - window->offset <= window->n) {
+    /* Behind a failure there is nothing in it, wherever it stands. */
+    bool is_empty = window->n == 0 && window->is_last;
+    if (!is_empty && offset >= window->offset && offset - window->offset <= window->n) {
         pl_file_window_take(window, (size_t)(offset - window->offset));
         return 0;
     }

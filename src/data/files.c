@@ -90,7 +90,7 @@ static int get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *r
                            : pl_error_set(reterr, -ENOMEM, "no memory for a path");
     if (r < 0) {
         pl_element_clear(&element);
-        return r;
+        return pl_pass_later(stage->pass, r) ? PL_LATER : r;
     }
     if (element.n > 1)
         element.few[1] = pl_item_scalar(PL_I64, (uint64_t)class_of(own, at));
@@ -103,7 +103,9 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     files_stage *own = (files_stage *)stage;
     if (own->at == stage->dataset->cardinality)
         return 0;
-    return get(stage, own->at++, ret_element, reterr);
+    int r = get(stage, own->at, ret_element, reterr);
+    own->at += r != PL_LATER;
+    return r;
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
@@ -213,7 +215,7 @@ int pl_dataset_files(pl_runtime *runtime, const char *const *patterns, int n_pat
         if (r == 0 && own->paths.n == before)
             r = pl_error_set(reterr, -ENOENT, "files: no file matches '%s'", patterns[i]);
     }
-    pl_paths_sort(&own->paths, 0);
+    pl_paths_sort(&own->paths, false);
     return made(own, r, ret_dataset);
 }
 
@@ -242,8 +244,7 @@ static size_t class_bytes(const char *path, size_t n_folder)
     return strcspn(path + n_folder, "/");
 }
 
-/* Paths are sorted by their bytes, which puts "a/x" behind "a-b/x": a class's are still behind each
- * other, because all of them begin alike. */
+/* Paths are sorted part by part, so classes are in the order of their names. */
 static int find_classes(files_dataset *own, size_t n_folder, pl_error *reterr)
 {
     const pl_paths *paths = &own->paths;
@@ -273,20 +274,15 @@ int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
                             const pl_files_options *options, pl_dataset **ret_dataset,
                             pl_error *reterr)
 {
-    char pattern[4096];
     size_t n = strlen(folder);
-    while (n > 1 && folder[n - 1] == '/')
-        n--;
-    if (pl_glob_is_pattern(folder) || n + sizeof "/*/**/*" > sizeof pattern)
-        return pl_error_set(reterr, -EINVAL, "image_folder: '%s' is not the name of a folder",
-                            folder);
-    snprintf(pattern, sizeof pattern, "%.*s/*/**/*", (int)n, folder);
+    if (n == 0)
+        return pl_error_set(reterr, -EINVAL, "image_folder: the path is empty");
     files_dataset *own;
     int r = make(runtime, options, 2, &own, reterr);
     if (r < 0)
         return r;
-    r = pl_glob(pattern, add_picture, &own->paths, reterr);
-    pl_paths_sort(&own->paths, 0);
+    r = pl_glob_below(folder, "*/**/*", add_picture, &own->paths, reterr);
+    pl_paths_sort(&own->paths, true);
     if (r == 0 && own->paths.n == 0)
         r = pl_error_set(reterr, -ENOENT,
                          "image_folder: no picture in the folders of '%s': they are to lie in one "

@@ -37,7 +37,7 @@ static void close_fixed(void *reader)
  * whether the rest is there, reading it tells. */
 static int look(const fixed_dataset *own, fixed_reader *fixed, pl_error *reterr)
 {
-    uint64_t need = own->record_bytes + own->foot_bytes;
+    uint64_t need = pl_add_sat_u64(own->record_bytes, own->foot_bytes);
     if (need > PL_MIB)
         need = own->foot_bytes + 1;
     int r = pl_file_window_more(&fixed->window, need, reterr);
@@ -65,8 +65,11 @@ static int next_fixed(const pl_stage *stage, void *reader, pl_item *items, uint6
         return r;
     r = pl_strings_begin(&maker, stage->pass->runtime, &(pl_shape){0}, own->record_bytes, "record",
                          reterr);
-    if (r < 0)
+    if (r < 0) { /* costs this record */
+        uint64_t behind = pl_add_sat_u64(fixed->window.offset, own->record_bytes);
+        fixed->lost = pl_file_window_seek(&fixed->window, behind, NULL) < 0;
         return r;
+    }
     r = pl_file_window_read(&fixed->window, pl_strings_add(&maker, own->record_bytes),
                             own->record_bytes, reterr);
     if (r < 0) {
@@ -90,7 +93,10 @@ static pl_place tell(const void *reader)
 
 static int seek(void *reader, pl_place place, pl_error *reterr)
 {
-    return pl_file_window_seek(&((fixed_reader *)reader)->window, place.offset, reterr);
+    fixed_reader *fixed = reader;
+    int r = pl_file_window_seek(&fixed->window, place.offset, reterr);
+    fixed->lost = r < 0;
+    return r;
 }
 
 static const pl_reader_class fixed_of = {
@@ -118,9 +124,12 @@ static const pl_dataset_class fixed_class = {.name = "fixed_records",
 int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes, uint64_t record_bytes,
                              uint64_t foot_bytes, pl_dataset **ret_dataset, pl_error *reterr)
 {
-    if (record_bytes == 0 || head_bytes > INT64_MAX || foot_bytes > INT64_MAX)
-        return pl_error_set(reterr, -EINVAL, "fixed_records: records of %" PRIu64 " bytes",
-                            record_bytes);
+    if (record_bytes == 0 || record_bytes > INT64_MAX || head_bytes > INT64_MAX ||
+        foot_bytes > INT64_MAX)
+        return pl_error_set(reterr, -EINVAL,
+                            "fixed_records: records of %" PRIu64 " bytes, a head of %" PRIu64
+                            " and a foot of %" PRIu64 ": a record has at least 1, and none 2^63",
+                            record_bytes, head_bytes, foot_bytes);
     int r = pl_reading_make(&fixed_class, &fixed_of, paths, 1, ret_dataset, reterr);
     if (r < 0)
         return r;

@@ -20,7 +20,7 @@ typedef struct walk {
 
 static int go_on(walk *w, const char *pattern, pl_error *reterr);
 
-bool pl_glob_is_pattern(const char *text)
+static bool is_pattern(const char *text)
 {
     return strpbrk(text, "*?[") != NULL;
 }
@@ -116,7 +116,7 @@ static int go_on(walk *w, const char *pattern, pl_error *reterr)
         int r = go_on(w, rest, reterr); /* no folder at all */
         return r < 0 ? r : read_folder(w, part, pattern + strlen("**/"), reterr);
     }
-    if (pl_glob_is_pattern(part))
+    if (is_pattern(part))
         return read_folder(w, strcmp(part, "**") == 0 ? "*" : part, rest, reterr);
     int r = append(w, part, n, &before, reterr);
     if (r < 0)
@@ -136,5 +136,16 @@ int pl_glob(const char *pattern, pl_glob_visit *visit, void *context, pl_error *
     if (n_slashes > 0)
         w.path[w.n++] = '/';
     int r = go_on(&w, pattern + n_slashes, reterr);
+    return r < 0 ? r : 0;
+}
+
+int pl_glob_below(const char *folder, const char *pattern, pl_glob_visit *visit, void *context,
+                  pl_error *reterr)
+{
+    walk w = {.visit = visit, .context = context};
+    size_t before;
+    int r = append(&w, folder, strlen(folder), &before, reterr);
+    if (r == 0)
+        r = go_on(&w, pattern, reterr);
     return r < 0 ? r : 0;
 }

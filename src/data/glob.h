@@ -20,7 +20,9 @@ typedef int pl_glob_visit(void *context, const char *path, pl_error *reterr);
 PL_MUST_CHECK int pl_glob(const char *pattern, pl_glob_visit *visit, void *context,
                           pl_error *reterr);
 
-/* Has it any of the signs above? */
-bool pl_glob_is_pattern(const char *text);
+/* The same below a folder, whose name is taken as it is: all paths begin with it, and a slash if it
+ * does not end with one. */
+PL_MUST_CHECK int pl_glob_below(const char *folder, const char *pattern, pl_glob_visit *visit,
+                                void *context, pl_error *reterr);
 
 #endif

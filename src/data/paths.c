@@ -93,10 +93,19 @@ const char *pl_paths_at(const pl_paths *paths, size_t number)
     return path_at(paths, paths->places[number]);
 }
 
-static int compare(const void *a, const void *b, void *context)
+/* A part that ends is before one that goes on. */
+static int compare_parts(const char *a, const char *b)
 {
-    const pl_paths *paths = context;
-    return strcmp(path_at(paths, *(const uint32_t *)a), path_at(paths, *(const uint32_t *)b));
+    for (; *a && *a == *b; a++, b++)
+        ;
+    int of_a = *a == '/' ? 0 : (uint8_t)*a, of_b = *b == '/' ? 0 : (uint8_t)*b;
+    return of_a != of_b ? of_a - of_b : (uint8_t)*a - (uint8_t)*b;
+}
+
+static int compare(const uint32_t *a, const uint32_t *b, const pl_paths *paths)
+{
+    const char *of_a = path_at(paths, *a), *of_b = path_at(paths, *b);
+    return paths->by_part ? compare_parts(of_a, of_b) : strcmp(of_a, of_b);
 }
 
 /* In place: qsort() would take as much again. Heapsort, and no recursion. */
@@ -125,17 +134,18 @@ static void sort(pl_paths *paths, uint32_t *places, size_t n)
     }
 }
 
-void pl_paths_sort(pl_paths *paths, size_t first)
+void pl_paths_sort(pl_paths *paths, bool by_part)
 {
-    if (paths->n - first < 2)
+    if (paths->n < 2)
         return;
-    uint32_t *places = paths->places + first;
-    size_t n = paths->n - first, n_kept = 1;
-    sort(paths, places, n);
-    for (size_t i = 1; i < n; i++)
+    uint32_t *places = paths->places;
+    size_t n_kept = 1;
+    paths->by_part = by_part;
+    sort(paths, places, paths->n);
+    for (size_t i = 1; i < paths->n; i++)
         if (compare(&places[n_kept - 1], &places[i], paths) != 0)
             places[n_kept++] = places[i];
-    paths->n = first + n_kept;
+    paths->n = n_kept;
 }
 
 void pl_paths_close(pl_paths *paths)

@@ -17,6 +17,7 @@ typedef struct pl_paths {
     size_t n_last; /* bytes of the last chunk that are taken */
     uint32_t *places;
     size_t n, n_room;
+    bool by_part; /* how they are sorted */
 } pl_paths;
 
 void pl_paths_init(pl_paths *paths, pl_memory *memory);
@@ -25,8 +26,9 @@ void pl_paths_done(pl_paths *paths); /* one that is all zero is left alone */
 /* PL_EBUDGET, -ENOMEM; -ENAMETOOLONG for one that fits no chunk, PL_EFULL after 4 GiB of them. */
 PL_MUST_CHECK int pl_paths_add(pl_paths *paths, const char *path, pl_error *reterr);
 
-/* Sorts those from number `first` on by their bytes, and lets go of those that are there twice. */
-void pl_paths_sort(pl_paths *paths, size_t first);
+/* Sorts them by their bytes, or part by part, as their folders' names are sorted ("a/x" before
+ * "a-b/x"); and lets go of those that are there twice. */
+void pl_paths_sort(pl_paths *paths, bool by_part);
 
 /* No more are added: lets go of what was kept for them. */
 void pl_paths_close(pl_paths *paths);

@@ -24,12 +24,17 @@ int pl_reading_open(pl_stage *stage, pl_error *reterr)
     return own->reader ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for a reader");
 }
 
-static void close_file(reading_stage *own)
+static void close_reader(reading_stage *own)
 {
-    if (!own->origin)
-        return;
     class_of(&own->base)->close(own->reader);
     memset(own->reader, 0, class_of(&own->base)->bytes);
+    own->is_open = false;
+}
+
+static void close_file(reading_stage *own)
+{
+    if (own->is_open)
+        close_reader(own);
     pl_origin_unref(PL_TAKE(own->origin));
 }
 
@@ -40,20 +45,27 @@ void pl_reading_close(pl_stage *stage)
 }
 
 /* `bad` gets the origin of a file that cannot be opened. */
-static int open_file(reading_stage *own, const char *path, pl_element *bad, pl_error *reterr)
+static int open_file(reading_stage *own, pl_element *bad, pl_error *reterr)
 {
-    own->origin = pl_origin_new(path);
-    if (!own->origin)
-        return pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for a path");
     int r = class_of(&own->base)->open(&own->base, own->reader, own->origin->path, reterr);
+    own->is_open = r == 0;
     if (r == 0)
         return 0;
+    close_reader(own);
+    if (pl_pass_later(own->base.pass, r))
+        return PL_LATER;
     r = pl_stage_fail_as(bad, &(pl_element){.origin = own->origin, .offset = -1}, r);
     close_file(own);
     return r;
 }
 
-/* The next path: 1, and its file is open. */
+static int set_file(reading_stage *own, const char *path, pl_error *reterr)
+{
+    own->origin = pl_origin_new(path);
+    return own->origin ? 0 : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for a path");
+}
+
+/* The next path: 1, or 0 at the end. */
 static int next_file(reading_stage *own, pl_element *bad, pl_error *reterr)
 {
     pl_element element;
@@ -74,10 +86,11 @@ static int next_file(reading_stage *own, pl_element *bad, pl_error *reterr)
     }
     pl_stage_dropped(&own->base, &element);
     if (r == 0)
-        r = open_file(own, path, bad, reterr);
+        r = set_file(own, path, reterr);
     return r < 0 ? r : 1;
 }
 
+/* What finds no room beside what runs ahead is gone back to. */
 static int next_element(reading_stage *own, pl_element *ret_element, pl_error *reterr)
 {
     const pl_reader_class *class = class_of(&own->base);
@@ -85,7 +98,11 @@ static int next_element(reading_stage *own, pl_element *ret_element, pl_error *r
     uint64_t offset = 0;
     if (pl_element_init(&element, own->base.dataset->n_components) < 0)
         return pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an element");
+    pl_place place = class->tell(own->reader);
     int r = class->next(&own->base, own->reader, pl_element_items(&element), &offset, reterr);
+    bool later = pl_pass_later(own->base.pass, r);
+    if (later)
+        r = class->seek(own->reader, place, reterr);
     element.origin = pl_origin_ref(own->origin);
     element.offset = (int64_t)offset;
     if (r > 0) {
@@ -95,6 +112,8 @@ static int next_element(reading_stage *own, pl_element *ret_element, pl_error *r
     if (r < 0)
         r = pl_stage_fail_as(ret_element, &element, r);
     pl_element_clear(&element);
+    if (r == 0 && later)
+        return PL_LATER;
     if (r == 0 || (class->is_lost && class->is_lost(own->reader)))
         close_file(own);
     return r;
@@ -106,6 +125,9 @@ int pl_reading_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     for (;;) {
         int r = own->origin ? 1 : next_file(own, ret_element, reterr);
         if (r <= 0)
+            return r;
+        r = own->is_open ? 0 : open_file(own, ret_element, reterr);
+        if (r < 0)
             return r;
         r = next_element(own, ret_element, reterr);
         if (r != 0)
@@ -122,7 +144,9 @@ int pl_reading_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     int r = pl_save_int(saver, n, reterr);
     if (r < 0 || n == 0)
         return r;
-    pl_place place = class_of(stage)->tell(own->reader);
+    pl_place place = {0};
+    if (own->is_open)
+        place = class_of(stage)->tell(own->reader);
     r = pl_save_bytes(saver, own->origin->path, (size_t)n, reterr);
     if (r == 0)
         r = pl_save_bytes(saver, &place, sizeof place, reterr);
@@ -143,9 +167,12 @@ int pl_reading_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_bytes(loader, &place, sizeof place, reterr);
     if (r == 0)
-        r = open_file(own, path, &bad, reterr);
+        r = set_file(own, path, reterr);
+    if (r == 0)
+        r = open_file(own, &bad, reterr);
     pl_element_clear(&bad);
-    return r < 0 ? r : class_of(stage)->seek(own->reader, place, reterr);
+    /* One that was not open yet is read from its beginning, as it is opened. */
+    return r < 0 || place.offset == 0 ? r : class_of(stage)->seek(own->reader, place, reterr);
 }
 
 /* ---- making ---- */

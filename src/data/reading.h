@@ -4,7 +4,8 @@
  *   place   where a reader stands, in two numbers: what a checkpoint keeps
  *
  * The input has the paths, as strings. A file that cannot be opened is one bad element, and the
- * next file follows; so is the rest of one whose reader is lost. Every element knows its file and
+ * next file follows; so is the rest of one whose reader is lost. A file or an element that finds no
+ * room beside what runs ahead is gone back to, and read again. Every element knows its file and
  * byte. The dataset of such a class begins with pl_reading, and it uses the functions below. */
 #ifndef PL_DATA_READING_H
 #define PL_DATA_READING_H
@@ -35,7 +36,8 @@ typedef struct pl_reading {
 
 typedef struct pl_reading_stage {
     pl_stage base;
-    pl_origin *origin; /* the file; NULL: none is open */
+    pl_origin *origin; /* the file; NULL: the next path's follows */
+    bool is_open;      /* else it waits for room to be */
     void *reader;
 } pl_reading_stage;
 

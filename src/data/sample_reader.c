@@ -19,7 +19,7 @@ struct pl_sample_reader {
     pl_key_set keys;
     bool has_next;     /* an entry was found that is not of the last sample */
     pl_tar_entry next; /* a part of a sample */
-    pl_error failure;  /* met behind a bad sample, to be told by the next call; code 0: none */
+    pl_error failure;  /* met behind a sample, to be told by the next call; code 0: none */
     uint64_t offset;   /* of the sample */
     size_t n_key;
     char key[PL_TAR_NAME_BYTES];
@@ -228,6 +228,16 @@ static int begin_sample(pl_sample_reader *reader, pl_error *reterr)
     return r < 0 ? r : 0;
 }
 
+/* What follows cannot be read. A sample that has all that is wanted is good: the failure is told
+ * behind it. */
+static int end_before_failure(pl_sample_reader *reader, const pl_error *why, pl_error *reterr)
+{
+    if (!reader->wanted || check_wanted(reader, NULL) < 0)
+        return pl_error_set(reterr, why->code, "%s", why->message);
+    reader->failure = *why;
+    return 0;
+}
+
 /* All entries of the sample, from the first on. */
 static int gather(pl_sample_reader *reader, pl_error *reterr)
 {
@@ -237,14 +247,15 @@ static int gather(pl_sample_reader *reader, pl_error *reterr)
         if (r < 0)
             break;
         reader->has_next = false;
-        r = find_part(reader, reterr);
-        if (r <= 0)
-            break;
-        if (!is_of_sample(reader))
+        pl_error why;
+        r = find_part(reader, &why);
+        if (r < 0)
+            return end_before_failure(reader, &why, reterr);
+        if (r == 0 || !is_of_sample(reader))
             return check_wanted(reader, reterr);
         r = 0;
     }
-    return r < 0 ? r : check_wanted(reader, reterr);
+    return r;
 }
 
 static int tell_failure(pl_sample_reader *reader, pl_error *reterr)
@@ -260,7 +271,7 @@ int pl_sample_reader_next(pl_sample_reader *reader, pl_sample *ret_sample, uint6
     *ret_offset = pl_sample_reader_tell(reader);
     if (reader->failure.code != 0)
         return tell_failure(reader, reterr);
-    int r = find_part(reader, reterr);
+    int r = pass_sample(reader, reterr); /* what is left of one before a failure */
     if (r <= 0)
         return r;
     *ret_offset = reader->next.offset;
@@ -288,6 +299,7 @@ int pl_sample_reader_seek(pl_sample_reader *reader, uint64_t offset, pl_error *r
         return r;
     reader->has_next = false;
     reader->failure.code = 0;
+    reader->n_key = 0;
     pl_key_set_clear(&reader->keys);
     return 0;
 }

@@ -9,6 +9,7 @@
  *   - an extension that it has twice, or one that is wanted and that it does not have,
  *   - a key that was there before: its files are not behind each other,
  *   - a file that cannot be read; if nothing behind it can, the next call is at the end.
+ * Where an archive fails behind a sample that has all that is wanted, that one is given first.
  * Keys are remembered as 64 bits each, claimed as well. One thread at a time. */
 #ifndef PL_DATA_SAMPLE_READER_H
 #define PL_DATA_SAMPLE_READER_H

@@ -64,11 +64,13 @@ static int get_by(pl_stage *stage, int64_t at,
     const slices_dataset *own = (const slices_dataset *)stage->dataset;
     pl_element element;
     int r = pl_element_init(&element, own->base.n_components);
+    if (r < 0)
+        return pl_error_set(reterr, r, "no memory for an element");
     for (int i = 0; r == 0 && i < own->base.n_components; i++)
         r = part(own->tensors[i], at, &pl_element_items(&element)[i], reterr);
     if (r < 0) {
         pl_element_clear(&element);
-        return r;
+        return pl_pass_later(stage->pass, r) ? PL_LATER : r;
     }
     *ret_element = element;
     return 1;
@@ -89,7 +91,9 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     slices_stage *own = (slices_stage *)stage;
     if (own->at == stage->dataset->cardinality)
         return 0;
-    return stage->dataset->class->get(stage, own->at++, ret_element, reterr);
+    int r = stage->dataset->class->get(stage, own->at, ret_element, reterr);
+    own->at += r != PL_LATER;
+    return r;
 }
 
 /* A view of the next `n` slices of a tensor; none of strings, whose bytes lie elsewhere. */

@@ -128,6 +128,34 @@ def test_a_folder_without_pictures_is_refused(runtime, tmp_path):
         sources.image_folder(runtime, tmp_path)
 
 
+@pytest.mark.parametrize("spelled", ["{}/in", "{}/in/", "{}//in", "{}/in//", "{}/./in", "/{}/in"])
+def test_classes_are_the_same_however_the_folder_is_spelled(runtime, tmp_path, spelled):
+    for name in "bat", "cat":
+        write(tmp_path / "in" / name / "1.jpg", b"")
+    dataset = sources.image_folder(runtime, spelled.format(tmp_path))
+    name_of = sources.library().pl_dataset_class_name
+    assert [label for _path, label in dataset] == [0, 1]
+    assert [name_of(dataset.pointer, i) for i in range(3)] == [b"bat", b"cat", None]
+
+
+def test_a_folder_of_pictures_may_have_any_name(runtime, tmp_path):
+    write(tmp_path / "run[1]*" / "a" / "1.png", b"")
+    (found,) = sources.image_folder(runtime, tmp_path / "run[1]*")
+    assert found == (os.fsencode(tmp_path / "run[1]*" / "a" / "1.png"), 0)
+    with pytest.raises(Refused, match="the path is empty"):
+        sources.image_folder(runtime, "")
+
+
+def test_classes_are_in_the_order_of_their_names(runtime, tmp_path):
+    names = ["tiger", "tiger cat", "tiger-shark", "tiger.1", "tiger0", "t"]
+    for name in names:
+        write(tmp_path / "in" / name / "x" / "1.jpg", b"")
+        write(tmp_path / "in" / name / "1.jpg", b"")
+    dataset = sources.image_folder(runtime, tmp_path / "in")
+    found = [(path.decode().split("/in/")[1].split("/")[0], label) for path, label in dataset]
+    assert found == [(name, i) for i, name in enumerate(sorted(names)) for _ in range(2)]
+
+
 # ---- formats ----
 
 def test_lines_of_several_files_follow_each_other(runtime, tmp_path):
@@ -218,6 +246,25 @@ def test_samples_of_a_tar_file_have_their_parts(runtime, tmp_path):
             add_member(tar, f"d/{i:04}.extra", b"?")
     found = list(sources.samples(sources.paths(runtime, tmp_path / "t.tar"), "jpg;png", "cls"))
     assert found == [(f"d/{i:04}".encode(), bytes([i]) * 1000, str(i).encode()) for i in range(20)]
+
+
+@pytest.mark.parametrize("fault", ["no end", "corrupt header", "cut header"])
+def test_a_fault_behind_a_sample_leaves_it_whole(runtime, tmp_path, fault):
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        for i in range(3):
+            add_member(tar, f"{i}.txt", bytes([i]) * 100)
+    data = bytearray((tmp_path / "t.tar").read_bytes()[:6 * 512])
+    if fault == "corrupt header":
+        data[4 * 512] ^= 1
+    if fault == "cut header":
+        del data[5 * 512 - 12:]
+    n_good = 3 if fault == "no end" else 2
+    paths = sources.paths(runtime, write(tmp_path / "t.tar", data))
+    *good, refused = iter(sources.samples(paths, "txt")).everything()
+    assert good == [(str(i).encode(), bytes([i]) * 100) for i in range(n_good)]
+    assert f"element {n_good}," in str(refused) and "t.tar" in str(refused)
+    one_by_one = iter(sources.samples(paths, "txt").with_policy(SKIP))
+    assert list(one_by_one) == good and one_by_one.bad_count == (1, n_good + 1)
 
 
 # ---- Examples ----
