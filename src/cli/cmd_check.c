@@ -221,6 +221,8 @@ static int run_check(check_arguments *arguments, check_state *checking, pl_error
     pl_verify_summary summary = {0};
     pl_error ignored;
     int r = pl_verify_run(&arguments->options, &summary, reterr);
+    if (r < 0 && summary.n_checked == 0)
+        return r;
     int printed = pl_check_print_summary(&checking->printer, &summary, checking->n_moved,
                                          r < 0 ? &ignored : reterr);
     return r < 0 ? r : printed < 0 ? printed : status_of(arguments, &summary);

@@ -3,6 +3,7 @@
 #ifndef PL_VERIFY_SLOTS_H
 #define PL_VERIFY_SLOTS_H
 
+#define XXH_INLINE_ALL /* a library less to load, whichever command is run */
 #include <xxhash.h>
 
 #include "verify/verify.h"

@@ -8,6 +8,7 @@ import pathlib
 import struct
 import subprocess
 import tarfile
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -63,6 +64,18 @@ def picture(format="JPEG", size=(32, 24), mode="RGB", seed=0):
     file = io.BytesIO()
     Image.fromarray(pixels, mode).save(file, format)
     return file.getvalue()
+
+
+def png_header(width, height):
+    """A PNG that promises so many pixels, and has next to none."""
+
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + data
 
 
 def npy(array):
