@@ -52,7 +52,7 @@ typedef struct pl_verify_file {
     bool is_whole;       /* the head is all of it */
     uint64_t file_bytes; /* as they lie there */
     bool is_packed;      /* gzip */
-    pl_verify_format format;
+    pl_verify_format format, promise;
     bool want_values;           /* count NaN and Inf */
     bool want_size_only;        /* for --plan: what an element costs, not whether it is good */
     pl_memory *memory;          /* borrowed */

@@ -61,8 +61,9 @@ pl_verify_format pl_verify_promise(const char *path)
 {
     size_t n;
     const char *extension = extension_of(path, &n);
+    char first = n > 0 ? (char)(extension[0] | 0x20) : 0; /* which tells most apart, at less cost */
     for (size_t i = 0; i < PL_COUNT_OF(promises); i++)
-        if (strlen(promises[i].extension) == n &&
+        if (promises[i].extension[0] == first && strlen(promises[i].extension) == n &&
             strncasecmp(promises[i].extension, extension, n) == 0)
             return promises[i].format;
     return PL_VERIFY_UNKNOWN;
@@ -122,9 +123,8 @@ static bool is_kind_of_text(pl_verify_format format)
     return format == PL_VERIFY_TEXT || format == PL_VERIFY_CSV || format == PL_VERIFY_JSON;
 }
 
-pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all, const char *path)
+pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all, pl_verify_format promise)
 {
-    pl_verify_format promise = pl_verify_promise(path);
     if (begins(bytes, n, "\x93NUMPY", 6))
         return PL_VERIFY_NPY;
     if (begins(bytes, n, "\xff\xd8\xff", 3))

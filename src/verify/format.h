@@ -38,9 +38,10 @@ pl_verify_format pl_verify_promise(const char *path);
 /* Does the name say that one JSON value follows another? */
 bool pl_verify_promises_json_lines(const char *path);
 
-/* By the first bytes of the file, unpacked; `is_all` if there are no more. The name settles what
- * bytes cannot. */
-pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all, const char *path);
+/* By the first bytes of the file, unpacked; `is_all` if there are no more. What its name promises
+ * settles what bytes cannot. */
+pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all,
+                                 pl_verify_format promise);
 
 /* The delimiter of a CSV: the one of , ; tab | that its first line has most of. */
 char pl_verify_delimiter(const char *bytes, size_t n);

@@ -92,7 +92,7 @@ static bool is_image(pl_verify_format format)
 /* An image by another image's name is read all the same: decoders go by content. */
 static void compare_to_name(pl_verify_file *file)
 {
-    pl_verify_format promise = pl_verify_promise(file->path);
+    pl_verify_format promise = file->promise;
     if (promise == PL_VERIFY_UNKNOWN || promise == file->format)
         return;
     pl_verify_severity severity =
@@ -112,7 +112,7 @@ static int recognise(pl_verify_file *file, const pl_verify_options *options, pl_
     bool is_all = file->is_whole || (packed && file->n_head < 64 * 1024);
     file->format = options->format != PL_VERIFY_UNKNOWN
                        ? options->format
-                       : pl_verify_sniff(file->head, file->n_head, is_all, file->path);
+                       : pl_verify_sniff(file->head, file->n_head, is_all, file->promise);
     if (packed && !is_streamed(file->format))
         file->format = PL_VERIFY_GZIP;
     return 1;
@@ -120,8 +120,9 @@ static int recognise(pl_verify_file *file, const pl_verify_options *options, pl_
 
 static int check_content(pl_verify_file *file, const pl_verify_options *options, pl_error *reterr)
 {
+    file->promise = pl_verify_promise(file->path);
     if (file->n_head == 0) {
-        file->format = options->format ? options->format : pl_verify_promise(file->path);
+        file->format = options->format ? options->format : file->promise;
         pl_verify_report(file, PL_VERIFY_ERROR, 0, "it is empty: 0 bytes");
         return 0;
     }

@@ -34,26 +34,14 @@ static int note(note_taker *notes, const char *path, pl_verify_format format, co
 
 /* ---- copies ---- */
 
-static int compare_hashes(XXH128_hash_t a, XXH128_hash_t b)
+static bool same_hash(XXH128_hash_t a, XXH128_hash_t b)
 {
-    return a.high64 != b.high64 ? (a.high64 < b.high64 ? -1 : 1)
-           : a.low64 != b.low64 ? (a.low64 < b.low64 ? -1 : 1)
-                                : 0;
-}
-
-static int compare_slots(const void *a, const void *b, void *context)
-{
-    const pl_verify_slot *slots = context;
-    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    if (slots[i].file_bytes != slots[j].file_bytes)
-        return slots[i].file_bytes < slots[j].file_bytes ? -1 : 1;
-    int order = compare_hashes(slots[i].head, slots[j].head);
-    return order ? order : i < j ? -1 : i > j;
+    return a.low64 == b.low64 && a.high64 == b.high64;
 }
 
 static bool is_alike(const pl_verify_slot *a, const pl_verify_slot *b)
 {
-    return a->file_bytes == b->file_bytes && compare_hashes(a->head, b->head) == 0;
+    return a->file_bytes == b->file_bytes && same_hash(a->head, b->head);
 }
 
 /* Of all of a file. False: it cannot be read any more. */
@@ -88,37 +76,38 @@ static int note_copy(note_taker *notes, uint32_t copy, uint32_t of, pl_error *re
                 reason, reterr);
 }
 
-/* Files that agree in size and head, in order of their paths. Each is held against the first: of
- * several pairs among them, those that are like no first one are not told. */
-static int note_alike(note_taker *notes, const uint32_t *alike, size_t n, pl_error *reterr)
+/* Longer files agree in size and head; do they in all? */
+static bool is_copy(note_taker *notes, uint32_t copy, uint32_t of)
 {
-    bool longer = notes->slots->slots[alike[0]].file_bytes > PL_VERIFY_HEAD_BYTES;
     XXH128_hash_t first, other;
-    if (longer && !hash_all(notes, pl_verify_path_at(notes->slots, alike[0]), &first))
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if (longer && (!hash_all(notes, pl_verify_path_at(notes->slots, alike[i]), &other) ||
-                       compare_hashes(first, other) != 0))
-            continue;
-        int r = note_copy(notes, alike[i], alike[0], reterr);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    if (notes->slots->slots[of].file_bytes <= PL_VERIFY_HEAD_BYTES)
+        return true;
+    return hash_all(notes, pl_verify_path_at(notes->slots, of), &first) &&
+           hash_all(notes, pl_verify_path_at(notes->slots, copy), &other) &&
+           same_hash(first, other);
 }
 
-static int note_copies(note_taker *notes, uint32_t *order, pl_error *reterr)
+/* The first file that this one is like: itself, which is then remembered, if there was none. */
+static uint32_t first_alike(const pl_verify_slot *slots, uint32_t i, uint32_t *table, uint64_t mask)
+{
+    uint64_t at = slots[i].head.low64 & mask;
+    for (; table[at] != 0; at = (at + 1) & mask)
+        if (is_alike(&slots[i], &slots[table[at] - 1]))
+            return table[at] - 1;
+    table[at] = i + 1;
+    return i;
+}
+
+/* `table` has mask + 1 places, more than there are files: the number of a file and 1, or 0. */
+static int note_copies(note_taker *notes, uint32_t *table, uint64_t mask, pl_error *reterr)
 {
     const pl_verify_slot *slots = notes->slots->slots;
-    size_t n = 0;
-    for (uint32_t i = 0; i < notes->slots->n; i++)
-        if (slots[i].is_done && slots[i].file_bytes > 0)
-            order[n++] = i;
-    qsort_r(order, n, sizeof *order, compare_slots, (void *)(uintptr_t)slots);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && is_alike(&slots[order[i]], &slots[order[end]]);)
-            end++;
-        int r = end - i > 1 ? note_alike(notes, order + i, end - i, reterr) : 0;
+    memset(table, 0, (mask + 1) * sizeof *table);
+    for (uint32_t i = 0; i < notes->slots->n; i++) {
+        if (!slots[i].is_done || slots[i].file_bytes == 0)
+            continue;
+        uint32_t first = first_alike(slots, i, table, mask);
+        int r = first != i && is_copy(notes, i, first) ? note_copy(notes, i, first, reterr) : 0;
         if (r < 0)
             return r;
     }
@@ -206,8 +195,7 @@ static int note_siblings(note_taker *notes, const folder *folders, size_t n, pl_
     return note(notes, path, PL_VERIFY_UNKNOWN, reason, reterr);
 }
 
-/* Files of a folder are behind each other, because paths are sorted; folders that have folders as
- * well come in pieces, and are no labels. */
+/* Files of a folder are behind each other: so the walk has them. */
 static size_t list_folders(const note_taker *notes, folder *folders)
 {
     size_t n = 0;
@@ -252,17 +240,20 @@ int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *optio
                     uint64_t *n_notes, pl_error *reterr)
 {
     note_taker notes = {.slots = slots, .options = options};
-    pl_block order;
-    int r = pl_memory_take(options->memory, slots->n * sizeof(uint32_t), "order of files", &order,
+    uint64_t n_places = 64;
+    pl_block places; /* also an order of the files */
+    while (n_places < 2 * slots->n)
+        n_places *= 2;
+    int r = pl_memory_take(options->memory, n_places * sizeof(uint32_t), "places of files", &places,
                            reterr);
     if (r < 0)
         return r;
-    r = note_copies(&notes, order.data, reterr);
+    r = note_copies(&notes, places.data, n_places - 1, reterr);
     if (r == 0)
-        r = note_sizes(&notes, order.data, reterr);
+        r = note_sizes(&notes, places.data, reterr);
     if (r == 0)
         r = note_labels(&notes, reterr);
-    pl_memory_give(options->memory, &order);
+    pl_memory_give(options->memory, &places);
     *n_notes = notes.n;
     return r;
 }

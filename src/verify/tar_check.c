@@ -73,7 +73,7 @@ static int check_part(tar_check *check, const pl_sample *sample, const pl_sample
     snprintf(name, sizeof name, ".%s", part->extension);
     snprintf(where, sizeof where, "'%s%s': ", pl_excerpt_of(sample->key, strlen(sample->key)).text,
              pl_excerpt_of(name, strlen(name)).text);
-    switch (pl_verify_sniff(part->data, part->data_bytes, true, name)) {
+    switch (pl_verify_sniff(part->data, part->data_bytes, true, pl_verify_promise(name))) {
     case PL_VERIFY_JPEG:
     case PL_VERIFY_PNG:
         return pl_verify_image_bytes(check->file, part->data, part->data_bytes, part->offset, where,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `plimsoll check`: which of these files could not be read, before a training finds out.
- *   walk     the files, in order of their paths
+ *   walk     the files, in order of their names
  *   check    looks at one file, whole, by one of several threads
  *   slot     what is kept of each file for the end: 56 bytes
  *   told     findings, in the order of the walk, whatever the threads: as soon as all files before

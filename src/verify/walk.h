@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files below folders, in order of their paths' bytes.
+/* The files below folders: those of a folder in order of their names' bytes, then those of its
+ * folders, likewise.
  *   file  a regular one, or a link to one; pipes, sockets and devices are passed over
  *
  * Names that begin with a dot are passed over, as datasets' patterns do, and links to folders below
@@ -18,8 +19,8 @@ typedef struct pl_verify_folder {
     ino_t inode;
 } pl_verify_folder;
 
-/* Adds what is below each of the roots, which are files or folders, to `paths`; sorted, each once.
- * -ENOENT and so on for a root that is not there; PL_EBUDGET. */
+/* Adds what is below each of the roots, which are files or folders, to `paths`. -ENOENT and so on
+ * for a root that is not there; PL_EBUDGET. */
 PL_MUST_CHECK int pl_verify_walk(const char *const *roots, size_t n_roots, pl_verify_folder skip,
                                  pl_paths *paths, pl_error *reterr);
 
