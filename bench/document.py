@@ -164,3 +164,22 @@ def write(path, text, load_average):
     ]
     with open(path, "w", encoding="utf-8") as page:
         page.write("\n\n".join([hand_written, text, *facts]) + "\n")
+
+
+def sections_of(text):
+    """Title of each "## " section, and all of it."""
+    parts = ("\n" + text).split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: "## " + part.strip() for part in parts}
+
+
+def update(path, text, load_average):
+    """Puts the sections that were measured into the page, each with its day; the others stay."""
+    today = datetime.date.today().isoformat()
+    with open(path, encoding="utf-8") as page:
+        before, machine_mark, after = page.read().partition("\n## The machine")
+    for title, section in sections_of(text).items():
+        dated = f"{section}\n\nMeasured on {today}; load average {load_average:.2f} before."
+        found = sections_of(before).get(title)
+        before = before.replace(found, dated) if found else f"{before.rstrip()}\n\n{dated}\n"
+    with open(path, "w", encoding="utf-8") as page:
+        page.write(before + machine_mark + after)

@@ -22,6 +22,7 @@ import zlib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build")) / "meson"
 TITLE = "records: GB of data per second and core"
+HEADER = ("TFRecord files, records", "read by", "GB/s per core", "ratio")
 WINDOW = 524288
 LENGTHS = {"small": 200, "medium": 4000, "large": 100000}  # of a record, about
 

@@ -14,10 +14,13 @@ static const struct {
     size_t n_magic, at;
     const char *name;
 } foreign[] = {
-    {"GIF8", 4, 0, "GIF"},     {"BM", 2, 0, "BMP"},
-    {"WEBP", 4, 8, "WebP"},    {"II*\0", 4, 0, "TIFF"},
-    {"MM\0*", 4, 0, "TIFF"},   {"ftypavif", 8, 4, "AVIF"},
-    {"ftyphei", 7, 4, "HEIF"}, {"\xff\x4f\xff\x51", 4, 0, "JPEG 2000"},
+    {"GIF8", 4, 0, "GIF"},
+    {"WEBP", 4, 8, "WebP"},
+    {"II*\0", 4, 0, "TIFF"},
+    {"MM\0*", 4, 0, "TIFF"},
+    {"ftypavif", 8, 4, "AVIF"},
+    {"ftyphei", 7, 4, "HEIF"},
+    {"\xff\x4f\xff\x51", 4, 0, "JPEG 2000"},
 };
 
 static bool begins(const uint8_t *bytes, size_t n, size_t at, const char *magic, size_t n_magic)
@@ -32,16 +35,16 @@ static int refuse(const uint8_t *bytes, size_t n, pl_error *reterr)
     for (size_t i = 0; i < PL_COUNT_OF(foreign); i++)
         if (begins(bytes, n, foreign[i].at, foreign[i].magic, foreign[i].n_magic))
             return pl_error_set(reterr, -ENOTSUP,
-                                "it is a %s file: JPEG and PNG are decoded; convert it",
+                                "it is a %s file: JPEG, PNG and BMP are decoded; convert it",
                                 foreign[i].name);
     return pl_error_set(reterr, PL_EFORMAT,
-                        "its first bytes (%02x %02x) are those of neither JPEG nor PNG", bytes[0],
+                        "its first bytes (%02x %02x) are those of no JPEG, PNG or BMP", bytes[0],
                         n > 1 ? bytes[1] : 0);
 }
 
 const char *pl_image_format_name(pl_image_format format)
 {
-    return format == PL_IMAGE_JPEG ? "JPEG" : "PNG";
+    return format == PL_IMAGE_JPEG ? "JPEG" : format == PL_IMAGE_PNG ? "PNG" : "BMP";
 }
 
 int pl_image_header(const void *bytes, size_t n, int channels, pl_image *ret_image,
@@ -57,6 +60,9 @@ int pl_image_header(const void *bytes, size_t n, int channels, pl_image *ret_ima
     } else if (begins(bytes, n, 0, "\xff\xd8\xff", 3)) {
         image.format = PL_IMAGE_JPEG;
         r = pl_jpeg_header(bytes, n, &image, reterr);
+    } else if (begins(bytes, n, 0, "BM", 2)) {
+        image.format = PL_IMAGE_BMP;
+        r = pl_bmp_header(bytes, n, &image, reterr);
     } else {
         return refuse(bytes, n, reterr);
     }
@@ -73,5 +79,7 @@ int pl_image_decode(const void *bytes, size_t n, const pl_image *image, void *pi
 {
     if (image->format == PL_IMAGE_PNG)
         return pl_png_decode(bytes, n, image, pixels, work, reterr);
+    if (image->format == PL_IMAGE_BMP)
+        return pl_bmp_decode(bytes, n, image, pixels, reterr);
     return pl_jpeg_decode(bytes, n, image, pixels, work, reterr);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG and PNG files: what their pixels cost, from the header alone, and the pixels.
+/* JPEG, PNG and BMP files: what their pixels cost, from the header alone, and the pixels.
  *   channels  1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha; 0: as the file has them
  *   pixels    height x width x channels bytes, one row after the other
  *   work      memory that decoding is given beside
@@ -7,8 +7,8 @@
  *
  * So whoever decodes claims first, and pays then: a small file that promises a huge picture costs
  * nothing but the look at its header. Nothing in a file is trusted. What a library warns of is
- * corrupt: a picture of which a part is made up is worse than none. EXIF's orientation is ignored,
- * as TensorFlow does; 16 bits become their upper 8.
+ * corrupt, unless it is told to recover: a picture of which a part is made up is worse than none.
+ * EXIF's orientation is ignored, as TensorFlow does; 16 bits become their upper 8.
  *
  * Messages say what is wrong and at which byte; the caller says with which file. No globals; safe
  * from any thread. */
@@ -21,6 +21,7 @@
 typedef enum pl_image_format {
     PL_IMAGE_JPEG,
     PL_IMAGE_PNG,
+    PL_IMAGE_BMP,
 } pl_image_format;
 
 typedef struct pl_image {
@@ -29,13 +30,14 @@ typedef struct pl_image {
     int file_channels;     /* what the file has */
     bool is_cmyk;          /* a JPEG whose colours are four inks; its pixels are RGB all the same */
     int channels;          /* what is asked for; never 0 */
+    bool recover;          /* for the caller to set: what is missing of a JPEG is made up */
     uint64_t pixel_bytes;
     uint64_t work_bytes;
     uint64_t library_bytes;
 } pl_image;
 
-/* Looks at the header; allocates nothing, and reads no more than it must. PL_EFORMAT: neither JPEG
- * nor PNG; PL_ECORRUPT: cut off, or it contradicts itself; -ENOTSUP: a kind that is not decoded;
+/* Looks at the header; allocates nothing, and reads no more than it must. PL_EFORMAT: none of
+ * these; PL_ECORRUPT: cut off, or it contradicts itself; -ENOTSUP: a kind that is not decoded;
  * -EINVAL: channels that there are not. */
 PL_MUST_CHECK int pl_image_header(const void *bytes, size_t n, int channels, pl_image *ret_image,
                                   pl_error *reterr);

@@ -15,6 +15,10 @@ PL_MUST_CHECK int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image 
 PL_MUST_CHECK int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image,
                                 uint8_t *pixels, uint8_t *work, pl_error *reterr);
 
+PL_MUST_CHECK int pl_bmp_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
+PL_MUST_CHECK int pl_bmp_decode(const uint8_t *bytes, size_t n, const pl_image *image,
+                                uint8_t *pixels, pl_error *reterr);
+
 static inline uint32_t pl_big_u16(const uint8_t *at)
 {
     return (uint32_t)at[0] << 8 | at[1];

@@ -22,6 +22,7 @@ typedef struct decoder {
     struct jpeg_progress_mgr progress;
     jmp_buf out;
     size_t n;
+    bool recover; /* goes on after warnings, and past the end of the bytes */
     int code;
     char why[JMSG_LENGTH_MAX];
 } decoder;
@@ -46,7 +47,7 @@ static void give_up(j_common_ptr jpeg)
 /* A level under 0 is a warning: a part of the picture would be made up. The rest is chatter. */
 static void hear(j_common_ptr jpeg, int level)
 {
-    if (level < 0)
+    if (level < 0 && !decoder_of(jpeg)->recover)
         give_up(jpeg);
 }
 
@@ -62,7 +63,13 @@ static void nothing_to_do(j_decompress_ptr jpeg)
 
 static boolean end_of_bytes(j_decompress_ptr jpeg)
 {
+    static const JOCTET end[] = {0xff, JPEG_EOI};
     decoder *d = decoder_of((j_common_ptr)jpeg);
+    if (d->recover) { /* the library then leaves the rest grey */
+        jpeg->src->next_input_byte = end;
+        jpeg->src->bytes_in_buffer = sizeof end;
+        return TRUE;
+    }
     d->code = PL_ECORRUPT;
     strcpy(d->why, "it is cut off");
     longjmp(d->out, 1);
@@ -75,6 +82,7 @@ static void skip(j_decompress_ptr jpeg, long n)
     if ((size_t)n > jpeg->src->bytes_in_buffer) {
         jpeg->src->bytes_in_buffer = 0;
         end_of_bytes(jpeg);
+        return;
     }
     jpeg->src->next_input_byte += n;
     jpeg->src->bytes_in_buffer -= (size_t)n;
@@ -170,7 +178,7 @@ static void attempt(decoder *d, const uint8_t *bytes, const pl_image *image, uin
 int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_t *pixels,
                    uint8_t *work, pl_error *reterr)
 {
-    decoder d = {.n = n};
+    decoder d = {.n = n, .recover = image->recover};
     d.jpeg.err = jpeg_std_error(&d.errors);
     d.errors.error_exit = give_up;
     d.errors.emit_message = hear;

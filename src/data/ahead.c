@@ -15,6 +15,9 @@ enum {
     SLOTS_MOST = 65536,
     /* Whoever waits looks so often whether the pass was cancelled. */
     LOOK_MS = 50,
+    /* Elements for each worker that its use is judged by; and how many until it is tried again. */
+    LOOK_BACK = 4,
+    TRY_AGAIN = 256,
 };
 
 static void run_job(pl_job *job);
@@ -49,6 +52,7 @@ int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead_class *class,
                         .jobs = jobs,
                         .grows = grows};
     ahead->n_parallel = grows ? 1 : n_most;
+    ahead->growth.since_ns = pl_clock_monotonic_ns();
     for (int i = 0; i < n_most; i++)
         jobs[i] = (pl_ahead_job){.base = {.run = run_job}, .ahead = ahead};
     pthread_mutex_init(&ahead->pulling, NULL);
@@ -78,7 +82,7 @@ static bool is_over(const pl_ahead *ahead)
  * needs none. */
 static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
 {
-    int64_t n = ahead->tail - ahead->head + ahead->n_beginning;
+    int64_t n = ahead->tail - ahead->head + ahead->n_beginning + ahead->n_unplaced;
     pl_pass *pass = ahead->stage->pass;
     *ret_room_bytes = 0;
     if (is_over(ahead) || ahead->starved || n >= ahead->n_slots)
@@ -108,6 +112,14 @@ static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, cons
     pthread_cond_broadcast(&ahead->changed);
 }
 
+/* With mu held: the next slot. In any order an element gets it when it is made. */
+static pl_slot *give_slot(pl_ahead *ahead, uint64_t room_bytes)
+{
+    pl_slot *slot = &ahead->slots[ahead->tail++ % ahead->n_slots];
+    *slot = (pl_slot){.room_bytes = room_bytes};
+    return slot;
+}
+
 /* With mu held, and returns so: begins and finishes one element. */
 static void make_one(pl_ahead *ahead, uint64_t room_bytes)
 {
@@ -130,8 +142,9 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
         pthread_mutex_unlock(&ahead->pulling);
         return;
     }
-    pl_slot *slot = &ahead->slots[ahead->tail++ % ahead->n_slots];
-    *slot = (pl_slot){.room_bytes = room_bytes};
+    bool unplaced = ahead->stage->pass->nondeterministic;
+    ahead->n_unplaced += unplaced;
+    pl_slot *slot = unplaced ? NULL : give_slot(ahead, room_bytes);
     unlock(ahead);
     pthread_mutex_unlock(&ahead->pulling);
     if (r > 0 && ahead->class->finish)
@@ -139,7 +152,9 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     else
         element = begun;
     lock(ahead);
-    put(ahead, slot, r, r == PL_LATER ? &begun : &element, &error);
+    ahead->n_unplaced -= unplaced;
+    put(ahead, unplaced ? give_slot(ahead, room_bytes) : slot, r, r == PL_LATER ? &begun : &element,
+        &error);
 }
 
 /* With mu held, and returns so: tries it again. False: it did not fit this time, either. */
@@ -178,7 +193,8 @@ static void call_crew(pl_ahead *ahead)
 {
     if (is_over(ahead))
         return;
-    int64_t n_free = ahead->n_slots - (ahead->tail - ahead->head) - ahead->n_beginning;
+    int64_t n_free =
+        ahead->n_slots - (ahead->tail - ahead->head) - ahead->n_beginning - ahead->n_unplaced;
     for (int i = 0; i < ahead->n_most && ahead->n_working < ahead->n_parallel && n_free > 0; i++) {
         if (ahead->jobs[i].busy)
             continue;
@@ -200,14 +216,41 @@ static void withdraw(pl_ahead *ahead)
         }
 }
 
+/* With mu held, every few elements: one worker more while elements come too slowly, and one less if
+ * that was of no use. One more of n can make it faster by 1/n; a quarter of that must show. */
+static void grow(pl_ahead *ahead)
+{
+    pl_ahead_growth *growth = &ahead->growth;
+    int64_t n = ahead->head - growth->head;
+    if (n < (int64_t)LOOK_BACK * ahead->n_parallel)
+        return;
+    uint64_t now_ns = pl_clock_monotonic_ns(), took_ns = now_ns - growth->since_ns + 1;
+    double rate = (double)n / (double)took_ns;
+    bool too_slow = growth->short_ns > took_ns / 10;
+    double wanted = growth->rate * (1 + 0.25 / (ahead->n_parallel > 1 ? ahead->n_parallel - 1 : 1));
+    if (too_slow && growth->rate > 0 && rate < wanted) {
+        ahead->n_parallel--;
+        growth->again_at = ahead->head + TRY_AGAIN;
+        growth->rate = 0;
+    } else if (too_slow && ahead->n_parallel < ahead->n_most && ahead->head >= growth->again_at) {
+        ahead->n_parallel++;
+        growth->rate = rate;
+    } else {
+        growth->rate = 0;
+    }
+    growth->head = ahead->head;
+    growth->since_ns = now_ns;
+    growth->short_ns = 0;
+}
+
 /* With mu held: works, or waits for those who do. */
 static void work_or_wait(pl_ahead *ahead)
 {
     uint64_t room_bytes;
-    if (ahead->grows && ahead->n_parallel < ahead->n_most && ahead->head < ahead->tail)
-        ahead->n_parallel++;
+    /* Under a watchdog nobody who is waited for begins what may hang, but the head itself. */
+    bool helps = ahead->head == ahead->tail || ahead->stage->pass->watchdog_ns == 0;
     withdraw(ahead);
-    if (ahead->n_working < ahead->n_parallel && ahead->n_beginning == 0 &&
+    if (helps && ahead->n_working < ahead->n_parallel && ahead->n_beginning == 0 &&
         may_begin(ahead, &room_bytes)) {
         ahead->n_working++;
         call_crew(ahead);
@@ -253,7 +296,7 @@ static int look(pl_ahead *ahead, bool *ret_ended, pl_error *reterr)
         pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
         return slot->starved && !finish_starved(ahead, slot) ? PL_LATER : 0;
     }
-    if (ahead->n_beginning > 0)
+    if (ahead->n_beginning > 0 || ahead->n_unplaced > 0)
         return 0;
     *ret_ended = ahead->ended;
     if (ahead->starved && pl_pass_turn(pass) != PL_TURN_ALONE)
@@ -272,10 +315,16 @@ int pl_ahead_next(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
     int r = 0;
     bool ended = false;
     lock(ahead);
+    bool clocks = ahead->grows && !is_ready(ahead);
+    uint64_t begun_ns = clocks ? pl_clock_monotonic_ns() : 0;
     while (!is_ready(ahead) && !ended && r == 0) {
         r = look(ahead, &ended, reterr);
         if (r == 0 && !ended && !is_ready(ahead))
             work_or_wait(ahead);
+    }
+    if (clocks) {
+        ahead->growth.short_ns += pl_clock_monotonic_ns() - begun_ns;
+        grow(ahead);
     }
     if (r == 0 && !ended) {
         r = take(ahead, ret_element, reterr);
@@ -321,7 +370,7 @@ static int save_slot(const pl_slot *slot, pl_saver *saver, pl_error *reterr)
     int r = pl_save_int(saver, slot->result, reterr);
     if (r == 0)
         r = pl_save_element(saver, &slot->element, reterr);
-    if (r == 0 && slot->result < 0)
+    if (r == 0 && slot->result < 0 && !slot->starved)
         r = pl_save_error(saver, slot->error ? slot->error : &untold, reterr);
     return r;
 }
@@ -341,22 +390,28 @@ int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr)
 
 static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error *reterr)
 {
-    int64_t result;
+    int64_t result = 0;
     pl_error error;
+    const pl_dataset *dataset = ahead->stage->dataset;
     int r = pl_load_int(loader, INT32_MIN, 1, &result, reterr);
-    if (r == 0 && result == 0)
+    bool starved = result == PL_LATER, failed = result < 0 && !starved;
+    if (r == 0 && (result == 0 || (starved && !ahead->class->finish)))
         r = pl_load_refuse(reterr, "an element ahead is none");
     if (r == 0)
-        r = pl_load_element(loader, result > 0 ? ahead->stage->dataset : NULL, &slot->element,
-                            reterr);
-    if (r == 0 && result < 0)
+        r = pl_load_element(loader,
+                            starved  ? dataset->inputs[0]
+                            : failed ? NULL
+                                     : dataset,
+                            &slot->element, reterr);
+    if (r == 0 && failed)
         r = pl_load_error(loader, &error, reterr);
     if (r < 0)
         return r;
-    if (result < 0 && (slot->error = malloc(sizeof *slot->error)))
+    if (failed && (slot->error = malloc(sizeof *slot->error)))
         *slot->error = error;
     slot->result = (int)result;
-    slot->done = true;
+    slot->starved = starved;
+    slot->done = !starved;
     slot->room_bytes = pl_element_bytes(&slot->element) + 1;
     pl_headway_take(&ahead->stage->pass->headway, slot->room_bytes);
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, slot->room_bytes);

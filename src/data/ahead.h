@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that a stage makes before they are asked for, in order.
+/* Elements that a stage makes before they are asked for, in order, unless the pass has them in any.
  *   begin    the part of making one that goes in order, by one thread at a time: pulling the input
  *   finish   the part that any number of threads do at once: calling the function
  *   slot     a place of the ring, given to an element when it is begun
  *   head     the next one that will be asked for
  *   worker   a thread that begins and finishes elements: one of the crew's, or whoever waits
  *
- *   head <= tail <= head + n_slots - n_beginning;  slots [head, tail) are being made, or made
+ *   head <= tail <= head + n_slots - n_beginning - n_unplaced
+ *   slots [head, tail) are being made, or made
  *   at most n_parallel workers at once
  *
  * Whoever waits for the head makes others meanwhile, if there is room for them, so that a thread
@@ -46,6 +47,15 @@ typedef struct pl_ahead_job {
     bool busy; /* mu; submitted, or at work */
 } pl_ahead_job;
 
+/* Looks back on the elements since `head`: was whoever pulls kept waiting, and are they made faster
+ * than with one worker less? */
+typedef struct pl_ahead_growth {
+    int64_t head;
+    uint64_t since_ns, short_ns; /* when that was; how long next() had nothing ready since */
+    double rate;                 /* elements a nanosecond with one worker less; 0: unknown */
+    int64_t again_at;            /* the head at which one worker more is tried again */
+} pl_ahead_growth;
+
 typedef struct pl_ahead {
     pl_stage *stage; /* constant, as is all down to jobs */
     const pl_ahead_class *class;
@@ -60,8 +70,10 @@ typedef struct pl_ahead {
     int n_parallel; /* workers, now */
     int n_working;
     int n_beginning; /* of them in begin() */
-    bool grows;      /* up to n_most, when next() has to wait */
-    bool starved;    /* what would be begun next did not fit; until an element is taken */
+    int n_unplaced;  /* of them in finish(), in any order: those get a slot when they are done */
+    bool grows;      /* up to n_most, as long as that makes it faster: see pl_ahead_growth */
+    pl_ahead_growth growth;
+    bool starved; /* what would be begun next did not fit; until an element is taken */
     bool ended, closing;
     uint64_t element_bytes; /* of the largest so far, and 1; 0: none was made yet */
 } pl_ahead;

@@ -374,6 +374,8 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
         r = pl_save_int(saver, own->n_gathered, reterr);
     if (r == 0)
         r = pl_save_element(saver, &own->made_of, reterr);
+    if (r == 0)
+        r = pl_save_waiting(saver, &own->waiting, reterr);
     for (int i = 0; r == 0 && own->n_gathered > 0 && i < stage->dataset->n_components; i++)
         r = save_column(&own->columns[i], own->n_gathered, saver, reterr);
     return r;
@@ -430,6 +432,8 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, size_of(stage), &n, reterr);
     if (r == 0)
         r = pl_load_element(loader, NULL, &own->made_of, reterr);
+    if (r == 0)
+        r = pl_load_waiting(loader, stage->dataset->inputs[0], &own->waiting, reterr);
     if (r < 0)
         return r;
     own->ended = ended;

@@ -78,7 +78,7 @@ static int add_memory(pl_stage *stage, void *shelf, const pl_element *element, p
 static void copy_tail(const pl_element *from, pl_element *to)
 {
     *to = (pl_element){.n_items = from->n_items, .n_bad = from->n_bad, .offset = -1};
-    to->bad = from->bad ? pl_bad_new(from->bad->code, from->bad->message) : NULL;
+    to->bad = pl_bad_copy(from->bad);
 }
 
 /* Of two passes that filled a store each the first one counts. */

@@ -109,28 +109,30 @@ int pl_load_stage(pl_loader *loader, pl_stage *stage, pl_error *reterr)
 
 /* ---- files ---- */
 
-static int save_all(pl_saver *saver, pl_stage *first, const pl_bad_count *count, const char *tree,
+static int save_all(pl_saver *saver, const pl_iterator *iterator, const char *tree,
                     pl_error *reterr)
 {
+    const pl_element bads = {.offset = -1, .bad = iterator->bads}; /* borrowed */
     int r = pl_save_text(saver, tree, reterr);
     if (r == 0)
-        r = pl_save_int(saver, (int64_t)count->n_bad, reterr);
+        r = pl_save_int(saver, (int64_t)iterator->count.n_bad, reterr);
     if (r == 0)
-        r = pl_save_int(saver, (int64_t)count->n_items, reterr);
-    return r < 0 ? r : pl_save_stage(saver, first, reterr);
+        r = pl_save_int(saver, (int64_t)iterator->count.n_items, reterr);
+    if (r == 0)
+        r = pl_save_element(saver, &bads, reterr);
+    return r < 0 ? r : pl_save_stage(saver, iterator->first, reterr);
 }
 
-int pl_checkpoint_write(pl_stage *first, const pl_bad_count *count, const char *path,
-                        pl_error *reterr)
+int pl_checkpoint_write(const pl_iterator *iterator, const char *path, pl_error *reterr)
 {
     pl_kept_writer writer = {0};
     char *tree;
-    int r = pl_tree_text(first->dataset, &tree, reterr);
+    int r = pl_tree_text(iterator->dataset, &tree, reterr);
     if (r < 0)
         return r;
-    r = pl_kept_begin(&writer, first->pass->runtime, path, PL_KEPT_CHECKPOINT, reterr);
+    r = pl_kept_begin(&writer, iterator->pass.runtime, path, PL_KEPT_CHECKPOINT, reterr);
     if (r == 0)
-        r = save_all(&writer.saver, first, count, tree, reterr);
+        r = save_all(&writer.saver, iterator, tree, reterr);
     if (r == 0)
         r = pl_kept_end(&writer, reterr);
     pl_kept_drop(&writer);
@@ -152,31 +154,37 @@ static int check_tree(pl_loader *loader, const pl_dataset *dataset, const char *
     return r;
 }
 
-static int load_all(pl_kept_reader *reader, pl_stage *first, pl_bad_count *count, pl_error *reterr)
+static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *reterr)
 {
     pl_loader *loader = &reader->loader;
     int64_t n_bad, n_items;
-    int r = check_tree(loader, first->dataset, reader->path, reterr);
+    pl_element bads = {0};
+    int r = check_tree(loader, iterator->dataset, reader->path, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, INT64_MAX, &n_bad, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, INT64_MAX, &n_items, reterr);
     if (r == 0)
-        r = pl_load_stage(loader, first, reterr);
+        r = pl_load_element(loader, NULL, &bads, reterr);
+    if (r == 0)
+        r = pl_load_stage(loader, iterator->first, reterr);
     if (r == 0)
         r = pl_kept_check_end(reader, reterr);
-    if (r == 0)
-        *count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
+    if (r == 0) {
+        iterator->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
+        iterator->bads = pl_bad_join(iterator->bads, PL_TAKE(bads.bad));
+    }
+    pl_element_clear(&bads);
     return r;
 }
 
-int pl_checkpoint_read(pl_stage *first, pl_bad_count *count, const char *path, pl_error *reterr)
+int pl_checkpoint_read(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
     pl_kept_reader reader;
-    int r = pl_kept_open(&reader, first->pass->runtime, path, PL_KEPT_CHECKPOINT, reterr);
+    int r = pl_kept_open(&reader, iterator->pass.runtime, path, PL_KEPT_CHECKPOINT, reterr);
     if (r < 0)
         return r;
-    r = pl_kept_tell(path, load_all(&reader, first, count, reterr), reterr);
+    r = pl_kept_tell(path, load_all(&reader, iterator, reterr), reterr);
     pl_kept_close(&reader);
     return r;
 }

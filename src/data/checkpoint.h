@@ -3,13 +3,12 @@
 #ifndef PL_DATA_CHECKPOINT_H
 #define PL_DATA_CHECKPOINT_H
 
-#include "data/stage.h"
+#include "data/iterator.h"
 
-PL_MUST_CHECK int pl_checkpoint_write(pl_stage *first, const pl_bad_count *count, const char *path,
+PL_MUST_CHECK int pl_checkpoint_write(const pl_iterator *iterator, const char *path,
                                       pl_error *reterr);
 
 /* Into a pass that was just begun. */
-PL_MUST_CHECK int pl_checkpoint_read(pl_stage *first, pl_bad_count *count, const char *path,
-                                     pl_error *reterr);
+PL_MUST_CHECK int pl_checkpoint_read(pl_iterator *iterator, const char *path, pl_error *reterr);
 
 #endif

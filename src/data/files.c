@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/draw.h"
 #include "data/glob.h"
 #include "data/paths.h"
 #include "data/permutation.h"
+#include "data/seeds.h"
 #include "data/stage.h"
 #include "data/state.h"
 
@@ -44,14 +46,18 @@ static void set_order(files_stage *own, int64_t pass)
     const files_dataset *files = (const files_dataset *)own->base.dataset;
     own->pass = pass;
     pl_permutation_init(&own->order, (uint64_t)files->base.cardinality, files->options.seed,
-                        files->options.same_each_pass ? 0 : (uint64_t)pass);
+                        files->options.same_each_pass ? 0
+                        : own->base.round             ? pl_draw((uint64_t)pass, own->base.round)
+                                                      : (uint64_t)pass);
 }
 
 static int open_files(pl_stage *stage, pl_error *reterr)
 {
-    (void)reterr;
-    set_order((files_stage *)stage, (int64_t)atomic_fetch_add(&stage->dataset->n_passes, 1));
-    return 0;
+    pl_seed seed;
+    int r = pl_seed_take(stage->pass, stage->dataset, 0, &seed, reterr);
+    if (r == 0)
+        set_order((files_stage *)stage, (int64_t)seed.number);
+    return r;
 }
 
 /* The class that a path's number is of. */
@@ -114,6 +120,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r < 0)
         return r;
     set_order((files_stage *)stage, pass);
+    pl_seed_set(stage->pass, stage->dataset, (pl_seed){0, (uint64_t)pass});
     return pl_load_int(loader, 0, stage->dataset->cardinality, &((files_stage *)stage)->at, reterr);
 }
 

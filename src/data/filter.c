@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "data/function.h"
+#include "data/state.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -10,6 +11,11 @@ typedef struct filter_dataset {
     pl_dataset base;
     pl_called *called;
 } filter_dataset;
+
+typedef struct filter_stage {
+    pl_stage base;
+    pl_element starved; /* the function had no room for it */
+} filter_stage;
 
 static void free_filter(pl_dataset *dataset)
 {
@@ -41,12 +47,18 @@ static int ask(pl_stage *stage, const pl_element *element, pl_error *reterr)
 
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
+    filter_stage *own = (filter_stage *)stage;
     for (;;) {
-        pl_element element;
-        int r = pl_stage_next(stage->inputs[0], &element, reterr);
+        pl_element element = own->starved;
+        own->starved = (pl_element){0};
+        int r = element.n > 0 ? 1 : pl_stage_next(stage->inputs[0], &element, reterr);
         if (r <= 0)
             return r;
         r = ask(stage, &element, reterr);
+        if (pl_pass_later(stage->pass, r)) {
+            own->starved = element;
+            return PL_LATER;
+        }
         if (r > 0) {
             *ret_element = element;
             return 1;
@@ -59,12 +71,31 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     }
 }
 
+static void close_filter(pl_stage *stage)
+{
+    pl_element_clear(&((filter_stage *)stage)->starved);
+}
+
+static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+{
+    return pl_save_waiting(saver, &((filter_stage *)stage)->starved, reterr);
+}
+
+static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+{
+    return pl_load_waiting(loader, stage->dataset->inputs[0], &((filter_stage *)stage)->starved,
+                           reterr);
+}
+
 static const pl_dataset_class filter_class = {
     .name = "filter",
     .dataset_bytes = sizeof(filter_dataset),
-    .stage_bytes = sizeof(pl_stage),
+    .stage_bytes = sizeof(filter_stage),
     .free = free_filter,
     .next = next,
+    .close = close_filter,
+    .save = save,
+    .restore = restore,
 };
 
 static int check(const pl_called *called, pl_error *reterr)

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "data/state.h"
-
 typedef struct held_dataset {
     pl_dataset base;
     pl_hold items;
@@ -50,16 +48,6 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return own->at == stage->dataset->cardinality ? 0 : get(stage, own->at++, ret_element, reterr);
 }
 
-static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
-{
-    return pl_save_int(saver, ((held_stage *)stage)->at, reterr);
-}
-
-static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
-{
-    return pl_load_int(loader, 0, stage->dataset->cardinality, &((held_stage *)stage)->at, reterr);
-}
-
 static void describe(const pl_dataset *dataset, FILE *to)
 {
     fprintf(to, "n=%" PRId64, dataset->cardinality);
@@ -67,14 +55,12 @@ static void describe(const pl_dataset *dataset, FILE *to)
 
 static const pl_dataset_class held_class = {
     .name = "held",
+    .is_window = true,
     .dataset_bytes = sizeof(held_dataset),
     .stage_bytes = sizeof(held_stage),
-    .is_window = true,
     .free = free_held,
     .next = next,
     .get = get,
-    .save = save,
-    .restore = restore,
     .describe = describe,
 };
 

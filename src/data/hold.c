@@ -21,14 +21,20 @@ static int grow(pl_hold *hold, const char *what, pl_error *reterr)
     return 0;
 }
 
-void *pl_hold_add(pl_hold *hold, pl_memory *memory, size_t record_bytes, const char *what,
-                  pl_error *reterr)
+int pl_hold_room(pl_hold *hold, pl_memory *memory, size_t record_bytes, const char *what,
+                 pl_error *reterr)
 {
     hold->memory = memory;
     hold->record_bytes = record_bytes;
-    if (((uint64_t)hold->n + 1) * record_bytes > hold->block.bytes && grow(hold, what, reterr) < 0)
-        return NULL;
-    return pl_hold_at(hold, hold->n++);
+    bool there = ((uint64_t)hold->n + 1) * record_bytes <= hold->block.bytes;
+    return there ? 0 : grow(hold, what, reterr);
+}
+
+void *pl_hold_add(pl_hold *hold, pl_memory *memory, size_t record_bytes, const char *what,
+                  pl_error *reterr)
+{
+    int r = pl_hold_room(hold, memory, record_bytes, what, reterr);
+    return r < 0 ? NULL : pl_hold_at(hold, hold->n++);
 }
 
 void pl_hold_clear(pl_hold *hold)
@@ -38,17 +44,22 @@ void pl_hold_clear(pl_hold *hold)
     *hold = (pl_hold){0};
 }
 
-int pl_hold_add_element(pl_hold *hold, pl_runtime *runtime, pl_element *element, const char *what,
-                        pl_error *reterr)
+void pl_hold_add_element(pl_hold *hold, pl_element *element)
 {
-    pl_element *room = pl_hold_add(hold, runtime->memory, sizeof *element, what, reterr);
-    if (!room) {
-        pl_element_clear(element);
-        return reterr->code;
-    }
-    *room = *element;
+    *pl_hold_element(hold, hold->n++) = *element;
     *element = (pl_element){0};
-    return 0;
+}
+
+int pl_hold_load_element(pl_hold *hold, pl_runtime *runtime, pl_loader *loader,
+                         const pl_dataset *dataset, const char *what, pl_error *reterr)
+{
+    pl_element element = {0};
+    int r = pl_hold_room(hold, runtime->memory, sizeof element, what, reterr);
+    if (r == 0)
+        r = pl_load_element(loader, dataset, &element, reterr);
+    if (r == 0)
+        pl_hold_add_element(hold, &element);
+    return r;
 }
 
 void pl_hold_drop_elements(pl_hold *hold, int64_t n)

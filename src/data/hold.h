@@ -5,7 +5,7 @@
 #ifndef PL_DATA_HOLD_H
 #define PL_DATA_HOLD_H
 
-#include "data/element.h"
+#include "data/state.h"
 #include "tensor/memory.h"
 
 typedef struct pl_hold {
@@ -14,6 +14,10 @@ typedef struct pl_hold {
     size_t record_bytes;
     int64_t n;
 } pl_hold;
+
+/* Room for one more record, which the next add() then has. PL_EBUDGET, and what there is stays. */
+PL_MUST_CHECK int pl_hold_room(pl_hold *hold, pl_memory *memory, size_t record_bytes,
+                               const char *what, pl_error *reterr);
 
 /* One more record, at the end; not zeroed. NULL: PL_EBUDGET, and what there is stays. */
 void *pl_hold_add(pl_hold *hold, pl_memory *memory, size_t record_bytes, const char *what,
@@ -29,9 +33,13 @@ void pl_hold_clear(pl_hold *hold);
 
 /* ---- of elements ---- */
 
-/* Takes the element over, also on failure. */
-PL_MUST_CHECK int pl_hold_add_element(pl_hold *hold, pl_runtime *runtime, pl_element *element,
-                                      const char *what, pl_error *reterr);
+/* Takes the element over; there is room for it. */
+void pl_hold_add_element(pl_hold *hold, pl_element *element);
+
+/* For whoever loads a state: loads one of `dataset` to the end. */
+PL_MUST_CHECK int pl_hold_load_element(pl_hold *hold, pl_runtime *runtime, pl_loader *loader,
+                                       const pl_dataset *dataset, const char *what,
+                                       pl_error *reterr);
 
 static inline pl_element *pl_hold_element(const pl_hold *hold, int64_t at)
 {

@@ -57,9 +57,10 @@ struct interleave_stage {
     pthread_cond_t changed; /* mu, as is all that follows */
     pl_lane *first, *last;  /* coming */
     int n_coming;
-    uint64_t n_opened; /* lanes, ever */
-    bool opening;      /* somebody pulls the input */
-    bool exhausted;    /* the input has ended */
+    uint64_t n_opened;  /* lanes, ever */
+    bool opening;       /* somebody pulls the input */
+    pl_element starved; /* of the input, that no lane had room for; of whoever opens */
+    bool exhausted;     /* the input has ended */
     bool closing;
     int n_parallel, n_working;
     uint64_t element_bytes; /* of the largest so far, and 1; 0: none was made yet */
@@ -148,6 +149,7 @@ static void close_interleave(pl_stage *stage)
         own->first = lane->after;
         pl_lane_close(stage, lane);
     }
+    pl_element_clear(&own->starved);
     free(own->places);
     free(own->workers);
     pthread_cond_destroy(&own->changed);
@@ -192,13 +194,15 @@ static void add_coming(interleave_stage *own, pl_lane *lane)
  * no more. */
 static int open_next(interleave_stage *own, uint64_t number, pl_lane **ret_lane, pl_error *reterr)
 {
-    pl_element input = {0}, bad = {0};
-    int r = pl_stage_next(own->base.inputs[0], &input, reterr);
-    if (r == 0 || r < PL_TOLD)
+    pl_element bad = {.offset = -1};
+    int r = own->starved.n > 0 ? 1 : pl_stage_next(own->base.inputs[0], &own->starved, reterr);
+    if (r == 0 || r == PL_LATER)
         return r;
     if (r > 0)
-        r = pl_lane_open(&own->base, dataset_of(own)->called, number, &input, ret_lane, &bad,
+        r = pl_lane_open(&own->base, dataset_of(own)->called, number, &own->starved, ret_lane, &bad,
                          reterr);
+    if (r == PL_LATER)
+        return r;
     if (r < 0)
         *ret_lane = pl_lane_of_error(number, r, reterr, &bad);
     return *ret_lane ? 1 : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an error");
@@ -257,15 +261,19 @@ static pl_lane *find_lane(interleave_stage *own)
 static bool work(interleave_stage *own)
 {
     pl_error error = {0};
-    if (is_over(own))
+    if (is_over(own) || pl_pass_turn(own->base.pass) != PL_TURN_ALL)
         return false;
     if (!own->opening && !own->exhausted && own->n_coming < own->n_most)
         return open_coming(own, &error) >= 0;
     pl_lane *lane = own->element_bytes > 0 ? find_lane(own) : NULL;
     uint64_t bytes = own->element_bytes;
-    if (!lane || !pl_headway_try(&own->base.pass->headway, bytes))
+    if (!lane)
         return false;
-    return pull(own, lane, bytes) >= PL_TOLD;
+    if (!pl_headway_try(&own->base.pass->headway, bytes)) {
+        atomic_fetch_add_explicit(&own->base.profile.n_held, 1, memory_order_relaxed);
+        return false;
+    }
+    return pull(own, lane, bytes) != PL_LATER;
 }
 
 static void run_worker(pl_job *job)
@@ -273,7 +281,8 @@ static void run_worker(pl_job *job)
     worker *self = (worker *)job;
     interleave_stage *own = self->stage;
     lock(own);
-    while (own->n_working <= own->n_parallel && work(own))
+    while (!pl_crew_is_paused(own->base.pass->crew) && own->n_working <= own->n_parallel &&
+           work(own))
         ;
     self->busy = false;
     own->n_working--;
@@ -349,9 +358,8 @@ static int await_lane(interleave_stage *own, pl_error *reterr)
             wait(own);
             continue;
         }
-        int r = pull(own, lane, 0);
-        if (r < PL_TOLD)
-            return r;
+        if (pull(own, lane, 0) == PL_LATER)
+            return PL_LATER;
     }
 }
 
@@ -488,6 +496,8 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     int r = 0;
     for (size_t i = 0; r == 0 && i < PL_COUNT_OF(numbers); i++)
         r = pl_save_int(saver, numbers[i], reterr);
+    if (r == 0)
+        r = pl_save_waiting(saver, &own->starved, reterr);
     return r < 0 ? r : save_lanes(own, saver, reterr);
 }
 
@@ -529,6 +539,8 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, 1, &exhausted, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, INT64_MAX, &n_opened, reterr);
+    if (r == 0)
+        r = pl_load_waiting(loader, stage->dataset->inputs[0], &own->starved, reterr);
     if (r < 0)
         return r;
     pl_seed_set_pass_number(stage->pass, (uint64_t)number);

@@ -122,12 +122,17 @@ static int pull(void *context, pl_element *ret_element, pl_error *reterr)
     return r;
 }
 
+static void refuse_lost(pl_error *reterr)
+{
+    pl_error_set(reterr, -ENOTSUP,
+                 "the pass has threads that are not in this process, which was forked since: "
+                 "make runtime and datasets after the fork");
+}
+
 static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
     if (pl_pass_is_lost(&iterator->pass)) {
-        pl_error_set(reterr, -ENOTSUP,
-                     "the pass has threads that are not in this process, which was forked since: "
-                     "make runtime and datasets after the fork");
+        refuse_lost(reterr);
         return PL_TOLD;
     }
     pl_element element = {0};
@@ -159,6 +164,12 @@ static int hand_over(pl_iterator *iterator, pl_element *element, pl_value *ret_v
     return r;
 }
 
+int pl_iterator_pull(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
+{
+    int r = next_element(iterator, ret_element, reterr);
+    return r < 0 ? reterr->code : r;
+}
+
 int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *reterr)
 {
     pl_error error;
@@ -185,10 +196,13 @@ int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *rete
  * and this belong to one thread. */
 static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
+    if (pl_pass_is_lost(&iterator->pass)) {
+        refuse_lost(reterr);
+        return PL_TOLD;
+    }
     pl_crew_pause(iterator->pass.crew);
-    int r = pl_pass_is_over(&iterator->pass)
-                ? pl_pass_over(&iterator->pass, reterr)
-                : pl_checkpoint_write(iterator->first, &iterator->count, path, reterr);
+    int r = pl_pass_is_over(&iterator->pass) ? pl_pass_over(&iterator->pass, reterr)
+                                             : pl_checkpoint_write(iterator, path, reterr);
     pl_crew_resume(iterator->pass.crew);
     return r;
 }
@@ -205,11 +219,14 @@ int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
 int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
     pl_error error = {0};
+    pl_pass_set_turn(&iterator->pass,
+                     PL_TURN_ALONE); /* nobody is at work: what does not fit fails */
     int r =
         iterator->first->n_next == 0 && iterator->count.n_items == 0
-            ? pl_checkpoint_read(iterator->first, &iterator->count, path, &error)
+            ? pl_checkpoint_read(iterator, path, &error)
             : pl_error_set(&error, -EINVAL,
                            "cannot restore '%s' into a pass that has begun: make a new one", path);
+    pl_pass_set_turn(&iterator->pass, PL_TURN_ALL);
     if (r == PL_TOLD)
         r = error.code;
     if (r < 0) {

@@ -19,4 +19,9 @@ struct pl_iterator {
     uint64_t inside_ns; /* in next() */
 };
 
+/* For those inside who want elements as they are, with what they were read from and what they
+ * count. As pl_iterator_next(), with an error that is never NULL. */
+PL_MUST_CHECK int pl_iterator_pull(pl_iterator *iterator, pl_element *ret_element,
+                                   pl_error *reterr);
+
 #endif

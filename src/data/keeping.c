@@ -80,8 +80,10 @@ static int decide(pl_stage *stage, pl_error *reterr)
         own->mode = READING;
     if (r == -ENOENT)
         r = begin_writing(stage, reterr);
-    if (r < 0)
-        return end_pass(stage, r, reterr);
+    if (r < 0) {
+        own->mode = UNDECIDED;
+        return pl_pass_later(stage->pass, r) ? PL_LATER : end_pass(stage, r, reterr);
+    }
     if (own->mode == READING)
         return 0;
     r = pl_stage_open(stage->dataset->inputs[0], stage, &stage->inputs[0], reterr);
@@ -125,6 +127,8 @@ static int write_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     int got = pl_stage_next(stage->inputs[0], ret_element, reterr);
     if (got == 0)
         return complete(stage, reterr);
+    if (got == PL_LATER)
+        return got;
     if (got < 0) {
         clear_shelf(stage);
         own->mode = HANDING_ON;

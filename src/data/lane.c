@@ -96,11 +96,14 @@ int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number, pl_element
         *ret_lane = lane;
         return 0;
     }
-    *ret_bad = lane->input; /* without what it has */
-    lane->input = (pl_element){0};
+    if (pl_pass_later(stage->pass, r)) {
+        *input = lane->input;
+        lane->input = (pl_element){0};
+        r = PL_LATER;
+    } else {
+        pl_element_pass_on(&lane->input, ret_bad);
+    }
     pl_lane_close(stage, lane);
-    for (int i = 0; i < ret_bad->n; i++)
-        pl_item_clear(&pl_element_items(ret_bad)[i]);
     return r;
 }
 
@@ -169,8 +172,8 @@ static int save_queue(pl_lane *lane, pl_saver *saver, pl_error *reterr)
         pl_error none = {.code = -ENOMEM, .message = "no memory to tell of an error"};
         r = pl_save_int(saver, at->result, reterr);
         if (r == 0 && at->result < 0)
-            r = pl_save_bytes(saver, at->error ? at->error : &none, sizeof none, reterr);
-        else if (r == 0)
+            r = pl_save_error(saver, at->error ? at->error : &none, reterr);
+        if (r == 0)
             r = pl_save_element(saver, &at->element, reterr);
     }
     return r;
@@ -197,13 +200,14 @@ static int load_pulled(pl_stage *stage, pl_lane *lane, pl_loader *loader, pl_err
     pl_error error = {0};
     int r = pl_load_int(loader, -INT16_MAX, 1, &result, reterr);
     if (r == 0 && result < 0)
-        r = pl_load_bytes(loader, &error, sizeof error, reterr);
-    else if (r == 0)
-        r = pl_load_element(loader, stage->dataset, &element, reterr);
+        r = pl_load_error(loader, &error, reterr);
+    if (r == 0)
+        r = pl_load_element(loader, result < 0 ? NULL : stage->dataset, &element, reterr);
     if (r < 0)
         return r;
-    error.message[sizeof error.message - 1] = 0;
-    pl_lane_put(lane, (int)result, &element, &error, 0);
+    uint64_t bytes = pl_element_bytes(&element) + 1;
+    pl_headway_take(&stage->pass->headway, bytes);
+    pl_lane_put(lane, (int)result, &element, &error, bytes);
     return 0;
 }
 

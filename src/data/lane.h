@@ -33,8 +33,8 @@ typedef struct pl_lane {
 PL_MUST_CHECK int pl_lane_check(const pl_called *called, const char *what, pl_error *reterr);
 
 /* Calls the function with an element of the stage's input, which is taken over, and opens what it
- * made, below `stage`. Negative: the element is bad, and what it was read from is in *ret_bad; or
- * PL_TOLD. */
+ * made, below `stage`. Negative: the element is bad, and what it was read from and counts is in
+ * *ret_bad; or PL_TOLD; or PL_LATER, and the element is as it was. */
 PL_MUST_CHECK int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number,
                                pl_element *input, pl_lane **ret_lane, pl_element *ret_bad,
                                pl_error *reterr);

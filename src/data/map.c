@@ -4,6 +4,7 @@
 
 #include "data/ahead.h"
 #include "data/function.h"
+#include "data/state.h"
 
 typedef struct map_dataset {
     pl_dataset base;
@@ -39,6 +40,10 @@ static int finish(pl_stage *stage, pl_element *begun, pl_element *ret_element, p
     if (pl_pass_later(stage->pass, r)) {
         pl_element_clear(ret_element);
         return PL_LATER;
+    }
+    if (r < 0 && r != PL_TOLD) {
+        begun->n_items -= begun->n_items > 0; /* itself: it is counted as a bad one */
+        pl_element_pass_on(begun, ret_element);
     }
     pl_element_clear(begun);
     return r;
@@ -80,13 +85,16 @@ static void close_map(pl_stage *stage)
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     map_stage *map = (map_stage *)stage;
-    return map->parallel ? pl_ahead_save(&map->ahead, saver, reterr) : 0;
+    return map->parallel ? pl_ahead_save(&map->ahead, saver, reterr)
+                         : pl_save_waiting(saver, &map->starved, reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     map_stage *map = (map_stage *)stage;
-    return map->parallel ? pl_ahead_restore(&map->ahead, loader, reterr) : 0;
+    return map->parallel
+               ? pl_ahead_restore(&map->ahead, loader, reterr)
+               : pl_load_waiting(loader, stage->dataset->inputs[0], &map->starved, reterr);
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)

@@ -80,6 +80,8 @@ static int check(const pl_stage *stage, const pl_element *element, pl_error *ret
 static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
 {
     pl_error reason = *reterr;
+    if (pl_pass_later(stage->pass, code))
+        return PL_LATER;
     return pl_pass_fail(
         stage->pass, code, reterr, "%s: no room for a batch of %" PRId64 " elements: %.250s",
         pl_dataset_name(stage->dataset), ((padded_stage *)stage)->held.n, reason.message);
@@ -90,7 +92,11 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
     padded_stage *own = (padded_stage *)stage;
     while (!own->ended && own->held.n < dataset_of(stage)->n) {
         pl_element element;
-        int r = pl_stage_next(stage->inputs[0], &element, reterr);
+        int r = pl_hold_room(&own->held, stage->pass->runtime->memory, sizeof element,
+                             "padded_batch", reterr);
+        if (r < 0)
+            return refuse(stage, r, reterr);
+        r = pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;
@@ -99,9 +105,7 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
         r = check(stage, &element, reterr);
         if (r < 0)
             return pl_stage_spoil(stage, &element, ret_bad, r);
-        r = pl_hold_add_element(&own->held, stage->pass->runtime, &element, "padded_batch", reterr);
-        if (r < 0)
-            return refuse(stage, r, reterr);
+        pl_hold_add_element(&own->held, &element);
     }
     return 0;
 }
@@ -136,40 +140,43 @@ static void fill(char *data, int64_t bytes, const char *item, size_t item_bytes)
         memcpy(data + at, item, item_bytes);
 }
 
-/* Copies the elements of one axis and those within it, each to its place in the batch. */
-static void copy_axis(char *to, const char *from, const pl_shape *shape, int axis,
-                      const int64_t *to_strides, const int64_t *from_strides, size_t item_bytes)
+/* A tensor that is read into its place in the batch: axes from `whole` on at once. */
+typedef struct copying {
+    pl_tensor *tensor;
+    int whole;
+    const int64_t *strides; /* of the batch, by axis of the tensor */
+    int64_t begin[PL_RANK_MAX], extent[PL_RANK_MAX];
+} copying;
+
+static int copy_axis(copying *own, int axis, char *to, pl_error *reterr)
 {
-    if (axis == shape->rank) {
-        memcpy(to, from, item_bytes);
-        return;
+    if (axis >= own->whole)
+        return pl_tensor_read(own->tensor, own->begin, own->extent, to, reterr);
+    int r = 0;
+    for (int64_t i = 0; r == 0 && i < own->tensor->shape.dims[axis]; i++) {
+        own->begin[axis] = i;
+        r = copy_axis(own, axis + 1, to + i * own->strides[axis], reterr);
     }
-    bool dense = axis == shape->rank - 1 && from_strides[axis] == (int64_t)item_bytes;
-    if (dense) {
-        memcpy(to, from, (size_t)shape->dims[axis] * item_bytes);
-        return;
-    }
-    for (int64_t i = 0; i < shape->dims[axis]; i++)
-        copy_axis(to + i * to_strides[axis], from + i * from_strides[axis], shape, axis + 1,
-                  to_strides, from_strides, item_bytes);
+    return r;
 }
 
-static int copy_item(char *to, const pl_item *item, const int64_t *to_strides, size_t item_bytes,
+/* Without bringing it into memory as a whole: it may be a slice of a file. `padded` and `strides`
+ * are the batch's behind its first axis. */
+static int copy_item(char *to, const pl_item *item, const int64_t *padded, const int64_t *strides,
                      pl_error *reterr)
 {
     if (!item->tensor)
         return pl_item_read(item, to, reterr);
-    const void *from;
-    int64_t strides[PL_RANK_MAX];
-    int r = pl_tensor_pin(item->tensor, &from, strides, reterr);
-    if (r < 0)
-        return r;
-    int64_t count = 0;
-    r = pl_shape_count(&item->tensor->shape, &count, reterr);
-    if (r == 0 && count > 0)
-        copy_axis(to, from, &item->tensor->shape, 0, to_strides, strides, item_bytes);
-    pl_tensor_unpin(item->tensor);
-    return r;
+    const pl_shape *shape = &item->tensor->shape;
+    copying own = {.tensor = item->tensor, .whole = shape->rank - 1, .strides = strides};
+    while (own.whole > 0 && shape->dims[own.whole] == padded[own.whole])
+        own.whole--;
+    for (int i = 0; i < shape->rank; i++) {
+        own.extent[i] = i < own.whole ? 1 : shape->dims[i];
+        if (shape->dims[i] == 0)
+            return 0;
+    }
+    return copy_axis(&own, 0, to, reterr);
 }
 
 static int join_numbers(pl_stage *stage, int component, const pl_shape *shape,
@@ -195,7 +202,7 @@ static int join_numbers(pl_stage *stage, int component, const pl_shape *shape,
     fill(data, bytes, item, item_bytes);
     for (int64_t i = 0; r == 0 && i < held->n; i++) {
         pl_item *from = &pl_element_items(pl_hold_element(held, i))[component];
-        r = copy_item((char *)data + i * strides[0], from, &strides[1], item_bytes, reterr);
+        r = copy_item((char *)data + i * strides[0], from, &shape->dims[1], &strides[1], reterr);
     }
     pl_buffer_unpin(buffer);
     if (r < 0) {
@@ -351,14 +358,10 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, dataset_of(stage)->n, &n, reterr);
     own->ended = ended;
     while (r == 0 && own->held.n < n) {
-        pl_element element = {0};
-        r = pl_load_element(loader, stage->dataset->inputs[0], &element, reterr);
+        r = pl_hold_load_element(&own->held, stage->pass->runtime, loader,
+                                 stage->dataset->inputs[0], "padded_batch", reterr);
         if (r == 0)
-            r = check(stage, &element, reterr);
-        if (r == 0)
-            r = pl_hold_add_element(&own->held, stage->pass->runtime, &element, "padded_batch",
-                                    reterr);
-        pl_element_clear(&element);
+            r = check(stage, pl_hold_element(&own->held, own->held.n - 1), reterr);
     }
     return r;
 }

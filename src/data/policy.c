@@ -58,6 +58,23 @@ pl_bad *pl_bad_new_at(const pl_error *error, size_t reason_at, const char *stage
     return bad;
 }
 
+pl_bad *pl_bad_copy(const pl_bad *chain)
+{
+    pl_bad *first = NULL, **last = &first;
+    for (; chain; chain = chain->next) {
+        pl_bad *bad = new_with(chain->message, chain->stage, chain->path);
+        if (!bad)
+            break;
+        bad->code = chain->code;
+        bad->index = chain->index;
+        bad->offset = chain->offset;
+        bad->reason = chain->reason ? bad->message + (chain->reason - chain->message) : NULL;
+        *last = bad;
+        last = &bad->next;
+    }
+    return first;
+}
+
 void pl_bad_free(pl_bad *chain)
 {
     while (chain) {

@@ -41,6 +41,9 @@ pl_bad *pl_bad_new(int code, const char *message);
 /* The same with what the message is made of; its reason is the end of it, from byte `reason_at`. */
 pl_bad *pl_bad_new_at(const pl_error *error, size_t reason_at, const char *stage, int64_t index,
                       const pl_element *element);
+
+/* All of a chain; NULL for want of memory, or of none. */
+pl_bad *pl_bad_copy(const pl_bad *chain);
 void pl_bad_free(pl_bad *chain); /* all of it; NULL is allowed */
 
 /* `after` behind `before`: one chain, of which the first few are kept. Either may be NULL. */

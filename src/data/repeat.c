@@ -44,6 +44,8 @@ static void carry_on(pl_stage *to, pl_stage *from)
     copy(&to->profile.inside_ns, &from->profile.inside_ns);
     copy(&to->profile.busy_ns, &from->profile.busy_ns);
     copy(&to->profile.waiting_ns, &from->profile.waiting_ns);
+    copy(&to->profile.n_bad, &from->profile.n_bad);
+    copy(&to->profile.n_held, &from->profile.n_held);
     for (int i = 0; i < to->dataset->n_inputs; i++)
         if (to->inputs[i] && from->inputs[i]) /* a cache need not open its */
             carry_on(to->inputs[i], from->inputs[i]);
@@ -58,7 +60,8 @@ static int open_again(pl_stage *stage, pl_error *reterr)
                 : pl_stage_open_round(stage->dataset->inputs[0], stage, number, &fresh, reterr);
     if (r < 0)
         return r == PL_TOLD ? r : pl_pass_end(stage->pass, reterr);
-    carry_on(fresh, stage->inputs[0]);
+    if (stage->inputs[0])
+        carry_on(fresh, stage->inputs[0]);
     pl_stage_close(stage->inputs[0]);
     stage->inputs[0] = fresh;
     return 0;

@@ -22,7 +22,8 @@ typedef struct scan_dataset {
 typedef struct scan_stage {
     pl_stage base;
     pl_element state;
-    bool done; /* of reduce: its element was given out */
+    pl_element starved; /* the function had no room for it */
+    bool done;          /* of reduce: its element was given out */
 } scan_stage;
 
 /* Only describes: no pass goes over it. */
@@ -50,6 +51,7 @@ static int open_scan(pl_stage *stage, pl_error *reterr)
 static void close_scan(pl_stage *stage)
 {
     pl_element_clear(&((scan_stage *)stage)->state);
+    pl_element_clear(&((scan_stage *)stage)->starved);
 }
 
 /* ---- one step ---- */
@@ -114,14 +116,20 @@ static int split(pl_stage *stage, pl_element *made, pl_element *ret_rest)
 /* 1 and what the function made beside the state; else as next(). */
 static int step(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    pl_element element, made = {0}, rest;
-    int r = pl_stage_next(stage->inputs[0], &element, reterr);
+    scan_stage *own = (scan_stage *)stage;
+    pl_element element = own->starved, made = {0}, rest;
+    own->starved = (pl_element){0};
+    int r = element.n > 0 ? 1 : pl_stage_next(stage->inputs[0], &element, reterr);
     if (r <= 0)
         return r;
     r = call(stage, &element, &made, reterr);
     if (r > 0 && split(stage, &made, &rest) < 0)
         r = pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory for an element");
     pl_element_clear(&made);
+    if (pl_pass_later(stage->pass, r)) {
+        own->starved = element;
+        return PL_LATER;
+    }
     if (r == PL_TOLD)
         pl_stage_dropped(stage, &element);
     if (r < 0)
@@ -158,6 +166,8 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     const scan_stage *own = (const scan_stage *)stage;
     int r = pl_save_int(saver, own->done, reterr);
+    if (r == 0)
+        r = pl_save_waiting(saver, &own->starved, reterr);
     return r < 0 ? r : pl_save_element(saver, &own->state, reterr);
 }
 
@@ -167,6 +177,8 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     int64_t done = 0;
     pl_element state = {0};
     int r = pl_load_int(loader, 0, 1, &done, reterr);
+    if (r == 0)
+        r = pl_load_waiting(loader, stage->dataset->inputs[0], &own->starved, reterr);
     if (r == 0)
         r = pl_load_element(loader, dataset_of(stage)->state, &state, reterr);
     if (r < 0)

@@ -76,6 +76,8 @@ static int64_t draw(shuffle_stage *own)
 static PL_COLD int refuse(pl_stage *stage, pl_error *reterr)
 {
     pl_error reason = *reterr;
+    if (pl_pass_later(stage->pass, reason.code))
+        return PL_LATER;
     return pl_pass_fail(stage->pass, reason.code, reterr,
                         "%s: %" PRId64 " elements of its buffer are there, and one more does not "
                         "fit: %.200s",
@@ -148,13 +150,15 @@ static int fill(pl_stage *stage, pl_error *reterr)
     shuffle_stage *own = (shuffle_stage *)stage;
     while (!own->ended && own->buffer.n < dataset_of(stage)->n) {
         pl_element element;
+        if (pl_hold_room(&own->buffer, stage->pass->runtime->memory, sizeof element, "shuffle",
+                         reterr) < 0)
+            return refuse(stage, reterr);
         int r = pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;
-        if (r > 0 && pl_hold_add_element(&own->buffer, stage->pass->runtime, &element, "shuffle",
-                                         reterr) < 0)
-            return refuse(stage, reterr);
+        if (r > 0)
+            pl_hold_add_element(&own->buffer, &element);
     }
     return 0;
 }
@@ -216,11 +220,8 @@ static int load_place(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 
 static int load_element(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    pl_element element = {0};
-    int r = pl_load_element(loader, stage->dataset, &element, reterr);
-    return r < 0 ? r
-                 : pl_hold_add_element(&((shuffle_stage *)stage)->buffer, stage->pass->runtime,
-                                       &element, "shuffle", reterr);
+    return pl_hold_load_element(&((shuffle_stage *)stage)->buffer, stage->pass->runtime, loader,
+                                stage->dataset, "shuffle", reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/folder.h"
+#include "data/iterator.h"
 #include "data/keeping.h"
 #include "data/tree.h"
 
@@ -170,29 +171,29 @@ int pl_dataset_snapshot(pl_dataset *input, const char *path, int64_t n_shards,
 
 /* ---- save ---- */
 
-static int write_all(pl_folder_writer *writer, pl_stage *first, pl_error *reterr)
+static int write_all(pl_folder_writer *writer, pl_iterator *iterator, pl_error *reterr)
 {
     int r;
     pl_element element;
-    while ((r = pl_stage_next(first, &element, reterr)) > 0) {
+    pl_bad_count carried = {0};
+    while ((r = pl_iterator_pull(iterator, &element, reterr)) > 0) {
+        carried.n_bad += element.n_bad;
+        carried.n_items += (uint64_t)element.n_items;
         r = pl_folder_add(writer, &element, reterr);
         pl_element_clear(&element);
         if (r < 0)
             return r;
     }
-    if (r < 0)
-        return reterr->code;
-    pl_element tail = {0};
-    pl_stage_gather_before(first, &tail);
-    r = pl_folder_end(writer, &tail, reterr);
-    pl_element_clear(&tail);
-    return r;
+    pl_bad_count all = pl_iterator_bad_count(iterator);
+    const pl_element tail = {.n_items = (int64_t)(all.n_items - carried.n_items),
+                             .n_bad = (uint32_t)(all.n_bad - carried.n_bad),
+                             .offset = -1};
+    return r < 0 ? r : pl_folder_end(writer, &tail, reterr);
 }
 
 int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards, pl_error *reterr)
 {
-    pl_pass pass = {0};
-    pl_stage *first = NULL;
+    pl_iterator *iterator = NULL;
     pl_folder_writer writer = {0};
     pl_error error = {0};
     int r = check_arguments("save", path, n_shards, &error);
@@ -200,19 +201,16 @@ int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards, pl_
         r = pl_error_set(&error, -EINVAL, "save: '%s' has no end: take() some of it",
                          pl_dataset_name(dataset));
     if (r == 0)
-        r = pl_pass_init(&pass, dataset, &error);
-    if (r == 0)
-        r = pl_stage_open_first(dataset, &pass, &first, &error);
+        r = pl_iterator_new(dataset, &iterator, &error);
     if (r == 0)
         r = pl_folder_begin(&writer, dataset, path, n_shards, &error);
     if (r == 0)
-        r = write_all(&writer, first, &error);
+        r = write_all(&writer, iterator, &error);
     pl_folder_drop(&writer);
-    pl_stage_close(first);
-    pl_pass_done(&pass);
+    pl_iterator_free(iterator);
     if (r < 0 && reterr)
         *reterr = error;
-    return r == PL_TOLD ? error.code : r;
+    return r;
 }
 
 /* ---- load ---- */

@@ -143,6 +143,8 @@ int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element, 
 
 void pl_stage_gather_before(pl_stage *stage, pl_element *to)
 {
+    if (!stage->ended)
+        return;
     pl_element_pass_on(&stage->before, to);
     for (int i = 0; i < stage->dataset->n_inputs; i++)
         if (stage->inputs[i])
@@ -197,10 +199,11 @@ static size_t tell(const pl_stage *stage, int64_t index, const pl_element *bad, 
 
 /* One more bad element before the next: too many already? Then it is not waited for a good one to
  * carry their number on to the options stage. */
-static int skip(pl_stage *stage, pl_element *bad, pl_error *reterr)
+static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
 {
     pl_profile_add(&stage->profile.n_bad, 1);
-    int r = pl_policy_note(stage->policy, bad->bad, reterr);
+    int r = pl_policy_note(stage->policy, one, reterr);
+    bad->bad = pl_bad_join(bad->bad, one);
     if (r < 0)
         r = pl_pass_end(stage->pass, reterr);
     pl_stage_dropped(stage, bad);
@@ -216,14 +219,15 @@ static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *re
     int64_t index = stage->n_next++;
     size_t reason_at = tell(stage, index, bad, code, reterr);
     if (!pl_policy_may_skip(stage->policy, code)) {
-        pl_element_clear(bad);
+        pl_stage_dropped(stage, bad); /* what went before it still counts */
         return PL_TOLD;
     }
-    bad->n_bad = 1;
-    bad->n_items = 1;
-    bad->bad = pl_bad_new_at(reterr, reason_at, pl_dataset_name(stage->dataset), index, bad);
-    if (bad->bad)
-        return skip(stage, bad, reterr);
+    pl_bad *one = pl_bad_new_at(reterr, reason_at, pl_dataset_name(stage->dataset), index, bad);
+    if (one) {
+        bad->n_bad++;
+        bad->n_items++;
+        return skip(stage, bad, one, reterr);
+    }
     pl_element_clear(bad);
     return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory to tell of a bad element");
 }
@@ -247,6 +251,7 @@ static void end_clock(pl_stage *stage, uint64_t begun_ns)
 
 static int made(pl_stage *stage, int r, pl_element *element)
 {
+    stage->ended = r == 0;
     if (r > 0) {
         if (stage->before.n_items > 0)
             pl_element_put_before(&stage->before, element);

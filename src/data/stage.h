@@ -86,6 +86,7 @@ struct pl_stage {
     uint64_t round;          /* which opening within the pass it is: see pl_stage_open_round() */
     pl_element before;       /* has no items: counts what went before the next element */
     bool opened;             /* open() went well */
+    bool ended;              /* next() gave 0 last */
     pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
     pl_sampled_clock clock;
     pl_profile profile;
@@ -149,7 +150,8 @@ void pl_stage_dropped(pl_stage *stage, pl_element *element);
 /* What it counts is passed on by the next one that the stage makes; the element itself is kept. */
 void pl_stage_counted(pl_stage *stage, pl_element *element);
 
-/* At the end of a pass: what stages below have counted, and no element has carried on. */
+/* At the end of a stage: what it and those below it have counted, and no element has carried on.
+ * One that has not ended (a take above it did) counts what nobody will get, and may be at work. */
 void pl_stage_gather_before(pl_stage *stage, pl_element *to);
 
 /* For a class's next(): the element that `input` (may be NULL) would have become is bad. Leaves

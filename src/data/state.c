@@ -122,7 +122,7 @@ int pl_load_int(pl_loader *loader, int64_t least, int64_t most, int64_t *ret_val
 
 int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *reterr)
 {
-    int64_t n;
+    int64_t n = 0;
     int r = pl_load_int(loader, 0, (int64_t)most, &n, reterr);
     if (r == 0)
         r = pl_load_check_left(loader, (uint64_t)n, reterr);
@@ -145,7 +145,7 @@ int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *rete
 
 int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error *reterr)
 {
-    int64_t code;
+    int64_t code = 0;
     char *text = NULL;
     int r = pl_load_int(loader, INT32_MIN, 0, &code, reterr);
     if (r == 0 && code != 0)
@@ -172,10 +172,22 @@ static uint8_t flags_of(const pl_saver *saver, const pl_element *element)
                      (element->bad ? HAS_BAD : 0));
 }
 
+/* The chain, as far as it is kept: each behind its code, and a 0. */
 static int save_bad(pl_saver *saver, const pl_bad *bad, pl_error *reterr)
 {
-    int r = pl_save_int(saver, bad->code, reterr);
-    return r < 0 ? r : pl_save_text(saver, bad->message, reterr);
+    int r = 0;
+    for (; r == 0 && bad; bad = bad->next) {
+        const int64_t numbers[] = {bad->code, bad->index, bad->offset,
+                                   bad->reason ? bad->reason - bad->message : -1};
+        r = pl_save_bytes(saver, numbers, sizeof numbers, reterr);
+        if (r == 0)
+            r = pl_save_text(saver, bad->message, reterr);
+        if (r == 0)
+            r = pl_save_text(saver, bad->stage ? bad->stage : "", reterr);
+        if (r == 0)
+            r = pl_save_text(saver, bad->path ? bad->path : "", reterr);
+    }
+    return r < 0 ? r : pl_save_int(saver, 0, reterr);
 }
 
 int pl_save_element(pl_saver *saver, const pl_element *element, pl_error *reterr)
@@ -226,18 +238,55 @@ static int load_origin(pl_loader *loader, uint8_t flags, pl_element *element, pl
     return 0;
 }
 
+static pl_bad *new_bad(const int64_t numbers[4], const char *message, const char *stage,
+                       const char *path)
+{
+    pl_error error = {.code = (int)numbers[0]};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    if (numbers[3] < 0)
+        return pl_bad_new(error.code, message);
+    pl_element from = {.origin = *path ? pl_origin_new(path) : NULL, .offset = numbers[2]};
+    pl_bad *bad = *path && !from.origin
+                      ? NULL
+                      : pl_bad_new_at(&error, (size_t)numbers[3], stage, numbers[1], &from);
+    pl_origin_unref(from.origin);
+    return bad;
+}
+
+static int load_one_bad(pl_loader *loader, int64_t code, pl_bad **ret_bad, pl_error *reterr)
+{
+    int64_t numbers[4] = {code};
+    char *message = NULL, *stage = NULL, *path = NULL;
+    int r = pl_load_bytes(loader, &numbers[1], 3 * sizeof numbers[0], reterr);
+    if (r == 0)
+        r = pl_load_text(loader, PL_ERROR_MESSAGE_BYTES - 1, &message, reterr);
+    if (r == 0)
+        r = pl_load_text(loader, PL_STATE_PATH_MOST, &stage, reterr);
+    if (r == 0)
+        r = pl_load_text(loader, PL_STATE_PATH_MOST, &path, reterr);
+    pl_bad *bad = r == 0 ? new_bad(numbers, message, stage, path) : NULL;
+    if (r == 0 && !bad)
+        r = pl_error_set(reterr, -ENOMEM, "no memory for an element");
+    free(message);
+    free(stage);
+    free(path);
+    *ret_bad = bad;
+    return r;
+}
+
 static int load_bad(pl_loader *loader, pl_element *element, pl_error *reterr)
 {
-    int64_t code;
-    char *text;
-    int r = pl_load_int(loader, INT32_MIN, -1, &code, reterr);
-    if (r == 0)
-        r = pl_load_text(loader, PL_STATE_PATH_MOST, &text, reterr);
-    if (r < 0)
-        return r;
-    element->bad = pl_bad_new((int)code, text);
-    free(text);
-    return element->bad ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for an element");
+    for (;;) {
+        int64_t code = 0;
+        pl_bad *bad;
+        int r = pl_load_int(loader, INT32_MIN, 0, &code, reterr);
+        if (r < 0 || code == 0)
+            return r;
+        r = load_one_bad(loader, code, &bad, reterr);
+        if (r < 0)
+            return r;
+        element->bad = pl_bad_join(element->bad, bad);
+    }
 }
 
 static int load_beside(pl_loader *loader, uint8_t flags, pl_element *element, pl_error *reterr)
@@ -290,4 +339,21 @@ int pl_load_element(pl_loader *loader, const pl_dataset *dataset, pl_element *re
     else
         *ret_element = element;
     return r;
+}
+
+int pl_save_waiting(pl_saver *saver, const pl_element *element, pl_error *reterr)
+{
+    uint8_t there = element->n > 0;
+    int r = pl_save_bytes(saver, &there, 1, reterr);
+    return r < 0 || !there ? r : pl_save_element(saver, element, reterr);
+}
+
+int pl_load_waiting(pl_loader *loader, const pl_dataset *dataset, pl_element *ret_element,
+                    pl_error *reterr)
+{
+    uint8_t there;
+    int r = pl_load_bytes(loader, &there, 1, reterr);
+    if (r == 0 && there > 1)
+        r = pl_load_refuse(reterr, "there is %u before an element that may wait", there);
+    return r < 0 || !there ? r : pl_load_element(loader, dataset, ret_element, reterr);
 }

@@ -42,6 +42,9 @@ PL_MUST_CHECK int pl_save_bytes(pl_saver *saver, const void *bytes, size_t n, pl
 PL_MUST_CHECK int pl_save_text(pl_saver *saver, const char *text, pl_error *reterr);
 PL_MUST_CHECK int pl_save_element(pl_saver *saver, const pl_element *element, pl_error *reterr);
 
+/* The same of one that may be empty. */
+PL_MUST_CHECK int pl_save_waiting(pl_saver *saver, const pl_element *element, pl_error *reterr);
+
 /* An error; code 0: none. */
 PL_MUST_CHECK int pl_save_error(pl_saver *saver, const pl_error *error, pl_error *reterr);
 
@@ -61,6 +64,8 @@ PL_MUST_CHECK int pl_load_text(pl_loader *loader, size_t most, char **ret_text, 
 /* One that the specs of `dataset` allow; with NULL only what has no components: what went before,
  * or where a bad one was read from. */
 PL_MUST_CHECK int pl_load_element(pl_loader *loader, const pl_dataset *dataset,
+                                  pl_element *ret_element, pl_error *reterr);
+PL_MUST_CHECK int pl_load_waiting(pl_loader *loader, const pl_dataset *dataset,
                                   pl_element *ret_element, pl_error *reterr);
 PL_MUST_CHECK int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error *reterr);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "data/iterator.h"
 #include "data/store.h"
 
 typedef struct elements_dataset {
@@ -95,15 +96,15 @@ int pl_store_dataset(pl_store *store, const pl_spec *specs, int n_components,
 
 /* ---- as bytes: each element behind a 1, then a 0 ---- */
 
-static int save_all(pl_saver *saver, pl_stage *first, pl_error *reterr)
+static int save_all(pl_saver *saver, pl_iterator *iterator, pl_error *reterr)
 {
     uint8_t more;
     int r;
     do {
         pl_element element;
-        int got = pl_stage_next(first, &element, reterr);
+        int got = pl_iterator_pull(iterator, &element, reterr);
         if (got < 0)
-            return reterr->code;
+            return got;
         more = got > 0;
         r = pl_save_bytes(saver, &more, 1, reterr);
         if (more && r == 0)
@@ -116,22 +117,18 @@ static int save_all(pl_saver *saver, pl_stage *first, pl_error *reterr)
 
 int pl_store_save_dataset(pl_saver *saver, pl_dataset *dataset, pl_error *reterr)
 {
-    if (dataset->cardinality == PL_CARDINALITY_INFINITE)
-        return pl_error_set(reterr, -EINVAL, "a component is a dataset without end: '%s'",
-                            pl_dataset_name(dataset));
-    pl_pass pass = {0};
-    pl_stage *first = NULL;
+    pl_iterator *iterator = NULL;
     pl_error error = {0};
-    int r = pl_pass_init(&pass, dataset, &error);
+    int r = dataset->cardinality == PL_CARDINALITY_INFINITE
+                ? pl_error_set(&error, -EINVAL, "a component is a dataset without end: '%s'",
+                               pl_dataset_name(dataset))
+                : pl_iterator_new(dataset, &iterator, &error);
     if (r == 0)
-        r = pl_stage_open_first(dataset, &pass, &first, &error);
-    if (r == 0)
-        r = save_all(saver, first, &error);
-    pl_stage_close(first);
-    pl_pass_done(&pass);
+        r = save_all(saver, iterator, &error);
+    pl_iterator_free(iterator);
     if (r < 0 && reterr)
         *reterr = error;
-    return r == PL_TOLD ? error.code : r;
+    return r;
 }
 
 static int load_all(pl_loader *loader, const pl_dataset *dataset, pl_store *store, pl_error *reterr)

@@ -90,11 +90,14 @@ static int next_row(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     for (int i = 0; r == 0 && i < own->batch.n; i++)
         r = row_of(batch[i].tensor, own->at, stage->pass->runtime, &pl_element_items(&row)[i],
                    reterr);
-    own->at++;
     if (r < 0) {
         pl_element_clear(&row);
-        return pl_stage_fail_as(ret_element, NULL, r);
+        if (pl_pass_later(stage->pass, r))
+            return PL_LATER;
+        own->at++;
+        return pl_stage_fail_as(ret_element, &own->batch, r);
     }
+    own->at++;
     row.n_items = 0;
     row.origin = own->batch.origin ? pl_origin_ref(own->batch.origin) : NULL;
     row.offset = own->batch.offset;

@@ -32,6 +32,15 @@ static void close_window(pl_stage *stage)
     pl_hold_clear_elements(&((window_stage *)stage)->buffer);
 }
 
+static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
+{
+    pl_error reason = *reterr;
+    if (pl_pass_later(stage->pass, code))
+        return PL_LATER;
+    return pl_pass_fail(stage->pass, code, reterr, "%s: no room for a window: %.200s",
+                        pl_dataset_name(stage->dataset), reason.message);
+}
+
 /* ---- the buffer ---- */
 
 static int skip(pl_stage *stage, pl_error *reterr)
@@ -56,6 +65,10 @@ static int fill(pl_stage *stage, pl_error *reterr)
     int r = skip(stage, reterr);
     while (r == 0 && !own->ended && own->buffer.n < dataset_of(stage)->span) {
         pl_element element;
+        r = pl_hold_room(&own->buffer, stage->pass->runtime->memory, sizeof element, "window",
+                         reterr);
+        if (r < 0)
+            return refuse(stage, r, reterr);
         r = pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
@@ -63,9 +76,8 @@ static int fill(pl_stage *stage, pl_error *reterr)
         if (r == 0)
             break;
         pl_stage_counted(stage, &element);
-        r = pl_hold_add_element(&own->buffer, stage->pass->runtime, &element, "window", reterr);
-        if (r < 0)
-            return pl_pass_end(stage->pass, reterr);
+        pl_hold_add_element(&own->buffer, &element);
+        r = 0;
     }
     return r;
 }
@@ -111,9 +123,7 @@ static int make(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         r = column(stage, i, &pl_element_items(&made)[i].dataset, reterr);
     if (r < 0) {
         pl_element_clear(&made);
-        pl_error reason = *reterr;
-        return pl_pass_fail(stage->pass, r, reterr, "%s: no room for a window: %.200s",
-                            pl_dataset_name(stage->dataset), reason.message);
+        return refuse(stage, r, reterr);
     }
     made.n_items = 0;
     made.origin = first->origin ? pl_origin_ref(first->origin) : NULL;
@@ -160,12 +170,9 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, 0, dataset_of(stage)->span, &n, reterr);
     own->ended = ended;
-    while (r == 0 && own->buffer.n < n) {
-        pl_element element = {0};
-        r = pl_load_element(loader, stage->dataset->inputs[0], &element, reterr);
-        if (r == 0)
-            r = pl_hold_add_element(&own->buffer, stage->pass->runtime, &element, "window", reterr);
-    }
+    while (r == 0 && own->buffer.n < n)
+        r = pl_hold_load_element(&own->buffer, stage->pass->runtime, loader,
+                                 stage->dataset->inputs[0], "window", reterr);
     return r;
 }
 

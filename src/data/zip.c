@@ -113,7 +113,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     }
     if (r == 0)
         r = pl_save_int(saver, own->ended, reterr);
-    return r < 0 ? r : pl_save_bytes(saver, &own->error, sizeof own->error, reterr);
+    return r < 0 ? r : pl_save_error(saver, &own->error, reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
@@ -132,8 +132,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, 1, &flag, reterr);
     own->ended = flag;
     if (r == 0)
-        r = pl_load_bytes(loader, &own->error, sizeof own->error, reterr);
-    own->error.message[sizeof own->error.message - 1] = 0;
+        r = pl_load_error(loader, &own->error, reterr);
     return r;
 }
 

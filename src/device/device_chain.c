@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "tensor/dtype.h"
+#include "util/text.h"
 
 #define NEGATIVE(x) "(" #x " < (T)1 && " #x " != 0)"
 #define APART(r, y) "((" #y " < 0 && " #r " > 0) || (" #y " > 0 && " #r " < 0))"
@@ -341,15 +342,9 @@ static void write_kernel(FILE *to, const pl_device_chain *chain)
 
 char *pl_device_chain_source(const pl_device_chain *chain)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
+    pl_text text;
+    if (!pl_text_open(&text))
         return NULL;
-    write_kernel(to, chain);
-    bool failed = ferror(to) != 0;
-    if (fclose(to) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    write_kernel(text.to, chain);
+    return pl_text_close(&text);
 }

@@ -56,6 +56,7 @@ static int decode(const pl_data_call *call, pl_string file, pl_tensor **ret_tens
         file.data, file.n, (int)call->node->attrs[PL_ATTR_decode_channels].value.i, &image, &inner);
     if (r < 0)
         return pl_data_fail(call, r, reterr, "%s", inner.message);
+    image.recover = call->node->attrs[PL_ATTR_decode_try_recover_truncated].value.i != 0;
     r = check_budget(call, &image, file.n, reterr);
     const pl_shape shape = PL_SHAPE(image.height, image.width, image.channels);
     if (r == 0)

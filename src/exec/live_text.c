@@ -10,6 +10,7 @@
 #include "exec/live.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "util/text.h"
 
 static const char *const kind_names[] = {
     [PL_LIVE_VARIABLE] = "variable", [PL_LIVE_CONSTANT] = "constant", [PL_LIVE_TENSOR] = "tensor",
@@ -142,18 +143,9 @@ static void write_json(const pl_live *live, FILE *to)
 
 char *pl_live_text(const pl_live *live, bool as_json)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
+    pl_text text;
+    if (!pl_text_open(&text))
         return NULL;
-    if (as_json)
-        write_json(live, to);
-    else
-        write_text(live, to);
-    bool failed = ferror(to) != 0;
-    if (fclose(to) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    (as_json ? write_json : write_text)(live, text.to);
+    return pl_text_close(&text);
 }

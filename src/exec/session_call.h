@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call of run() or explain() from inside: what is given and its plan (session_run.c), and when it
- * is its turn (session_turn.c). Belongs to one thread. */
+/* A call of run() or explain() from inside: what is given and its plan (session_given.c), when it
+ * is its turn (session_turn.c), what is made before the plan (session_stages.c), and the run.
+ * Belongs to one thread. */
 #ifndef PL_EXEC_SESSION_CALL_H
 #define PL_EXEC_SESSION_CALL_H
 
+#include <errno.h>
+
 #include "exec/run.h"
 #include "exec/session_plans.h"
+#include "exec/stages.h"
 #include "exec/turns.h"
 
 typedef struct pl_call {
@@ -36,7 +40,12 @@ typedef struct pl_call {
     uint64_t stage_bytes; /* that were promised to it */
 } pl_call;
 
-/* ---- session_run.c ---- */
+static inline int pl_call_no_memory(pl_error *reterr)
+{
+    return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+}
+
+/* ---- session_given.c ---- */
 
 /* -EINVAL if two results are to be written to one file. */
 PL_MUST_CHECK int pl_call_check_paths(const pl_call *c, pl_error *reterr);
@@ -55,6 +64,13 @@ void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sour
 uint64_t pl_call_budget_bytes(pl_call *c);
 bool pl_call_has_budget(pl_call *c, uint64_t bytes); /* at least so much of it */
 
+void pl_call_drop_sources(pl_call *c);
+
+/* Only the plan: what it is made of is in c->sources. */
+PL_MUST_CHECK int pl_call_make_plan(pl_call *c, pl_error *reterr);
+
+/* ---- session_run.c ---- */
+
 /* The steps of a prepared call, in its turn. What is fetched is in tensors[], or written but for
  * its name. */
 PL_MUST_CHECK int pl_call_run_plan(pl_call *c, pl_tensor **tensors, pl_error *reterr);
@@ -62,11 +78,6 @@ PL_MUST_CHECK int pl_call_run_plan(pl_call *c, pl_tensor **tensors, pl_error *re
 /* The value of a node that is kept, as a tensor. */
 PL_MUST_CHECK int pl_call_kept(pl_call *c, const pl_node *node, pl_tensor **ret_tensor,
                                pl_error *reterr);
-
-void pl_call_drop_sources(pl_call *c);
-
-/* Only the plan: what it is made of is in c->sources. */
-PL_MUST_CHECK int pl_call_make_plan(pl_call *c, pl_error *reterr);
 
 void pl_call_done(pl_call *c);
 
@@ -79,10 +90,11 @@ PL_MUST_CHECK int pl_call_find_stages(pl_call *c, pl_error *reterr);
 PL_MUST_CHECK int pl_call_run_stages(pl_call *c, pl_error *reterr);
 void pl_call_drop_stages(pl_call *c);
 
-/* Plans what can be planned before stages have run, to c->plan; NULL there if that is not all. The
- * text is the caller's, to free(). */
-PL_MUST_CHECK int pl_call_explain_stages(pl_call *c, bool as_json, char **ret_text,
-                                         pl_error *reterr);
+/* What they have to do with. */
+pl_stages pl_call_stages(pl_call *c);
+
+/* All that is given, at once, so that every variable has the same value wherever it is read. */
+PL_MUST_CHECK int pl_call_gather_given(pl_call *c, pl_error *reterr);
 
 /* ---- session_idle.c ---- */
 

@@ -11,6 +11,7 @@
 #include "plan/product.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "util/text.h"
 
 static const char *place_name(pl_place place)
 {
@@ -132,18 +133,9 @@ static void write_json(const pl_plan *plan, FILE *to)
 
 char *pl_plan_explain(const pl_plan *plan, bool as_json)
 {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
+    pl_text text;
+    if (!pl_text_open(&text))
         return NULL;
-    if (as_json)
-        write_json(plan, to);
-    else
-        write_text(plan, to);
-    bool failed = ferror(to) != 0;
-    if (fclose(to) == 0 && !failed)
-        return text;
-    free(text);
-    return NULL;
+    (as_json ? write_json : write_text)(plan, text.to);
+    return pl_text_close(&text);
 }

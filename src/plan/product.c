@@ -8,6 +8,7 @@
 
 #include "graph/geometry.h"
 #include "tensor/dtype.h"
+#include "tensor/shape.h"
 
 /* Multiplications, and elements of an operand: below both a step of its own gains nothing, and the
  * product is one tile. 100 x 100 x 100 take some 20 us. */
@@ -30,12 +31,9 @@ static double products_of(int64_t m, int64_t n, int64_t k)
 
 static bool swaps_last_two(const pl_node *transpose)
 {
-    int axes[PL_RANK_MAX], rank = transpose->shape.rank;
+    int axes[PL_RANK_MAX];
     pl_transpose_axes(transpose, axes);
-    for (int i = 0; i < rank - 2; i++)
-        if (axes[i] != i)
-            return false;
-    return rank >= 2 && axes[rank - 2] == rank - 1;
+    return pl_axes_swap_last_two(axes, transpose->shape.rank);
 }
 
 /* Whole matrices are repeated, which strides of 0 do. */

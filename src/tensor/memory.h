@@ -9,7 +9,7 @@
  *   rest     what the process uses beside its blocks: resident, anonymous, measured now and then
  *   cap      the most that blocks may cost together, whatever the line; the rest does not count
  *   evictor  who can make room: called, with no lock held, when there is not enough
- *   spare    a mapping that was given back, kept for the next block of its size: 32 MiB at most,
+ *   spare    a mapping that was given back, kept for the next block of its size: 128 MiB at most,
  *            and a 16th of the line; not in a guarded run. All go when anybody finds no room
  *
  *   claimed = sum of the costs of live blocks; claimed + spares <= cap
@@ -60,6 +60,9 @@ PL_MUST_CHECK int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *
 
 /* Clears the block; one that is clear already, or was never taken (all zero), is left alone. */
 void pl_memory_give(pl_memory *memory, pl_block *block);
+
+/* Gives all spares back to the system: for whoever will have no use for blocks of these sizes. */
+void pl_memory_trim(pl_memory *memory);
 
 uint64_t pl_memory_limit_bytes(const pl_memory *memory); /* the line, or the cap if that is less */
 uint64_t pl_memory_claimed_bytes(const pl_memory *memory); /* by blocks of this process */

@@ -8,8 +8,9 @@
 
 #include "tensor/memory_private.h"
 
-/* Kept at most: what glibc's malloc() keeps of its large blocks, but little of a small budget. */
-#define SPARES_BYTES (32 * PL_MIB)
+/* Kept at most: a few batches of pictures, or the result of a thousand small products; but little
+ * of a small budget. */
+#define SPARES_BYTES (128 * PL_MIB)
 enum { LINE_SHARE = 16, SPARES = 32 };
 
 static uint64_t room_for_spares(const pl_memory *memory)

@@ -84,6 +84,15 @@ struct pl_buffer {
     char what[];
 };
 
+/* Of one that is pinned. */
+static inline void *pl_buffer_address(const pl_buffer *buffer)
+{
+    return (char *)buffer->chunk->block.data + buffer->place.offset;
+}
+
+/* One that has no chunk, or whose chunk no longer knows of it: buffer_new.c. NULL is allowed. */
+void pl_buffer_drop(pl_buffer *buffer);
+
 /* ---- pool.c ---- */
 
 /* -ECHILD in a forked child. */

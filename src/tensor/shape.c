@@ -189,3 +189,16 @@ const char *pl_shape_format(const pl_shape *shape, char text[PL_SHAPE_TEXT_BYTES
     *at = '\0';
     return text;
 }
+
+bool pl_axes_in_order(const int *axes, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (axes[i] != i)
+            return false;
+    return true;
+}
+
+bool pl_axes_swap_last_two(const int *axes, int rank)
+{
+    return rank >= 2 && pl_axes_in_order(axes, rank - 2) && axes[rank - 2] == rank - 1;
+}

@@ -50,6 +50,10 @@ void pl_shape_strides(const pl_shape *shape, uint64_t item_bytes, int64_t stride
 void pl_shape_strides_fortran(const pl_shape *shape, uint64_t item_bytes,
                               int64_t strides[PL_RANK_MAX]);
 
+/* Axis i of one order of axes is axes[i] of another: do they agree, or but for the last two? */
+bool pl_axes_in_order(const int *axes, int rank);
+bool pl_axes_swap_last_two(const int *axes, int rank);
+
 /* "[10,?,3]"; a scalar is "[]". Returns `text`. */
 const char *pl_shape_format(const pl_shape *shape, char text[PL_SHAPE_TEXT_BYTES]);
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import numpy as np
+from PIL import Image
 import pytest
 
 PROGRAM = """
@@ -164,23 +165,24 @@ def test_pkg_config_builds_a_program(prefix, call, tmp_path):
 
 
 @pytest.fixture
-def product(root, prefix, call, tmp_path):
-    """examples/product.c, compiled as its first lines say."""
+def example(root, prefix, call, tmp_path):
+    """A program of examples/, compiled as the README says."""
     environment = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
     flags = call("pkg-config", "--cflags", "--libs", "plimsoll", env=environment).stdout.split()
-    source, program = root / "examples" / "product.c", tmp_path / "product"
-    rpath = f"-Wl,-rpath,{prefix}/lib"
-    built = call("gcc", "-std=c17", *STRICT, source, "-o", program, *flags, rpath)
-    assert built.returncode == 0, built.stderr
 
-    def run(*words):
-        return subprocess.run([str(program), *map(str, words)], cwd=tmp_path, capture_output=True,
-                              text=True)
+    def compiled(name):
+        source, program = root / "examples" / f"{name}.c", tmp_path / name
+        rpath = f"-Wl,-rpath,{prefix}/lib"
+        built = call("gcc", "-std=c17", *STRICT, source, "-o", program, *flags, rpath)
+        assert built.returncode == 0, built.stderr
+        return lambda *words: subprocess.run([str(program), *map(str, words)], cwd=tmp_path,
+                                             capture_output=True, text=True)
 
-    return run
+    return compiled
 
 
-def test_the_example_multiplies_files_in_a_budget_and_refuses_one_too_small(product, tmp_path):
+def test_the_example_multiplies_files_in_a_budget_and_refuses_one_too_small(example, tmp_path):
+    product = example("product")
     numbers = np.random.default_rng(7)
     a = numbers.standard_normal((1500, 2000), np.float32)
     b = numbers.standard_normal((2000, 1700), np.float32)
@@ -200,6 +202,26 @@ def test_the_example_multiplies_files_in_a_budget_and_refuses_one_too_small(prod
     done = product("b.npy", "a.npy", "d.npy", 12)
     assert done.returncode == 1
     assert "matmul 'c': inner dimensions differ: [2000,1700] x [1500,2000]" in done.stderr
+
+
+def test_the_example_makes_batches_of_pictures_and_names_the_bad_ones(example, tmp_path):
+    pictures = example("pictures")
+    for kind in ("cat", "dog"):
+        (tmp_path / "folder" / kind).mkdir(parents=True)
+        for i in range(20):
+            noise = np.random.default_rng(i).integers(0, 256, (90, 120, 3), dtype="u1")
+            Image.fromarray(noise).save(tmp_path / f"folder/{kind}/{i}.jpg")
+    broken = tmp_path / "folder/cat/broken.jpg"
+    broken.write_bytes((tmp_path / "folder/cat/0.jpg").read_bytes()[:2000])
+    done = pictures("folder", 32)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("40 pictures, 1 bad; at most ")
+    assert "'folder/cat/broken.jpg': decode_image 'pixels': the JPEG is corrupt at byte" in done.stdout
+    assert "prefetch n=auto" in done.stdout
+
+    done = pictures("folder", 12)
+    assert done.returncode == 1
+    assert "batch: one batch needs 18.4 MiB (32 x 588.0 KiB)" in done.stderr
 
 
 def test_version_is_the_same_everywhere(prefix, root, call):

@@ -93,10 +93,10 @@ def test_skipped_pictures_cost_one_element_each_and_are_listed(runtime, folder, 
         names = [name for _, names in iterator for name in names]
         listed = mapping.bads(iterator)
         assert iterator.bad_count == (len(BAD), len(paths))
+        assert [one.path for one in listed] == [str(paths[i]).encode() for i in sorted(bad)]
         iterator.close()
     assert names == [str(path).encode() for i, path in enumerate(paths) if i not in bad]
     assert [one.index for one in listed] == sorted(bad)
-    assert [one.path for one in listed] == [str(paths[i]).encode() for i in sorted(bad)]
 
 
 def test_a_quarantine_is_lines_of_json(runtime, folder, tmp_path):
@@ -120,11 +120,31 @@ def test_explain_is_json_with_all_stages(runtime, folder):
         assert len(list(iterator)) == N_GOOD // 4
         told = mapping.explain(iterator)
         iterator.close()
-    assert [stage["class"] for stage in told["stages"]] == ["batch", "options", "map", "paths"]
+    assert [stage["class"] for stage in told["stages"]] == ["batch", "options", "map", "files"]
     by_class = {stage["class"]: stage for stage in told["stages"]}
     assert by_class["map"]["elements"] == N_GOOD and by_class["map"]["bad"] == len(BAD)
     assert by_class["batch"]["bytes"] > N_GOOD * 64 * 64 * 3 * 4
     assert by_class["map"]["busy_ns"] > 0 and 0 <= told["consumer_share"] <= 1
+
+
+def test_a_jpeg_that_is_cut_off_is_made_up_where_that_is_asked_for(runtime, tmp_path):
+    pixels = np.full((64, 64, 3), 200, "u1")
+    path = tmp_path / "cut.jpg"
+    Image.fromarray(pixels).save(path)
+    whole = path.read_bytes()
+    begin = whole.index(b"\xff\xda") + 14
+    for n in range(begin, len(whole)):
+        path.write_bytes(whole[:n])
+        with mapping.pictures(runtime, [path]) as dataset:
+            (refused,) = iter(dataset).everything()
+        assert refused.code == "PL_ECORRUPT" and "it is cut off" in refused.message
+        with mapping.pictures(runtime, [path], try_recover_truncated=True) as dataset:
+            ((found, _),) = list(iter(dataset))
+        assert found.shape == (64, 64, 3)
+    assert np.abs(found[:8] - 200).max() < 4  # what was there is still right
+    path.write_bytes(whole[: begin - 20])
+    with mapping.pictures(runtime, [path], try_recover_truncated=True) as dataset:
+        assert iter(dataset).everything()[0].code == "PL_ECORRUPT"
 
 
 def test_the_fail_policy_is_the_default(runtime, folder):

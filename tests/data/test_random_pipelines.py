@@ -9,9 +9,11 @@ import model
 import numpy as np
 import pytest
 import sources
-from datasets import AUTO, I64, everything, from_range
+from datasets import AUTO, I64, Pass, everything, from_range
+from sources import base
 
 N_SEEDS = 40
+N_CUT = 40
 
 
 def pair_sum(a, b):
@@ -139,6 +141,38 @@ def check(runtime, seed, n_parallel, skips, options):
 def test_a_pipeline_at_random_gives_what_the_model_gives(runtime, part, skips, n_parallel):
     for seed in range(part, N_SEEDS, 4):
         check(runtime, seed, n_parallel, skips, {})
+
+
+@pytest.mark.parametrize("n_parallel", [1, 3])
+@pytest.mark.parametrize("part", range(2))
+def test_a_pass_that_is_cut_anywhere_goes_on_elsewhere(runtime, tmp_path, part, n_parallel):
+    """In another pass, over a dataset that was made anew and never gone through."""
+    path = tmp_path / "state"
+    for seed in range(200 + part, 200 + N_CUT, 2):
+        wanted = elements_of(runtime, seed, n_parallel)
+        cut = random.Random(seed).randint(0, len(wanted))
+        first = Both(runtime, random.Random(seed), n_parallel, 40).build().real
+        everything(first)  # it is the second pass that is cut
+        with Pass(first) as one:
+            found = [element(one) for _ in range(cut)]
+            base.call("pl_iterator_save", one, base.path_text(path))
+        other = Both(runtime, random.Random(seed), n_parallel, 40).build().real
+        with Pass(other) as one:
+            base.call("pl_iterator_restore", one, base.path_text(path))
+            found += one.everything()
+        assert plain(found) == wanted, f"seed {seed}, cut at {cut}"
+
+
+def elements_of(runtime, seed, n_parallel):
+    both = Both(runtime, random.Random(seed), n_parallel, 40).build()
+    return plain(model.elements(both.model, n_before=1))
+
+
+def element(one):
+    try:
+        return next(one)
+    except base.Refused as refused:
+        return refused
 
 
 @pytest.mark.parametrize("budget_bytes", [1, 4096, 1 << 20])

@@ -181,6 +181,15 @@ def test_a_packed_file_is_read_as_if_it_were_not(reader):
     assert 15000 < len(good) < 20000 and bad.code == CODES["corrupt"]
 
 
+def test_a_line_end_between_two_windows_ends_a_record_that_is_too_long(reader):
+    path = reader.write(b"1\n" + b"y" * 301 + b"\r5\n6\n")
+    windows = range(101, 160)
+    commands = [reader.csv_words(path, ["s"], window=window, limit=100) for window in windows]
+    for window, found in zip(windows, reader.run_many(commands)):
+        good = [item.values for item in found if isinstance(item, Item)]
+        assert good == [[b"1"], [b"5"], [b"6"]] and len(found) == 4, window
+
+
 # ---- values ----
 
 

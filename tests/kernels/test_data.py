@@ -347,7 +347,8 @@ def decoded(graph, folder, data, op="decode_image", **attrs):
 
 
 @pytest.mark.parametrize("op, format", [("decode_jpeg", "JPEG"), ("decode_png", "PNG"),
-                                        ("decode_image", "JPEG"), ("decode_image", "PNG")])
+                                        ("decode_image", "JPEG"), ("decode_image", "PNG"),
+                                        ("decode_image", "BMP")])
 def test_an_image_is_decoded_and_computed_with(graph, tmp_path, op, format):
     data = saved(Image.fromarray(picture(40, 60)), format)
     pixels = np.asarray(Image.open(io.BytesIO(data)))
@@ -379,7 +380,7 @@ def test_a_corrupt_image_is_told_with_its_node(graph, tmp_path):
     assert re.fullmatch(rf"refused PL_ECORRUPT decode_image '{name}': the JPEG is corrupt at byte "
                         rf"\d+ of {len(data) - 300}: .+", graph.refused(name))
     name = graph.add("decode_png", [graph.give(np.array(b"GIF89a"))])
-    assert "it is a GIF file: JPEG and PNG are decoded; convert it" in graph.refused(name)
+    assert "it is a GIF file: JPEG, PNG and BMP are decoded; convert it" in graph.refused(name)
 
 
 def test_a_bomb_is_refused_with_what_it_would_need(graph, tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG and PNG are decoded as Pillow does it; what is corrupt is refused, at whatever byte."""
+"""JPEG, PNG and BMP are decoded as Pillow does it; what is corrupt is refused, at whatever byte."""
 
 import io
 import struct
@@ -306,16 +306,69 @@ def test_an_index_past_the_palette_is_black(image_tool, tmp_path):
     assert decode(image_tool, tmp_path, data)[0].tolist() == [[49, 50, 51], [0, 0, 0], [49, 50, 51]]
 
 
+# ---- BMP ----
+
+
+def bmp(width, height, bits, rows, *, palette=b"", compression=0, header=40, n_colours=0, offset=None):
+    """Rows as they lie in the file; Pillow writes only some kinds."""
+    start = 14 + header + len(palette) if offset is None else offset
+    info = struct.pack("<IiiHHIIiiII", header, width, height, 1, bits, compression, len(rows), 0, 0,
+                       n_colours or len(palette) // 4, 0)
+    return (b"BM" + struct.pack("<IHHI", start + len(rows), 0, 0, start) + info +
+            bytes(header - 40) + palette + rows)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 60])
+@pytest.mark.parametrize("mode", ["L", "P", "RGB"])
+def test_a_bmp_is_decoded_as_pillow_does(image_tool, tmp_path, mode, width):
+    image = Image.fromarray(picture(31, width)).convert(mode)
+    data = saved(image, "BMP")
+    wanted = np.asarray(Image.open(io.BytesIO(data)).convert("RGB" if mode == "P" else mode))
+    np.testing.assert_array_equal(decode(image_tool, tmp_path, data), wanted.reshape(31, width, -1))
+    rgb = np.asarray(image.convert("RGB"))
+    np.testing.assert_array_equal(decode(image_tool, tmp_path, data, 3), rgb)
+    grey = np.asarray(Image.fromarray(rgb).convert("L"))
+    np.testing.assert_array_equal(decode(image_tool, tmp_path, data, 1)[..., 0], grey)
+    np.testing.assert_array_equal(decode(image_tool, tmp_path, data, 2)[..., 1], 255)
+
+
+def test_a_bmp_may_go_downwards_and_have_an_alpha_or_a_longer_header(image_tool, tmp_path):
+    rows = bytes(range(24))
+    wanted = np.arange(24, dtype="u1").reshape(2, 3, 4)[..., [2, 1, 0, 3]]
+    for header in (40, 108, 124):
+        down, up = (bmp(3, height, 32, rows, header=header) for height in (-2, 2))
+        np.testing.assert_array_equal(decode(image_tool, tmp_path, down), wanted)
+        np.testing.assert_array_equal(decode(image_tool, tmp_path, up), wanted[::-1])
+    np.testing.assert_array_equal(decode(image_tool, tmp_path, down, 3), wanted[..., :3])
+
+
+@pytest.mark.parametrize("data, why", [
+    (b"BM......", "refused PL_ECORRUPT the BMP is cut off: it has 8 bytes, and its header speaks of 54"),
+    (bmp(3, 2, 24, bytes(23)), "refused PL_ECORRUPT the BMP is cut off: it has 77 bytes, and its header "
+                               "speaks of 78"),
+    (bmp(2**31 - 1, -(2**31), 32, b""), "refused PL_ECORRUPT the BMP is cut off"),
+    (bmp(0, 2, 24, b""), "refused PL_ECORRUPT the BMP is corrupt at byte 18: it has 2 x 0 pixels"),
+    (bmp(3, 2, 24, bytes(24), offset=10), "refused PL_ECORRUPT the BMP is cut off"),
+    (bmp(3, 2, 8, bytes(8), n_colours=300), "refused PL_ECORRUPT the BMP is corrupt at byte 46"),
+    (bmp(1, 1, 8, b"\3\0\0\0", palette=bytes(8)),
+     "refused PL_ECORRUPT the BMP is corrupt at byte 62: colour 3 of 2"),
+    (bmp(3, 2, 4, bytes(8)), "refused EOPNOTSUPP it is a BMP of 4 bits a pixel, with compression 0"),
+    (bmp(3, 2, 8, bytes(8), compression=1), "refused EOPNOTSUPP it is a BMP of 8 bits a pixel, with"),
+    (b"BM" + bytes(12) + b"\x0c" + bytes(60), "refused EOPNOTSUPP it is a BMP with a header of 12 bytes"),
+])  # fmt: skip
+def test_a_bmp_that_is_not_whole_or_rare_is_refused(image_tool, tmp_path, data, why):
+    assert refusal(image_tool, tmp_path, data).startswith(why)
+
+
 # ---- both ----
 
 
 @pytest.mark.parametrize("data, why", [
     (b"", "refused PL_EFORMAT there are no bytes: an image is expected"),
-    (b"GIF89a....", "refused EOPNOTSUPP it is a GIF file: JPEG and PNG are decoded; convert it"),
-    (b"BM......", "refused EOPNOTSUPP it is a BMP file: JPEG and PNG are decoded; convert it"),
+    (b"GIF89a....", "refused EOPNOTSUPP it is a GIF file: JPEG, PNG and BMP are decoded; convert it"),
     (b"RIFF....WEBPVP8 ", "refused EOPNOTSUPP it is a WebP file"),
     (b"II*\0....", "refused EOPNOTSUPP it is a TIFF file"),
-    (b"hello", "refused PL_EFORMAT its first bytes (68 65) are those of neither JPEG nor PNG"),
+    (b"hello", "refused PL_EFORMAT its first bytes (68 65) are those of no JPEG, PNG or BMP"),
     (b"\x89", "refused PL_EFORMAT"),
 ])  # fmt: skip
 def test_other_files_are_refused_by_name(image_tool, tmp_path, data, why):

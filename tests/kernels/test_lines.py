@@ -64,7 +64,7 @@ def test_random_texts_have_the_lines_that_python_finds(reader):
 
 def test_a_line_past_the_limit_costs_that_line_and_is_told_with_its_place(reader):
     data = b"one\n" + b"x" * 300 + b"\r\nthree\n" + b"y" * 301 + b"\nfive"
-    for window in (1, 16, 0):
+    for window in (1, 16, 301, 0):  # 301: up to the carriage return
         found = reader.lines(data, window, 300)
         assert [item.values for item in found[:3]] == [[b"one"], [b"x" * 300], [b"three"]]
         bad, last = found[3:]

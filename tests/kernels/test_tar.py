@@ -157,6 +157,12 @@ def test_attributes_that_are_malformed_are_told(reader, records, what):
     assert "byte 512:" in bad.message or "byte 1536:" in bad.message
 
 
+def test_an_attribute_does_not_reach_behind_the_others(reader):
+    text = b"99 path=abc\n" + b"x" * 86 + b"\n"
+    (bad,) = reader.tar(header(b"PaxHeader", b"%011o" % 12, b"x") + padded(text) + header(b"a") + END)
+    assert bad.code == CODES["corrupt"] and "malformed" in bad.message
+
+
 @pytest.mark.parametrize("name, block, what", [
     ("sum", lambda: header(b"a")[:148] + b"0000000\0" + header(b"a")[156:], "wrong checksum: 0 is written"),
     ("text", lambda: b"no tar at all, but text " * 30, "no checksum"),

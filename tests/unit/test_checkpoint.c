@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "data/kept_format.h"
+
 enum { CUTS = 3, LONGEST = 4000 };
 
 static uint64_t n_pipelines = 60; /* or as many as the first argument says */
@@ -275,6 +277,37 @@ static void a_pass_that_is_cut_anywhere_goes_on_as_if_it_were_not(void **state)
         }
 }
 
+static pl_dataset *shuffled(void)
+{
+    pl_dataset *numbers = range(50), *dataset = NULL;
+    int r = pl_dataset_shuffle(numbers, 50, 7, true, &dataset, &error);
+    pl_dataset_unref(numbers);
+    return must(r, dataset);
+}
+
+static void a_restored_pass_counts_as_the_one_that_it_was(void **state)
+{
+    (void)state;
+    pl_dataset *datasets[] = {shuffled(), shuffled()};
+    for (int pass = 0; pass < 2; pass++)
+        pl_iterator_free(pass_over(pl_dataset_ref(datasets[0])));
+    pl_iterator *third = pass_over(pl_dataset_ref(datasets[0]));
+    pl_iterator *again = pass_over(pl_dataset_ref(datasets[1]));
+    assert_int_equal(pl_iterator_save(third, path, &error), 0);
+    assert_int_equal(pl_iterator_restore(again, path, &error), 0);
+    pl_iterator_free(third);
+    pl_iterator_free(again);
+    char *rests[2];
+    for (int i = 0; i < 2; i++) {
+        pl_iterator *fourth = pass_over(datasets[i]);
+        rests[i] = rest_of(fourth, 1);
+        pl_iterator_free(fourth);
+    }
+    assert_string_equal(rests[0], rests[1]);
+    free(rests[0]);
+    free(rests[1]);
+}
+
 /* ---- strings, all dtypes, shapes ---- */
 
 static pl_tensor *strings_of(int64_t n)
@@ -282,7 +315,7 @@ static pl_tensor *strings_of(int64_t n)
     pl_tensor *tensor;
     pl_string each[16] = {0};
     for (int64_t i = 0; i < n; i++)
-        each[i] = (pl_string){"elementary" + i % 10, (size_t)(10 - i % 10) % 7};
+        each[i] = (pl_string){&"elementary"[i % 10], (size_t)(10 - i % 10) % 7};
     if (pl_tensor_new_strings(runtime, &(pl_shape){1, {n}}, each, "texts", &tensor, &error) < 0)
         fail_msg("%s", error.message);
     return tensor;
@@ -425,6 +458,53 @@ static void a_file_of_another_kind_or_none_is_refused(void **state)
     assert_non_null(strstr(error.message, "is no file of this kind"));
 }
 
+static void a_file_of_another_version_is_refused(void **state)
+{
+    (void)state;
+    write_sample();
+    char *bytes;
+    size_t n = read_file(&bytes);
+    pl_kept_format_start(PL_KEPT_CHECKPOINT, PL_KEPT_VERSION + 1, bytes);
+    write_file(bytes, n);
+    assert_int_equal(restore_sample(100), PL_EVERSION);
+    assert_non_null(strstr(error.message, "is of version 2, and this program reads 1"));
+    free(bytes);
+}
+
+static pl_dataset *many_kept(void)
+{
+    pl_dataset *numbers = range(100000), *dataset = NULL;
+    int r = pl_dataset_cache(numbers, NULL, &dataset, &error);
+    pl_dataset_unref(numbers);
+    return must(r, dataset);
+}
+
+/* Each record is as it was written, and has whole elements: only the sum of all tells. */
+static void records_in_another_order_are_refused(void **state)
+{
+    (void)state;
+    enum { RECORD = PL_KEPT_WINDOW_BYTES };
+    pl_iterator *iterator = pass_over(many_kept());
+    for (int64_t i = 0; i < 90000; i++)
+        assert_int_equal(next_number(iterator), i);
+    assert_int_equal(pl_iterator_save(iterator, path, &error), 0);
+    pl_iterator_free(iterator);
+    static char records[2][RECORD];
+    FILE *file = fopen(path, "r+");
+    for (int turned = 0; turned < 2; turned++) {
+        fseek(file, PL_KEPT_START_BYTES + RECORD, SEEK_SET);
+        assert_int_equal(fread(records, RECORD, 2, file), 2);
+        fseek(file, PL_KEPT_START_BYTES + RECORD, SEEK_SET);
+        assert_int_equal(fwrite(records[1], RECORD, 1, file), 1);
+        assert_int_equal(fwrite(records[0], RECORD, 1, file), 1);
+        fflush(file);
+        iterator = pass_over(many_kept());
+        assert_int_equal(pl_iterator_restore(iterator, path, &error), turned ? 0 : PL_ECORRUPT);
+        pl_iterator_free(iterator);
+    }
+    fclose(file);
+}
+
 static void only_a_new_pass_is_restored(void **state)
 {
     (void)state;
@@ -470,11 +550,14 @@ int main(int argc, char **argv)
 #define KEPT(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         KEPT(a_pass_that_is_cut_anywhere_goes_on_as_if_it_were_not),
+        KEPT(a_restored_pass_counts_as_the_one_that_it_was),
         KEPT(a_batch_of_strings_is_cut_in_its_middle),
         KEPT(a_file_that_is_wrong_at_any_byte_is_refused),
         KEPT(a_file_that_is_cut_off_at_any_byte_is_refused),
         KEPT(a_file_of_another_dataset_is_refused_with_what_differs),
         KEPT(a_file_of_another_kind_or_none_is_refused),
+        KEPT(a_file_of_another_version_is_refused),
+        KEPT(records_in_another_order_are_refused),
         KEPT(only_a_new_pass_is_restored),
         KEPT(a_pass_that_is_over_is_not_saved),
         KEPT(what_cannot_be_written_leaves_the_old_file),

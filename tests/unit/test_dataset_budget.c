@@ -3,6 +3,8 @@
  * fit at all says what it needs; a consumer that stalls costs no more than the budget. */
 #include "dataset_fixture.h"
 
+#include <stdatomic.h>
+
 #include "tensor/memory.h"
 #include "tensor/runtime.h"
 
@@ -175,6 +177,36 @@ static void a_stalled_consumer_costs_no_more_than_half_of_the_budget(void **stat
     pl_iterator_free(iterator);
 }
 
+/* How many calls were made at once, at most. */
+static _Atomic int n_napping, n_napping_most;
+
+static int nap(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+               int n_outputs, pl_error *reterr)
+{
+    (void)context, (void)n_inputs, (void)n_outputs, (void)reterr;
+    int n = ++n_napping, most = n_napping_most;
+    while (n > most && !atomic_compare_exchange_weak(&n_napping_most, &most, n))
+        ;
+    usleep(3000);
+    n_napping--;
+    outputs[0].tensor = pl_tensor_ref(inputs[0].tensor);
+    return 0;
+}
+
+static void auto_makes_more_calls_at_once_up_to_the_threads(void **state)
+{
+    (void)state;
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        n_napping_most = 0;
+        pl_iterator *iterator = pass_over(
+            with(mapped(range(200), nap, PL_AUTO), (pl_dataset_options){.n_threads = n_threads}));
+        for (int64_t i = 0; i < 200; i++)
+            assert_int_equal(next_number(iterator), i);
+        pl_iterator_free(iterator);
+        assert_int_equal(n_napping_most, n_threads);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +215,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_little_for_two_batches_runs_with_one, begin, finish),
         cmocka_unit_test_setup_teardown(too_little_for_one_batch_says_what_it_needs, begin, finish),
         cmocka_unit_test_setup_teardown(an_element_too_large_for_all_costs_one_element, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(auto_makes_more_calls_at_once_up_to_the_threads, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(a_stalled_consumer_costs_no_more_than_half_of_the_budget,
                                         begin, finish),

@@ -193,6 +193,32 @@ static void the_first_bad_elements_are_listed_in_order(void **state)
     pl_iterator_free(iterator);
 }
 
+static void bad_elements_of_several_stages_are_all_counted_in_order(void **state)
+{
+    (void)state;
+    static const rule by_three = {3, 1}, by_five = {5, 0};
+    for (int n_parallel = 1; n_parallel <= 2; n_parallel++) {
+        pl_dataset *dataset = ruled(range(90), &by_three, n_parallel, "inner");
+        dataset = ruled(dataset, &by_five, n_parallel, "outer");
+        pl_iterator *iterator = pass_over(
+            with(batched(dataset, 7, false), (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+        pl_value value;
+        while (pl_iterator_next(iterator, &value, &error) == 1)
+            pl_tensor_unref(value.tensor);
+        pl_bad_element bads[PL_BAD_CHAIN];
+        assert_int_equal(pl_iterator_bad_count(iterator).n_bad, 42);
+        assert_int_equal(pl_iterator_bad_count(iterator).n_items, 90);
+        int n = pl_iterator_bads(iterator, bads, PL_BAD_CHAIN), at = 0;
+        assert_int_equal(n, 42);
+        for (int64_t x = 0; x < 90; x++)
+            if (x % 3 == 1 || x % 5 == 0) {
+                assert_int_equal(atoi(bads[at].reason), x);
+                assert_string_equal(bads[at++].stage, x % 3 == 1 ? "inner" : "outer");
+            }
+        pl_iterator_free(iterator);
+    }
+}
+
 static void the_nearest_options_decide(void **state)
 {
     (void)state;
@@ -307,6 +333,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_row_of_bad_elements_does_not_go_on_for_ever, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(the_first_bad_elements_are_listed_in_order, begin, finish),
+        cmocka_unit_test_setup_teardown(bad_elements_of_several_stages_are_all_counted_in_order,
+                                        begin, finish),
         cmocka_unit_test_setup_teardown(the_nearest_options_decide, begin, finish),
         cmocka_unit_test_setup_teardown(consumers_see_the_same_whatever_the_threads, begin, finish),
     };

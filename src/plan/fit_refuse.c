@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan takes of the disk; and of one that does not fit, what would do, and who decides it.
+ * See fit_private.h. */
+#include <errno.h>
+
+#include "base/size.h"
+#include "plan/device_work.h"
+#include "plan/fit_private.h"
+#include "plan/product.h"
+
+/* The least that a step can do with, when all is on disk that may be. */
+static uint64_t smallest_bytes(pl_fitter *f, int s)
+{
+    pl_step *step = &f->plan->steps[s];
+    if (pl_step_is_product(f->plan, step)) {
+        pl_matmul_plan product = pl_step_least_product(f->plan, step);
+        return pl_add_sat_u64(product.scratch_bytes + product.workspace_bytes, f->in_memory[s]);
+    }
+    uint64_t least;
+    (void)!pl_fit_cut_rows(f, step);
+    (void)!pl_fit_smallest_scratch(f, step, &least); /* where memory is short it says less of it */
+    if (step->kind == PL_STEP_LONG_ROWS)
+        least = pl_min_u64(least, step->whole_bytes);
+    return pl_add_sat_u64(least, f->in_memory[s]);
+}
+
+static int refuse_product(const pl_fitter *f, int s, uint64_t bytes, pl_error *reterr)
+{
+    const pl_step *step = &f->plan->steps[s];
+    pl_matmul_plan least = pl_step_least_product(f->plan, step);
+    char parts[PL_MATMUL_PARTS_BYTES];
+    pl_matmul_plan_parts(&least, f->in_memory[s], parts);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': the smallest tiling needs %s (%s); the budget is %s: give at "
+                        "least %s",
+                        step->node->op->name, step->node->name, PL_SIZE_UP(bytes), parts,
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
+}
+
+int pl_fit_count_disk(pl_fitter *f, pl_error *reterr)
+{
+    pl_plan *plan = f->plan;
+    for (int i = 0; i < plan->n_values; i++) {
+        const pl_plan_value *value = &plan->values[i];
+        if (value->from_outside || value->place != PL_PLACE_SPILL)
+            continue;
+        for (int s = value->born; s < plan->n_steps && s <= value->last_use; s++)
+            plan->steps[s].disk_bytes += (value->bytes + 4095) / 4096 * 4096;
+    }
+    for (int s = 0; s < plan->n_steps; s++) {
+        pl_step *step = &plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->disk_bytes += step->product->plan.scratch_disk_bytes;
+        if (step->kind == PL_STEP_LONG_ROWS)
+            step->disk_bytes += step->stash_bytes * (uint64_t)pl_step_n_frames(step);
+        if (step->disk_bytes > f->request->disk_bytes)
+            return pl_error_set(reterr, -ENOSPC,
+                                "%s '%s': %s must be spilled, and the disk has room for %s: set "
+                                "PLIMSOLL_SPILL to a folder with more, or give a larger budget",
+                                step->node->op->name, step->node->name, PL_SIZE(step->disk_bytes),
+                                PL_SIZE(f->request->disk_bytes));
+    }
+    return 0;
+}
+
+/* Products whose smallest tiling fits the memory, but not the disk, which blocks are copied to. */
+static int refuse_disk(pl_fitter *f, pl_error *reterr)
+{
+    for (int s = 0; s < f->plan->n_steps; s++) {
+        pl_step *step = &f->plan->steps[s];
+        if (step->kind == PL_STEP_MATMUL)
+            step->product->plan = pl_step_least_product(f->plan, step);
+    }
+    return pl_fit_count_disk(f, reterr);
+}
+
+/* What was counted would fit, and still no tiling was found. */
+static int refuse_unfound(pl_fitter *f, int s, pl_error *reterr)
+{
+    const pl_node *node = f->plan->steps[s].node;
+    f->plan->least_bytes = pl_add_sat_u64(f->request->budget_bytes, 1);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': no tiling was found for a budget of %s: give more",
+                        node->op->name, node->name, PL_SIZE(f->request->budget_bytes));
+}
+
+int pl_fit_refuse(pl_fitter *f, pl_error *reterr)
+{
+    pl_plan *plan = f->plan;
+    uint64_t most = 0;
+    int worst = 0, first;
+    for (int s = 0; s < plan->n_steps; s++)
+        (void)pl_plan_bring_back(plan, s, &first);
+    for (int i = 0; i < plan->n_values; i++)
+        if (pl_fit_can_spill(f, &plan->values[i]) || pl_fit_is_small_source(&plan->values[i]))
+            plan->values[i].place = PL_PLACE_SPILL;
+    pl_fit_count_values(f);
+    for (int s = 0; s < plan->n_steps; s++) {
+        uint64_t bytes = smallest_bytes(f, s);
+        if (bytes > most) {
+            most = bytes;
+            worst = s;
+        }
+    }
+    int largest;
+    uint64_t at_end = pl_fit_count_end(f, &largest);
+    if (plan->n_steps == 0) {
+        plan->least_bytes = at_end;
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "what was made before the plan, and is kept, takes %s; the budget is "
+                            "%s: give at least %s",
+                            PL_SIZE_UP(at_end), PL_SIZE(f->request->budget_bytes),
+                            PL_SIZE_UP(at_end));
+    }
+    if (at_end > pl_max_u64(most, f->request->budget_bytes) && largest >= 0) {
+        const pl_node *saved = plan->values[largest].node;
+        plan->least_bytes = at_end;
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "%s '%s': its elements do not lie in order, and have to be in memory "
+                            "to be written: %s with all that is kept; the budget is %s: give at "
+                            "least %s",
+                            saved->op->name, saved->name, PL_SIZE_UP(at_end),
+                            PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(at_end));
+    }
+    if (most <= f->request->budget_bytes) {
+        int r = refuse_disk(f, reterr);
+        return r < 0 ? r : refuse_unfound(f, worst, reterr);
+    }
+    const pl_node *node = plan->steps[worst].node;
+    plan->least_bytes = most;
+    if (plan->steps[worst].kind == PL_STEP_MATMUL)
+        return refuse_product(f, worst, most, reterr);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
+                        "budget is %s: give at least %s",
+                        node->op->name, node->name, PL_SIZE_UP(most), PL_SIZE(f->in_memory[worst]),
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(most));
+}
