@@ -318,6 +318,11 @@ void pl_memory_give(pl_memory *memory, pl_block *block)
 
 /* ---- what is asked of it ---- */
 
+void pl_memory_trim(pl_memory *memory)
+{
+    (void)pl_memory_drop_spares(memory);
+}
+
 uint64_t pl_memory_limit_bytes(const pl_memory *memory)
 {
     return pl_min_u64(memory->line.cap_bytes, pl_ledger_limit_bytes(memory->line.ledger));

@@ -61,6 +61,9 @@ PL_MUST_CHECK int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *
 /* Clears the block; one that is clear already, or was never taken (all zero), is left alone. */
 void pl_memory_give(pl_memory *memory, pl_block *block);
 
+/* Gives all spares back to the system: for whoever will have no use for blocks of these sizes. */
+void pl_memory_trim(pl_memory *memory);
+
 uint64_t pl_memory_limit_bytes(const pl_memory *memory); /* the line, or the cap if that is less */
 uint64_t pl_memory_claimed_bytes(const pl_memory *memory); /* by blocks of this process */
 uint64_t pl_memory_peak_bytes(const pl_memory *memory);    /* of claimed */

@@ -85,7 +85,10 @@ int pl_verify_room_for(pl_verify_file *file, pl_block *block, uint64_t bytes, co
 {
     if (block->data != NULL && block->bytes >= bytes)
         return 0;
+    bool is_large = block->bytes >= PL_MIB;
     pl_memory_give(file->memory, block);
+    if (is_large) /* images grow now and then; what was too small is of no use to anybody */
+        pl_memory_trim(file->memory);
     return pl_memory_take(file->memory, bytes, what, block, reterr);
 }
 
