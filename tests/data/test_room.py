@@ -63,8 +63,8 @@ def take_slowly(dataset):
         tensors = [base.Tensor(value.tensor, dataset.runtime) for value in values]
         base.call("pl_tensor_pin_string", tensors[-1], None, ctypes.byref(sources.String()))
         time.sleep(0.05)  # pinned, so that it cannot be spilled
-        base.library().pl_tensor_unpin(tensors[-1])
         found.append(tuple(sources.value_of(tensor) for tensor in tensors))
+        base.library().pl_tensor_unpin(tensors[-1])
         for tensor in tensors:
             tensor.close()
 
