@@ -166,9 +166,11 @@ typedef struct pl_dataset_options {
                                     any. Both limits count what is below this dataset */
     const char *quarantine_path; /* appended to */
     uint64_t watchdog_ms;        /* no progress for so long is an error; 0: never */
-    uint64_t budget_bytes;       /* what the pass may hold; 0: what the runtime has left */
+    uint64_t budget_bytes;       /* half of it bounds what is made ahead; 0: of what the runtime has
+                                    left. What stages hold is bounded by the runtime's alone */
     int n_threads;               /* 0: as many as there are processors to use */
-    bool nondeterministic;       /* elements come as they are ready */
+    bool nondeterministic;       /* elements come as they are ready: in all of the pass, wherever
+                                    it is said */
 } pl_dataset_options;
 
 /* For this dataset and all below it that do not say otherwise; watchdog, budget and threads count

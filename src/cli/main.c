@@ -46,6 +46,8 @@ static const struct command {
      "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n"},
     {"doctor", pl_cmd_doctor, "say what would go wrong on this machine, and what mends it",
      pl_doctor_usage},
+    {"check", pl_cmd_check, "say which files of a dataset are bad, before a training finds out",
+     pl_check_usage},
     {"jupyter", pl_cmd_jupyter, "make, list and remove Jupyter kernels that run under the line",
      pl_jupyter_usage},
 };

@@ -28,6 +28,7 @@ typedef struct pl_image {
     pl_image_format format;
     int64_t height, width; /* both at least 1 */
     int file_channels;     /* what the file has */
+    bool is_cmyk;          /* a JPEG whose colours are four inks; its pixels are RGB all the same */
     int channels;          /* what is asked for; never 0 */
     bool recover;          /* for the caller to set: what is missing of a JPEG is made up */
     uint64_t pixel_bytes;

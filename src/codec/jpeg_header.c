@@ -128,6 +128,7 @@ static void describe(const frame *f, bool several_scans, pl_image *image)
     image->height = f->height;
     image->width = f->width;
     image->file_channels = f->n_components == 1 ? 1 : 3;
+    image->is_cmyk = f->n_components == 4;
     image->channels = image->channels ? image->channels : image->file_channels;
     uint64_t row_bytes = ((uint64_t)f->width + 64) * (uint64_t)f->n_components;
     image->work_bytes = row_bytes;

@@ -104,6 +104,9 @@ static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_
     c->dtype = dtype;
     c->shape = *shape;
     int64_t n = size_of(stage), count, bytes = 0;
+    if (shape->rank == PL_RANK_MAX)
+        return pl_error_set(reterr, -EINVAL, "shape %s has no room for one more axis",
+                            PL_SHAPE_TEXT(shape));
     if (c->dtype == PL_STRING) {
         c->strings = calloc((size_t)n, sizeof(pl_tensor *));
         return c->strings ? 0 : refuse(stage, c, -ENOMEM, reterr);
@@ -153,12 +156,11 @@ static int check(const column *c, const pl_item *item, int component, pl_error *
                         component, PL_SHAPE_TEXT(&shape), PL_SHAPE_TEXT(&c->shape));
 }
 
-static int add(column *c, int64_t at, pl_item *item, pl_error *reterr)
+/* Strings come last: what may fail is then done. */
+static int read_to(column *c, int64_t at, const pl_item *item, pl_error *reterr)
 {
-    if (c->strings) {
-        c->strings[at] = PL_TAKE(item->tensor);
+    if (c->strings)
         return 0;
-    }
     return pl_item_read(item, c->data + (size_t)at * c->bytes, reterr);
 }
 
@@ -179,9 +181,15 @@ static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_
     for (int i = 0; r == 0 && i < element->n; i++)
         r = check(&own->columns[i], &items[i], i, reterr);
     for (int i = 0; r == 0 && i < element->n; i++)
-        r = add(&own->columns[i], own->n_gathered, &items[i], reterr);
-    if (r < 0)
+        r = read_to(&own->columns[i], own->n_gathered, &items[i], reterr);
+    if (r < 0) {
+        if (own->n_gathered == 0) /* the next one begins the batch */
+            drop_columns(stage);
         return pl_stage_fail_as(ret_bad, element, r);
+    }
+    for (int i = 0; i < element->n; i++)
+        if (own->columns[i].strings)
+            own->columns[i].strings[own->n_gathered] = PL_TAKE(items[i].tensor);
     own->n_gathered++;
     pl_element_pass_on(element, &own->made_of);
     return 0;

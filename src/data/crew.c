@@ -116,8 +116,7 @@ static void start_thread(pl_crew *crew)
 
 void pl_crew_submit(pl_crew *crew, pl_job *job)
 {
-    if (crew->generation != pl_fork_generation())
-        return;
+    bool is_ours = crew->generation == pl_fork_generation(); /* a child starts none: see crew.h */
     pthread_mutex_lock(&crew->mu);
     if (!job->queued) {
         job->queued = true;
@@ -128,7 +127,7 @@ void pl_crew_submit(pl_crew *crew, pl_job *job)
             crew->first = job;
         crew->last = job;
         crew->n_queued++;
-        if (crew->n_queued > crew->n_idle && crew->n_threads < crew->n_most)
+        if (is_ours && crew->n_queued > crew->n_idle && crew->n_threads < crew->n_most)
             start_thread(crew);
         else
             pthread_cond_signal(&crew->work_came);

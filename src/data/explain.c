@@ -17,7 +17,7 @@
 #include "data/quoted.h"
 
 typedef struct row {
-    const pl_stage *stage;
+    const pl_dataset *dataset; /* the stage itself may be gone meanwhile */
     int depth;
     uint64_t n_elements, n_bad, bytes, inside_ns, busy_ns, own_ns, waiting_ns, n_held;
     int64_t n_ahead;
@@ -41,11 +41,12 @@ static double seconds(uint64_t ns)
 
 /* ---- looking ---- */
 
-static int count_stages(const pl_stage *stage)
+/* As many stages may be open. */
+static int count_datasets(const pl_dataset *dataset)
 {
     int n = 1;
-    for (int i = 0; i < stage->dataset->n_inputs; i++)
-        n += count_stages(stage->inputs[i]);
+    for (int i = 0; i < dataset->n_inputs; i++)
+        n += count_datasets(dataset->inputs[i]);
     return n;
 }
 
@@ -54,12 +55,13 @@ static uint64_t counter(const _Atomic uint64_t *at)
     return atomic_load_explicit(at, memory_order_relaxed);
 }
 
+/* With the pass's mu held. */
 static void look(const pl_stage *stage, int depth, picture *p)
 {
     const pl_profile *profile = &stage->profile;
     row *own = &p->rows[p->n_rows++];
     *own = (row){
-        .stage = stage,
+        .dataset = stage->dataset,
         .depth = depth,
         .n_elements = counter(&profile->n_elements),
         .n_bad = counter(&profile->n_bad),
@@ -73,6 +75,8 @@ static void look(const pl_stage *stage, int depth, picture *p)
     };
     uint64_t below_ns = 0;
     for (int i = 0; i < stage->dataset->n_inputs; i++) {
+        if (!stage->inputs[i]) /* a cache need not open its */
+            continue;
         const row *input = &p->rows[p->n_rows];
         look(stage->inputs[i], depth + 1, p);
         below_ns += input->inside_ns;
@@ -91,10 +95,12 @@ static int take_picture(pl_iterator *iterator, picture *p)
     uint64_t end_ns = iterator->ended_ns ? iterator->ended_ns : pl_clock_monotonic_ns();
     *p = (picture){.wall_ns = iterator->begun_ns ? end_ns - iterator->begun_ns : 0,
                    .n_threads = pl_crew_size(iterator->pass.crew)};
-    p->rows = calloc((size_t)count_stages(iterator->first), sizeof *p->rows);
+    p->rows = calloc((size_t)count_datasets(iterator->dataset), sizeof *p->rows);
     if (!p->rows)
         return -ENOMEM;
+    pthread_mutex_lock(&iterator->pass.mu);
     look(iterator->first, 0, p);
+    pthread_mutex_unlock(&iterator->pass.mu);
     p->first = &p->rows[0];
     if (p->wall_ns > iterator->inside_ns)
         p->consumer_share = (double)(p->wall_ns - iterator->inside_ns) / (double)p->wall_ns;
@@ -109,11 +115,11 @@ static int take_picture(pl_iterator *iterator, picture *p)
 
 /* ---- words ---- */
 
-static void write_name(const pl_stage *stage, FILE *to)
+static void write_name(const pl_dataset *dataset, FILE *to)
 {
-    fputs(stage->dataset->class->name, to);
-    if (stage->dataset->name)
-        fprintf(to, " '%s'", stage->dataset->name);
+    fputs(dataset->class->name, to);
+    if (dataset->name)
+        fprintf(to, " '%s'", dataset->name);
 }
 
 static const char *advice(const picture *p)
@@ -138,7 +144,7 @@ static const char *advice(const picture *p)
     if (worst->busy_ns > 0)
         return p->n_threads > 1 ? "it makes one call at a time: let it make several (PL_AUTO)"
                                 : "a cheaper function or a cache behind it would help";
-    if (worst->stage->dataset->n_inputs == 0)
+    if (worst->dataset->n_inputs == 0)
         return "read several files at once with interleave, or put a cache behind it";
     return "put a prefetch behind it, so that it works beside the others";
 }
@@ -150,7 +156,7 @@ static void write_sentence(const picture *p, FILE *to)
         fprintf(to, "the consumer holds up the rest: %.0f %% of the time is its own",
                 p->consumer_share * 100);
     else
-        write_name(worst->stage, to);
+        write_name(worst->dataset, to);
     if (worst && worst->n_parallel > 0)
         fprintf(to, " holds up the rest: %.0f %% busy on %" PRId64 " of %d threads",
                 worst->share * 100, worst->n_parallel, p->n_threads);
@@ -167,10 +173,10 @@ static void write_row(const row *r, FILE *to)
     if (!text)
         return; /* and whoever called finds its own text short */
     fprintf(text, "%*s", 2 * r->depth, "");
-    write_name(r->stage, text);
-    if (r->stage->dataset->class->describe) {
+    write_name(r->dataset, text);
+    if (r->dataset->class->describe) {
         fputc(' ', text);
-        r->stage->dataset->class->describe(r->stage->dataset, text);
+        r->dataset->class->describe(r->dataset, text);
     }
     fclose(text);
     fprintf(to, "%-36s %10" PRIu64 " %5" PRIu64 " %10s %9.3f %9.3f %5.0f %%", label ? label : "",
@@ -211,7 +217,7 @@ static void write_described(const pl_dataset *dataset, FILE *to)
 
 static void write_json_row(const row *r, FILE *to)
 {
-    const pl_dataset *dataset = r->stage->dataset;
+    const pl_dataset *dataset = r->dataset;
     fprintf(to, "{\"class\": \"%s\", \"name\": ", dataset->class->name);
     pl_quoted_json(pl_dataset_name(dataset), to);
     fputs(", \"parameters\": ", to);

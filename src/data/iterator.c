@@ -200,6 +200,8 @@ static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reter
         refuse_lost(reterr);
         return PL_TOLD;
     }
+    if (pl_pass_is_over(&iterator->pass)) /* what hangs in it would be waited for */
+        return pl_pass_over(&iterator->pass, reterr);
     pl_crew_pause(iterator->pass.crew);
     int r = pl_pass_is_over(&iterator->pass) ? pl_pass_over(&iterator->pass, reterr)
                                              : pl_checkpoint_write(iterator, path, reterr);

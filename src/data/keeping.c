@@ -86,7 +86,10 @@ static int decide(pl_stage *stage, pl_error *reterr)
     }
     if (own->mode == READING)
         return 0;
-    r = pl_stage_open(stage->dataset->inputs[0], stage, &stage->inputs[0], reterr);
+    pl_stage *input = NULL;
+    r = pl_stage_open(stage->dataset->inputs[0], stage, &input, reterr);
+    if (r == 0)
+        pl_stage_set_input(stage, 0, input);
     return r < 0 && r != PL_TOLD ? end_pass(stage, r, reterr) : r;
 }
 

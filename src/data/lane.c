@@ -199,6 +199,8 @@ static int load_pulled(pl_stage *stage, pl_lane *lane, pl_loader *loader, pl_err
     pl_element element = {0};
     pl_error error = {0};
     int r = pl_load_int(loader, -INT16_MAX, 1, &result, reterr);
+    if (r == 0 && (result == 0 || (result > 0 && !lane->stage)))
+        r = pl_load_refuse(reterr, "an element of a dataset's queue is none");
     if (r == 0 && result < 0)
         r = pl_load_error(loader, &error, reterr);
     if (r == 0)
@@ -231,7 +233,7 @@ static int load(pl_stage *stage, pl_called *called, pl_lane *lane, pl_loader *lo
     if (r == 0 && opened)
         r = pl_load_stage(loader, lane->stage, reterr);
     if (r == 0)
-        r = pl_load_int(loader, opened ? 0 : 1, PL_LANE_QUEUE, &n, reterr);
+        r = pl_load_int(loader, opened ? 0 : 1, opened ? PL_LANE_QUEUE : 1, &n, reterr);
     while (r == 0 && lane->n_queued < n)
         r = load_pulled(stage, lane, loader, reterr);
     return r;

@@ -62,8 +62,7 @@ static int open_again(pl_stage *stage, pl_error *reterr)
         return r == PL_TOLD ? r : pl_pass_end(stage->pass, reterr);
     if (stage->inputs[0])
         carry_on(fresh, stage->inputs[0]);
-    pl_stage_close(stage->inputs[0]);
-    stage->inputs[0] = fresh;
+    pl_stage_set_input(stage, 0, fresh);
     return 0;
 }
 

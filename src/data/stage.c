@@ -117,6 +117,15 @@ void pl_stage_close(pl_stage *stage)
     free(stage);
 }
 
+void pl_stage_set_input(pl_stage *stage, int input, pl_stage *opened)
+{
+    pthread_mutex_lock(&stage->pass->mu);
+    pl_stage *before = stage->inputs[input];
+    stage->inputs[input] = opened;
+    pthread_mutex_unlock(&stage->pass->mu);
+    pl_stage_close(before);
+}
+
 void pl_stage_dropped(pl_stage *stage, pl_element *element)
 {
     pl_origin_unref(PL_TAKE(element->origin)); /* the next one has its own */
@@ -181,6 +190,8 @@ static size_t tell(const pl_stage *stage, int64_t index, const pl_element *bad, 
 {
     char reason[PL_ERROR_MESSAGE_BYTES], name[80] = "", place[PL_ERROR_MESSAGE_BYTES / 2] = "";
     memcpy(reason, reterr->message, sizeof reason);
+    if (reason[0] == '\0')
+        snprintf(reason, sizeof reason, "%s", pl_error_text(code));
     if (stage->dataset->name)
         snprintf(name, sizeof name, " '%s'", stage->dataset->name);
     if (bad->origin && strstr(reason, bad->origin->path)) {
@@ -276,6 +287,7 @@ static int next_good(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         *ret_element = (pl_element){0};
         if (pl_pass_is_over(stage->pass))
             return pl_pass_over(stage->pass, reterr);
+        reterr->message[0] = '\0'; /* of a bad one before: who gives no reason has not that one's */
         int r = stage->dataset->class->next(stage, ret_element, reterr);
         if (is_final(r))
             return made(stage, r, ret_element);

@@ -79,8 +79,9 @@ struct pl_dataset {
 struct pl_stage {
     pl_dataset *dataset;
     pl_pass *pass;
-    pl_stage *parent;        /* who pulls; NULL: the iterator */
-    pl_stage **inputs;       /* opened with it, n_inputs of the dataset; NULL: one is not open */
+    pl_stage *parent;  /* who pulls; NULL: the iterator */
+    pl_stage **inputs; /* opened with it, n_inputs of the dataset; NULL: one is not open. Later
+                          changed by pl_stage_set_input() only: explain looks at them */
     const pl_policy *policy; /* for elements that are bad here */
     int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
     uint64_t round;          /* which opening within the pass it is: see pl_stage_open_round() */
@@ -146,6 +147,10 @@ PL_MUST_CHECK int pl_stage_open_round(pl_dataset *dataset, pl_stage *parent, uin
 /* An element ends here (it was filtered away): what it counts is passed on by the next one. Clears
  * it. */
 void pl_stage_dropped(pl_stage *stage, pl_element *element);
+
+/* Another stage in an input's place; that which was there is closed. For whoever opens inputs while
+ * others may look on. */
+void pl_stage_set_input(pl_stage *stage, int input, pl_stage *opened);
 
 /* What it counts is passed on by the next one that the stage makes; the element itself is kept. */
 void pl_stage_counted(pl_stage *stage, pl_element *element);

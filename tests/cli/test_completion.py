@@ -33,14 +33,16 @@ def complete(root, tmp_path, call):
 
 
 def test_commands(complete):
-    expected = ["--help", "--version", "budget", "doctor", "explain", "help", "jupyter", "run",
-                "runs", "top"]
+    expected = ["--help", "--version", "budget", "check", "doctor", "explain", "help", "jupyter",
+                "run", "runs", "top"]
     assert complete("plimsoll", "") == expected
     assert complete("plimsoll", "ru") == ["run", "runs"]
     assert complete("plimsoll", "help", "ex") == ["explain"]
 
 
-@pytest.mark.parametrize("command", ["run", "explain", "top", "runs", "budget", "doctor", "jupyter"])
+@pytest.mark.parametrize(
+    "command", ["run", "explain", "top", "runs", "budget", "doctor", "check", "jupyter"]
+)
 def test_options_are_those_of_the_manual(root, complete, command):
     text = (root / f"man/plimsoll-{command}.1").read_text()
     options = {"--" + name for name in re.findall(r"^\.It Fl -([a-z-]+)", text, re.MULTILINE)}

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-COMMANDS = ("run", "explain", "top", "runs", "budget", "doctor", "jupyter")
+COMMANDS = ("run", "explain", "top", "runs", "budget", "doctor", "check", "jupyter")
 PAGES = ("plimsoll",) + tuple(f"plimsoll-{command}" for command in COMMANDS)
 
 

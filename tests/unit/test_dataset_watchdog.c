@@ -112,6 +112,7 @@ static void check_bark(pl_dataset *dataset, gate *own, int64_t n_before)
         assert_null(strstr(error.message, "prefetch"));
         assert_null(strstr(error.message, "range"));
     }
+    assert_int_equal(pl_iterator_save(iterator, "/nowhere", &error), -ETIMEDOUT);
     pl_iterator_free(iterator);
     open_gate(own);
 }

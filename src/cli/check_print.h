@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `plimsoll check` says: findings as they come, a bar meanwhile, and a summary. Paths and
+ * reasons may come from anybody's files: control characters never reach the terminal. */
+#ifndef PL_CLI_CHECK_PRINT_H
+#define PL_CLI_CHECK_PRINT_H
+
+#include <jansson.h>
+
+#include "report/json.h"
+#include "report/text.h"
+#include "verify/verify.h"
+
+typedef enum pl_check_form { PL_CHECK_TEXT, PL_CHECK_JSON, PL_CHECK_JSONL } pl_check_form;
+
+typedef struct pl_check_printer {
+    pl_check_form form;
+    pl_printer text;
+    bool bar; /* stderr is a terminal */
+    bool bar_is_shown;
+    uint64_t begin_ns;
+    uint64_t n_notes_shown;
+    pl_json json;
+    json_t *findings; /* of PL_CHECK_JSON */
+} pl_check_printer;
+
+void pl_check_printer_init(pl_check_printer *printer, pl_check_form form);
+void pl_check_printer_done(pl_check_printer *printer);
+
+/* `moved_to` is "" unless it was moved. */
+void pl_check_print(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to);
+
+void pl_check_print_progress(pl_check_printer *printer, const pl_verify_summary *so_far);
+
+/* Clears the bar. -ENOMEM. */
+PL_MUST_CHECK int pl_check_print_summary(pl_check_printer *printer,
+                                         const pl_verify_summary *summary, uint64_t n_moved,
+                                         pl_error *reterr);
+
+/* What reading it in batches would take. `fits` is whether that is below `line_bytes`. */
+typedef struct pl_check_plan {
+    uint64_t batch, prefetch; /* elements; batches ready ahead */
+    uint64_t line_bytes;      /* what this machine would give now */
+} pl_check_plan;
+
+/* True: it fits. */
+bool pl_check_plan_fits(const pl_verify_summary *summary, const pl_check_plan *plan);
+
+PL_MUST_CHECK int pl_check_print_plan(const pl_check_printer *printer,
+                                      const pl_verify_summary *summary, const pl_check_plan *plan,
+                                      pl_error *reterr);
+
+#endif

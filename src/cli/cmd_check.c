@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `plimsoll check`: which files of a dataset are bad, before a training finds out. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/check_print.h"
+#include "cli/commands.h"
+#include "sys/text.h"
+#include "tensor/memory.h"
+#include "verify/quarantine.h"
+
+const char pl_check_usage[] =
+    "usage: plimsoll check PATH... [OPTION...]\n"
+    "       plimsoll check --plan PATH... [--batch N] [--prefetch N]\n"
+    "       plimsoll check --restore DIR\n"
+    "\n"
+    "  --format FORMAT      all files are of this format: npy, npz, tfrecord, jpeg, png, text, "
+    "csv,\n"
+    "                       tar or json (default: auto, by content)\n"
+    "  --quarantine DIR     move bad files to DIR, with a manifest\n"
+    "  --restore DIR        move them back\n"
+    "  --sample N           look at N of the files, spread over all\n"
+    "  --values             count NaN and infinite values of arrays\n"
+    "  --strict             warnings count: exit status 1, and into quarantine\n"
+    "  --jobs N             so many threads (default: one per processor)\n"
+    "  --json               the findings and the summary as JSON\n"
+    "  --jsonl              a JSON line for each finding, as they come\n"
+    "  --plan               say what an element, a batch and the batches ahead take, and what "
+    "fits\n"
+    "  --batch N            elements of a batch (default: 32)\n"
+    "  --prefetch N         batches ready ahead (default: 2)\n"
+    "\n"
+    "The exit status is 0 if all files are good, 1 if some are bad (or a plan does not fit), 2 if\n"
+    "the check could not be run, 130 after Ctrl-C, which keeps what was found.\n";
+
+enum { EXIT_BAD = 1, EXIT_CANNOT = 2, MOST_JOBS = 1024 };
+
+typedef struct check_arguments {
+    pl_verify_options options;
+    pl_check_form form;
+    const char *quarantine, *restore;
+    uint64_t n_jobs, batch, prefetch;
+    bool strict, plan, help;
+} check_arguments;
+
+/* What the callbacks share. */
+typedef struct check_state {
+    pl_check_printer printer;
+    pl_quarantine quarantine;
+    bool moves, strict;
+    uint64_t n_moved;
+} check_state;
+
+/* ---- signals ---- */
+
+static atomic_bool stopped;
+static atomic_int stop_signal;
+
+static void stop(int signal)
+{
+    atomic_store(&stop_signal, signal);
+    atomic_store(&stopped, true);
+}
+
+/* The second one ends us as if nobody had asked for it. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- options ---- */
+
+static int parse_number(const char *what, const char *text, uint64_t least, uint64_t most,
+                        uint64_t *ret_n, pl_error *reterr)
+{
+    const char *cursor = text;
+    uint64_t n;
+    if (!pl_text_take_u64(&cursor, &n) || *cursor != '\0' || n < least || n > most)
+        return pl_error_set(reterr, PL_EUSAGE,
+                            "check: '%s' is no number for %s (%" PRIu64 " to %" PRIu64 ")", text,
+                            what, least, most);
+    *ret_n = n;
+    return 0;
+}
+
+static int parse_format(const char *text, pl_verify_format *ret_format, pl_error *reterr)
+{
+    if (strcmp(text, "auto") == 0)
+        *ret_format = PL_VERIFY_UNKNOWN;
+    else if (!pl_verify_format_parse(text, ret_format))
+        return pl_error_set(reterr, PL_EUSAGE,
+                            "check: no format is called '%s': auto, npy, npz, tfrecord, jpeg, png, "
+                            "text, csv, tar, json",
+                            text);
+    return 0;
+}
+
+static int parse_option(int c, check_arguments *arguments, pl_error *reterr)
+{
+    pl_verify_options *options = &arguments->options;
+    switch (c) {
+    case 'f':
+        return parse_format(optarg, &options->format, reterr);
+    case 'q':
+        arguments->quarantine = optarg;
+        return 0;
+    case 'r':
+        arguments->restore = optarg;
+        return 0;
+    case 'n':
+        return parse_number("--sample", optarg, 1, UINT32_MAX, &options->n_sample, reterr);
+    case 'J':
+        return parse_number("--jobs", optarg, 1, MOST_JOBS, &arguments->n_jobs, reterr);
+    case 'b':
+        return parse_number("--batch", optarg, 1, UINT32_MAX, &arguments->batch, reterr);
+    case 'p':
+        return parse_number("--prefetch", optarg, 0, UINT32_MAX, &arguments->prefetch, reterr);
+    default:
+        break;
+    }
+    arguments->plan |= c == 'P';
+    arguments->strict |= c == 's';
+    arguments->help |= c == 'h';
+    options->values |= c == 'v';
+    arguments->form = c == 'j' ? PL_CHECK_JSON : c == 'l' ? PL_CHECK_JSONL : arguments->form;
+    return 0;
+}
+
+static int check_usage(const check_arguments *arguments, pl_error *reterr)
+{
+    bool has_paths = arguments->options.n_roots > 0;
+    if (arguments->restore && (has_paths || arguments->quarantine || arguments->plan))
+        return pl_error_set(reterr, PL_EUSAGE, "check: --restore stands alone");
+    if (arguments->quarantine && arguments->plan)
+        return pl_error_set(reterr, PL_EUSAGE, "check: --plan moves nothing to --quarantine");
+    if (!arguments->restore && !has_paths && !arguments->help)
+        return pl_error_set(reterr, PL_EUSAGE,
+                            "check: no path given (see 'plimsoll check --help')");
+    return 0;
+}
+
+static int parse(int argc, char **argv, check_arguments *arguments, pl_error *reterr)
+{
+    static const struct option longs[] = {
+        {"format", required_argument, NULL, 'f'},   {"quarantine", required_argument, NULL, 'q'},
+        {"restore", required_argument, NULL, 'r'},  {"sample", required_argument, NULL, 'n'},
+        {"jobs", required_argument, NULL, 'J'},     {"batch", required_argument, NULL, 'b'},
+        {"prefetch", required_argument, NULL, 'p'}, {"plan", no_argument, NULL, 'P'},
+        {"values", no_argument, NULL, 'v'},         {"strict", no_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},           {"jsonl", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},           {0},
+    };
+    int c;
+    opterr = 0;
+    optind = 1;
+    while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+        if (c == ':' || c == '?')
+            return pl_error_set(reterr, PL_EUSAGE,
+                                c == ':' ? "check: '%s' needs a value"
+                                         : "check: unknown option '%s' (see 'plimsoll check "
+                                           "--help')",
+                                argv[optind - 1]);
+        int r = parse_option(c, arguments, reterr);
+        if (r < 0)
+            return r;
+    }
+    arguments->options.roots = (const char *const *)(argv + optind);
+    arguments->options.n_roots = (size_t)(argc - optind);
+    arguments->options.n_jobs = (int)arguments->n_jobs;
+    return check_usage(arguments, reterr);
+}
+
+/* ---- checking ---- */
+
+static int tell(void *context, const pl_verify_told *told, pl_error *reterr)
+{
+    check_state *checking = context;
+    char to[PATH_MAX] = "";
+    pl_verify_severity least = checking->strict ? PL_VERIFY_WARNING : PL_VERIFY_ERROR;
+    if (checking->moves && told->finding->severity >= least) {
+        int r = pl_quarantine_move(&checking->quarantine, told->path, told->finding->reason, to,
+                                   reterr);
+        if (r < 0)
+            return r;
+        checking->n_moved++;
+    }
+    pl_check_print(&checking->printer, told, to);
+    return 0;
+}
+
+static void show_progress(void *context, const pl_verify_summary *so_far)
+{
+    pl_check_print_progress(&((check_state *)context)->printer, so_far);
+}
+
+/* A plan tells no findings. */
+static int tell_nobody(void *context, const pl_verify_told *told, pl_error *reterr)
+{
+    (void)context;
+    (void)told;
+    (void)reterr;
+    return 0;
+}
+
+static int status_of(const check_arguments *arguments, const pl_verify_summary *summary)
+{
+    if (summary->interrupted)
+        return 128 + atomic_load(&stop_signal);
+    return summary->n_errors > 0 || (arguments->strict && summary->n_warnings > 0) ? EXIT_BAD : 0;
+}
+
+static int run_check(check_arguments *arguments, check_state *checking, pl_error *reterr)
+{
+    pl_verify_summary summary = {0};
+    pl_error ignored;
+    int r = pl_verify_run(&arguments->options, &summary, reterr);
+    if (r < 0 && summary.n_checked == 0)
+        return r;
+    int printed = pl_check_print_summary(&checking->printer, &summary, checking->n_moved,
+                                         r < 0 ? &ignored : reterr);
+    return r < 0 ? r : printed < 0 ? printed : status_of(arguments, &summary);
+}
+
+static int run_plan(check_arguments *arguments, check_state *checking, pl_error *reterr)
+{
+    pl_verify_summary summary = {0};
+    pl_check_plan plan = {
+        .batch = arguments->batch,
+        .prefetch = arguments->prefetch,
+        .line_bytes = pl_memory_headroom_bytes(arguments->options.memory),
+    };
+    arguments->options.size_only = true;
+    arguments->options.notes = false;
+    arguments->options.tell = tell_nobody;
+    int r = pl_verify_run(&arguments->options, &summary, reterr);
+    checking->printer.bar_is_shown ? fputs("\r\033[K", stderr) : 0;
+    if (r == 0 && summary.interrupted)
+        return status_of(arguments, &summary);
+    if (r == 0)
+        r = pl_check_print_plan(&checking->printer, &summary, &plan, reterr);
+    return r < 0 ? r : pl_check_plan_fits(&summary, &plan) ? 0 : EXIT_BAD;
+}
+
+static int run(check_arguments *arguments, pl_error *reterr)
+{
+    check_state checking = {.strict = arguments->strict, .moves = arguments->quarantine != NULL};
+    pl_verify_options *options = &arguments->options;
+    int r = checking.moves ? pl_quarantine_open(&checking.quarantine, arguments->quarantine, reterr)
+                           : 0;
+    if (r < 0)
+        return r;
+    if (checking.moves)
+        options->skip = pl_quarantine_identity(&checking.quarantine);
+    pl_check_printer_init(&checking.printer, arguments->form);
+    options->notes = true;
+    options->stopped = &stopped;
+    options->context = &checking;
+    options->tell = tell;
+    options->progress = checking.printer.bar ? show_progress : NULL;
+    catch_signals();
+    r = pl_memory_new(NULL, &options->memory, reterr);
+    if (r == 0)
+        r = arguments->plan ? run_plan(arguments, &checking, reterr)
+                            : run_check(arguments, &checking, reterr);
+    pl_memory_unref(options->memory);
+    pl_check_printer_done(&checking.printer);
+    if (checking.moves)
+        pl_quarantine_close(&checking.quarantine);
+    return r;
+}
+
+/* ---- restoring ---- */
+
+static void tell_left(const char *path, const char *why)
+{
+    const pl_printer printer = {.out = stderr};
+    fputs("plimsoll: check: '", stderr);
+    pl_print_clean(&printer, path);
+    fprintf(stderr, "' stays in quarantine: %s\n", why);
+}
+
+static int restore(const check_arguments *arguments, pl_error *reterr)
+{
+    pl_quarantine_restored restored;
+    int r = pl_quarantine_restore(arguments->restore, tell_left, &restored, reterr);
+    if (r < 0)
+        return r;
+    printf("%" PRIu64 " file%s moved back, %" PRIu64 " left\n", restored.n_restored,
+           restored.n_restored == 1 ? "" : "s", restored.n_left);
+    return restored.n_left > 0 ? EXIT_BAD : 0;
+}
+
+int pl_cmd_check(int argc, char **argv)
+{
+    check_arguments arguments = {.batch = 32, .prefetch = 2};
+    pl_error error = {0};
+    int r = parse(argc, argv, &arguments, &error);
+    if (r == 0 && arguments.help)
+        fputs(pl_check_usage, stdout);
+    else if (r == 0)
+        r = arguments.restore ? restore(&arguments, &error) : run(&arguments, &error);
+    if (r < 0) {
+        fflush(stdout);
+        fprintf(stderr, "plimsoll: %s\n", error.message);
+        return EXIT_CANNOT;
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("plimsoll: cannot write the answer");
+        return EXIT_CANNOT;
+    }
+    return r;
+}

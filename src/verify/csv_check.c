@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A CSV: every record has as many fields as the first one, numbers stay numbers, and all is UTF-8.
+ *   header   the first record; whether it is one or data makes no difference here
+ *   numeric  a column whose fields in the SAMPLE_RECORDS behind the first are all numbers, or empty
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "codec/excerpt.h"
+#include "codec/number.h"
+#include "codec/utf8.h"
+#include "data/csv_reader.h"
+#include "verify/file.h"
+
+enum { SAMPLE_RECORDS = 64, MOST_COLUMNS = 65536 };
+
+typedef enum column_kind { COLUMN_EMPTY, COLUMN_NUMBER, COLUMN_TEXT } column_kind;
+
+typedef struct csv_check {
+    pl_verify_file *file;
+    pl_csv_reader reader;
+    pl_csv_field *fields;
+    uint8_t *kinds;
+    int64_t n_columns;
+    uint64_t n_records;
+} csv_check;
+
+static bool is_number(const pl_csv_field *field)
+{
+    double value;
+    return pl_number_f64(field->at, field->n, &value) != PL_EFORMAT;
+}
+
+static void check_numbers(csv_check *check, pl_text_place place, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const pl_csv_field *field = &check->fields[i];
+        uint8_t *kind = &check->kinds[i];
+        if (field->n == 0 || *kind == COLUMN_TEXT || is_number(field)) {
+            if (field->n > 0 && *kind == COLUMN_EMPTY)
+                *kind = COLUMN_NUMBER;
+            continue;
+        }
+        if (check->n_records <= SAMPLE_RECORDS || *kind == COLUMN_EMPTY)
+            *kind = COLUMN_TEXT;
+        else
+            pl_verify_report(check->file, PL_VERIFY_WARNING, place.offset,
+                             "line %" PRIu64 ": field %" PRId64
+                             " is '%s', where all of the first %d records have numbers",
+                             place.line, i + 1, pl_excerpt_of(field->at, field->n).text,
+                             SAMPLE_RECORDS);
+    }
+}
+
+static void check_utf8(csv_check *check, pl_text_place place, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const pl_csv_field *field = &check->fields[i];
+        if (PL_UNLIKELY(pl_utf8_valid_bytes(field->at, field->n, NULL) < field->n)) {
+            pl_verify_report(check->file, PL_VERIFY_ERROR, place.offset,
+                             "line %" PRIu64 ": field %" PRId64 " is not UTF-8", place.line, i + 1);
+            return;
+        }
+    }
+}
+
+static void check_record(csv_check *check, pl_text_place place, int64_t n, uint64_t bytes)
+{
+    int64_t n_there = n < check->n_columns ? n : check->n_columns;
+    bool is_first = check->n_records++ == 0;
+    pl_verify_count(check->file, bytes);
+    check_utf8(check, place, n_there);
+    if (n != check->n_columns)
+        pl_verify_report(check->file, PL_VERIFY_ERROR, place.offset,
+                         "line %" PRIu64 ": %" PRId64 " field%s, the first record has %" PRId64,
+                         place.line, n, n == 1 ? "" : "s", check->n_columns);
+    else if (!is_first)
+        check_numbers(check, place, n);
+}
+
+/* How many fields there are is known by the first record: it is looked at twice. */
+static int count_columns(csv_check *check, pl_error *reterr)
+{
+    pl_csv_field none;
+    int r = pl_csv_reader_next_fields(&check->reader, &none, 0, &check->n_columns, reterr);
+    if (r <= 0)
+        return r;
+    if (check->n_columns > MOST_COLUMNS)
+        return pl_error_set(reterr, PL_EFORMAT,
+                            "the first record has %" PRId64 " fields: more than %d are not checked",
+                            check->n_columns, MOST_COLUMNS);
+    check->fields = calloc((size_t)check->n_columns, sizeof *check->fields);
+    check->kinds = calloc((size_t)check->n_columns, sizeof *check->kinds);
+    if (!check->fields || !check->kinds)
+        return pl_error_set(reterr, -ENOMEM, "no memory for the columns of '%s'",
+                            check->file->path);
+    return pl_csv_reader_seek(&check->reader, (pl_text_place){.line = 1}, reterr);
+}
+
+/* 1: go on; 0: the end. A record that is malformed costs itself only. */
+static int check_next(csv_check *check, pl_error *reterr)
+{
+    pl_text_place place = pl_csv_reader_tell(&check->reader);
+    pl_error why = {0};
+    int64_t n;
+    int r = pl_csv_reader_next_fields(&check->reader, check->fields, check->n_columns, &n, &why);
+    if (r > 0)
+        check_record(check, place, n, pl_csv_reader_tell(&check->reader).offset - place.offset);
+    if (r >= 0)
+        return r;
+    r = pl_verify_report_error(check->file, place.offset, &why, reterr);
+    return r < 0 ? r : 1;
+}
+
+static int check_all(csv_check *check, pl_error *reterr)
+{
+    pl_error why = {0};
+    int r = count_columns(check, &why);
+    if (r < 0)
+        return pl_verify_report_error(check->file, 0, &why, reterr);
+    while ((r = check_next(check, reterr)) > 0)
+        if ((r = pl_verify_go_on(check->file, reterr)) < 0)
+            break;
+    return r;
+}
+
+int pl_verify_csv(pl_verify_file *file, pl_error *reterr)
+{
+    const char *head = (const char *)file->head;
+    pl_csv_format format = {.delimiter = pl_verify_delimiter(head, file->n_head)};
+    pl_csv_options options = {.packing = PL_PACKING_AUTO, .skip_empty_lines = true};
+    csv_check check = {.file = file};
+    pl_error why = {0};
+    int r = pl_csv_reader_init(&check.reader, file->path, &format, &options, file->memory, &why);
+    if (r < 0)
+        return pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr);
+    r = check_all(&check, reterr);
+    pl_csv_reader_done(&check.reader);
+    free(check.fields);
+    free(check.kinds);
+    return r;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file.h. */
+#include "verify/file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *pl_verify_severity_name(pl_verify_severity severity)
+{
+    static const char *const names[] = {"good", "note", "warning", "error"};
+    return names[severity];
+}
+
+void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_t offset,
+                      const char *format, ...)
+{
+    pl_verify_finding *finding = &file->finding;
+    bool had_one = finding->severity != PL_VERIFY_GOOD;
+    uint64_t n_more = finding->n_more + had_one;
+    if (had_one && severity <= finding->severity) {
+        finding->n_more = n_more;
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(finding->reason, sizeof finding->reason, format, arguments);
+    va_end(arguments);
+    finding->severity = severity;
+    finding->offset = offset;
+    finding->n_more = n_more;
+}
+
+/* "record 3 of 'a/b': bad" and "cannot read 'a/b': bad" and "'a/b' is bad" without the path.
+ * Readers cut long paths, so that its first bytes are looked for. */
+static void without_path(const char *message, const char *path, char *text, size_t size)
+{
+    char quoted[PL_ERROR_MESSAGE_BYTES];
+    snprintf(quoted, sizeof quoted, "'%.200s", path);
+    const char *at = strstr(message, quoted), *end = at ? strchr(at + strlen(quoted), '\'') : NULL;
+    size_t n_before = at ? (size_t)(at - message) : 0;
+    const char *rest = end ? end + 1 : message;
+    if (end && n_before >= 4 && memcmp(at - 4, " of ", 4) == 0)
+        n_before -= 4;
+    else if (end && n_before > 0 && at[-1] == ' ')
+        n_before--;
+    if (end && n_before == 0)
+        rest += strspn(rest, " :,");
+    snprintf(text, size, "%.*s%.400s", end ? (int)n_before : 0, message, rest);
+}
+
+int pl_verify_report_error(pl_verify_file *file, uint64_t offset, const pl_error *why,
+                           pl_error *reterr)
+{
+    if (why->code == -ENOMEM || why->code == -ECANCELED)
+        return pl_error_set(reterr, why->code, "%s", why->message);
+    char text[PL_VERIFY_REASON_BYTES];
+    without_path(why->message, file->path, text, sizeof text);
+    pl_verify_report(file, PL_VERIFY_ERROR, offset, "%s", text);
+    return 0;
+}
+
+uint64_t pl_verify_offset_in(const char *message)
+{
+    const char *at = strstr(message, "at byte ");
+    char *end;
+    if (!at)
+        return PL_VERIFY_NO_OFFSET;
+    unsigned long long offset = strtoull(at + strlen("at byte "), &end, 10);
+    return end > at + strlen("at byte ") ? offset : PL_VERIFY_NO_OFFSET;
+}
+
+int pl_verify_go_on(const pl_verify_file *file, pl_error *reterr)
+{
+    if (PL_LIKELY(!atomic_load_explicit(file->stopped, memory_order_relaxed)))
+        return 0;
+    return pl_error_set(reterr, -ECANCELED, "interrupted within '%s'", file->path);
+}
+
+int pl_verify_room_for(pl_verify_file *file, pl_block *block, uint64_t bytes, const char *what,
+                       pl_error *reterr)
+{
+    if (block->data != NULL && block->bytes >= bytes)
+        return 0;
+    pl_memory_give(file->memory, block);
+    return pl_memory_take(file->memory, bytes, what, block, reterr);
+}
+
+int pl_verify_all_bytes(pl_verify_file *file, const uint8_t **ret_bytes, pl_error *reterr)
+{
+    pl_block *block = &file->room->bytes;
+    if (file->is_whole) {
+        *ret_bytes = file->head;
+        return 0;
+    }
+    int r = pl_verify_room_for(file, block, file->file_bytes, file->path, reterr);
+    if (r < 0)
+        return r;
+    memcpy(block->data, file->head, file->n_head);
+    for (uint64_t done = file->n_head; done < file->file_bytes;) {
+        ssize_t n =
+            pread(file->fd, (char *)block->data + done, file->file_bytes - done, (off_t)done);
+        if (n <= 0)
+            return pl_error_set(reterr, n < 0 ? -errno : -EIO, "cannot read '%s': %s", file->path,
+                                n < 0 ? strerror(errno) : "it became shorter meanwhile");
+        done += (uint64_t)n;
+    }
+    *ret_bytes = block->data;
+    return 0;
+}
+
+void pl_verify_count(pl_verify_file *file, uint64_t element_bytes)
+{
+    file->n_elements++;
+    file->total_bytes = pl_add_sat_u64(file->total_bytes, element_bytes);
+    file->element_bytes = pl_max_u64(file->element_bytes, element_bytes);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One file: opened and read once, recognised, and given to its validator. A small file costs an
+ * open, a read and a close, and nothing else of the system. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/file_window.h"
+#include "verify/verify.h"
+
+static pl_verify_check *const checks[PL_VERIFY_N_FORMATS] = {
+    [PL_VERIFY_NPY] = pl_verify_npy,          [PL_VERIFY_NPZ] = pl_verify_npz,
+    [PL_VERIFY_TFRECORD] = pl_verify_records, [PL_VERIFY_JPEG] = pl_verify_image,
+    [PL_VERIFY_PNG] = pl_verify_image,        [PL_VERIFY_TEXT] = pl_verify_text,
+    [PL_VERIFY_CSV] = pl_verify_csv,          [PL_VERIFY_TAR] = pl_verify_tar,
+    [PL_VERIFY_JSON] = pl_verify_json,
+};
+
+static int read_head(pl_verify_file *file, void *room)
+{
+    struct stat status;
+    ssize_t n = read(file->fd, room, PL_VERIFY_HEAD_BYTES);
+    if (n < 0)
+        return -errno;
+    file->head = room;
+    file->n_head = (size_t)n;
+    file->file_bytes = (uint64_t)n;
+    file->is_whole = n < PL_VERIFY_HEAD_BYTES;
+    if (file->is_whole)
+        return 0;
+    if (fstat(file->fd, &status) < 0)
+        return -errno;
+    file->file_bytes = pl_max_u64((uint64_t)status.st_size, (uint64_t)n);
+    return 0;
+}
+
+/* Can it be looked into when it is packed? */
+static bool is_streamed(pl_verify_format format)
+{
+    return format == PL_VERIFY_TFRECORD || format == PL_VERIFY_TEXT || format == PL_VERIFY_CSV ||
+           format == PL_VERIFY_TAR || format == PL_VERIFY_JSON;
+}
+
+/* The head becomes what it is unpacked. */
+static int unpack_head(pl_verify_file *file, pl_error *reterr)
+{
+    enum { UNPACKED_BYTES = 64 * 1024 };
+    pl_byte_stream stream;
+    pl_error why = {0};
+    int r = pl_verify_room_for(file, &file->room->head, UNPACKED_BYTES, file->path, &why);
+    if (r == 0)
+        r = pl_byte_stream_init(&stream, file->path, file->memory, &why);
+    if (r == 0) {
+        r = pl_byte_stream_unpack(&stream, PL_PACKING_GZIP, &why);
+        if (r == 0)
+            r = pl_byte_stream_read(&stream, file->room->head.data, UNPACKED_BYTES, &file->n_head,
+                                    &why);
+        pl_byte_stream_done(&stream);
+    }
+    file->head = file->room->head.data;
+    file->is_packed = true;
+    file->is_whole = false;
+    return r < 0 ? pl_verify_report_error(file, 0, &why, reterr) : 1;
+}
+
+/* All of a packed file, to see whether it can be unpacked. */
+static int check_packing(pl_verify_file *file, pl_error *reterr)
+{
+    pl_file_window window;
+    pl_error why = {0};
+    int r = pl_file_window_init(&window, file->path, PL_PACKING_GZIP, 0, file->memory, &why);
+    if (r < 0)
+        return pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr);
+    do {
+        pl_file_window_take(&window, window.n);
+        r = pl_file_window_more(&window, 1, &why);
+        if (r == 0)
+            r = pl_verify_go_on(file, &why);
+    } while (r == 0 && window.n > 0);
+    pl_file_window_done(&window);
+    return r < 0 ? pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr) : 0;
+}
+
+static bool is_image(pl_verify_format format)
+{
+    return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG;
+}
+
+/* An image by another image's name is read all the same: decoders go by content. */
+static void compare_to_name(pl_verify_file *file)
+{
+    pl_verify_format promise = file->promise;
+    if (promise == PL_VERIFY_UNKNOWN || promise == file->format)
+        return;
+    pl_verify_severity severity =
+        is_image(promise) && is_image(file->format) ? PL_VERIFY_WARNING : PL_VERIFY_ERROR;
+    pl_verify_report(file, severity, 0, "its content is %s, its name promises %s",
+                     pl_verify_format_name(file->format), pl_verify_format_name(promise));
+}
+
+static int recognise(pl_verify_file *file, const pl_verify_options *options, pl_error *reterr)
+{
+    bool packed = file->n_head >= 2 && file->head[0] == 0x1f && file->head[1] == 0x8b;
+    int r = packed ? unpack_head(file, reterr) : 1;
+    if (r <= 0) {
+        file->format = PL_VERIFY_GZIP;
+        return r;
+    }
+    bool is_all = file->is_whole || (packed && file->n_head < 64 * 1024);
+    file->format = options->format != PL_VERIFY_UNKNOWN
+                       ? options->format
+                       : pl_verify_sniff(file->head, file->n_head, is_all, file->promise);
+    if (packed && !is_streamed(file->format))
+        file->format = PL_VERIFY_GZIP;
+    return 1;
+}
+
+static int check_content(pl_verify_file *file, const pl_verify_options *options, pl_error *reterr)
+{
+    file->promise = pl_verify_promise(file->path);
+    if (file->n_head == 0) {
+        file->format = options->format ? options->format : file->promise;
+        pl_verify_report(file, PL_VERIFY_ERROR, 0, "it is empty: 0 bytes");
+        return 0;
+    }
+    int r = recognise(file, options, reterr);
+    if (r <= 0)
+        return r;
+    if (file->format == PL_VERIFY_GZIP)
+        return check_packing(file, reterr);
+    if (options->format == PL_VERIFY_UNKNOWN)
+        compare_to_name(file);
+    return checks[file->format] ? checks[file->format](file, reterr) : 0;
+}
+
+int pl_verify_look(pl_verify_file *file, const pl_verify_options *options, void *head_room,
+                   pl_error *reterr)
+{
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int r = file->fd < 0 ? -errno : read_head(file, head_room);
+    if (r == 0)
+        r = check_content(file, options, reterr);
+    else if (r == -EMFILE || r == -ENFILE)
+        pl_error_set(reterr, r, "cannot open '%s': %s", file->path, strerror(-r));
+    else {
+        pl_verify_report(file, PL_VERIFY_ERROR, PL_VERIFY_NO_OFFSET, "it cannot be read: %s",
+                         strerror(-r));
+        r = 0;
+    }
+    if (file->fd >= 0)
+        close(file->fd);
+    return r;
+}

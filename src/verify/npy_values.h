@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many values of an array are NaN or infinite. Pieces come one after the other, and may begin
+ * and end within a value. One thread at a time. */
+#ifndef PL_VERIFY_NPY_VALUES_H
+#define PL_VERIFY_NPY_VALUES_H
+
+#include "codec/npy.h"
+
+/* All zero at first. */
+typedef struct pl_npy_values {
+    uint64_t n_nan, n_inf;
+    uint8_t part[8]; /* of a value that the piece before ended in */
+    uint32_t n_part;
+} pl_npy_values;
+
+/* `n` bytes at byte `offset` of the file; of all before the data, and behind it, nothing is
+ * counted.
+ */
+void pl_npy_values_add(pl_npy_values *values, const pl_npy *npy, uint64_t offset, const void *bytes,
+                       size_t n);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files moved out of the way, so that they can be moved back.
+ *   folder    holds the files, each with a number before its name, and the manifest
+ *   manifest  a JSON line for each file: from where, to which name, why. It is on disk before the
+ *             file moves, so whatever ends us, a line without its file was never moved
+ *
+ * A file is in one place or the other at every moment: moved by rename(2), which replaces nothing;
+ * between file systems it is copied, the copy is on disk under its name, and then the first one
+ * goes. One process at a time has a folder; one thread. */
+#ifndef PL_VERIFY_QUARANTINE_H
+#define PL_VERIFY_QUARANTINE_H
+
+#include <limits.h>
+
+#include "base/base.h"
+#include "verify/walk.h"
+
+typedef struct pl_quarantine {
+    char folder[PATH_MAX];
+    int manifest_fd;
+    uint64_t n_lines;
+} pl_quarantine;
+
+/* Makes the folder if it is not there. -EBUSY: another process has it. */
+PL_MUST_CHECK int pl_quarantine_open(pl_quarantine *quarantine, const char *folder,
+                                     pl_error *reterr);
+void pl_quarantine_close(pl_quarantine *quarantine);
+
+/* For the walk to pass over. */
+pl_verify_folder pl_quarantine_identity(const pl_quarantine *quarantine);
+
+/* `to` is where it is then. */
+PL_MUST_CHECK int pl_quarantine_move(pl_quarantine *quarantine, const char *path,
+                                     const char *reason, char to[PATH_MAX], pl_error *reterr);
+
+typedef struct pl_quarantine_restored {
+    uint64_t n_restored;
+    uint64_t n_left; /* could not be moved back: told, and still in the manifest */
+} pl_quarantine_restored;
+
+/* Moves all back that can be. `tell` is called for each that cannot. The manifest goes when nothing
+ * is left of it, and then the folder if it is empty. */
+PL_MUST_CHECK int pl_quarantine_restore(const char *folder,
+                                        void (*tell)(const char *path, const char *why),
+                                        pl_quarantine_restored *ret_restored, pl_error *reterr);
+
+#endif

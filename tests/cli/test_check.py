@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`plimsoll check` on files of every format: what it says of the bad ones, and that it says nothing
+of the good ones."""
+
+import gzip
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+from check_tree import Tree, example, gzipped, npy, npz, picture, png_header, program, record, tar
+
+
+@pytest.fixture
+def tree(meson_build, tmp_path):
+    return Tree(program(meson_build), tmp_path / "data")
+
+
+def of(finding):
+    return finding["severity"], finding["format"], finding["offset"]
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<i8", ">f4", "<f2", "?", "S5"])
+def test_arrays_are_good(tree, dtype):
+    assert tree.only("a.npy", npy(np.zeros((3, 4), dtype)), "--values") is None
+
+
+def test_an_array_that_is_cut_off(tree):
+    found = tree.only("a.npy", npy(np.arange(10.0))[:-4])
+    assert of(found) == ("error", "npy", 0)
+    assert found["reason"].startswith("is truncated: 204 of 208 bytes")
+
+
+def test_bytes_behind_an_array_are_a_warning(tree):
+    found = tree.only("a.npy", npy(np.arange(10.0)) + b"xyz")
+    assert of(found) == ("warning", "npy", 208) and "3 bytes behind the array" in found["reason"]
+
+
+def test_a_file_that_is_no_array_though_its_name_says_so(tree):
+    assert "does not begin" in tree.only("a.npy", b"\0garbage\xff")["reason"]
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8", ">f8"])
+@pytest.mark.parametrize("n", [5, 300_001])
+def test_values_that_are_none_are_counted_on_request(tree, dtype, n):
+    array = np.zeros(n, dtype)
+    array[[0, n // 2]] = np.nan
+    array[[1, n - 1]] = np.inf, -np.inf
+    assert tree.only("a.npy", npy(array)) is None
+    found = tree.only("a.npy", npy(array), "--values")
+    assert of(found)[0] == "warning"
+    assert found["reason"] == f"2 of {n} values are NaN, 2 are infinite"
+    (tree.folder / "a.npy").unlink()
+    found = tree.only("a.npz", npz(compressed=True, x=array), "--values")
+    assert found["reason"] == f"'x.npy': 2 of {n} values are NaN, 2 are infinite"
+
+
+# Archives of arrays
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_archives_of_arrays_are_good(tree, compressed):
+    random = np.random.default_rng(1)
+    arrays = dict(noise=random.random(50_000), none=np.zeros((0, 3)), one=np.ones(1, "u1"))
+    assert tree.only("a.npz", npz(compressed, **arrays)) is None
+
+
+def test_an_archive_with_numbers_of_64_bits_is_good(tree):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        with archive.open("a.npy", "w", force_zip64=True) as member:
+            member.write(npy(np.arange(10)))
+    assert tree.only("a.npz", file.getvalue()) is None
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_every_flipped_byte_of_an_archives_data_is_found(tree, compressed):
+    good = npz(compressed, a=np.arange(100.0))
+    for at in range(60, len(good) - 120, 37):
+        bad = bytearray(good)
+        bad[at] ^= 4
+        found = tree.only("a.npz", bytes(bad))
+        assert found and found["severity"] == "error" and "'a.npy'" in found["reason"], at
+
+
+def test_an_archive_that_is_cut_off(tree):
+    found = tree.only("a.npz", npz(a=np.arange(10.0))[:-30])
+    assert found["severity"] == "error" and "cut off" in found["reason"]
+
+
+# Records
+
+
+def records(n):
+    return [record(example(label=[i], name=[b"x"])) for i in range(n)]
+
+
+def test_records_are_good_packed_or_not_and_whatever_is_in_them(tree):
+    tree.put("a.tfrecord", b"".join(records(5)))
+    tree.put("b.tfrecord.gz", gzipped(b"".join(records(5))))
+    tree.put("c.tfrecord", record(b"no example") + record(b""))
+    tree.put("named-otherwise", record(example(label=[1], name=[b"y"]) * 1) * 3)
+    assert tree.findings() == {}
+
+
+def test_a_records_flipped_byte_is_found_with_the_record(tree):
+    parts = records(4)
+    bad = bytearray(b"".join(parts))
+    bad[len(parts[0]) + 20] ^= 1
+    found = tree.only("a.tfrecord", bytes(bad))
+    assert of(found) == ("error", "tfrecord", len(parts[0]))
+    assert found["reason"].startswith("record 1: ") and "checksum" in found["reason"]
+    assert "n_more" not in found
+
+
+def test_all_bad_records_are_counted(tree):
+    parts = [bytearray(part) for part in records(5)]
+    for part in parts[1:4]:
+        part[-1] ^= 1
+    assert tree.only("a.tfrecord", b"".join(parts))["n_more"] == 2
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_records_that_are_cut_off(tree, packed):
+    data = b"".join(records(3))
+    data, name = (gzipped(data)[:-9], "a.tfrecord.gz") if packed else (data[:-3], "a.tfrecord")
+    found = tree.only(name, data)
+    assert found["severity"] == "error" and "cut off" in found["reason"]
+
+
+def test_records_past_the_first_window_are_checked_too(tree):
+    data = bytearray(b"".join(records(1)) * 20_000)
+    assert tree.only("a.tfrecord", bytes(data)) is None
+    data[len(data) // 2 + 20] ^= 1
+    assert tree.only("a.tfrecord", bytes(data))["severity"] == "error"
+
+
+def test_a_record_with_other_features_is_named(tree):
+    parts = records(3)
+    before = len(b"".join(parts))
+    found = tree.only("a.tfrecord", b"".join(parts) + record(example(label=[1.0], name=[b"x"])))
+    assert of(found) == ("error", "tfrecord", before)
+    assert found["reason"] == (
+        "record 3: feature 'label' has floats, in the first one it has int64s"
+    )
+    found = tree.only("a.tfrecord", b"".join(parts) + record(example(label=[1])))
+    assert of(found) == ("warning", "tfrecord", before) and "'name' (bytes)" in found["reason"]
+    more = record(example(label=[1], name=[b"x"], extra=[b"y"]))
+    found = tree.only("a.tfrecord", b"".join(parts) + more)
+    assert of(found) == ("warning", "tfrecord", before) and "'extra' (bytes)" in found["reason"]
+    other_order = record(example(name=[b"x"], label=[1]))
+    assert tree.only("a.tfrecord", b"".join(parts) + other_order) is None
+
+
+def test_a_record_that_is_no_example_among_examples_is_named(tree):
+    found = tree.only("a.tfrecord", b"".join(records(2)) + record(b"\x0a\xffnothing"))
+    assert found["severity"] == "error" and "record 2: it is no Example" in found["reason"]
+
+
+def test_features_are_the_same_in_all_files(tree):
+    tree.put("a.tfrecord", b"".join(records(2)))
+    tree.put("b.tfrecord", b"".join(records(2)))
+    tree.put("c.tfrecord", record(example(label=[1.5], name=[b"x"])))
+    for jobs in "1", "4":
+        found = tree.findings("--jobs", jobs)
+        assert set(found) == {"c.tfrecord"} and found["c.tfrecord"]["severity"] == "error"
+        assert "a.tfrecord" in found["c.tfrecord"]["reason"]
+
+
+# Images
+
+
+@pytest.mark.parametrize("format, name", [("JPEG", "a.jpg"), ("JPEG", "a.JPEG"), ("PNG", "a.png")])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_images_are_good(tree, format, name, mode):
+    assert tree.only(name, picture(format, mode=mode)) is None
+
+
+def test_an_image_larger_than_what_is_read_at_first_is_decoded_whole(tree):
+    data = picture("PNG", (700, 500))
+    assert len(data) > 300_000
+    assert tree.only("a.png", data) is None
+    bad = bytearray(data)
+    bad[-2000] ^= 1
+    assert tree.only("a.png", bytes(bad))["severity"] == "error"
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG"])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.95])
+def test_an_image_that_is_cut_off(tree, format, part):
+    data = picture(format)
+    name = "a.jpg" if format == "JPEG" else "a.png"
+    found = tree.only(name, data[: int(len(data) * part)])
+    assert of(found)[:2] == ("error", format.lower())
+
+
+def test_an_image_by_another_images_name_is_a_warning(tree):
+    found = tree.only("a.jpg", picture("PNG"))
+    assert of(found)[:2] == ("warning", "png")
+    assert found["reason"] == "its content is png, its name promises jpeg"
+
+
+def test_a_text_by_an_images_name_is_an_error(tree):
+    assert of(tree.only("a.jpg", "<html>404</html>"))[:2] == ("error", "text")
+
+
+def test_cmyk_is_a_warning(tree):
+    found = tree.only("a.jpg", picture(mode="CMYK"))
+    assert of(found)[:2] == ("warning", "jpeg") and "CMYK" in found["reason"]
+
+
+def test_a_bomb_is_refused_by_its_header(tree):
+    found = tree.only("a.png", png_header(60_000, 60_000))
+    assert found["severity"] == "error" and "bomb" in found["reason"]
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.txt", "a.tfrecord", "a.npy", "a"])
+def test_an_empty_file_is_an_error(tree, name):
+    found = tree.only(name, b"")
+    assert of(found)[0] == "error" and found["reason"] == "it is empty: 0 bytes"
+
+
+# Text, CSV, JSON
+
+
+def test_the_first_bad_sequence_of_a_text_is_told_by_line_and_byte(tree):
+    found = tree.only("a.txt", b"one\ntwo\nth\xffree\xff\n")
+    assert of(found) == ("error", "text", 10)
+    assert found["reason"].startswith("line 3, byte 3 of it: 0xff")
+
+
+@pytest.mark.parametrize("at", [5, 262_143, 262_144, 700_001])
+@pytest.mark.parametrize("packed", [False, True])
+def test_bad_sequences_are_found_wherever_they_are(tree, at, packed):
+    text = bytearray(("grün und\n" * 90_000).encode())
+    text[at] = 0xFF
+    with pytest.raises(UnicodeDecodeError) as python:
+        text.decode()
+    data, name = (gzipped(bytes(text)), "a.txt.gz") if packed else (bytes(text), "a.txt")
+    found = tree.only(name, data)
+    assert found["offset"] == python.value.start
+    assert f"line {text[: python.value.start].count(10) + 1}, " in found["reason"]
+
+
+def test_a_character_across_pieces_is_good(tree):
+    for shift in range(3):
+        assert tree.only("a.txt", b"x" * shift + "€".encode() * 200_000) is None
+
+
+def test_utf_16_is_told_to_be_that(tree):
+    assert "iconv -f UTF-16" in tree.only("a.txt", "hello".encode("utf-16"))["reason"]
+
+
+def test_csv_has_as_many_fields_in_each_record(tree):
+    good = 'a,b,c\r\n1,"x, ""y""\nz",3\r\n'
+    assert tree.only("a.csv", good) is None
+    found = tree.only("a.csv", good + "1,2\r\n1,2,3,4\r\n")
+    assert of(found) == ("error", "csv", len(good)) and found["n_more"] == 1
+    assert found["reason"] == "line 4: 2 fields, the first record has 3"
+    assert "line 4" in tree.only("a.csv", gzipped(good + "1,2\r\n"))["reason"]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_csv_may_have_other_delimiters(tree, delimiter):
+    text = "a,b,c\n1,2,3\n".replace(",", delimiter)
+    assert tree.only("a.csv", text) is None
+    assert tree.only("a.csv", text + "1\n")["severity"] == "error"
+
+
+def test_a_quote_that_nothing_closes(tree):
+    assert tree.only("a.csv", 'a,b\n1,"2\n3,4\n')["severity"] == "error"
+
+
+def test_a_column_of_numbers_stays_one(tree):
+    lines = ["id,name"] + [f"{i},x" for i in range(80)]
+    assert tree.only("a.csv", "\n".join(lines)) is None
+    found = tree.only("a.csv", "\n".join(lines + ["oops,x"]))
+    assert found["severity"] == "warning" and "line 82: field 1 is 'oops'" in found["reason"]
+
+
+def test_csv_is_utf_8(tree):
+    assert "line 2: field 2 is not UTF-8" in tree.only("a.csv", b"a,b\n1,\xff\n")["reason"]
+
+
+GOOD_JSON = [
+    "{}", "[]", "0", "-1.5e+3", '"\\ud800 \\n"', ' [1, {"a": [true, false, null]}] \n', "\ufeff{}",
+]  # fmt: skip
+BAD_JSON = [
+    "{", "[1,]", "{,}", '{"a" 1}', "[01]", "[1.]", "[-]", "tru", '"\n"', '"\\x"', "[}", "{}]", "[NaN]",
+    "{} {}", '{"a":}', '["\\u12"]', "[1e]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", GOOD_JSON)
+def test_json_is_good(tree, text):
+    json.loads(text.lstrip("\ufeff"))
+    assert tree.only("a.json", text) is None
+
+
+@pytest.mark.parametrize("text", BAD_JSON)
+def test_json_is_bad(tree, text):
+    found = tree.only("a.json", text)
+    assert of(found)[:2] == ("error", "json") and "line" in found["reason"]
+
+
+def test_json_is_recognised_and_large_json_read_to_its_end(tree):
+    value = [{"a": "é" * 50, "b": i} for i in range(20_000)]
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    assert tree.only("annotations", text) is None
+    found = tree.only("annotations", text[:-3])
+    assert of(found) == ("error", "json", len(text[:-3].encode()))
+
+
+def test_json_lines(tree):
+    assert tree.only("a.jsonl", '{"a": 1}\n{"a": 2}\n') is None
+    found = tree.only("a.jsonl", '{"a": 1}\n{"a": 2\n')
+    assert found["severity"] == "error"
+
+
+# Tar
+
+
+def shard(*names, jpeg=None):
+    return tar([(name, (jpeg or picture()) if name.endswith("jpg") else b"7") for name in names])
+
+
+def test_shards_are_good(tree):
+    tree.put("a.tar", shard("a.jpg", "a.cls", "b.jpg", "b.cls"))
+    tree.put("b.tar.gz", gzipped(shard("a.jpg", "a.cls")))
+    assert tree.findings() == {}
+
+
+def test_keys_that_are_twice_or_apart(tree):
+    found = tree.only("a.tar", shard("a.jpg", "a.cls", "b.jpg", "b.cls", "a.jpg", "a.cls"))
+    assert of(found)[:2] == ("error", "tar") and "sample 'a' was there before" in found["reason"]
+
+
+def test_a_sample_with_other_files_than_the_first_is_a_warning(tree):
+    found = tree.only("a.tar", shard("a.jpg", "a.cls", "b.jpg"))
+    assert of(found)[0] == "warning" and "sample 'b' has no 'cls'" in found["reason"]
+
+
+def test_images_and_arrays_in_a_shard_are_decoded(tree):
+    found = tree.only("a.tar", shard("a.jpg", "a.cls", jpeg=picture()[:-100]))
+    assert found["severity"] == "error" and found["reason"].startswith("'a.jpg': the JPEG")
+    found = tree.only("a.tar", tar([("x.npy", npy(np.arange(9))[:-1]), ("x.json", b"{}")]))
+    assert found["severity"] == "error" and "x.npy" in found["reason"]
+    found = tree.only("a.tar", tar([("x.json", b"{")]))
+    assert found["severity"] == "error" and "x.json" in found["reason"]
+
+
+def test_a_shard_that_is_cut_off(tree):
+    assert tree.only("a.tar", shard("a.jpg", "a.cls")[:1000])["severity"] == "error"
+
+
+# What is packed, unknown or unreadable
+
+
+def test_packed_files_are_unpacked_whatever_is_in_them(tree):
+    data = gzip.compress(os.urandom(100_000))
+    assert tree.only("a.bin.gz", data) is None
+    bad = bytearray(data)
+    bad[-6] ^= 1
+    assert of(tree.only("a.bin.gz", bytes(bad)))[:2] == ("error", "gzip")
+
+
+def test_what_is_unknown_is_counted_and_not_looked_into(tree):
+    tree.put("a.bin", b"\0\1\2\3")
+    result = tree.check("--json")
+    assert result.returncode == 0 and json.loads(result.stdout)["n_unknown"] == 1
+
+
+def test_a_link_that_leads_nowhere(tree):
+    tree.put("a.txt", "x")
+    (tree.folder / "b.txt").symlink_to("nowhere")
+    assert "cannot be read: No such file" in tree.findings()["b.txt"]["reason"]
+
+
+# Notes
+
+
+def test_copies_are_noted(tree):
+    for name, size in ("small", 100), ("large", 600_000):
+        data = os.urandom(size)
+        tree.put(f"{name}1.bin", data)
+        tree.put(f"{name}2.bin", data)
+        tree.put(f"{name}3.bin", data[:-1] + bytes([data[-1] ^ 1]))
+    notes = tree.findings(notes=True)
+    assert set(notes) == {"large2.bin", "small2.bin"}
+    assert notes["large2.bin"]["reason"] == f"a copy of '{tree.folder}/large1.bin'"
+
+
+def test_images_of_other_sizes_are_noted_once(tree):
+    for i in range(5):
+        tree.put(f"{i}.jpg", picture(seed=i))
+    assert tree.findings(notes=True) == {}
+    tree.put("3.jpg", picture(size=(10, 20)))
+    notes = tree.findings(notes=True)
+    assert set(notes) == {"3.jpg"}
+    assert notes["3.jpg"]["reason"].startswith("10 x 20 pixels; of 5 images 4 have 32 x 24")
+
+
+def test_uneven_folders_are_noted(tree):
+    for label, n in ("cat", 9), ("dog", 3), ("eel", 4):
+        for i in range(n):
+            tree.put(f"train/{label}/{i}.txt", f"{label} {i}")
+    notes = tree.findings(notes=True)
+    assert set(notes) == {"train"} and "'cat' has 9 files, 'dog' 3" in notes["train"]["reason"]
+    (tree.folder / "train/cat/8.txt").unlink()
+    assert tree.findings(notes=True) == {}
