@@ -53,6 +53,17 @@ def as_files(runtime, path):
     return sources.fixed_records(sources.paths(runtime, *paths), N_BYTES)
 
 
+def pin(tensor):
+    """It may have been spilled for one that is being tried, and comes back when that gave up."""
+    for _ in range(500):
+        try:
+            base.call("pl_tensor_pin_string", tensor, None, ctypes.byref(sources.String()))
+            return
+        except base.Refused:
+            time.sleep(0.01)
+    raise AssertionError("there is no room for what the consumer has")
+
+
 def take_slowly(dataset):
     """The elements' last components; each is held until the next one was tried beside it."""
     one_by_one, found = sources.Pass(dataset), []
@@ -61,10 +72,13 @@ def take_slowly(dataset):
         if base.call("pl_iterator_next", one_by_one, values) == 0:
             return found, one_by_one.bad_count
         tensors = [base.Tensor(value.tensor, dataset.runtime) for value in values]
-        base.call("pl_tensor_pin_string", tensors[-1], None, ctypes.byref(sources.String()))
-        time.sleep(0.05)  # pinned, so that it cannot be spilled
-        base.library().pl_tensor_unpin(tensors[-1])
+        texts = [tensor for tensor in tensors if tensor.dtype == "string"]
+        for tensor in texts:
+            pin(tensor)  # so that it cannot be spilled
+        time.sleep(0.05)
         found.append(tuple(sources.value_of(tensor) for tensor in tensors))
+        for tensor in texts:
+            base.library().pl_tensor_unpin(tensor)
         for tensor in tensors:
             tensor.close()
 
