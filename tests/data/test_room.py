@@ -65,20 +65,18 @@ def pin(tensor):
 
 
 def take_slowly(dataset):
-    """The elements' last components; each is held until the next one was tried beside it."""
+    """Elements, without a sample's key; each is held until the next one was tried beside it."""
     one_by_one, found = sources.Pass(dataset), []
     while True:
         values = (sources.Value * dataset.n_components)()
         if base.call("pl_iterator_next", one_by_one, values) == 0:
             return found, one_by_one.bad_count
         tensors = [base.Tensor(value.tensor, dataset.runtime) for value in values]
-        texts = [tensor for tensor in tensors if tensor.dtype == "string"]
-        for tensor in texts:
-            pin(tensor)  # so that it cannot be spilled
+        pin(tensors[-1])  # so that it cannot be spilled
         time.sleep(0.05)
-        found.append(tuple(sources.value_of(tensor) for tensor in tensors))
-        for tensor in texts:
-            base.library().pl_tensor_unpin(tensor)
+        found.append(tuple(sources.value_of(tensor) for tensor in tensors
+                           if tensor.dtype != "string" or tensor is tensors[-1]))
+        base.library().pl_tensor_unpin(tensors[-1])
         for tensor in tensors:
             tensor.close()
 
