@@ -56,7 +56,7 @@ void pl_npy_values_add(pl_npy_values *values, const pl_npy *npy, uint64_t offset
     uint32_t item = npy->item_bytes;
     if (infinity == 0 || left == 0)
         return;
-    while (values->n_part > 0 && left > 0) {
+    while (values->n_part > 0 && values->n_part < sizeof values->part && left > 0) {
         values->part[values->n_part++] = *at++;
         left--;
         if (values->n_part == item) {
