@@ -4,10 +4,12 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))  # for support.py
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
 
 
