@@ -195,10 +195,8 @@ static bool speak_german(void)
 static void no_language_changes_numbers(void **state)
 {
     (void)state;
-    if (!speak_german()) {
-        print_message("there is no language with a decimal comma: install locales\n");
-        skip();
-    }
+    if (!speak_german())
+        fail_msg("there is no language with a decimal comma: install locales");
     assert_true(strtod("1,5", NULL) == 1.5);
     assert_true(f64_of("1.5e-300") == 1.5e-300); /* the library's part */
     assert_true(f64_of("2.5") == 2.5);
