@@ -3,29 +3,7 @@
  * float32, 32 to a batch, some made ahead. For bench/datasets.py.
  *   images OP ANTIALIAS THREADS PATTERN
  * Prints pictures, seconds, CPU seconds, and the sum of all values. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "plimsoll/dataset.h"
-
-static pl_error error;
-
-static void check(int code)
-{
-    if (code >= 0)
-        return;
-    fprintf(stderr, "images: %s\n", error.message);
-    exit(1);
-}
-
-static double now(clockid_t clock)
-{
-    struct timespec at;
-    clock_gettime(clock, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
+#include "program.h"
 
 static pl_dataset *mapped(pl_dataset *files, pl_session *session, pl_graph *graph, const char *op,
                           bool antialias)

@@ -2,29 +2,7 @@
 /* Rows of an .npy file to batches, in order or shuffled. For bench/datasets.py.
  *   rows FILE BATCH_BYTES SHUFFLE
  * Prints bytes, seconds and CPU seconds. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "plimsoll/dataset.h"
-
-static pl_error error;
-
-static void check(int code)
-{
-    if (code >= 0)
-        return;
-    fprintf(stderr, "rows: %s\n", error.message);
-    exit(1);
-}
-
-static double now(clockid_t clock)
-{
-    struct timespec at;
-    clock_gettime(clock, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
+#include "program.h"
 
 int main(int argc, char **argv)
 {
