@@ -28,7 +28,7 @@ def c_test(driver, tmp_path, monkeypatch):
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
         test = {"name": "sample", "cmd": [str(program)], "env": {}, "timeout": timeout}
-        results = driver.run_c_test(driver.Build("default"), test)
+        results = driver.run_c_tests_again(driver.run_c_test(driver.Build("default"), test))
         return results, dict(collections.Counter(result.outcome for result in results))
 
     return run
@@ -70,6 +70,27 @@ def test_a_program_that_ends_otherwise_than_planned_has_failed(c_test, script, h
     assert counts["failed"] == 1 and how in results[-1].reason
 
 
+def test_a_program_that_fails_once_is_named_but_passes(c_test, tmp_path):
+    script = f"echo 1..1; mkdir {tmp_path}/met && {{ echo not ok 1 - one; exit 1; }}; echo ok 1 - one"
+    results, counts = c_test(script)
+    assert counts == {"passed": 1} and results[0].unsteady
+
+
+def test_what_a_sanitizer_said_gets_no_second_chance(c_test, tmp_path):
+    report = "echo ERROR: AddressSanitizer: heap-use-after-free; exit 1"
+    results, counts = c_test(f"echo 1..1; mkdir {tmp_path}/met && {{ {report}; }}; echo ok 1 - one")
+    assert counts == {"failed": 1} and not results[0].unsteady
+
+
+@pytest.mark.parametrize("case, outcome", [("ok 1 - one", "failed"), ("not ok 1 - one", "passed")])
+def test_a_leak_is_no_finding_where_a_case_failed_and_left_things_behind(
+    c_test, tmp_path, case, outcome
+):
+    leaks = f"echo {case}; echo ERROR: LeakSanitizer: detected memory leaks; exit 23"
+    _, counts = c_test(f"echo 1..1; mkdir {tmp_path}/met && {{ {leaks}; }}; echo ok 1 - one")
+    assert ("failed" in counts) == (outcome == "failed")
+
+
 def gone(pid):
     """Has the process ended? A zombie has."""
     stat = pathlib.Path(f"/proc/{pid}/stat")
@@ -103,6 +124,22 @@ def test_junit_outcomes(driver, tmp_path):
         ("failed", "setup"),
         ("skipped", "no cgroup"),
     ]
+
+
+@pytest.mark.parametrize(
+    "classname, file",
+    [
+        ("tests.notebook.test_cells", "test_cells.py"),
+        ("test_cells", "test_cells.py"),  # the part has a pytest.ini of its own
+        ("browser.test_browser", "browser/test_browser.py"),
+    ],
+)
+def test_a_case_is_found_again_by_its_file(driver, tmp_path, classname, file):
+    report = tmp_path / "report.xml"
+    report.write_text(f'<testsuite><testcase classname="{classname}" name="one"/></testsuite>')
+    node = driver.parse_junit("notebook", report)[0].node
+    assert node == f"{driver.ROOT}/tests/notebook/{file}::one"
+    assert pathlib.Path(node.partition("::")[0]).exists()
 
 
 @pytest.mark.parametrize(
@@ -168,3 +205,51 @@ def test_many_failures_get_no_second_chance(pytest_part):
 def test_what_fails_elsewhere_gets_no_second_chance(driver, pytest_part, monkeypatch):
     monkeypatch.setattr(driver, "PARTS_RUN_AGAIN", ())
     assert pytest_part(UNSTEADY)["test_unsteady"].outcome == "failed"
+
+
+@pytest.fixture
+def fuzzer(driver, tmp_path, monkeypatch):
+    """Runs a shell script in the place of a libFuzzer program; returns its one result."""
+    for name in ("LOGS", "BUILD", "ROOT"):
+        monkeypatch.setattr(driver, name, tmp_path)
+    (tmp_path / "fuzz" / "sample").mkdir(parents=True)
+
+    def run(script, seconds=60):
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        test = {"name": "libfuzzer_sample", "cmd": [str(program), "-runs=0"], "env": {}}
+        (result,) = driver.fuzz(test, seconds)
+        return result
+
+    return run
+
+
+def test_a_fuzzer_that_finds_nothing_is_one_passed_test(fuzzer, tmp_path):
+    result = fuzzer(f'echo "$@" >{tmp_path}/arguments')
+    assert (result.name, result.outcome) == ("fuzz: sample", "passed")
+    arguments = (tmp_path / "arguments").read_text().split()
+    assert "-max_total_time=60" in arguments and str(tmp_path / "fuzz" / "sample") in arguments
+    assert "-runs=0" not in arguments  # it would end at once
+
+
+def test_no_seconds_are_a_pass_over_the_corpus(fuzzer, tmp_path):
+    assert fuzzer(f'echo "$@" >{tmp_path}/arguments', 0).outcome == "passed"
+    assert "-runs=0" in (tmp_path / "arguments").read_text().split()
+
+
+@pytest.mark.parametrize(
+    "script, reason",
+    [
+        (
+            "echo SUMMARY: AddressSanitizer: heap-buffer-overflow; echo Test unit written to /x/fuzz-1;"
+            "exit 1",
+            "AddressSanitizer: heap-buffer-overflow; /x/fuzz-1",
+        ),
+        ("kill -SEGV $$", "ended by SIGSEGV; no input"),
+        ("exit 77", "exit status 77; no input"),
+    ],
+)
+def test_what_a_fuzzer_finds_is_a_failure_that_names_the_input(fuzzer, script, reason):
+    result = fuzzer(script)
+    assert (result.outcome, result.reason) == ("failed", reason)

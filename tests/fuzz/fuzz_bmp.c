@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a BMP; how many channels it is decoded to is in the first byte. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc -Itests tests/fuzz/fuzz_bmp.c src/codec/image.c \
- *       src/codec/bmp.c src/codec/jpeg*.c src/codec/png*.c src/base/error.c -ljpeg -lspng -ldeflate
- * \ -o fuzz_bmp Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that
- * makes its own inputs, the same in every run: fuzz_bmp [INPUTS]    200000 by default */
+/* Any bytes as a BMP; how many channels it is decoded to is in the first byte. */
 #include "fuzz_images.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -20,13 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 }
 
 #ifndef PL_LIBFUZZER
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 200000;
 
 static void put_u32(uint8_t *at, uint32_t value)
 {
@@ -76,20 +64,19 @@ static void no_bytes_harm_whoever_decodes_them(void **state)
     (void)state;
     static uint8_t input[4096];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t n = make(input + 1);
         n = random() % 2 ? damage_bmp(input + 1, n) : n;
         input[0] = (uint8_t)random();
-        LLVMFuzzerTestOneInput(input, n + 1);
+        try_input(input, n + 1);
     }
-    assert_true(n_inputs < 1000 || n_decoded > n_inputs / 4);
-    assert_true(n_inputs < 1000 || n_refused > n_inputs / 20);
+    assert_true(n_tries < 1000 || n_decoded > n_tries / 4);
+    assert_true(n_tries < 1000 || n_refused > n_tries / 20);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 200000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_decodes_them),
     };

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as CSV: records follow each other to the end, the same whatever the window; their
  * fields lie within them; what is refused is told. The first byte says how large a window is, the
- * second one the format. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_csv.c src/codec/csv*.c \
- *       src/codec/number.c src/tensor/dtype.c src/base/error.c -lm -o fuzz_csv && ./fuzz_csv
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_csv [INPUTS]    60000 by default */
-#include "fuzz_text.h"
+ * second one the format. */
+#include "fuzz.h"
 
 #include "codec/csv.h"
 
@@ -125,13 +120,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 60000;
-
 static const char *const words[] = {
     ",",
     ",",
@@ -170,7 +158,7 @@ static void no_bytes_harm_whoever_splits_them(void **state)
     (void)state;
     static uint8_t input[2048];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t n = 2;
         input[0] = (uint8_t)random();
         input[1] = (uint8_t)random();
@@ -180,17 +168,16 @@ static void no_bytes_harm_whoever_splits_them(void **state)
             memcpy(input + n, word, n_word);
             n += n_word;
         }
-        LLVMFuzzerTestOneInput(input, n);
+        try_input(input, n);
     }
-    assert_true(n_inputs < 1000 || n_records > n_inputs);
-    assert_true(n_inputs < 1000 || n_refused > n_inputs / 10);
-    assert_true(n_inputs < 1000 || n_values > n_inputs / 20);
+    assert_true(n_tries < 1000 || n_records > n_tries);
+    assert_true(n_tries < 1000 || n_refused > n_tries / 10);
+    assert_true(n_tries < 1000 || n_values > n_tries / 20);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 60000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_splits_them),
     };

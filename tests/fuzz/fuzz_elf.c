@@ -1,34 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a native library: reading says no, or what it says is within bounds and printable.
- * With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -Iinclude -Isrc tests/fuzz/fuzz_elf.c src/preflight/elf.c src/preflight/rooted.c \
- *       src/preflight/version.c src/sys/file.c src/sys/proc.c src/sys/text.c src/base/error.c \
- *       -lelf -o fuzz_elf && ./fuzz_elf
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that spoils a library
- * of this machine, the same way in every run: fuzz_elf [INPUTS]    20000 by default */
+ */
 #include <elf.h>
 #include <link.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "preflight/elf.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* A mistake of the reader's or of this program's. Not assert(): it must hold in every build. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static long n_taken, n_refused; /* 0 of either would make the test worthless */
 
@@ -74,12 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 20000;
 static uint8_t *library;
 static size_t library_bytes;
 
@@ -197,7 +171,7 @@ static void a_spoilt_library_harms_nobody(void **state)
     (void)state;
     int fd = open_bytes(library, library_bytes);
     n_taken = n_refused = 0;
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t offsets[8];
         size_t n = 1 + random_below(8);
         for (size_t j = 0; j < n; j++) {
@@ -210,14 +184,13 @@ static void a_spoilt_library_harms_nobody(void **state)
             REQUIRE(pwrite(fd, &library[offsets[j]], 1, (off_t)offsets[j]) == 1);
     }
     close(fd);
-    assert_true(n_taken > n_inputs / 4);
+    assert_true(n_taken > n_tries / 4);
     assert_true(n_refused > 0);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 20000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_library_is_understood),
         cmocka_unit_test(a_truncated_library_harms_nobody),

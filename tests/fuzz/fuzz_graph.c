@@ -2,36 +2,14 @@
 /* Any bytes as a graph: each byte or so chooses an op, its inputs, an attribute or a dimension.
  * What does not fit is refused with a message, and the graph is as before. What fits is planned,
  * however large; if it is small it is run as well, under a small budget: the run claims no more
- * than its plan states, which is not much more than it claims. With libFuzzer, after a build in
- * build/meson:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_graph.c \
- *       build/meson/src/libplimsoll-runtime.a \
- *       build/meson/src/kernels/libplimsoll-kernels-*.a \
- *       build/meson/src/sys/libplimsoll-core.a -lsleef -lopenblas -lm -lpthread -o fuzz_graph &&
- * ./fuzz_graph Without -DPL_LIBFUZZER it is a test that makes its own inputs, the same in every
- * run: fuzz_graph [INPUTS]    8000 by default */
+ * than its plan states, which is not much more than it claims. */
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "graph/node.h"
 #include "plimsoll/session.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* A mistake of the library's or of this program's. Not assert(): it must hold in every build. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 enum { NODES_MOST = 40, INPUTS_MOST = 5, NUMBERS_MOST = 8, FETCHES_MOST = 3, UNKNOWN_IS = 3 };
 #define CAP_BYTES    (16 * PL_MIB)
@@ -309,33 +287,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 8000;
-
 static void no_bytes_harm_whoever_builds_plans_and_runs_them(void **state)
 {
     (void)state;
     static uint8_t input[400];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t n = 20 + (size_t)random() % (sizeof input - 20);
         for (size_t k = 0; k < n; k++)
             input[k] = (uint8_t)(random() >> 8);
-        LLVMFuzzerTestOneInput(input, n);
+        try_input(input, n);
     }
     print_message("# %ld nodes, %ld refused, %ld runs\n", n_taken, n_refused, n_ran);
-    assert_true(n_inputs < 1000 || (n_taken > n_inputs && n_refused > n_inputs));
-    assert_true(n_inputs < 1000 || n_ran > n_inputs / 10);
+    assert_true(n_tries < 1000 || (n_taken > n_tries && n_refused > n_tries));
+    assert_true(n_tries < 1000 || n_ran > n_tries / 10);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 8000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_builds_plans_and_runs_them),
     };

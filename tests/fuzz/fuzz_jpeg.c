@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a JPEG, decoded to as many channels as the first byte says. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc -Itests tests/fuzz/fuzz_jpeg.c src/codec/image.c \
- *       src/codec/jpeg*.c src/codec/png*.c src/base/error.c -ljpeg -lspng -ldeflate -o fuzz_jpeg
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_jpeg [INPUTS]    50000 by default */
+/* Any bytes as a JPEG, decoded to as many channels as the first byte says. */
 #include "fuzz_images.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -18,20 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
 #include "unit/small_images.h"
-
-static long n_inputs = 50000;
 
 static void no_bytes_harm_whoever_decodes_them(void **state)
 {
     (void)state;
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         bool plain = random() % 2;
         const uint8_t *from = plain ? small_jpeg : small_progressive;
         size_t n = plain ? sizeof small_jpeg : sizeof small_progressive;
@@ -40,17 +28,16 @@ static void no_bytes_harm_whoever_decodes_them(void **state)
         n = damage(input + 1, n);
         input[0] = (uint8_t)random();
         input = realloc(input, n + 1);
-        LLVMFuzzerTestOneInput(input, n + 1);
+        try_input(input, n + 1);
         free(input);
     }
-    assert_true(n_inputs < 1000 || n_decoded > n_inputs / 100);
-    assert_true(n_inputs < 1000 || n_refused > n_inputs / 100);
+    assert_true(n_tries < 1000 || n_decoded > n_tries / 100);
+    assert_true(n_tries < 1000 || n_refused > n_tries / 100);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 50000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_decodes_them),
     };

@@ -2,36 +2,16 @@
 /* Any bytes as the stream of a checkpoint, of a cache and of a folder's metadata, in records whose
  * checksums are right: what reads them says no, with a message, or goes on with elements that are
  * what the dataset says. Nothing stays claimed. The first byte says which; the text of the dataset,
- * without which all would be refused at once, is put before the rest. With libFuzzer, over the
- * objects of a build (its tests/ has the library):
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_kept.c \
- *       build/meson-asan/src/libplimsoll-runtime.a ... -o fuzz_kept && ./fuzz_kept
- * Without -DPL_LIBFUZZER (then with -lcmocka) it is a test that damages what real passes wrote, the
- * same in every run: fuzz_kept [INPUTS]    10000 by default */
+ * without which all would be refused at once, is put before the rest. */
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "codec/crc32c.h"
 #include "data/element_file.h"
 #include "data/kept_format.h"
 #include "data/tree.h"
+#include "fuzz.h"
 #include "plimsoll/dataset.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* A mistake of the reader's or of this program's. Not assert(): it must hold in every build. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 enum { OF_NUMBERS, OF_TEXTS, OF_WINDOWS, OF_CACHE, OF_FOLDER, N_WAYS };
 
@@ -267,13 +247,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 10000;
-
 /* The stream of a file, without the dataset's text. */
 static bytes stream_of(const char *name, bool has_tree)
 {
@@ -372,7 +345,7 @@ static void no_bytes_harm_whoever_reads_them(void **state)
     begin();
     srandom(1);
     bytes real[N_WAYS] = {0};
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         int way = (int)(i % N_WAYS);
         if (i % 500 < N_WAYS) { /* another cut now and then */
             free(real[way].data);
@@ -386,7 +359,7 @@ static void no_bytes_harm_whoever_reads_them(void **state)
         if (i % 50 > N_WAYS) /* else it is as it was written */
             damage(&stream);
         add(&input, stream.data, stream.n);
-        LLVMFuzzerTestOneInput(input.data, input.n);
+        try_input(input.data, input.n);
         free(stream.data);
         free(input.data);
     }
@@ -396,14 +369,13 @@ static void no_bytes_harm_whoever_reads_them(void **state)
     unlink(metadata);
     assert_int_equal(rmdir(folder), 0);
     pl_runtime_unref(runtime);
-    assert_true(n_taken >= n_inputs / 10);
-    assert_true(n_taken < n_inputs);
+    assert_true(n_taken >= n_tries / 10);
+    assert_true(n_taken < n_tries);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 10000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_reads_them),
     };

@@ -3,33 +3,14 @@
  * back. An input is a file as it is (first byte even), or (odd) a length and patches for a good
  * one: u32 length of the file; then, until the input ends, u32 where, u8 n, n bytes all
  * little-endian; where and length are folded into range, and every second `where` falls into header
- * and sum, which decide most. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_ledger.c src/ledger/[a-z]*.c \
- *       src/sys/proc.c src/sys/text.c src/base/error.c -o fuzz_ledger && ./fuzz_ledger
- * -max_len=4096 Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that
- * makes its own inputs, the same in every run: fuzz_ledger [INPUTS]    2000 by default */
+ * and sum, which decide most. */
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "ledger/ledger.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* A mistake of the ledger's or of this program's. Not assert(): it must hold in every build. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static uint8_t good[sizeof(pl_ledger)]; /* a small but lively ledger */
 static char memory_path[32];            /* of a file that has no name and no disk */
@@ -190,13 +171,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 2000;
-
 static int open_memory_file(void)
 {
     pl_ledger *ledger = NULL;
@@ -211,11 +185,11 @@ static void a_good_ledger_is_taken_and_its_damaged_twin_is_not(void **state)
     const uint8_t no_patch[] = {1, 1, 0, 0, 0};
     const uint8_t no_magic[] = {1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 'P'};
     const uint8_t ten_bytes[] = {1, 80, 0, 0, 0};
-    LLVMFuzzerTestOneInput(no_patch, sizeof no_patch);
+    try_input(no_patch, sizeof no_patch);
     assert_int_equal(open_memory_file(), 0);
-    LLVMFuzzerTestOneInput(no_magic, sizeof no_magic);
+    try_input(no_magic, sizeof no_magic);
     assert_int_equal(open_memory_file(), PL_ECORRUPT);
-    LLVMFuzzerTestOneInput(ten_bytes, sizeof ten_bytes);
+    try_input(ten_bytes, sizeof ten_bytes);
     assert_int_equal(open_memory_file(), PL_ECORRUPT);
 }
 
@@ -224,20 +198,19 @@ static void no_bytes_harm_whoever_opens_them(void **state)
     (void)state;
     static uint8_t bytes[512];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t n = (size_t)random() % sizeof bytes;
         for (size_t k = 0; k < n; k++)
             bytes[k] = (uint8_t)(random() % 4 ? random() : -(random() % 2));
         if (n > 9 && random() % 2)
             bytes[9] = (uint8_t)(random() % 9); /* one short patch leaves most of it good */
-        LLVMFuzzerTestOneInput(bytes, n);
+        try_input(bytes, n);
     }
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 2000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_ledger_is_taken_and_its_damaged_twin_is_not),
         cmocka_unit_test(no_bytes_harm_whoever_opens_them),

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as text: all of them are in some line, whatever the window; where UTF-8 stops being
  * valid, it is valid up to there and not one byte further. The first byte says how large a window
- * is. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_lines.c src/codec/utf8.c \
- *       -o fuzz_lines && ./fuzz_lines
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_lines [INPUTS]    300000 by default */
-#include "fuzz_text.h"
+ * is. */
+#include "fuzz.h"
 
 #include "codec/lines.h"
 #include "codec/utf8.h"
@@ -71,13 +66,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 300000;
-
 static void no_bytes_harm_whoever_splits_them(void **state)
 {
     (void)state;
@@ -86,7 +74,7 @@ static void no_bytes_harm_whoever_splits_them(void **state)
                                         "\xe2", "\xff", "\xf0\x9f\x98", "0123456789abcdef"};
     static uint8_t input[256];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t n = 1;
         input[0] = (uint8_t)random();
         for (long left = random() % 12; left > 0; left--) {
@@ -95,16 +83,15 @@ static void no_bytes_harm_whoever_splits_them(void **state)
             memcpy(input + n, word, n_word);
             n += n_word;
         }
-        LLVMFuzzerTestOneInput(input, n);
+        try_input(input, n);
     }
-    assert_true(n_inputs < 1000 || n_lines > n_inputs);
-    assert_true(n_inputs < 1000 || n_bad_utf8 > n_inputs / 10);
+    assert_true(n_tries < 1000 || n_lines > n_tries);
+    assert_true(n_tries < 1000 || n_bad_utf8 > n_tries / 10);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 300000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_splits_them),
     };

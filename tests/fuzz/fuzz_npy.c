@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an .npy file: parsing says no, with a message, or what it says holds. An input is a
  * file as it is (first byte even), or (odd) a header's text, for which a prologue of the version in
- * the first byte's next two bits is made. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_npy.c src/codec/npy*.c \
- *       src/tensor/dtype.c src/tensor/shape.c src/base/error.c -o fuzz_npy && ./fuzz_npy
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_npy [INPUTS]    200000 by default */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+ * the first byte's next two bits is made. */
 #include "codec/npy.h"
+#include "fuzz.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-/* A mistake of the parser's or of this program's. Not assert(): it must hold in every build. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 enum { PROLOGUE_BYTES = 12 };
 
@@ -108,13 +88,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 200000;
-
 /* Pieces of headers, good ones and not. */
 static const char *const words[] = {
     "{",
@@ -195,22 +168,21 @@ static void no_bytes_harm_whoever_parses_them(void **state)
     (void)state;
     static uint8_t input[1024];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         memset(input, 0, sizeof input);
         char *text = (char *)input + 1;
         size_t room = sizeof input - 1;
         size_t n = random() % 2 ? random_text(text, room) : damaged_text(text, room);
         input[0] = (uint8_t)(random() % 8 ? 2 * (random() % 3) + 3 : random());
-        LLVMFuzzerTestOneInput(input, n + 1);
+        try_input(input, n + 1);
     }
-    assert_true(n_inputs < 1000 || n_taken > n_inputs / 100);
-    assert_true(n_inputs < 1000 || n_taken < n_inputs);
+    assert_true(n_tries < 1000 || n_taken > n_tries / 100);
+    assert_true(n_tries < 1000 || n_taken < n_tries);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 200000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_parses_them),
     };

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a PNG. Its checksums would refuse nearly all: they are set right first, unless the
- * first byte is odd; how many channels it is decoded to is in the byte's next bits. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc -Itests tests/fuzz/fuzz_png.c src/codec/image.c \
- *       src/codec/jpeg*.c src/codec/png*.c src/base/error.c -ljpeg -lspng -ldeflate -o fuzz_png
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_png [INPUTS]    50000 by default */
+ * first byte is odd; how many channels it is decoded to is in the byte's next bits. */
 #include "fuzz_images.h"
 
 #include "codec/png_chunks.h"
@@ -48,14 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
 #include "unit/small_images.h"
-
-static long n_inputs = 50000;
 
 /* The header of a small picture of any kind, and a palette. Returns their bytes. */
 static size_t make_head(uint8_t *file)
@@ -109,7 +97,7 @@ static void no_bytes_harm_whoever_decodes_them(void **state)
     (void)state;
     static uint8_t input[2048];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         uint8_t *file = input + 1;
         size_t n;
         switch (random() % 4) {
@@ -126,10 +114,10 @@ static void no_bytes_harm_whoever_decodes_them(void **state)
         }
         n = random() % 2 ? damage(file, n) : n;
         input[0] = (uint8_t)(random() % 8 ? random() & ~1 : random());
-        LLVMFuzzerTestOneInput(input, n + 1);
+        try_input(input, n + 1);
     }
-    assert_true(n_inputs < 1000 || n_decoded > n_inputs / 20);
-    assert_true(n_inputs < 1000 || n_refused > n_inputs / 100);
+    assert_true(n_tries < 1000 || n_decoded > n_tries / 20);
+    assert_true(n_tries < 1000 || n_refused > n_tries / 100);
 }
 
 static void what_is_whole_is_decoded(void **state)
@@ -143,8 +131,7 @@ static void what_is_whole_is_decoded(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 50000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_whole_is_decoded),
         cmocka_unit_test(no_bytes_harm_whoever_decodes_them),

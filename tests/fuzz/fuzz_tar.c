@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a tar archive: it has an end, its entries lie within it and follow each other, the
  * same whatever the window; what is refused is told. Checksums would refuse nearly all: they are
- * set right first, unless the first byte is odd. With libFuzzer:
- *   clang -std=gnu17 -D_GNU_SOURCE -DPL_LIBFUZZER -g -O1 -fsanitize=fuzzer,address,undefined \
- *       -fno-strict-aliasing -Iinclude -Isrc tests/fuzz/fuzz_tar.c src/codec/tar*.c \
- *       src/codec/sample_name.c src/base/error.c -o fuzz_tar && ./fuzz_tar
- * Without -DPL_LIBFUZZER (then with -lcmocka, and any compiler) it is a test that makes its own
- * inputs, the same in every run: fuzz_tar [INPUTS]    100000 by default */
-#include "fuzz_text.h"
+ * set right first, unless the first byte is odd. */
+#include "fuzz.h"
 
 #include <errno.h>
 
@@ -103,13 +98,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 #ifndef PL_LIBFUZZER
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-static long n_inputs = 100000;
-
 static size_t add_header(uint8_t *file, char type, size_t n_data)
 {
     uint8_t *block = memset(file, 0, PL_TAR_BLOCK_BYTES);
@@ -175,7 +163,7 @@ static void no_bytes_harm_whoever_walks_them(void **state)
     (void)state;
     static uint8_t input[16384];
     srandom(1);
-    for (long i = 0; i < n_inputs; i++) {
+    for (long i = 0; i < n_tries; i++) {
         size_t n = 1;
         for (long left = random() % 6; left > 0; left--)
             n += add_entry(input + n);
@@ -183,18 +171,17 @@ static void no_bytes_harm_whoever_walks_them(void **state)
         n += 1024;
         input[0] = (uint8_t)(random() % 8 == 0);
         size_t all = random() % 2 ? 1 + damage(input + 1, n - 1) : n;
-        LLVMFuzzerTestOneInput(input, all);
+        try_input(input, all);
     }
-    assert_true(n_inputs < 1000 || n_entries > n_inputs / 2);
-    assert_true(n_inputs < 1000 || n_corrupt > n_inputs / 10);
-    assert_true(n_inputs < 1000 || n_sparse > n_inputs / 50);
-    assert_true(n_inputs < 1000 || n_ends > n_inputs / 10);
+    assert_true(n_tries < 1000 || n_entries > n_tries / 2);
+    assert_true(n_tries < 1000 || n_corrupt > n_tries / 10);
+    assert_true(n_tries < 1000 || n_sparse > n_tries / 50);
+    assert_true(n_tries < 1000 || n_ends > n_tries / 10);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_inputs = atol(argv[1]);
+    read_arguments(argc, argv, 100000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bytes_harm_whoever_walks_them),
     };
