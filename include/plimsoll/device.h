@@ -68,6 +68,10 @@ typedef struct pl_device_options {
 PL_API PL_MUST_CHECK int pl_runtime_set_devices(pl_runtime *runtime,
                                                 const pl_device_options *options, pl_error *reterr);
 
+/* Placement from now on, also when devices are in use; plans that are kept stay as they are.
+ * -ENOMEM. */
+PL_API PL_MUST_CHECK int pl_runtime_set_strict(pl_runtime *runtime, bool strict, pl_error *reterr);
+
 /* At least 1. Number 0 is /CPU:0. */
 PL_API int pl_runtime_n_devices(pl_runtime *runtime);
 

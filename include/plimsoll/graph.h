@@ -94,6 +94,36 @@ PL_API PL_MUST_CHECK int pl_graph_add(pl_graph *graph, const char *op, const cha
                                       pl_node *const *inputs, int n_inputs, const pl_attr *attrs,
                                       int n_attrs, pl_node **ret_node, pl_error *reterr);
 
+/* ---- ops by themselves: for who describes computations before there is a graph ---- */
+
+/* A value's dtype and shape, as far as they are known: the rank may be PL_RANK_UNKNOWN. */
+typedef struct pl_type {
+    pl_dtype dtype;
+    pl_shape shape;
+} pl_type;
+
+/* Its number, in this version of the library; -1 if there is none of that name. */
+PL_API int pl_op_find(const char *name);
+PL_API const char *pl_op_name(int op); /* NULL if there is no such number */
+
+/* Does an element of its output need one of each input, and nothing else? */
+PL_API bool pl_op_is_elementwise(int op);
+
+/* The attributes that it takes, by place; the place of one by its name, or -1. */
+PL_API int pl_op_n_attrs(int op);
+PL_API const char *pl_op_attr_name(int op, int place);
+PL_API pl_attr_type pl_op_attr_type(int op, int place);
+PL_API int pl_op_attr_find(int op, const char *name);
+
+/* What a node of that op would be: fails as pl_graph_add() would. `name` is its own in messages and
+ * `input_names` (may be NULL, or any of them) are its inputs'. Of an input of unknown rank only the
+ * dtype is looked at, and the result's rank is unknown as well. Allocates for more than eight
+ * inputs only. */
+PL_API PL_MUST_CHECK int pl_op_infer(int op, const char *name, const pl_type *inputs,
+                                     const char *const *input_names, int n_inputs,
+                                     const pl_attr *attrs, int n_attrs, pl_type *ret_type,
+                                     pl_error *reterr);
+
 /* ---- what a graph has ---- */
 
 PL_API int pl_graph_n_nodes(const pl_graph *graph);

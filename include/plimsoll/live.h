@@ -46,8 +46,9 @@ typedef struct pl_live_entry {
     pl_shape shape;
     uint64_t bytes;
     bool shared;
-    bool pinned; /* in memory because somebody uses it now */
-    int n_refs;  /* how often it would have to be given back */
+    bool pinned;             /* in memory because somebody uses it now */
+    int n_refs;              /* how often it would have to be given back */
+    const pl_tensor *tensor; /* which one, to compare with: it may be gone; NULL: not one */
 } pl_live_entry;
 
 typedef struct pl_live_total {

@@ -42,9 +42,12 @@ typedef struct pl_run_options {
     const int *cancel; /* may be NULL; read atomically: once it is not 0, the run is -ECANCELED */
     /* May be NULL. Called now and then, from any thread of the runtime, but not by two at once:
      * how much of all is done, and the node that is being computed. Never falls, and is 1 once, at
-     * the end of a run that had anything to compute. */
+     * the end of a run that went well and had anything to compute. */
     void (*progress)(void *context, double fraction, const char *node_name);
     void *progress_context;
+    /* Added to the `stream` of every random op, modulo 2^64: with another number the same graph
+     * draws others. 0: as the ops say. */
+    uint64_t random_stream;
 } pl_run_options;
 
 /* The value of a constant, for as long as the graph lives; not while a session runs. -EINVAL if it

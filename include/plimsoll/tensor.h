@@ -63,6 +63,9 @@ typedef enum pl_kind {
 #define PL_RANK_MAX 8
 #define PL_UNKNOWN  INT64_C(-1)
 
+/* A rank that is not known, where that is allowed; every dimension then is not, either. */
+#define PL_RANK_UNKNOWN (-1)
+
 typedef struct pl_shape {
     int32_t rank;
     int64_t dims[PL_RANK_MAX];
@@ -88,9 +91,15 @@ PL_API pl_runtime *pl_runtime_ref(pl_runtime *runtime);
 /* Tensors and sessions keep it alive as well. NULL is allowed. */
 PL_API void pl_runtime_unref(pl_runtime *runtime);
 
-/* What values and scratch take now, and the most that they ever took. */
+/* The most that values and scratch may take, as far as others leave it. */
+PL_API uint64_t pl_runtime_limit_bytes(const pl_runtime *runtime);
+
+/* What they take now, and the most that they ever took. */
 PL_API uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime);
 PL_API uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime);
+
+/* What could be claimed now, with idle tensors moved out. */
+PL_API uint64_t pl_runtime_left_bytes(pl_runtime *runtime);
 
 /* A copy of elements that lie one after the other, last axis first; `what` is its name in messages.
  * -EINVAL for a shape that is not known, or for strings; PL_EBUDGET. */
@@ -108,6 +117,16 @@ typedef struct pl_string {
 PL_API PL_MUST_CHECK int pl_tensor_new_strings(pl_runtime *runtime, const pl_shape *shape,
                                                const pl_string *strings, const char *what,
                                                pl_tensor **ret_tensor, pl_error *reterr);
+
+/* Elements that somebody else has, where they are: nothing is copied, nor claimed, and they are
+ * never moved out. `data` is the first one; strides are as pl_tensor_pin() gives them, NULL: one
+ * after the other. Nobody changes them until release() was called, from any thread, when no tensor
+ * needs them any more; also if this fails. -EINVAL for strings. */
+PL_API PL_MUST_CHECK int pl_tensor_borrow(pl_runtime *runtime, pl_dtype dtype,
+                                          const pl_shape *shape, const int64_t *strides,
+                                          const void *data, void (*release)(void *context),
+                                          void *context, const char *what, pl_tensor **ret_tensor,
+                                          pl_error *reterr);
 
 /* An .npy file where it is: read as it is needed, never copied whole; but one with its bytes
  * swapped is, and strings are, without the NULs at their ends. What is wrong with the file is told

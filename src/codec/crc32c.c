@@ -85,15 +85,51 @@ uint32_t pl_crc32c_by_table(uint32_t crc, const void *bytes, size_t n)
 
 #define TARGET __attribute__((target("sse4.2,pclmul")))
 
-/* Of two lengths, so that records of a few hundred bytes have lanes as well. To put bytes behind a
- * sum is to multiply it by a power of x, modulo the polynomial: the product of two 32-bit sums has
- * 63 bits, which the instruction reduces, and multiplies by x^33 on the way. Hence `behind_1` is
- * x^(8 * lane_bytes - 33), and `behind_2` the same for two lanes, bits in reverse. */
-enum { LONG_LANE_BYTES = 1024, SHORT_LANE_BYTES = 128 };
-#define LONG_BEHIND_2  0xa51b6135u
-#define LONG_BEHIND_1  0x170076fau
-#define SHORT_BEHIND_2 0xb9e02b86u
-#define SHORT_BEHIND_1 0x0d3b6092u
+/* To put bytes behind a sum is to multiply it by a power of x, modulo the polynomial: the product
+ * of two 32-bit sums has 63 bits, which the instruction reduces, and multiplies by x^33 on the way.
+ * Hence what puts n bytes behind a sum is x^(8 * n - 33), bits in reverse. */
+enum { WORD = 8, LONG_LANE_WORDS = 128, SHORT_LANE_WORDS = 16 };
+enum { LONG_BYTES = 3 * LONG_LANE_WORDS * WORD, SHORT_BYTES = 3 * SHORT_LANE_WORDS * WORD };
+#define BEHIND_LONG_1  0x170076fau
+#define BEHIND_LONG_2  0xa51b6135u
+#define BEHIND_SHORT_1 0x0d3b6092u
+#define BEHIND_SHORT_2 0xb9e02b86u
+/* Two lanes of what is shorter, and 23 bytes that are left. */
+static const uint32_t behind[2 * (SHORT_LANE_WORDS - 1) * WORD + 3 * WORD] = {
+    0xa9cdda0d, 0xbf818109, 0x780d5a4d, 0xfe2b5c35, 0x05ec76f1, 0x01000000, 0x00010000, 0x00000100,
+    0x00000001, 0xf26b8303, 0x13a29877, 0xa541927e, 0xdd45aab8, 0x38116fac, 0xef306b19, 0x68032cc8,
+    0x493c7d27, 0xf43ed648, 0xcb567ba5, 0x9771f7c1, 0x3171d430, 0x30d23865, 0x54075546, 0x678efd01,
+    0xf20c0dfe, 0x5fe4dc5f, 0x0f69022b, 0xb93b4ce7, 0x3743f7bd, 0x0d0a7ded, 0x5c15eeb4, 0x75d3f038,
+    0xba4fc28e, 0x2e34cb9d, 0x2dae840f, 0x5e3e92a0, 0xa2158b34, 0xf7dbcb25, 0x15bb4109, 0x78a7608d,
+    0x3da6d0cb, 0x5a392b2f, 0x7ef48bd1, 0x21c69623, 0x33ccbbbc, 0xff6571a2, 0x438fa020, 0x20fe017e,
+    0xddc0152b, 0xb9e9e5f0, 0xf3d78690, 0x925b2b91, 0x6051243f, 0x6e9024b1, 0x401061ee, 0x4f08075c,
+    0x1c291d04, 0xc786be02, 0xe1fcf649, 0x39283a86, 0xa46ef4aa, 0xc90df36a, 0x0aedb6a9, 0xdaf383dc,
+    0x9e4addf8, 0x79297d67, 0xb575def4, 0x34418db4, 0x75bba45b, 0xc8d9ca4c, 0x0cf00ba6, 0x84e6a245,
+    0x740eef02, 0xe14f7e18, 0x9a66d0de, 0x7f31385c, 0x1c19243b, 0xa976fbae, 0x0e9a7c7a, 0x1a74e649,
+    0x39d3b296, 0xb430c84d, 0xfee761a7, 0x767f362c, 0x6d883e38, 0xba579940, 0x41c14a25, 0x150d5b88,
+    0x083a6eec, 0xae7b5da4, 0x657f59e4, 0x24cf405c, 0x1c42da43, 0x5237ac92, 0x73c1bb4c, 0x0c4b13d7,
+    0x0715ce53, 0x42723ce9, 0x9bc001ea, 0x88494023, 0x3365346a, 0x0a17de6e, 0xcdb43b9b, 0x0bece317,
+    0xc49f4f67, 0xb5c868c6, 0xe5990944, 0x860413aa, 0xc92f998d, 0x3d175832, 0xd1e52e1e, 0xbcf79d66,
+    0x47db8317, 0xc4d37807, 0xd40eb793, 0x812c0154, 0x963e61cd, 0x7c335476, 0x574580b1, 0x4029b44a,
+    0x2ad91c30, 0x30c990ad, 0x1d5330e5, 0xd6dcef36, 0x169472b6, 0x94a20153, 0x42e18b26, 0x065e88bd,
+    0x0d3b6092, 0x739eb780, 0x8285a5cf, 0x9d1c9f45, 0x7417153f, 0x6e846280, 0x8298bf1a, 0x7b3e77e8,
+    0x6992cea2, 0x4319579f, 0xccf8d964, 0xa690fca4, 0x6577b245, 0x74ef7e12, 0xf11158e6, 0xc5605eaa,
+    0xc96cfdc0, 0xc3444a39, 0x4892d637, 0xe461bf8c, 0xcf519517, 0xc45bf211, 0xe2f11f9e, 0x3e32b22f,
+    0x7e908048, 0xcbdcd5f3, 0xe0f54054, 0x965fb88c, 0xcf23ab10, 0x1091e4c4, 0x0407203f, 0x6ef472b5,
+    0x878a92a7, 0x76065bdf, 0x8db6dbd4, 0x14c4c06f, 0x3fc16b86, 0xa4681dfb, 0x6a43ac53, 0x421f6a8b,
+    0x1b3d8f29, 0x5814689d, 0x2dd8a4ac, 0xef25a2d2, 0x3207b4fe, 0x5f24d7e6, 0xc5ce6b25, 0x158954a9,
+    0xdaece73e, 0x9c411a71, 0x836f9614, 0xd7473fe6, 0xc54608cd, 0x7c602c1f, 0x4e319b67, 0xb542c612,
+    0xf1d0f55e, 0xfdacb501, 0xf2962fb6, 0x9446030e, 0xacecf924, 0xe78bf538, 0xbadd9a8b, 0x1bc54dd9,
+    0xab7aff2a, 0x4bf4dc19, 0x68a7e87f, 0x2fe3cfc1, 0x31c94608, 0x8ae89189, 0xface0825, 0x15b654ca,
+    0xa87ab8a8, 0x283a97d1, 0x2190583f, 0x6ed1e5cd, 0x7ccbbbf2, 0x1229d439, 0x4843bba9, 0xdab12dd1,
+    0x2162d385, 0xb7264db7, 0x6668306f, 0x3fb3c776, 0x57060022, 0xc1d1f829, 0x58ce84ea, 0x888a4ea6,
+    0x8462d800, 0x008462d8, 0x590a3d06, 0x26f8edd5, 0xe6040d5a, 0x3a21f6e6, 0xc5ab6e04, 0xc75f3c71,
+    0x83348832, 0xd15b0dce, 0x6f24c2ee, 0x4f2733ff, 0xad327462, 0x8050d1e1, 0x11db7bc8, 0x4945a570,
+    0x71d111a8, 0x28e33c78, 0xfb69effe, 0x5fedb9bd, 0x0d62d3a3, 0xb1162481, 0x702cae5f, 0x0f46ca59,
+    0x299847d5, 0xe60b6df0, 0xf3886418, 0x9a7417c4, 0x048dc5cc, 0x8eca64d1, 0x2136a8cc, 0x8eefdfbc,
+    0xffd852c6, 0xe5d3197e, 0xdd053833, 0x236ebf7d, 0xce937661, 0x93638317, 0xc407c007, 0xd40e632b,
+    0xb9e02b86, 0xa4ee3cbb, 0x2b3837ce, 0x6fdea1d4, 0x1426a815, 0x25bbf5db, 0x4a7ff165, 0x547df88f,
+};
 
 TARGET static inline __m128i times(uint64_t crc, uint32_t factor)
 {
@@ -101,31 +137,81 @@ TARGET static inline __m128i times(uint64_t crc, uint32_t factor)
                                 _mm_cvtsi64_si128((long long)factor), 0);
 }
 
-TARGET static inline uint64_t sum_lanes(uint64_t crc, const uint8_t *at, size_t lane_bytes,
+TARGET static inline uint64_t sum_lanes(uint64_t crc, const uint8_t *at, size_t lane_words,
                                         uint32_t behind_2, uint32_t behind_1)
 {
     uint64_t a = crc, b = 0, c = 0;
-    for (size_t i = 0; i < lane_bytes; i += 8) {
-        a = _mm_crc32_u64(a, word_at(at + i));
-        b = _mm_crc32_u64(b, word_at(at + lane_bytes + i));
-        c = _mm_crc32_u64(c, word_at(at + 2 * lane_bytes + i));
+    const uint8_t *end = at + lane_words * WORD;
+    for (const uint8_t *word = at; word < end; word += WORD) {
+        a = _mm_crc32_u64(a, word_at(word));
+        b = _mm_crc32_u64(b, word_at(word + lane_words * WORD));
+        c = _mm_crc32_u64(c, word_at(word + 2 * lane_words * WORD));
     }
     __m128i before_c = _mm_xor_si128(times(a, behind_2), times(b, behind_1));
     return c ^ _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(before_c));
 }
 
-TARGET static uint32_t by_instruction(uint32_t begin, const uint8_t *at, size_t n)
+/* The last n < 24 of at least 24 bytes that end at `end`, with no sum before them. Without
+ * branches: how many are left is as good as random, and a branch that was guessed wrong takes
+ * longer than all of it. What lies before them is made zeros, which do not change a sum of 0. */
+TARGET static inline uint64_t sum_rest(const uint8_t *end, size_t n)
 {
-    uint64_t crc = ~begin;
-    for (; n >= 3 * LONG_LANE_BYTES; n -= 3 * LONG_LANE_BYTES, at += 3 * LONG_LANE_BYTES)
-        crc = sum_lanes(crc, at, LONG_LANE_BYTES, LONG_BEHIND_2, LONG_BEHIND_1);
-    for (; n >= 3 * SHORT_LANE_BYTES; n -= 3 * SHORT_LANE_BYTES, at += 3 * SHORT_LANE_BYTES)
-        crc = sum_lanes(crc, at, SHORT_LANE_BYTES, SHORT_BEHIND_2, SHORT_BEHIND_1);
-    for (; n >= 8; n -= 8, at += 8)
+    static const uint64_t masks[6] = {0, 0, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    const uint8_t *at = end - 3 * WORD, *mask = (const uint8_t *)masks + n;
+    uint64_t crc = _mm_crc32_u64(0, word_at(at) & word_at(mask));
+    crc = _mm_crc32_u64(crc, word_at(at + WORD) & word_at(mask + WORD));
+    return _mm_crc32_u64(crc, word_at(at + 2 * WORD) & word_at(mask + 2 * WORD));
+}
+
+TARGET static inline uint64_t sum_few(uint64_t crc, const uint8_t *at, size_t n)
+{
+    for (; n >= WORD; n -= WORD, at += WORD)
         crc = _mm_crc32_u64(crc, word_at(at));
     for (; n > 0; n--, at++)
         crc = _mm_crc32_u8((uint32_t)crc, *at);
+    return crc;
+}
+
+/* At least three words, in lanes as long as they allow. What is left is summed beside them, and all
+ * are put together at once: so records that follow each other overlap in the processor. */
+TARGET static inline uint64_t sum_short(uint64_t crc, const uint8_t *at, size_t n)
+{
+    size_t lane = n / (3 * WORD) * WORD, n_rest = n - 3 * lane;
+    uint64_t a = crc, b = 0, c = 0, rest = sum_rest(at + n, n_rest);
+    for (const uint8_t *end = at + lane; at < end; at += WORD) {
+        a = _mm_crc32_u64(a, word_at(at));
+        b = _mm_crc32_u64(b, word_at(at + lane));
+        c = _mm_crc32_u64(c, word_at(at + 2 * lane));
+    }
+    __m128i before_c =
+        _mm_xor_si128(times(a, behind[2 * lane + n_rest]), times(b, behind[lane + n_rest]));
+    __m128i before_rest = _mm_xor_si128(before_c, times(c, behind[n_rest]));
+    return rest ^ _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(before_rest));
+}
+
+/* Lanes of two fixed lengths, and what is left. Not inlined, so that short ones need no stack. */
+TARGET static __attribute__((noinline)) uint64_t sum_long(uint64_t crc, const uint8_t *at, size_t n)
+{
+    for (; n >= LONG_BYTES; n -= LONG_BYTES, at += LONG_BYTES)
+        crc = sum_lanes(crc, at, LONG_LANE_WORDS, BEHIND_LONG_2, BEHIND_LONG_1);
+    for (; n >= SHORT_BYTES; n -= SHORT_BYTES, at += SHORT_BYTES)
+        crc = sum_lanes(crc, at, SHORT_LANE_WORDS, BEHIND_SHORT_2, BEHIND_SHORT_1);
+    return n < 3 * WORD ? sum_few(crc, at, n) : sum_short(crc, at, n);
+}
+
+TARGET static uint32_t by_instruction(uint32_t begin, const uint8_t *at, size_t n)
+{
+    uint64_t crc = ~begin;
+    if (PL_LIKELY(n >= 3 * WORD && n < SHORT_BYTES))
+        crc = sum_short(crc, at, n);
+    else
+        crc = n < 3 * WORD ? sum_few(crc, at, n) : sum_long(crc, at, n);
     return ~(uint32_t)crc;
+}
+
+TARGET static uint32_t word_by_instruction(uint64_t word)
+{
+    return ~(uint32_t)_mm_crc32_u64(UINT32_MAX, word);
 }
 
 static bool has_instruction(void)
@@ -145,6 +231,11 @@ static uint32_t by_instruction(uint32_t begin, const uint8_t *at, size_t n)
     return ~crc;
 }
 
+static uint32_t word_by_instruction(uint64_t word)
+{
+    return ~__crc32cd(UINT32_MAX, word);
+}
+
 static bool has_instruction(void)
 {
     return true;
@@ -153,6 +244,11 @@ static bool has_instruction(void)
 #else
 
 #define by_instruction pl_crc32c_by_table
+
+static uint32_t word_by_instruction(uint64_t word)
+{
+    return pl_crc32c_by_table(0, &word, sizeof word);
+}
 
 static bool has_instruction(void)
 {
@@ -165,4 +261,10 @@ uint32_t pl_crc32c(uint32_t crc, const void *bytes, size_t n)
 {
     return PL_LIKELY(has_instruction()) ? by_instruction(crc, bytes, n)
                                         : pl_crc32c_by_table(crc, bytes, n);
+}
+
+uint32_t pl_crc32c_word(uint64_t word)
+{
+    return PL_LIKELY(has_instruction()) ? word_by_instruction(word)
+                                        : pl_crc32c_by_table(0, &word, sizeof word);
 }

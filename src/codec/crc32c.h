@@ -11,6 +11,9 @@
 /* `crc` is that of the bytes before; 0 where there are none. */
 uint32_t pl_crc32c(uint32_t crc, const void *bytes, size_t n);
 
+/* Of the 8 bytes of a word, lowest first. */
+uint32_t pl_crc32c_word(uint64_t word);
+
 /* The same by table lookup: what other processors do, and what tests hold against it. */
 uint32_t pl_crc32c_by_table(uint32_t crc, const void *bytes, size_t n);
 

@@ -65,6 +65,7 @@ static void end_value(pl_json_scan *scan)
 {
     scan->state = scan->depth ? BEHIND_VALUE : TOP;
     scan->n_values += scan->depth == 0;
+    scan->line_has_value |= scan->depth == 0;
 }
 
 static bool close_level(pl_json_scan *scan, bool object)
@@ -127,6 +128,8 @@ static bool begin_at_top(pl_json_scan *scan, char c)
 {
     if (scan->n_values > 0 && !scan->lines)
         return refuse(scan, "something follows the value (JSON lines are named .jsonl)");
+    if (scan->line_has_value && scan->lines)
+        return refuse(scan, "something follows the value of this line");
     return begin_value(scan, c);
 }
 
@@ -140,13 +143,23 @@ static bool take_behind_value(pl_json_scan *scan, char c)
     return true;
 }
 
+/* Whoever reads JSON lines reads a line, and then makes a value of it. */
+static bool end_line(pl_json_scan *scan)
+{
+    if (scan->lines && scan->depth > 0)
+        return refuse(scan, "the line ends within a value");
+    scan->line_has_value = false;
+    scan->line++;
+    return true;
+}
+
 /* Anything but a string, an escape, a literal or a number. Blanks may be anywhere here. */
 static bool take_mark(pl_json_scan *scan, char c)
 {
-    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-        scan->line += c == '\n';
+    if (c == '\n')
+        return end_line(scan);
+    if (c == ' ' || c == '\t' || c == '\r')
         return true;
-    }
     switch (scan->state) {
     case TOP:
         return begin_at_top(scan, c);
@@ -295,42 +308,50 @@ static bool scan_bytes(pl_json_scan *scan, const char *bytes, size_t n)
     return true;
 }
 
-/* The first bytes may end a character that the piece before began. *ret_n: so many of them are
- * valid, or have been taken to wait for the next piece. */
-static bool check_utf8(pl_json_scan *scan, const uint8_t *bytes, size_t n, size_t *ret_n)
+/* Whole characters. A byte order mark is passed over at the very beginning. */
+static bool scan_characters(pl_json_scan *scan, const void *bytes, size_t n)
 {
-    bool cut = false;
-    size_t from = 0;
-    while (scan->n_utf8 > 0 && from < n) {
-        scan->utf8[scan->n_utf8++] = bytes[from++];
-        size_t valid = pl_utf8_valid_bytes(scan->utf8, (size_t)scan->n_utf8, &cut);
-        if (valid == (size_t)scan->n_utf8)
+    size_t mark = scan->offset == 0 ? pl_utf8_mark_bytes(bytes, n) : 0;
+    scan->offset += mark;
+    return scan_bytes(scan, (const char *)bytes + mark, n - mark);
+}
+
+/* The first bytes may end a character that the piece before began: it has waited for them, so that
+ * a fault is where the character is. False: a fault; else *ret_n bytes have been taken. */
+static bool end_character(pl_json_scan *scan, const uint8_t *bytes, size_t n, size_t *ret_n)
+{
+    bool cut;
+    *ret_n = 0;
+    while (scan->n_utf8 > 0 && *ret_n < n) {
+        scan->utf8[scan->n_utf8++] = bytes[(*ret_n)++];
+        size_t all = (size_t)scan->n_utf8;
+        if (pl_utf8_valid_bytes(scan->utf8, all, &cut) == all) {
             scan->n_utf8 = 0;
-        else if (!cut)
-            return *ret_n = 0, false;
-    }
-    size_t good = from + pl_utf8_valid_bytes(bytes + from, n - from, &cut);
-    *ret_n = good;
-    if (good < n && !cut)
-        return false;
-    if (good < n) {
-        scan->n_utf8 = (int)(n - good);
-        memcpy(scan->utf8, bytes + good, n - good);
+            return scan_characters(scan, scan->utf8, all);
+        }
+        if (!cut)
+            return refuse(scan, "it is not UTF-8 here");
     }
     return true;
 }
 
 bool pl_json_scan_go_on(pl_json_scan *scan, const void *bytes, size_t n)
 {
-    const char *at = bytes;
-    size_t mark = scan->offset == 0 ? pl_utf8_mark_bytes(bytes, n) : 0, good;
-    if (scan->fault)
+    size_t from;
+    bool cut;
+    if (scan->fault || !end_character(scan, bytes, n, &from))
         return false;
-    bool valid = check_utf8(scan, bytes, n, &good);
-    scan->offset += mark;
-    if (!scan_bytes(scan, at + mark, (valid ? n : good) - mark))
+    if (from == n)
+        return true;
+    const uint8_t *at = (const uint8_t *)bytes + from;
+    size_t good = pl_utf8_valid_bytes(at, n - from, &cut), left = n - from - good;
+    if (!scan_characters(scan, at, good))
         return false;
-    return valid || refuse(scan, "it is not UTF-8 here");
+    if (left > 0 && !cut)
+        return refuse(scan, "it is not UTF-8 here");
+    memcpy(scan->utf8, at + good, left); /* 3 at most */
+    scan->n_utf8 = (int)left;
+    return true;
 }
 
 bool pl_json_scan_end(pl_json_scan *scan)

@@ -246,13 +246,27 @@ static int understand_descr(scan *s, piece descr, pl_npy *npy)
     return 0;
 }
 
+/* What stands here up to the bracket that closes it, for a message; brackets in names do no harm.
+ */
+static piece bracketed(const scan *s)
+{
+    const char *at = s->at;
+    int depth = 0;
+    while (at < s->end) {
+        depth += (*at == '[' || *at == '(') - (*at == ']' || *at == ')');
+        at++;
+        if (depth == 0)
+            break;
+    }
+    return (piece){s->at, (size_t)(at - s->at)};
+}
+
 static int take_descr(scan *s, pl_npy *npy)
 {
     piece descr;
     char first = peek(s);
     if (first == '[' || first == '(')
-        return refuse_descr(s, (piece){s->at, (size_t)(s->end - s->at)}, "records",
-                            "save each field in a file of its own");
+        return refuse_descr(s, bracketed(s), "records", "save each field in a file of its own");
     if (!take_string(s, &descr))
         return refuse(s, "a string, the dtype,");
     return understand_descr(s, descr, npy);

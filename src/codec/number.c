@@ -64,6 +64,7 @@ static bool is_digit(char c)
 
 static text_range trimmed(const char *text, size_t n)
 {
+    text = n > 0 ? text : ""; /* NULL is allowed then, and cannot be added to */
     text_range t = {text, text + n};
     while (t.at < t.end && is_blank(*t.at))
         t.at++;

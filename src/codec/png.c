@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG through libdeflate, which inflates twice as fast as zlib but only as a whole, and libspng,
- * which makes pixels of what was inflated: filters, passes, palettes. Neither is used elsewhere.
+/* PNG through libdeflate, which inflates twice as fast as zlib but only as a whole. Of most
+ * pictures what was inflated is the pixels, but for the filters: see png_filter.h. Of others
+ * (passes, palettes, other bits or channels) libspng makes pixels. Neither library is used
+ * elsewhere.
  *
- *   file -> chunks, their checksums -> inflated -> the same picture, not compressed -> libspng
+ *   file -> chunks, their checksums -> inflated -> unfiltered
+ *                                               -> the same picture, not compressed -> libspng
  *
  * libspng inflates by itself. So it is given a PNG that is made while it reads: the chunks that it
  * needs, and the filtered rows as blocks that are "stored", which costs it a copy. */
@@ -14,12 +17,16 @@
 
 #include "codec/image_private.h"
 #include "codec/png_chunks.h"
+#include "codec/png_filter.h"
 
 /* libspng's and zlib's own objects, and libdeflate's tables. */
 #define FIXED_BYTES (192 * PL_KIB)
 
 /* Rows that libspng keeps: two filtered, one of up to 8 bytes a pixel, and the tables for it. */
 enum { ROWS_KEPT = 4 };
+
+/* Four samples of 16 bits. */
+enum { WIDE_PIXEL_BYTES = 8 };
 
 /* The most that a stored block holds. */
 enum { BLOCK_BYTES = 65535 };
@@ -35,10 +42,27 @@ static bool needs_rows(const pl_png *png, int channels)
     return channels == 2;
 }
 
-static uint64_t rows_bytes(const pl_png *png, int channels)
+/* Are the samples those of the pixels that are asked for? */
+static bool is_plain(const pl_png *png, int channels, pl_image_samples samples)
 {
-    uint64_t n_rows = png->interlaced ? png->height : 1;
-    return needs_rows(png, channels) ? n_rows * png->width * (channels == 1 ? 3 : 4) : 0;
+    static const int by_colour[] = {
+        [PL_PNG_GREY] = 1, [PL_PNG_RGB] = 3, [PL_PNG_GREY_ALPHA] = 2, [PL_PNG_RGBA] = 4};
+    int bits = samples == PL_IMAGE_U8 ? 8 : 16;
+    return png->bits == bits && !png->interlaced && channels == by_colour[png->colour];
+}
+
+/* Of 16 bits libspng makes RGBA and nothing else. */
+static bool needs_wide_rows(const pl_png *png, int channels)
+{
+    return !is_plain(png, channels, PL_IMAGE_U16) && channels != 4;
+}
+
+static uint64_t rows_bytes(const pl_png *png, int channels, pl_image_samples samples)
+{
+    uint64_t n_pixels = (png->interlaced ? png->height : UINT64_C(1)) * png->width;
+    if (samples != PL_IMAGE_U8 && png->bits == 16)
+        return needs_wide_rows(png, channels) ? pl_mul_sat_u64(n_pixels, WIDE_PIXEL_BYTES) : 0;
+    return needs_rows(png, channels) ? n_pixels * (channels == 1 ? 3 : 4) : 0;
 }
 
 static uint64_t gathered_bytes(const pl_png *png)
@@ -56,10 +80,16 @@ int pl_png_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *ret
     image->width = png.width;
     image->file_channels = png.channels;
     image->channels = image->channels ? image->channels : png.channels;
-    image->work_bytes =
-        png.filtered_bytes + gathered_bytes(&png) + rows_bytes(&png, image->channels);
+    image->work_bytes = pl_add_sat_u64(png.filtered_bytes + gathered_bytes(&png),
+                                       rows_bytes(&png, image->channels, image->samples));
     image->library_bytes = FIXED_BYTES + ROWS_KEPT * (png.row_bytes + 8 * (uint64_t)png.width);
     return 0;
+}
+
+bool pl_png_is_wide(const uint8_t *bytes, size_t n)
+{
+    pl_png png;
+    return pl_png_parse(bytes, n, &png, NULL) == 0 && png.bits == 16;
 }
 
 /* ---- inflating ---- */
@@ -255,6 +285,48 @@ static void reduce_row(const pl_png *png, const uint8_t *row, int channels, uint
     }
 }
 
+/* The same of RGBA of 16 bits each. */
+static void reduce_wide_row(const pl_png *png, const uint16_t *row, int channels, uint16_t *to)
+{
+    bool colour = (png->colour & 2) != 0;
+    for (uint32_t x = 0; x < png->width; x++, row += 4, to += channels) {
+        to[0] =
+            channels == 3 || !colour ? row[0] : (uint16_t)pl_grey_of_values(row[0], row[1], row[2]);
+        if (channels == 2)
+            to[1] = row[3];
+        if (channels == 3) {
+            to[1] = row[1];
+            to[2] = row[2];
+        }
+    }
+}
+
+static int decode_wide_rows(spng_ctx *spng, const pl_png *png, int channels, uint16_t *rows,
+                            uint16_t *pixels)
+{
+    struct spng_row_info info;
+    size_t row_bytes = (size_t)png->width * WIDE_PIXEL_BYTES;
+    int code = spng_decode_image(spng, NULL, 0, SPNG_FMT_RGBA16,
+                                 SPNG_DECODE_TRNS | SPNG_DECODE_PROGRESSIVE);
+    while (code == 0 && (code = spng_get_row_info(spng, &info)) == 0) {
+        uint16_t *row = rows + (png->interlaced ? info.row_num * (row_bytes / 2) : 0);
+        code = spng_decode_row(spng, row, row_bytes);
+        if (code == 0 || code == SPNG_EOI)
+            reduce_wide_row(png, row, channels,
+                            pixels + (size_t)info.row_num * png->width * (size_t)channels);
+    }
+    return code == SPNG_EOI ? 0 : code;
+}
+
+static int decode_wide(spng_ctx *spng, const pl_png *png, const pl_image *image, uint8_t *rows,
+                       uint8_t *pixels)
+{
+    if (needs_wide_rows(png, image->channels))
+        return decode_wide_rows(spng, png, image->channels, (void *)rows, (void *)pixels);
+    return spng_decode_image(spng, pixels, (size_t)image->pixel_bytes, SPNG_FMT_RGBA16,
+                             SPNG_DECODE_TRNS);
+}
+
 static int decode_rows(spng_ctx *spng, const pl_png *png, int channels, uint8_t *rows,
                        uint8_t *pixels)
 {
@@ -275,6 +347,8 @@ static int decode_rows(spng_ctx *spng, const pl_png *png, int channels, uint8_t 
 static int decode(spng_ctx *spng, const pl_png *png, const pl_image *image, uint8_t *rows,
                   uint8_t *pixels)
 {
+    if (image->samples != PL_IMAGE_U8)
+        return decode_wide(spng, png, image, rows, pixels);
     if (needs_rows(png, image->channels))
         return decode_rows(spng, png, image->channels, rows, pixels);
     int format = image->channels == 1   ? SPNG_FMT_G8
@@ -282,6 +356,45 @@ static int decode(spng_ctx *spng, const pl_png *png, const pl_image *image, uint
                                         : SPNG_FMT_RGBA8;
     return spng_decode_image(spng, pixels, (size_t)image->pixel_bytes, format,
                              image->channels == 4 ? SPNG_DECODE_TRNS : 0);
+}
+
+static int decode_by_library(const uint8_t *bytes, const pl_png *png, const pl_image *image,
+                             const uint8_t *filtered, uint8_t *rows, uint8_t *pixels,
+                             pl_error *reterr)
+{
+    spng_ctx *spng = spng_ctx_new(SPNG_CTX_IGNORE_ADLER32);
+    stream s = {.png = png, .bytes = bytes, .filtered = filtered};
+    int code = spng ? spng_set_crc_action(spng, SPNG_CRC_USE, SPNG_CRC_USE) : SPNG_EMEM;
+    if (code == 0)
+        code = spng_set_png_stream(spng, read_stream, &s);
+    if (code == 0)
+        code = decode(spng, png, image, rows, pixels);
+    spng_ctx_free(spng);
+    return code == 0 ? 0 : failed(code, reterr);
+}
+
+/* The upper byte comes first in a file. */
+static void swap_words(uint8_t *pixels, size_t n_bytes)
+{
+    uint16_t *words = (void *)pixels;
+    for (size_t i = 0; i < n_bytes / 2; i++)
+        words[i] = (uint16_t)pl_big_u16(pixels + 2 * i);
+}
+
+static int decode_plain(const pl_png *png, const pl_image *image, const uint8_t *filtered,
+                        uint8_t *pixels, pl_error *reterr)
+{
+    size_t pixel_bytes = (size_t)image->channels * (image->samples == PL_IMAGE_U8 ? 1 : 2);
+    const pl_png_rows rows = {.height = png->height,
+                              .row_bytes = (size_t)png->width * pixel_bytes,
+                              .pixel_bytes = pixel_bytes};
+    int64_t bad = pl_png_unfilter(&rows, filtered, pixels);
+    if (bad < 0 && image->samples != PL_IMAGE_U8)
+        swap_words(pixels, (size_t)image->pixel_bytes);
+    if (bad < 0)
+        return 0;
+    return pl_error_set(reterr, PL_ECORRUPT,
+                        "the PNG is corrupt: row %" PRId64 " has a filter that there is not", bad);
 }
 
 int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_t *pixels,
@@ -293,18 +406,13 @@ int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_t
         r = check_sums(bytes, n, reterr);
     if (r < 0)
         return r;
-    uint8_t *filtered = work, *gathered = work + png.filtered_bytes;
-    uint8_t *rows = gathered + gathered_bytes(&png);
+    uint8_t *rows = work; /* aligned, as words have to be */
+    uint8_t *filtered = rows + rows_bytes(&png, image->channels, image->samples);
+    uint8_t *gathered = filtered + png.filtered_bytes;
     r = inflate_all(gather(bytes, n, &png, gathered), &png, filtered, reterr);
     if (r < 0)
         return r;
-    spng_ctx *spng = spng_ctx_new(SPNG_CTX_IGNORE_ADLER32);
-    stream s = {.png = &png, .bytes = bytes, .filtered = filtered};
-    int code = spng ? spng_set_crc_action(spng, SPNG_CRC_USE, SPNG_CRC_USE) : SPNG_EMEM;
-    if (code == 0)
-        code = spng_set_png_stream(spng, read_stream, &s);
-    if (code == 0)
-        code = decode(spng, &png, image, rows, pixels);
-    spng_ctx_free(spng);
-    return code == 0 ? 0 : failed(code, reterr);
+    if (is_plain(&png, image->channels, image->samples))
+        return decode_plain(&png, image, filtered, pixels, reterr);
+    return decode_by_library(bytes, &png, image, filtered, rows, pixels, reterr);
 }

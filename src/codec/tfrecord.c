@@ -119,6 +119,23 @@ int pl_tfrecord_find(const void *bytes, uint64_t n, uint64_t offset, pl_tfrecord
     return 1;
 }
 
+size_t pl_tfrecord_scan(const void *bytes, size_t n, size_t enough)
+{
+    const uint8_t *at = bytes;
+    size_t done = 0;
+    while (done < enough && n - done >= PL_TFRECORD_FRAME_BYTES) {
+        const uint8_t *head = at + done, *data = head + PL_TFRECORD_HEAD_BYTES;
+        uint64_t length;
+        memcpy(&length, head, sizeof length);
+        if (length > n - done - PL_TFRECORD_FRAME_BYTES ||
+            u32_at(head + LENGTH_BYTES) != pl_crc32c_mask(pl_crc32c_word(length)) ||
+            u32_at(data + length) != sum_of(data, length))
+            break;
+        done += length + PL_TFRECORD_FRAME_BYTES;
+    }
+    return done;
+}
+
 int pl_tfrecord_check(const pl_tfrecord *record, pl_error *reterr)
 {
     uint32_t crc = pl_crc32c(0, record->data, record->data_bytes);

@@ -55,6 +55,10 @@ typedef struct pl_tfrecord {
 PL_MUST_CHECK int pl_tfrecord_find(const void *bytes, uint64_t n, uint64_t offset,
                                    pl_tfrecord *ret_record, pl_error *reterr);
 
+/* How many of the first bytes are whole records, all of whose sums are right: up to the first that
+ * is not so, or the first that begins at byte `enough` or behind. */
+size_t pl_tfrecord_scan(const void *bytes, size_t n, size_t enough);
+
 /* The data's sum. PL_ECORRUPT: another; `next` is as good as before. */
 PL_MUST_CHECK int pl_tfrecord_check(const pl_tfrecord *record, pl_error *reterr);
 

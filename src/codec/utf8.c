@@ -55,6 +55,10 @@ size_t pl_utf8_valid_bytes(const void *bytes, size_t n, bool *ret_cut)
             at += 16;
             continue;
         }
+        if (end - at < 16 && n >= 16 && are_ascii(end - 16)) { /* some of them once more */
+            at = end;
+            continue;
+        }
         taken = check_one(at, end);
         at += taken > 0 ? taken : 0;
     }

@@ -16,7 +16,7 @@ enum { GPUS_MAX = 64, NAMES_MAX = 64, SAID_MAX = 256 };
 
 struct pl_devices {
     pl_runtime_part part;
-    bool strict;
+    _Atomic bool strict;
     int opencl_cpu;
     void (*message)(void *context, const char *text);
     void *message_context;
@@ -108,6 +108,15 @@ pl_devices *pl_devices_of(pl_runtime *runtime)
     if (!devices && devices_new(&none, &devices, NULL) == 0)
         devices = attach(runtime, devices);
     return devices;
+}
+
+int pl_runtime_set_strict(pl_runtime *runtime, bool strict, pl_error *reterr)
+{
+    pl_devices *devices = pl_devices_of(runtime);
+    if (!devices)
+        return pl_error_set(reterr, -ENOMEM, "no memory for a list of devices");
+    atomic_store(&devices->strict, strict);
+    return 0;
 }
 
 int pl_runtime_set_devices(pl_runtime *runtime, const pl_device_options *options, pl_error *reterr)

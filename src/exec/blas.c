@@ -55,11 +55,16 @@ static void leave(void)
     pthread_mutex_unlock(&uses.mu);
 }
 
+uint64_t pl_blas_there_bytes(void)
+{
+    return atomic_load(&filled_bytes);
+}
+
 int pl_blas_use_begin(pl_blas_use *use, pl_memory *memory, int n_threads, uint64_t workspace_bytes,
                       pl_error *reterr)
 {
     *use = (pl_blas_use){.memory = memory, .workspace_bytes = workspace_bytes};
-    uint64_t missing = pl_sub_sat_u64(workspace_bytes, atomic_load(&filled_bytes));
+    uint64_t missing = pl_sub_sat_u64(workspace_bytes, pl_blas_there_bytes());
     if (memory && missing > 0) {
         int r = pl_memory_take(memory, missing, "BLAS workspace", &use->claim, reterr);
         if (r < 0)

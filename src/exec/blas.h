@@ -42,6 +42,10 @@ PL_MUST_CHECK int pl_blas_use_begin(pl_blas_use *use, pl_memory *memory, int n_t
                                     uint64_t workspace_bytes, pl_error *reterr);
 void pl_blas_use_end(pl_blas_use *use);
 
+/* The part of a workspace that is resident already: a use claims what it needs beyond. Never falls.
+ */
+uint64_t pl_blas_there_bytes(void);
+
 /* Can BLAS take it? It knows two dtypes, and counts in 32 bits. */
 bool pl_blas_takes(const pl_gemm *gemm);
 

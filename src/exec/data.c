@@ -50,12 +50,23 @@ int pl_data_must_fit(const pl_data_call *call, uint64_t bytes, const char *of, p
     return bytes <= call->budget_bytes ? 0 : does_not_fit(call, bytes, of, reterr);
 }
 
+int pl_data_promise(const pl_data_call *call, uint64_t bytes)
+{
+    return bytes <= call->budget_bytes ? call->promise(call->context, bytes) : PL_EBUDGET;
+}
+
+int pl_data_not_promised(const pl_data_call *call, int code, uint64_t bytes, const char *of,
+                         pl_error *reterr)
+{
+    if (code == -ECANCELED)
+        return pl_data_fail(call, code, reterr, "the run was cancelled");
+    return code == PL_EBUDGET ? does_not_fit(call, bytes, of, reterr) : code;
+}
+
 int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
 {
-    int r = bytes <= call->budget_bytes ? call->promise(call->context, bytes) : PL_EBUDGET;
-    if (r == -ECANCELED)
-        return pl_data_fail(call, r, reterr, "the run was cancelled");
-    return r == PL_EBUDGET ? does_not_fit(call, bytes, of, reterr) : r;
+    int r = pl_data_promise(call, bytes);
+    return r < 0 ? pl_data_not_promised(call, r, bytes, of, reterr) : 0;
 }
 
 /* Once for all inputs that are in one buffer. */
@@ -147,24 +158,32 @@ static int open_named(const pl_data_call *call, pl_string name, char path[PATH_M
     return fd < 0 ? file_failed(call, path, fd, reterr) : fd;
 }
 
-static int check_files(const pl_data_call *call, const pl_strings *names, const uint64_t *sizes,
-                       int64_t largest, uint64_t bytes, pl_error *reterr)
+static PL_COLD int refuse_files(const pl_data_call *call, int code, const pl_strings *names,
+                                const uint64_t *sizes, int64_t largest, uint64_t cost,
+                                pl_error *reterr)
 {
     char path[PATH_MAX], of[PATH_MAX + 64];
-    uint64_t cost = pl_memory_cost_bytes(pl_strings_buffer_bytes(names->n, bytes));
     int r = path_of(call, pl_strings_at(names, largest), path, reterr);
     if (r < 0)
         return r;
     snprintf(of, sizeof of, "'%.200s', which has %s%s,", path, PL_SIZE(sizes[largest]),
              names->n > 1 ? ", with the other files" : "");
-    cost = pl_add_sat_u64(cost, pl_buffer_bytes(names->tensor->buffer));
-    cost = pl_add_sat_u64(cost, (uint64_t)names->n * sizeof *sizes);
-    return pl_data_check_budget(call, cost, of, reterr);
+    return pl_data_not_promised(call, code, cost, of, reterr);
 }
 
-/* What all files have, each in sizes[i]. */
+static int check_files(const pl_data_call *call, const pl_strings *names, const uint64_t *sizes,
+                       int64_t largest, uint64_t bytes, pl_error *reterr)
+{
+    uint64_t cost = pl_memory_cost_bytes(pl_strings_buffer_bytes(names->n, bytes));
+    cost = pl_add_sat_u64(cost, pl_buffer_bytes(names->tensor->buffer));
+    cost = pl_add_sat_u64(cost, (uint64_t)names->n * sizeof *sizes);
+    int r = pl_data_promise(call, cost);
+    return r < 0 ? refuse_files(call, r, names, sizes, largest, cost, reterr) : 0;
+}
+
+/* What all files have, each in sizes[i]. If there is one, it stays open: *ret_fd. */
 static int measure(const pl_data_call *call, const pl_strings *names, uint64_t *sizes,
-                   uint64_t *ret_bytes, pl_error *reterr)
+                   uint64_t *ret_bytes, int *ret_fd, pl_error *reterr)
 {
     char path[PATH_MAX];
     uint64_t bytes = 0;
@@ -173,7 +192,10 @@ static int measure(const pl_data_call *call, const pl_strings *names, uint64_t *
         int fd = open_named(call, pl_strings_at(names, i), path, &sizes[i], reterr);
         if (fd < 0)
             return fd;
-        close(fd);
+        if (names->n == 1)
+            *ret_fd = fd;
+        else
+            close(fd);
         bytes = pl_add_sat_u64(bytes, sizes[i]);
         largest = sizes[i] > sizes[largest] ? i : largest;
     }
@@ -181,32 +203,41 @@ static int measure(const pl_data_call *call, const pl_strings *names, uint64_t *
     return names->n > 0 ? check_files(call, names, sizes, largest, bytes, reterr) : 0;
 }
 
-static int read_one(const pl_data_call *call, pl_string name, uint64_t bytes, char *to,
+/* Closes what is open. */
+static int read_one(const pl_data_call *call, pl_string name, int fd, uint64_t bytes, char *to,
                     pl_error *reterr)
 {
     char path[PATH_MAX];
     uint64_t bytes_now;
-    int fd = open_named(call, name, path, &bytes_now, reterr);
+    if (fd < 0)
+        fd = open_named(call, name, path, &bytes_now, reterr);
     if (fd < 0)
         return fd;
     int r = pl_file_read(fd, to, (size_t)bytes, 0);
     close(fd);
-    return r < 0 ? file_failed(call, path, r, reterr) : 0;
+    if (r == 0)
+        return 0;
+    int named = path_of(call, name, path, reterr);
+    return named < 0 ? named : file_failed(call, path, r, reterr);
 }
 
 static int read_all(const pl_data_call *call, const pl_strings *names, uint64_t *sizes,
                     pl_tensor **ret_tensor, pl_error *reterr)
 {
     uint64_t bytes;
+    int fd = -1;
     pl_strings_maker maker;
-    int r = measure(call, names, sizes, &bytes, reterr);
+    int r = measure(call, names, sizes, &bytes, &fd, reterr);
     if (r == 0)
         r = pl_strings_begin(&maker, call->runtime, &names->tensor->shape, bytes, call->node->name,
                              reterr);
-    if (r < 0)
+    if (r < 0) {
+        if (fd >= 0)
+            close(fd);
         return r;
+    }
     for (int64_t i = 0; r == 0 && i < names->n; i++)
-        r = read_one(call, pl_strings_at(names, i), sizes[i],
+        r = read_one(call, pl_strings_at(names, i), fd, sizes[i],
                      pl_strings_add(&maker, (size_t)sizes[i]), reterr);
     if (r == 0)
         return pl_strings_end(&maker, ret_tensor, reterr);

@@ -54,6 +54,12 @@ PL_MUST_CHECK int pl_data_fail(const pl_data_call *call, int code, pl_error *ret
 PL_MUST_CHECK int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of,
                                        pl_error *reterr);
 
+/* Its two halves, for who has much to say: PL_EBUDGET or -ECANCELED, and nothing is told; and what
+ * is to be told then. Returns the code. */
+PL_MUST_CHECK int pl_data_promise(const pl_data_call *call, uint64_t bytes);
+PL_MUST_CHECK int pl_data_not_promised(const pl_data_call *call, int code, uint64_t bytes,
+                                       const char *of, pl_error *reterr);
+
 /* The same, without the promise: what is to be looked at before more is known. */
 PL_MUST_CHECK int pl_data_must_fit(const pl_data_call *call, uint64_t bytes, const char *of,
                                    pl_error *reterr);

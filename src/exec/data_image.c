@@ -17,8 +17,8 @@ static uint64_t needed_bytes(const pl_image *image, uint64_t file_bytes)
     return pl_add_sat_u64(decoded, pl_memory_cost_bytes(file_bytes));
 }
 
-static int check_budget(const pl_data_call *call, const pl_image *image, size_t file_bytes,
-                        pl_error *reterr)
+static PL_COLD int refuse(const pl_data_call *call, int code, const pl_image *image,
+                          size_t file_bytes, pl_error *reterr)
 {
     char of[160];
     snprintf(of, sizeof of,
@@ -26,7 +26,14 @@ static int check_budget(const pl_data_call *call, const pl_image *image, size_t 
              "needed to decode it,",
              pl_image_format_name(image->format), image->height, image->width, image->channels,
              PL_SIZE(image->pixel_bytes), PL_SIZE(file_bytes));
-    return pl_data_check_budget(call, needed_bytes(image, file_bytes), of, reterr);
+    return pl_data_not_promised(call, code, needed_bytes(image, file_bytes), of, reterr);
+}
+
+static int check_budget(const pl_data_call *call, const pl_image *image, size_t file_bytes,
+                        pl_error *reterr)
+{
+    int r = pl_data_promise(call, needed_bytes(image, file_bytes));
+    return r < 0 ? refuse(call, r, image, file_bytes, reterr) : 0;
 }
 
 /* The block stands for what the libraries take themselves, too: that part of it is never touched.
@@ -45,6 +52,11 @@ static int decode_to(const pl_data_call *call, const pl_image *image, pl_string 
     return r < 0 ? pl_data_fail(call, r, reterr, "%s", inner.message) : 0;
 }
 
+static pl_image_samples samples_of(pl_dtype dtype)
+{
+    return dtype == PL_F32 ? PL_IMAGE_F32 : dtype == PL_U16 ? PL_IMAGE_U16 : PL_IMAGE_U8;
+}
+
 static int decode(const pl_data_call *call, pl_string file, pl_tensor **ret_tensor,
                   pl_error *reterr)
 {
@@ -52,15 +64,16 @@ static int decode(const pl_data_call *call, pl_string file, pl_tensor **ret_tens
     pl_error inner = {0};
     void *pixels;
     pl_tensor *tensor;
-    int r = pl_image_header(
-        file.data, file.n, (int)call->node->attrs[PL_ATTR_decode_channels].value.i, &image, &inner);
+    int r = pl_image_header_of(file.data, file.n,
+                               (int)call->node->attrs[PL_ATTR_decode_channels].value.i,
+                               samples_of(call->node->dtype), &image, &inner);
     if (r < 0)
         return pl_data_fail(call, r, reterr, "%s", inner.message);
     image.recover = call->node->attrs[PL_ATTR_decode_try_recover_truncated].value.i != 0;
     r = check_budget(call, &image, file.n, reterr);
     const pl_shape shape = PL_SHAPE(image.height, image.width, image.channels);
     if (r == 0)
-        r = pl_data_new(call, PL_U8, &shape, &tensor, &pixels, reterr);
+        r = pl_data_new(call, call->node->dtype, &shape, &tensor, &pixels, reterr);
     if (r < 0)
         return r;
     r = decode_to(call, &image, file, pixels, reterr);

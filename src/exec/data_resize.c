@@ -9,15 +9,20 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* Rows of the result that one worker makes at a time. */
+/* Rows of the result that one worker makes at a time, where there are several: at the beginning of
+ * each strip rows are made anew that the one before has had. */
 enum { ROWS_AT_ONCE = 64 };
+
+/* Rows of the input that are added up in one go. */
+enum { SUMMED_AT_ONCE = 8 };
 
 typedef struct job {
     pl_dtype dtype; /* of the input */
     const char *in;
     char *out;
     int64_t n, channels, in_height, in_width, height, width;
-    int64_t n_strips; /* of each image */
+    int64_t n_strips, strip_rows; /* of each image */
+    int n_workers;
     pl_resize_tap *across, *down;
     pl_resize_span *spans_across, *spans_down; /* antialiased: instead of taps */
     float *weights_across, *weights_down;
@@ -113,9 +118,15 @@ static void make_antialiased(const job *j, int64_t image, int64_t y_begin, int64
     for (int64_t y = y_begin; y < y_end; y++) {
         const pl_resize_span *span = &j->spans_down[y];
         float *out = (float *)j->out + (image * j->height + y) * n;
-        for (int64_t k = 0; k < span->n; k++)
-            pl_resize_add(span_row(j, rows, numbers, converted, image, span->begin + k),
-                          j->weights_down[y * j->places_down + k], k == 0, out, n);
+        for (int64_t k = 0; k < span->n; k += SUMMED_AT_ONCE) {
+            const float *summed[SUMMED_AT_ONCE];
+            int n_summed = 0;
+            for (; n_summed < SUMMED_AT_ONCE && k + n_summed < span->n; n_summed++)
+                summed[n_summed] =
+                    span_row(j, rows, numbers, converted, image, span->begin + k + n_summed);
+            pl_resize_sum(summed, j->weights_down + y * j->places_down + k, n_summed, k == 0, out,
+                          n);
+        }
     }
 }
 
@@ -138,8 +149,8 @@ static void make_nearest(const job *j, int64_t image, int64_t y_begin, int64_t y
 static int work(void *context, int64_t part, int worker)
 {
     const job *j = context;
-    int64_t image = part / j->n_strips, begin = part % j->n_strips * ROWS_AT_ONCE;
-    int64_t end = begin + ROWS_AT_ONCE < j->height ? begin + ROWS_AT_ONCE : j->height;
+    int64_t image = part / j->n_strips, begin = part % j->n_strips * j->strip_rows;
+    int64_t end = begin + j->strip_rows < j->height ? begin + j->strip_rows : j->height;
     char *room = j->scratch + (uint64_t)worker * j->worker_bytes;
     if (j->spans_down)
         make_antialiased(j, image, begin, end, room);
@@ -162,7 +173,7 @@ static bool is_antialiased(const pl_node *node)
            strcmp(attrs[PL_ATTR_resize_method].value.text, "bilinear") == 0;
 }
 
-static job describe(const pl_node *node, const pl_shape *in, const pl_shape *out)
+static job describe(const pl_node *node, int n_workers, const pl_shape *in, const pl_shape *out)
 {
     int at = in->rank - 3;
     job j = {.dtype = node->inputs[0]->dtype,
@@ -171,8 +182,10 @@ static job describe(const pl_node *node, const pl_shape *in, const pl_shape *out
              .in_height = in->dims[at],
              .in_width = in->dims[at + 1],
              .height = out->dims[at],
-             .width = out->dims[at + 1]};
-    j.n_strips = (j.height + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
+             .width = out->dims[at + 1],
+             .n_workers = n_workers};
+    j.strip_rows = n_workers > 1 || j.height == 0 ? ROWS_AT_ONCE : j.height;
+    j.n_strips = (j.height + j.strip_rows - 1) / j.strip_rows;
     int64_t n_wide = 2;
     if (is_antialiased(node) && j.in_height > 0 && j.in_width > 0 && j.height > 0 && j.width > 0) {
         j.places_across = pl_resize_span_places(j.in_width, j.width);
@@ -195,17 +208,16 @@ static uint64_t table_bytes(const job *j)
     return rounded(sizeof(pl_resize_span) * n + sizeof(float) * n_weights);
 }
 
-static uint64_t scratch_bytes(pl_runtime *runtime, const job *j)
+static uint64_t scratch_bytes(const job *j)
 {
-    uint64_t n = (uint64_t)pl_threads_count(runtime->threads);
-    return table_bytes(j) + n * j->worker_bytes;
+    return table_bytes(j) + (uint64_t)j->n_workers * j->worker_bytes;
 }
 
 uint64_t pl_data_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
                                       const pl_shape *out)
 {
-    const job j = describe(node, in, out);
-    return pl_memory_cost_bytes(scratch_bytes(runtime, &j));
+    const job j = describe(node, pl_threads_count(runtime->threads), in, out);
+    return pl_memory_cost_bytes(scratch_bytes(&j));
 }
 
 static void set_spans(job *j, char *scratch)
@@ -262,8 +274,8 @@ static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out
     pl_block copy = {0}, scratch = {0};
     int r = pin_dense(call, &in, &copy, &pinned, reterr);
     if (r == 0)
-        r = pl_memory_take(call->runtime->memory, scratch_bytes(call->runtime, j), call->node->name,
-                           &scratch, reterr);
+        r = pl_memory_take(call->runtime->memory, scratch_bytes(j), call->node->name, &scratch,
+                           reterr);
     if (r == 0) {
         j->in = in;
         j->out = out;
@@ -291,10 +303,10 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
     int r = pl_tensor_size(call->node->dtype, &shape, &bytes, reterr);
     if (r < 0)
         return r;
-    job j = describe(call->node, in, &shape);
+    job j = describe(call->node, pl_threads_count_here(call->runtime->threads), in, &shape);
     uint64_t needed = pl_add_sat_u64(pl_memory_cost_bytes((uint64_t)bytes),
                                      pl_memory_cost_bytes(pl_tensor_bytes(call->inputs[0])));
-    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(call->runtime, &j)),
+    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(&j)),
                              "what it reads and makes", reterr);
     if (r == 0)
         r = pl_data_new(call, call->node->dtype, &shape, &tensor, &out, reterr);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and devices: what a planner is told of them, and steps that run there. */
+/* Sessions and devices: what a planner is told of them, and steps that run there.
+ *
+ * Steps are run by the thread of their run; runs side by side wait for each other's room on a
+ * device (device/room.h), never while they have some of it. */
 #ifndef PL_EXEC_DEVICE_STEP_H
 #define PL_EXEC_DEVICE_STEP_H
 

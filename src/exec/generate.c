@@ -89,7 +89,14 @@ static double below(double end, pl_dtype dtype)
     return half_as_float(bits == 0 ? 0x8001 : negative ? bits + 1 : bits - 1, dtype);
 }
 
-static random_op random_of(const pl_node *node)
+/* Streams far apart and near are equally independent, so a sum will do; who draws for many runs
+ * mixes what tells them apart himself. */
+static uint64_t stream_of(int64_t said, const pl_run_options *options)
+{
+    return (uint64_t)said + (options ? options->random_stream : 0);
+}
+
+static random_op random_of(const pl_node *node, const pl_run_options *options)
 {
     pl_dtype dtype = pl_program_compute_dtype(node->dtype);
     bool is_float = pl_dtype_info_of(dtype)->kind == PL_KIND_FLOAT;
@@ -99,7 +106,7 @@ static random_op random_of(const pl_node *node)
     if (node->op->id == PL_OP_random_uniform) {
         const pl_attr *low = &attrs[PL_ATTR_uniform_low], *high = &attrs[PL_ATTR_uniform_high];
         op.random = (pl_random){(uint64_t)attrs[PL_ATTR_uniform_seed].value.i,
-                                (uint64_t)attrs[PL_ATTR_uniform_stream].value.i};
+                                stream_of(attrs[PL_ATTR_uniform_stream].value.i, options)};
         op.distribution = PL_RANDOM_UNIFORM;
         op.shift = number_of(low);
         op.scale = number_of(high) - number_of(low);
@@ -113,7 +120,7 @@ static random_op random_of(const pl_node *node)
         return op;
     }
     op.random = (pl_random){(uint64_t)attrs[PL_ATTR_normal_seed].value.i,
-                            (uint64_t)attrs[PL_ATTR_normal_stream].value.i};
+                            stream_of(attrs[PL_ATTR_normal_stream].value.i, options)};
     op.distribution =
         node->op->id == PL_OP_random_normal ? PL_RANDOM_NORMAL : PL_RANDOM_TRUNCATED_NORMAL;
     op.shift = number_of(&attrs[PL_ATTR_normal_mean]);
@@ -165,7 +172,7 @@ static void random_run(const random_op *op, pl_dtype dtype, int64_t first, int64
 static void random_numbers(const pl_op_call *call)
 {
     const pl_node *node = call->instr->node;
-    random_op op = random_of(node);
+    random_op op = random_of(node, call->frame->run->options);
     int64_t item_bytes = pl_dtype_info_of(node->dtype)->item_bytes, offset;
     char *to = call->to;
     pl_region_runs runs;

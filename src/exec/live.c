@@ -86,7 +86,8 @@ static void add_tensor(gathering *g, pl_tensor *tensor)
                            .dtype = tensor->dtype,
                            .shape = tensor->shape,
                            .bytes = pl_tensor_bytes(tensor),
-                           .n_refs = atomic_load(&tensor->n_refs)};
+                           .n_refs = atomic_load(&tensor->n_refs),
+                           .tensor = tensor};
     if (entry.kind != PL_LIVE_VARIABLE)
         entry.session = 0;
     if (entry.n_refs > 0) /* else its last user is just letting go of it */

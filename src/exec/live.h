@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of what is live, from inside: gathered by live.c, written by live_text.c. */
+/* A list of what is live, from inside: gathered by live.c, written by live_text.c. Belongs to the
+ * thread that has it made. */
 #ifndef PL_EXEC_LIVE_H
 #define PL_EXEC_LIVE_H
 

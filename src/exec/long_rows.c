@@ -101,7 +101,7 @@ static int64_t least(int64_t a, int64_t b)
 static void choose_best(const pl_row_part *part)
 {
     const pl_long_rows *rows = &part->run->rows;
-    const pl_sort sort = {rows->in, true};
+    const pl_sort sort = {.dtype = rows->in, .descending = true};
     int64_t item = pl_dtype_info_of(rows->in)->item_bytes, k = rows->n_best;
     int64_t n = part->tile.extent[rows->axis];
     int64_t n_had = least(k, part->n_before), n_new = least(k, n), n_best = least(k, n_had + n_new);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files that go along long rows: see plan/long_rows.h. */
+/* Between the files that go along long rows: see plan/long_rows.h. A part belongs to one worker. */
 #ifndef PL_EXEC_LONG_ROWS_H
 #define PL_EXEC_LONG_ROWS_H
 

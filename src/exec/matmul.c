@@ -16,40 +16,10 @@ static_assert(PL_MATMUL_PAGE_BYTES == PL_FILE_DIRECT_BYTES &&
 
 /* ---- everything in memory ---- */
 
-static int64_t item_bytes_of(pl_dtype dtype)
-{
-    return pl_dtype_info_of(dtype)->item_bytes;
-}
-
 static bool is_square(const pl_matmul_question *q, const pl_matmul_job *job)
 {
     return job->a.data == job->b.data && job->a.row_bytes == job->b.row_bytes &&
            q->a_transposed != q->b_transposed && q->m == q->n;
-}
-
-/* So many rows at least are multiplied before it is asked whether to go on: B is packed anew for
- * each part, which is then one part in a few hundred of the time. */
-enum { PART_ROWS = 8192 };
-
-/* At most, of a matrix times itself: what is packed there is on average half of B. */
-enum { SQUARE_ROWS = 4096 };
-
-static int run_parts(const pl_matmul_job *job, const pl_gemm *whole, pl_error *reterr)
-{
-    int64_t n_parts = most(1, parts_of(whole->m, PART_ROWS)), item = item_bytes_of(whole->dtype);
-    int64_t rows = parts_of(whole->m, n_parts);
-    for (int64_t row = 0; row < whole->m; row += rows) {
-        pl_gemm g = *whole;
-        g.m = least(rows, whole->m - row);
-        g.a = (const char *)g.a + row * (g.a_transposed ? item : g.a_row_bytes);
-        g.c = (char *)g.c + row * g.c_row_bytes;
-        if (pl_matmul_must_stop(&job->stop))
-            return pl_error_set(reterr, -ECANCELED, "cancelled");
-        pl_product_run(job->threads, &g);
-        if (job->progress)
-            job->progress(job->progress_context, (double)(row + g.m) / (double)whole->m);
-    }
-    return 0;
 }
 
 static bool go_on(void *context, double fraction)
@@ -57,7 +27,7 @@ static bool go_on(void *context, double fraction)
     const pl_matmul_job *job = context;
     if (job->progress && fraction > 0)
         job->progress(job->progress_context, fraction);
-    return !pl_matmul_must_stop(&job->stop);
+    return !pl_must_stop(job->stop);
 }
 
 static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
@@ -77,9 +47,9 @@ static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_er
         .a_transposed = q->a_transposed,
         .b_transposed = q->b_transposed,
     };
-    if (!is_square(q, job))
-        return run_parts(job, &g, reterr);
-    if (!pl_product_square_in_parts(job->threads, &g, SQUARE_ROWS, go_on, (void *)job))
+    const pl_product_part part = pl_product_part_of(job->threads, &g);
+    if (!(is_square(q, job) ? pl_product_square_in_parts
+                            : pl_product_run_in_parts)(job->threads, &g, &part, go_on, (void *)job))
         return pl_error_set(reterr, -ECANCELED, "cancelled");
     if (job->progress)
         job->progress(job->progress_context, 1);
@@ -117,6 +87,10 @@ static int prepare_tiles(pl_matmul_state *s)
         share_blocks(s);
     else if (r == 0 && s->b_streams)
         r = copy_operand(s, &s->job->b, true, &end);
+    if (s->plan->c_in_blocks) {
+        s->c_blocks = pl_matmul_blocks_of_c(s->plan);
+        s->c_blocks_offset = end;
+    }
     return r;
 }
 
@@ -154,20 +128,32 @@ static int start_all(pl_matmul_state *s)
         r = pl_strip_init(s, &s->a_strip, &s->job->a,
                           rows * (uint64_t)p->question.k * s->item_bytes, s->job->a.name);
     if (r == 0 && s->c_stays)
-        r = pl_strip_init(s, &s->c_strip, &s->job->c,
+        r = pl_strip_init(s, &s->c_strip, p->c_in_blocks ? &s->scratch : &s->job->c,
                           rows * (uint64_t)p->tile_columns * s->item_bytes, s->job->c.name);
     return r;
+}
+
+static void end_streams(pl_matmul_state *s)
+{
+    pl_stream_done(s, &s->a);
+    pl_stream_done(s, &s->b);
+    pl_strip_done(s, &s->a_strip);
+    pl_strip_done(s, &s->c_strip);
 }
 
 /* Ends what is under way before its memory goes. */
 static void end_all(pl_matmul_state *s)
 {
     pl_panel_io_free(s->io);
-    pl_stream_done(s, &s->a);
-    pl_stream_done(s, &s->b);
-    pl_strip_done(s, &s->a_strip);
-    pl_strip_done(s, &s->c_strip);
+    end_streams(s);
     pl_memory_give(s->job->memory, &s->bounce);
+}
+
+/* Nothing is under way any more. */
+static int put_in_place(pl_matmul_state *s)
+{
+    end_streams(s);
+    return pl_matmul_copy_from_blocks(s, &s->job->c, &s->c_blocks, s->c_blocks_offset);
 }
 
 static int run_in_parts(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error *reterr)
@@ -180,6 +166,7 @@ static int run_in_parts(const pl_matmul_plan *plan, const pl_matmul_job *job, pl
         .item_bytes = pl_dtype_info_of(plan->question.dtype)->item_bytes,
         .a = {.matrix = &job->a, .file = none},
         .b = {.matrix = &job->b, .file = none},
+        .scratch = {.where = PL_MATRIX_FILE, .name = "scratch", .fd = job->scratch_fd},
         .a_strip = {.file = none},
         .c_strip = {.file = none},
     };
@@ -194,6 +181,8 @@ static int run_in_parts(const pl_matmul_plan *plan, const pl_matmul_job *job, pl
         r = start_all(&s);
     if (r == 0)
         r = pl_matmul_pass(&s);
+    if (r == 0 && plan->c_in_blocks)
+        r = put_in_place(&s);
     end_all(&s);
     return r;
 }
@@ -215,7 +204,7 @@ int pl_matmul_run(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_error
         return pl_error_set(reterr, -EINVAL, "the matrices are not where the plan has them");
     if (plan->question.m == 0 || plan->question.n == 0)
         return 0;
-    if (pl_matmul_must_stop(&job->stop))
+    if (pl_must_stop(job->stop))
         return pl_error_set(reterr, -ECANCELED, "cancelled");
     pl_blas_use use;
     int r = pl_blas_use_begin(&use, job->memory, plan->question.n_threads, plan->workspace_bytes,

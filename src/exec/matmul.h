@@ -11,6 +11,7 @@
 #ifndef PL_EXEC_MATMUL_H
 #define PL_EXEC_MATMUL_H
 
+#include "base/stop.h"
 #include "plan/matmul_plan.h"
 #include "tensor/memory.h"
 #include "util/threads.h"
@@ -37,17 +38,6 @@ typedef struct pl_matrix {
     void *context;
 } pl_matrix;
 
-/* Whether to stop, from any thread that computes; `asked` may be NULL: never. */
-typedef struct pl_matmul_stop {
-    bool (*asked)(const void *context);
-    const void *context;
-} pl_matmul_stop;
-
-static inline bool pl_matmul_must_stop(const pl_matmul_stop *stop)
-{
-    return stop->asked && stop->asked(stop->context);
-}
-
 typedef struct pl_matmul_job {
     pl_matrix a, b; /* as they are stored: see the question's flags */
     pl_matrix c;    /* resident or a file; overlaps no operand */
@@ -55,7 +45,7 @@ typedef struct pl_matmul_job {
     pl_threads *threads;
     int scratch_fd; /* for a plan with scratch_disk_bytes: so many are the product's, from there */
     uint64_t scratch_offset;                          /* a multiple of PL_FILE_DIRECT_BYTES */
-    pl_matmul_stop stop;                              /* asked before each step: -ECANCELED */
+    pl_stop stop;                                     /* asked before each step: -ECANCELED */
     void (*progress)(void *context, double fraction); /* NULL, or called after each step */
     void *progress_context;
 } pl_matmul_job;
@@ -80,7 +70,7 @@ typedef struct pl_matmul_batch {
 
 /* By n_threads of them. Claims pl_matmul_batch_workspace_bytes() at most. */
 PL_MUST_CHECK int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory,
-                                      pl_threads *threads, int n_threads, pl_matmul_stop stop,
+                                      pl_threads *threads, int n_threads, pl_stop stop,
                                       pl_error *reterr);
 
 #endif

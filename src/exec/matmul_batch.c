@@ -13,7 +13,7 @@
 typedef struct batch_run {
     const pl_matmul_batch *batch;
     pl_threads *threads; /* for one product; NULL: it has one */
-    pl_matmul_stop stop;
+    pl_stop stop;
     int64_t n_products, part_products;
 } batch_run;
 
@@ -53,16 +53,24 @@ static pl_gemm product_at(const pl_matmul_batch *b, int64_t index)
     };
 }
 
+static bool go_on(void *context, double fraction)
+{
+    const batch_run *run = context;
+    (void)fraction;
+    return !pl_must_stop(run->stop);
+}
+
 static int run_part(void *context, int64_t part, int worker)
 {
     (void)worker;
     const batch_run *run = context;
     int64_t first = part * run->part_products, end = first + run->part_products;
-    if (pl_matmul_must_stop(&run->stop))
-        return -ECANCELED;
     for (int64_t i = first; i < end && i < run->n_products; i++) {
         pl_gemm g = product_at(run->batch, i);
-        (run->batch->b_is_a ? pl_product_square : pl_product_run)(run->threads, &g);
+        const pl_product_part large = pl_product_part_of(run->threads, &g);
+        if (!(run->batch->b_is_a ? pl_product_square_in_parts : pl_product_run_in_parts)(
+                run->threads, &g, &large, go_on, (void *)run))
+            return -ECANCELED;
     }
     return 0;
 }
@@ -91,7 +99,7 @@ static int run_in_turn(batch_run *run, pl_threads *threads)
 }
 
 int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory, pl_threads *threads,
-                        int n_threads, pl_matmul_stop stop, pl_error *reterr)
+                        int n_threads, pl_stop stop, pl_error *reterr)
 {
     if (!pl_matmul_takes(batch->dtype))
         return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",

@@ -66,16 +66,9 @@ static int mirror_in_file(pl_matmul_state *s, const pl_matmul_tile *tile, int64_
     if (r == 0)
         r = pl_threads_run(s->job->threads, parts_of(t.side, SQUARE), turn_part, &t);
     for (int64_t row = 0; row < tile->n_columns && r == 0; row += group_rows) {
-        uint64_t first = (uint64_t)((tile->column + row) * p->question.n + tile->row);
-        pl_panel_request q = {
-            .write = true,
-            .data = t.data + row * t.side * t.item,
-            .offset = s->job->c.offset + first * s->item_bytes,
-            .n_rows = least(group_rows, tile->n_columns - row),
-            .row_bytes = (uint64_t)tile->n_rows * s->item_bytes,
-            .file_row_bytes = (uint64_t)p->question.n * s->item_bytes,
-            .data_row_bytes = (uint64_t)t.side * s->item_bytes,
-        };
+        pl_panel_request q = pl_matmul_tile_request(s, tile->column + row, tile->row,
+                                                    least(group_rows, tile->n_columns - row),
+                                                    tile->n_rows, t.data + row * t.side * t.item);
         r = pl_strip_move(s, &s->c_strip, row / group_rows, q, 0);
     }
     return r;

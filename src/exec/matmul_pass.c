@@ -160,7 +160,14 @@ static void point_at_c(const pl_matmul_state *s, const step *t, int64_t row, pl_
     }
 }
 
-static void multiply(const pl_matmul_state *s, const step *t, int64_t row, int64_t n_rows)
+static bool go_on(void *context, double fraction)
+{
+    const pl_matmul_state *s = context;
+    (void)fraction;
+    return !pl_must_stop(s->job->stop);
+}
+
+static int multiply(pl_matmul_state *s, const step *t, int64_t row, int64_t n_rows)
 {
     pl_gemm g = {.dtype = s->plan->question.dtype,
                  .m = n_rows,
@@ -170,7 +177,10 @@ static void multiply(const pl_matmul_state *s, const step *t, int64_t row, int64
     point_at_a(s, t, row, &g);
     point_at_b(s, t, &g);
     point_at_c(s, t, row, &g);
-    pl_product_run(s->job->threads, &g);
+    const pl_product_part part = pl_product_part_of(s->job->threads, &g);
+    if (!pl_product_run_in_parts(s->job->threads, &g, &part, go_on, s))
+        return pl_error_set(s->reterr, -ECANCELED, "cancelled");
+    return 0;
 }
 
 /* ---- groups of rows ---- */
@@ -197,26 +207,57 @@ static int load_a(pl_matmul_state *s, const step *t, int64_t group)
     return pl_strip_move(s, &s->a_strip, group, q, t->row + row);
 }
 
+/* A row of the C strip is as long for narrow tiles at the edge: a group's rows are always in the
+ * same place, so that waiting for the group is enough before the next tile goes there. */
+static uint64_t c_row_bytes(const pl_matmul_state *s)
+{
+    return (uint64_t)s->plan->tile_columns * s->item_bytes;
+}
+
+/* In blocks they lie one after the other, with what is behind them in the strip. */
+static pl_panel_request block_request(const pl_matmul_state *s, int64_t row, int64_t column,
+                                      int64_t n_rows, char *data)
+{
+    const pl_matmul_blocks *b = &s->c_blocks;
+    int64_t block = row / b->block_rows * b->n_across + column / b->block_columns;
+    uint64_t bytes = (uint64_t)n_rows * c_row_bytes(s);
+    return (pl_panel_request){
+        .write = true,
+        .data = data,
+        .offset = s->c_blocks_offset + (uint64_t)block * b->block_bytes +
+                  (uint64_t)(row % b->block_rows) * c_row_bytes(s),
+        .n_rows = 1,
+        .row_bytes = bytes,
+        .file_row_bytes = bytes,
+        .data_row_bytes = bytes,
+    };
+}
+
+pl_panel_request pl_matmul_tile_request(const pl_matmul_state *s, int64_t row, int64_t column,
+                                        int64_t n_rows, int64_t n_columns, char *data)
+{
+    uint64_t n = (uint64_t)s->plan->question.n;
+    if (s->c_blocks.n_down > 0)
+        return block_request(s, row, column, n_rows, data);
+    return (pl_panel_request){
+        .write = true,
+        .data = data,
+        .offset = s->job->c.offset + ((uint64_t)row * n + (uint64_t)column) * s->item_bytes,
+        .n_rows = n_rows,
+        .row_bytes = (uint64_t)n_columns * s->item_bytes,
+        .file_row_bytes = n * s->item_bytes,
+        .data_row_bytes = c_row_bytes(s),
+    };
+}
+
 static int write_c(pl_matmul_state *s, const step *t, int64_t group)
 {
     int64_t row = group * group_rows(s), n_rows = least(group_rows(s), t->n_rows - row);
     if (!s->c_stays)
         return 0;
-    int64_t n = s->plan->question.n, width = tiled(s) ? t->n_columns : n;
-    uint64_t first = (uint64_t)((t->row + row) * n + (tiled(s) ? t->column : 0));
-    uint64_t row_bytes = (uint64_t)width * s->item_bytes;
-    /* The same for narrow tiles at the edge: a group's rows are always in the same place, so that
-     * waiting for the group is enough before the next tile goes there. */
-    uint64_t data_row_bytes = (uint64_t)s->plan->tile_columns * s->item_bytes;
-    pl_panel_request q = {
-        .write = true,
-        .data = s->c_strip.data + (uint64_t)row * data_row_bytes,
-        .offset = s->job->c.offset + first * s->item_bytes,
-        .n_rows = n_rows,
-        .row_bytes = row_bytes,
-        .file_row_bytes = (uint64_t)n * s->item_bytes,
-        .data_row_bytes = data_row_bytes,
-    };
+    pl_panel_request q = pl_matmul_tile_request(s, t->row + row, tiled(s) ? t->column : 0, n_rows,
+                                                tiled(s) ? t->n_columns : s->plan->question.n,
+                                                s->c_strip.data + (uint64_t)row * c_row_bytes(s));
     return pl_strip_move(s, &s->c_strip, group, q, 0);
 }
 
@@ -236,8 +277,8 @@ static int run_groups(pl_matmul_state *s, const step *t, const step *next)
             r = wait_for_group(s, g);
         if (r < 0)
             return r;
-        multiply(s, t, row, least(group_rows(s), t->n_rows - row));
-        if (t->ends)
+        r = multiply(s, t, row, least(group_rows(s), t->n_rows - row));
+        if (r == 0 && t->ends)
             r = write_c(s, t, g);
         if (r == 0 && t->ends && next)
             r = load_a(s, next, g);
@@ -263,8 +304,6 @@ static int run_step(pl_matmul_state *s, int64_t number, int64_t n_all)
 {
     bool more = number + 1 < n_all;
     step t = step_of(s, number), next = more ? step_of(s, number + 1) : t;
-    if (pl_matmul_must_stop(&s->job->stop))
-        return pl_error_set(s->reterr, -ECANCELED, "cancelled");
     int r = get_pieces(s, &t);
     if (r == 0 && more)
         r = want_pieces(s, &next);
@@ -273,7 +312,7 @@ static int run_step(pl_matmul_state *s, int64_t number, int64_t n_all)
     if ((s->a_stays || s->c_stays) && (t.begins || t.ends))
         r = run_groups(s, &t, more ? &next : NULL);
     else
-        multiply(s, &t, 0, t.n_rows);
+        r = multiply(s, &t, 0, t.n_rows);
     if (r == 0 && s->plan->symmetric && t.ends && t.column < t.row)
         r = pl_matmul_mirror(s, &(pl_matmul_tile){t.row, t.n_rows, t.column, t.n_columns},
                              group_rows(s));

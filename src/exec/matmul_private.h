@@ -50,6 +50,9 @@ typedef struct pl_matmul_state {
     bool a_streams, b_streams, a_stays, c_stays;
     pl_stream a, b;
     pl_strip a_strip, c_strip;
+    pl_matmul_blocks c_blocks; /* where tiles of C go first; n_down 0: to their place */
+    uint64_t c_blocks_offset;
+    pl_matrix scratch; /* the file, as if it were a matrix */
 } pl_matmul_state;
 
 /* matmul_stream.c: each returns 0 or a code, with the message set. */
@@ -59,6 +62,7 @@ PL_MUST_CHECK int pl_stream_get(pl_matmul_state *state, pl_stream *stream, int64
                                 const char **ret_data);
 void pl_stream_done(pl_matmul_state *state, pl_stream *stream);
 
+/* `matrix` is where it is loaded from, or written to; a file's bytes lie in their page as there. */
 PL_MUST_CHECK int pl_strip_init(pl_matmul_state *state, pl_strip *strip, const pl_matrix *matrix,
                                 uint64_t bytes, const char *what);
 PL_MUST_CHECK int pl_strip_move(pl_matmul_state *state, pl_strip *strip, int64_t group,
@@ -69,6 +73,11 @@ void pl_strip_done(pl_matmul_state *state, pl_strip *strip);
 /* matmul_pass.c: all strips or tiles. */
 PL_MUST_CHECK int pl_matmul_pass(pl_matmul_state *state);
 
+/* Rows of a tile, or of what is a tile when it is turned around, that begin at (row, column) of C
+ * and lie in the C strip at `data`: how they are written. */
+pl_panel_request pl_matmul_tile_request(const pl_matmul_state *state, int64_t row, int64_t column,
+                                        int64_t n_rows, int64_t n_columns, char *data);
+
 /* matmul_mirror.c: what is finished left of the diagonal is copied to its right. Groups of so many
  * rows are on their way when it returns. */
 typedef struct pl_matmul_tile {
@@ -77,9 +86,12 @@ typedef struct pl_matmul_tile {
 PL_MUST_CHECK int pl_matmul_mirror(pl_matmul_state *state, const pl_matmul_tile *tile,
                                    int64_t group_rows);
 
-/* matmul_blocks.c: copies an operand to blocks in the scratch file, from `offset` on. */
+/* matmul_blocks.c: copies an operand to blocks in the scratch file, from `offset` on; and C from
+ * its blocks to its place. */
 PL_MUST_CHECK int pl_matmul_copy_to_blocks(pl_matmul_state *state, const pl_matrix *matrix,
                                            const pl_matmul_blocks *blocks, uint64_t offset);
+PL_MUST_CHECK int pl_matmul_copy_from_blocks(pl_matmul_state *state, const pl_matrix *matrix,
+                                             const pl_matmul_blocks *blocks, uint64_t offset);
 
 /* Waits, and says what failed: "cannot read 4.0 MiB at 128 of 'a': ..." */
 PL_MUST_CHECK int pl_matmul_wait(pl_matmul_state *state, pl_panel_request *request,

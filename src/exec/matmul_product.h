@@ -22,9 +22,22 @@ void pl_product_square(pl_threads *threads, const pl_gemm *gemm);
 /* Asked before each part of a product, with what is done of it: false ends it. */
 typedef bool pl_product_go_on(void *context, double fraction);
 
-/* Likewise, in parts of at most so many rows. False if it was ended. */
+/* The most that is multiplied between two questions. */
+typedef struct pl_product_part {
+    int64_t rows, columns, inner;
+} pl_product_part;
+
+/* What takes a tenth of a second or so: by threads and dtype alone, because the order of a sum
+ * depends on it. `threads` may be NULL. */
+pl_product_part pl_product_part_of(pl_threads *threads, const pl_gemm *gemm);
+
+/* As the two above, in parts, and as one if that is not much more than a part. False if it was
+ * ended. */
+PL_MUST_CHECK bool pl_product_run_in_parts(pl_threads *threads, const pl_gemm *gemm,
+                                           const pl_product_part *part, pl_product_go_on *go_on,
+                                           void *context);
 PL_MUST_CHECK bool pl_product_square_in_parts(pl_threads *threads, const pl_gemm *gemm,
-                                              int64_t part_rows, pl_product_go_on *go_on,
+                                              const pl_product_part *part, pl_product_go_on *go_on,
                                               void *context);
 
 #endif

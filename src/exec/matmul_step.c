@@ -42,12 +42,20 @@ static int fill_rows(void *context, int64_t row, int64_t n_rows, void *data, pl_
                           (uint64_t)n_rows * row_bytes, reterr);
 }
 
+/* In messages: the file that it is in, if it is a user's. */
+static const char *name_of(const product_run *p, int number)
+{
+    const pl_live_value *value = &p->run->values[number];
+    const char *path = value->buffer ? pl_buffer_path(value->buffer) : NULL;
+    return path ? path : value->fd >= 0 ? value->path : p->run->plan->values[number].node->name;
+}
+
 static void find_place(const product_run *p, int number, int64_t row_bytes, place *ret_place)
 {
     const pl_live_value *value = &p->run->values[number];
     pl_matrix *matrix = &ret_place->matrix;
     *matrix = (pl_matrix){.where = PL_MATRIX_RESIDENT,
-                          .name = p->run->plan->values[number].node->name,
+                          .name = name_of(p, number),
                           .data = value->data,
                           .row_bytes = row_bytes,
                           .fd = value->fd,
@@ -96,16 +104,6 @@ static void end(product_run *p)
 
 /* ---- products ---- */
 
-static bool is_cancelled(const void *context)
-{
-    return pl_run_check(context) < 0;
-}
-
-static pl_matmul_stop stop_of(const product_run *p)
-{
-    return (pl_matmul_stop){is_cancelled, p->run};
-}
-
 static void tell(void *context, double fraction)
 {
     const product_run *p = context;
@@ -151,7 +149,7 @@ static int run_one(product_run *p, pl_error *reterr)
         .threads = p->run->runtime->threads,
         .scratch_fd = p->scratch.bytes > 0 ? pl_spill_fd(spill_of(p)) : -1,
         .scratch_offset = p->scratch.offset,
-        .stop = stop_of(p),
+        .stop = pl_run_stop(p->run),
         .progress = tell,
         .progress_context = p,
     };
@@ -186,7 +184,7 @@ static int run_batch(product_run *p, pl_error *reterr)
         c_bytes *= q->dims[i];
     }
     return pl_matmul_batch_run(&batch, p->run->runtime->memory, p->run->runtime->threads,
-                               p->step->n_workers, stop_of(p), reterr);
+                               p->step->n_workers, pl_run_stop(p->run), reterr);
 }
 
 static int run_all(product_run *p, pl_error *reterr)

@@ -64,7 +64,9 @@ static pl_panel_request locate(const pl_stream *s, int64_t key)
 static int load(pl_matmul_state *state, pl_stream *s, pl_stream_slot *slot, int64_t key)
 {
     pl_panel_request q = locate(s, key);
-    slot->data = (char *)slot->block.data + q.offset % PL_FILE_DIRECT_BYTES;
+    slot->data = slot->block.data; /* NULL where a piece has no bytes */
+    if (slot->data)
+        slot->data += q.offset % PL_FILE_DIRECT_BYTES;
     q.data = slot->data;
     slot->key = -1;
     if (!s->in_blocks && s->matrix->where == PL_MATRIX_COMPUTED) {

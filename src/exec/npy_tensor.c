@@ -172,6 +172,8 @@ int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled, pl_tensor *
     pl_buffer *buffer = NULL;
     int64_t strides[PL_RANK_MAX];
     int fd = pl_file_open_regular(path, &file_bytes);
+    if (fd == -EINVAL)
+        return pl_error_set(reterr, fd, "cannot open '%s': it is not a regular file", path);
     if (fd < 0)
         return fail(reterr, "open", path, fd);
     int r = pl_npy_read(fd, path, &npy, reterr);

@@ -20,6 +20,7 @@ typedef struct rows {
     int64_t n_rows, n_in, n_out;
     const char *in;
     char *out, *work;
+    const pl_run *run;
 } rows;
 
 static uint64_t round_up(uint64_t bytes)
@@ -109,9 +110,15 @@ static int64_t count_behind(const pl_region *region, int axis)
     return n;
 }
 
+/* One row alone can take seconds. */
+static pl_sort sort_of(const rows *r, bool descending)
+{
+    return (pl_sort){r->in_dtype, descending, pl_run_stop(r->run)};
+}
+
 static void do_sort(const pl_node *node, const rows *r)
 {
-    pl_sort sort = {r->in_dtype, node->attrs[PL_ATTR_sort_descending].value.i};
+    pl_sort sort = sort_of(r, node->attrs[PL_ATTR_sort_descending].value.i);
     for (int64_t i = 0; i < r->n_rows; i++) {
         const char *in = r->in + i * r->n_in * r->in_item;
         char *out = r->out + i * r->n_out * r->out_item;
@@ -125,7 +132,7 @@ static void do_sort(const pl_node *node, const rows *r)
 /* Values and places are found together; one of them goes into `work`, and nowhere. */
 static void do_top_k(const pl_node *node, const rows *r)
 {
-    pl_sort sort = {r->in_dtype, true};
+    pl_sort sort = sort_of(r, true);
     char *other = r->work, *scratch = r->work + round_up((uint64_t)r->n_out * 8);
     bool values = node->op->id == PL_OP_top_k_values;
     for (int64_t i = 0; i < r->n_rows; i++) {
@@ -166,13 +173,14 @@ int pl_op_row(const pl_op_call *call)
               .n_out = out->extent[axis],
               .in = pl_call_data(call, 0),
               .out = call->to,
-              .work = call->work};
+              .work = call->work,
+              .run = call->frame->run};
     r.in_item = pl_dtype_info_of(r.in_dtype)->item_bytes;
     r.out_item = pl_dtype_info_of(r.out_dtype)->item_bytes;
     r.n_rows = pl_region_count(out) / r.n_out;
     if (axis == in->rank - 1) {
         do_rows(node, &r);
-        return 0;
+        return pl_run_check(r.run);
     }
     if (pl_row_goes_by_columns(node)) {
         do_softmax_columns(node, &r, count_behind(in, axis));
@@ -187,7 +195,7 @@ int pl_op_row(const pl_op_call *call)
     r.out = turned_out;
     do_rows(node, &r);
     turn(out, axis, (size_t)r.out_item, turned_out, call->to, true);
-    return 0;
+    return pl_run_check(r.run);
 }
 
 /* Where the matrices of a batch begin in a packed operand, which repeats along axes of 1. */
@@ -201,6 +209,12 @@ static int64_t batch_offset(const pl_region *in, const pl_region *out, const int
         if (in->extent[i - n_new] > 1)
             offset += at[i] * strides[i - n_new];
     return offset;
+}
+
+static bool goes_on(void *context, double fraction)
+{
+    (void)fraction;
+    return pl_run_check(context) == 0;
 }
 
 int pl_op_matmul(const pl_op_call *call)
@@ -221,12 +235,14 @@ int pl_op_matmul(const pl_op_call *call)
     gemm.k = a->extent[a->rank - (gemm.a_transposed ? 2 : 1)];
     if (!pl_call_needs(call, 0) || !pl_call_needs(call, 1))
         gemm.k = 0;
+    const pl_product_part part = pl_product_part_of(NULL, &gemm);
     for (int64_t left = pl_region_count(out) / (gemm.m * gemm.n); left > 0; left--) {
         if (gemm.k > 0) {
             gemm.a = pl_call_data(call, 0) + batch_offset(a, out, at, item);
             gemm.b = pl_call_data(call, 1) + batch_offset(b, out, at, item);
         }
-        pl_product_run(NULL, &gemm);
+        if (!pl_product_run_in_parts(NULL, &gemm, &part, goes_on, call->frame->run))
+            return -ECANCELED;
         gemm.c = (char *)gemm.c + gemm.m * gemm.n * item;
         for (int i = rank - 3; i >= 0 && ++at[i] == out->extent[i]; i--)
             at[i] = 0;

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/stop.h"
 #include "plan/plan.h"
 #include "plimsoll/session.h"
 #include "tensor/runtime.h"
@@ -122,11 +123,17 @@ PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *ret
 /* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
 void pl_run_tell(pl_run *run, double fraction);
 
+/* All has gone well, files and variables too: that is told once. */
+void pl_run_tell_end(const pl_run *run);
+
 /* Is this thread inside of a progress callback? */
 bool pl_run_is_telling(void);
 
 /* Was it asked to stop? -ECANCELED. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);
+
+/* The same for what knows nothing of runs. */
+pl_stop pl_run_stop(const pl_run *run);
 
 /* Parts of a step in parallel; the error of the first that failed. */
 typedef int pl_run_part(pl_frame *frame, int64_t part, void *context);

@@ -62,6 +62,7 @@ PL_MUST_CHECK int pl_call_find_given(const pl_call *c, const pl_node *node, pl_t
                                      pl_error *reterr);
 void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source);
 uint64_t pl_call_budget_bytes(pl_call *c);
+uint64_t pl_call_sure_bytes(pl_call *c);             /* see pl_turn_sure_bytes() */
 bool pl_call_has_budget(pl_call *c, uint64_t bytes); /* at least so much of it */
 
 void pl_call_drop_sources(pl_call *c);

@@ -67,6 +67,30 @@ static int plan_before(pl_call *c, uint64_t left_bytes, pl_error *reterr)
     return pl_call_make_plan(c, reterr);
 }
 
+/* An input of a stage, that is none itself: as compute() of session_stages.c would. */
+static int foresee(void *context, const pl_node *node, const pl_shape *shapes, uint64_t live_bytes,
+                   uint64_t *ret_bytes, pl_error *reterr)
+{
+    pl_call *outer = context;
+    const pl_fetch fetch = {node, NULL};
+    pl_call c = {.session = outer->session,
+                 .fetches = &fetch,
+                 .n_fetches = 1,
+                 .options = outer->options,
+                 .staged = outer->staged,
+                 .outer = outer};
+    c.turn.runtime = outer->session->runtime;
+    int r = pl_call_prepare(&c, reterr);
+    if (r == 0 && !list_sources(&c, shapes))
+        r = plan_before(&c, live_bytes, reterr);
+    if (r == 0 && c.plan) {
+        *ret_bytes = c.plan->peak_bytes;
+        r = 1;
+    }
+    pl_call_done(&c);
+    return r;
+}
+
 static void write_cost(const pl_run_cost *cost, bool as_json, FILE *to)
 {
     if (as_json) {
@@ -116,8 +140,8 @@ static int explain_stages(pl_call *c, bool as_json, char **ret_text, pl_error *r
     int r = shapes ? pl_call_gather_given(c, reterr) : pl_call_no_memory(reterr);
     if (r == 0)
         r = infer_before(c, shapes, reterr);
-    if (r == 0 && pl_stages_count(&stages, shapes, &cost) < 0)
-        r = pl_call_no_memory(reterr);
+    if (r == 0)
+        r = pl_stages_count(&stages, shapes, foresee, &cost, reterr);
     c->stages_cost = (pl_run_cost){.peak_bytes = cost.peak_bytes, .n_unknown = cost.n_unknown};
     if (r == 0 && !(unknown = list_sources(c, shapes)))
         r = plan_before(c, cost.left_bytes, reterr);

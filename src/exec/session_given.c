@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/blas.h"
 #include "exec/device_step.h"
 #include "exec/npy_tensor.h"
 #include "exec/session_call.h"
@@ -186,6 +187,11 @@ uint64_t pl_call_budget_bytes(call *c)
     return pl_turn_budget_bytes(&c->turn, most_bytes(c));
 }
 
+uint64_t pl_call_sure_bytes(call *c)
+{
+    return pl_turn_sure_bytes(&c->turn, most_bytes(c));
+}
+
 bool pl_call_has_budget(call *c, uint64_t bytes)
 {
     return pl_turn_allows(&c->turn, bytes, most_bytes(c));
@@ -220,6 +226,7 @@ int pl_call_make_plan(call *c, pl_error *reterr)
         .slab_bytes = runtime->pool->slab_bytes,
         .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
         .library_bytes = blas_bytes,
+        .library_there_bytes = pl_blas_there_bytes(),
         .n_threads = pl_threads_count(runtime->threads),
     };
     int r = pl_request_devices(runtime, &request, &devices, reterr);

@@ -7,7 +7,10 @@
  *
  *   A session is in its graph's list while it is open, and in its runtime's until it is freed. It
  *   keeps the runtime alive until it is freed, or closed with its graph, when perhaps nobody will
- *   free it; what the runtime still has at its own end is freed. */
+ *   free it; what the runtime still has at its own end is freed.
+ *
+ * Safe from any thread: each field says what guards it. No lock is held while anything is computed;
+ * runs that assign exclude each other by `assigning`. */
 #ifndef PL_EXEC_SESSION_PRIVATE_H
 #define PL_EXEC_SESSION_PRIVATE_H
 

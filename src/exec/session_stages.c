@@ -12,12 +12,12 @@
 
 /* What idles is the run's, too; where the run has no budget of its own the runtime's line bounds
  * it, and it is evicted as others are. */
-static int budget(void *context, const pl_node *stage, uint64_t *ret_bytes)
+static int budget(void *context, const pl_node *stage, bool exactly, uint64_t *ret_bytes)
 {
     pl_call *c = context;
     uint64_t idle = 0;
     int r = c->options && c->options->budget_bytes > 0 ? pl_call_idle_bytes(c, stage, &idle) : 0;
-    *ret_bytes = pl_sub_sat_u64(pl_call_budget_bytes(c), idle);
+    *ret_bytes = pl_sub_sat_u64(exactly ? pl_call_budget_bytes(c) : pl_call_sure_bytes(c), idle);
     return r;
 }
 
@@ -80,7 +80,8 @@ static int keep_assignments(pl_call *c, const pl_node *fetched, pl_error *reterr
 static pl_run_options quiet(const pl_call *outer, uint64_t budget_bytes)
 {
     return (pl_run_options){.budget_bytes = budget_bytes,
-                            .cancel = outer->options ? outer->options->cancel : NULL};
+                            .cancel = outer->options ? outer->options->cancel : NULL,
+                            .random_stream = outer->options ? outer->options->random_stream : 0};
 }
 
 /* A node that is no stage, in the values of the whole run. Assignments in it become the variables'

@@ -20,7 +20,7 @@ static void keep_plan(pl_call *c)
 {
     const pl_kept_key key = key_of(c);
     if (c->staged || c->plan->device_of || c->plan->disk_bytes > 0 ||
-        c->plan->peak_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
+        c->plan->fitted_bytes > c->plan->budget_bytes / PL_KEPT_SHARE)
         return;
     for (int i = 0; i < c->n_sources; i++)
         if (!pl_source_is_plain(&c->sources[i]))
@@ -56,7 +56,7 @@ static bool use_kept(pl_call *c)
     c->sources = calloc(n, sizeof *c->sources);
     c->given = calloc(n, sizeof(pl_tensor *));
     bool same =
-        c->sources && c->given && pl_call_has_budget(c, kept->plan->peak_bytes * PL_KEPT_SHARE);
+        c->sources && c->given && pl_call_has_budget(c, kept->plan->fitted_bytes * PL_KEPT_SHARE);
     for (int i = 0; same && i < kept->n_sources; i++) {
         c->given[i] = same_source(c, &kept->sources[i], &c->sources[i]);
         same = c->given[i] != NULL;

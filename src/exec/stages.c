@@ -10,6 +10,7 @@
 #include "exec/data.h"
 #include "graph/infer.h"
 #include "tensor/dtype.h"
+#include "tensor/pool.h"
 #include "tensor/shape.h"
 
 /* A stage, or what stages wait for and no plan has. */
@@ -120,7 +121,8 @@ static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
     return pl_infer_run(&in, reterr);
 }
 
-static int run_once(runner *r, const pl_node *node, bool *ret_promised, pl_error *reterr)
+static int run_once(runner *r, const pl_node *node, bool exactly, bool *ret_promised,
+                    pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
     pl_data_call call = {.runtime = stages->runtime,
@@ -130,24 +132,27 @@ static int run_once(runner *r, const pl_node *node, bool *ret_promised, pl_error
                          .run_graph = stages->run_graph,
                          .context = stages->context};
     *ret_promised = false;
-    if (stages->budget(stages->context, node, &call.budget_bytes) < 0)
+    if (stages->budget(stages->context, node, exactly, &call.budget_bytes) < 0)
         return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
     int code = pl_data_run(&call, &stages->of_node[node->number], reterr);
     *ret_promised = stages->settle(stages->context);
     return code;
 }
 
-/* What is refused may fit when what idles is on disk, or when another run has ended. And what was
- * promised can be gone, to a user's tensor: then it is measured anew what there is. */
+/* What is refused may fit in what is measured, when what idles is on disk, or when another run has
+ * ended. And what was promised can be gone, to a user's tensor: then it is measured anew what there
+ * is. */
 static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
     int code, waited = 0, n_broken = 0;
-    bool refused, made_room = false, promised;
+    bool refused, exactly = false, made_room = false, promised;
     do {
-        code = run_once(r, node, &promised, reterr);
+        code = run_once(r, node, exactly, &promised, reterr);
         refused = code == PL_EBUDGET || code == -ENOSPC;
-        if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
+        if (refused && !exactly)
+            exactly = true;
+        else if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
             n_broken++;
         else if (refused && !made_room && stages->make_room(stages->context, node))
             made_room = true; /* once, for what shares its memory with an input comes back */
@@ -251,67 +256,125 @@ static bool is_known(const pl_stages *stages, const pl_shape *shapes, const pl_n
     return known;
 }
 
-/* Adds what the stage makes, or a plan of its own for it, to what is live. *ret_read is what it
- * reads that is given. */
-static void count_made(runner *r, const pl_shape *shapes, const pl_node *stage, uint64_t *live,
-                       uint64_t *ret_read)
+/* What is live while stages are counted. */
+typedef struct tally {
+    runner r;
+    const pl_shape *shapes;
+    pl_stages_foresee *foresee;
+    uint64_t large_bytes, small_bytes; /* that stages and their plans have made; small: in slabs */
+    pl_stages_cost cost;
+} tally;
+
+static void raise_peak(tally *t, uint64_t bytes)
+{
+    t->cost.peak_bytes = pl_max_u64(t->cost.peak_bytes, bytes);
+}
+
+static uint64_t most_of_small(const tally *t)
+{
+    return t->r.stages->runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE;
+}
+
+static uint64_t live_bytes(const tally *t)
+{
+    uint64_t slab_bytes = t->r.stages->runtime->pool->slab_bytes;
+    return pl_add_sat_u64(t->large_bytes,
+                          pl_slabs_bytes(slab_bytes, most_of_small(t), t->small_bytes));
+}
+
+static uint64_t *kind_of(tally *t, uint64_t bytes)
+{
+    return bytes <= most_of_small(t) ? &t->small_bytes : &t->large_bytes;
+}
+
+/* Adds what a node leaves in memory; returns whether that is known. */
+static bool count_made(tally *t, const pl_node *node)
 {
     uint64_t bytes;
+    bool known = know(t->r.stages, t->shapes, node, &bytes);
+    t->r.uses[node->number].made = true;
+    *kind_of(t, bytes) = pl_add_sat_u64(*kind_of(t, bytes), bytes);
+    return known;
+}
+
+/* The inputs that are no stages, each by a plan of its own. *ret_read is what the stage reads that
+ * is given. 1; 0 if not all is known. */
+static int count_inputs(tally *t, const pl_node *stage, uint64_t *ret_read, pl_error *reterr)
+{
+    const pl_stages *stages = t->r.stages;
+    uint64_t bytes;
+    int known = 1;
     *ret_read = 0;
     for (int k = 0; k < stage->n_inputs; k++) {
         const pl_node *input = stage->inputs[k];
-        (void)know(r->stages, shapes, input, &bytes);
-        if (r->stages->of_node[input->number]) {
+        if (stages->of_node[input->number]) {
+            (void)know(stages, t->shapes, input, &bytes);
             *ret_read = pl_add_sat_u64(*ret_read, bytes);
-        } else if (!r->uses[input->number].made) {
-            r->uses[input->number].made = true;
-            *live = pl_add_sat_u64(*live, bytes);
+        } else if (!t->r.uses[input->number].made && has_a_value(input)) {
+            int code = t->foresee(stages->context, input, t->shapes, live_bytes(t), &bytes, reterr);
+            if (code < 0)
+                return code;
+            if (code > 0)
+                raise_peak(t, bytes);
+            known &= code;
+            known &= count_made(t, input);
         }
     }
-    r->uses[stage->number].made = true;
-    (void)know(r->stages, shapes, stage, &bytes);
-    *live = pl_add_sat_u64(*live, bytes);
+    return known;
 }
 
-static void count_dropped(runner *r, const pl_shape *shapes, const pl_node *stage, uint64_t *live)
+static void count_dropped(tally *t, const pl_node *stage)
 {
     uint64_t bytes;
     for (int k = 0; k < stage->n_inputs; k++) {
-        uses *input = &r->uses[stage->inputs[k]->number];
+        uses *input = &t->r.uses[stage->inputs[k]->number];
         if (--input->n_left > 0 || !input->made || input->kept)
             continue;
-        (void)know(r->stages, shapes, stage->inputs[k], &bytes);
-        *live = pl_sub_sat_u64(*live, bytes);
+        (void)know(t->r.stages, t->shapes, stage->inputs[k], &bytes);
+        *kind_of(t, bytes) = pl_sub_sat_u64(*kind_of(t, bytes), bytes);
     }
 }
 
-/* As pl_stages_run(), but that nothing is made. */
-int pl_stages_count(const pl_stages *stages, const pl_shape *shapes, pl_stages_cost *ret_cost)
+static int count_stage(tally *t, const pl_node *stage, pl_error *reterr)
 {
-    int n = pl_graph_n_nodes(stages->graph);
-    runner r = {.stages = stages, .uses = calloc((size_t)n + 1, sizeof *r.uses)};
-    uint64_t live = 0, read;
-    if (!r.uses)
-        return -ENOMEM;
-    count_uses(&r);
-    *ret_cost = (pl_stages_cost){0};
-    for (int i = 0; i < n; i++) {
-        const pl_node *node = pl_graph_node(stages->graph, i);
-        if (!stages->needed[i] || stages->of_node[i] || !pl_data_takes(node))
-            continue;
-        bool known = is_known(stages, shapes, node);
-        count_made(&r, shapes, node, &live, &read);
-        if (known && node->op->id == PL_OP_resize)
-            read = pl_add_sat_u64(
-                read, pl_data_resize_scratch_bytes(stages->runtime, node,
-                                                   &shapes[node->inputs[0]->number], &shapes[i]));
-        ret_cost->peak_bytes = pl_max_u64(ret_cost->peak_bytes, pl_add_sat_u64(live, read));
-        ret_cost->n_unknown += !known;
-        count_dropped(&r, shapes, node, &live);
-    }
-    ret_cost->left_bytes = live;
-    free(r.uses);
+    uint64_t read;
+    bool known = is_known(t->r.stages, t->shapes, stage);
+    int code = count_inputs(t, stage, &read, reterr);
+    if (code < 0)
+        return code;
+    (void)count_made(t, stage);
+    if (known && stage->op->id == PL_OP_resize)
+        read =
+            pl_add_sat_u64(read, pl_data_resize_scratch_bytes(t->r.stages->runtime, stage,
+                                                              &t->shapes[stage->inputs[0]->number],
+                                                              &t->shapes[stage->number]));
+    raise_peak(t, pl_add_sat_u64(live_bytes(t), read));
+    t->cost.n_unknown += !known || code == 0;
+    count_dropped(t, stage);
     return 0;
+}
+
+/* As pl_stages_run(), but that nothing is made. */
+int pl_stages_count(const pl_stages *stages, const pl_shape *shapes, pl_stages_foresee *foresee,
+                    pl_stages_cost *ret_cost, pl_error *reterr)
+{
+    int n = pl_graph_n_nodes(stages->graph), code = 0;
+    tally t = {.r = {.stages = stages, .uses = calloc((size_t)n + 1, sizeof(uses))},
+               .shapes = shapes,
+               .foresee = foresee};
+    if (!t.r.uses)
+        return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+    count_uses(&t.r);
+    for (int i = 0; code == 0 && i < n; i++) {
+        const pl_node *node = pl_graph_node(stages->graph, i);
+        if (stages->needed[i] && !stages->of_node[i] && pl_data_takes(node))
+            code = count_stage(&t, node, reterr);
+    }
+    t.cost.left_bytes = live_bytes(&t);
+    free(t.r.uses);
+    if (code == 0)
+        *ret_cost = t.cost;
+    return code;
 }
 
 /* ---- for people ---- */

@@ -4,7 +4,10 @@
  * then given to the plan, as feeds are, with the shapes that they turned out to have.
  *
  * Between its making and its use such a tensor is idle: it is evicted when the line is near. One
- * that no stage uses any more, and that the plan will not ask for, is let go of. */
+ * that no stage uses any more, and that the plan will not ask for, is let go of.
+ *
+ * Stages are run one after the other, by the thread that called; what one computes may use the
+ * runtime's threads. */
 #ifndef PL_EXEC_STAGES_H
 #define PL_EXEC_STAGES_H
 
@@ -26,8 +29,9 @@ typedef struct pl_stages {
     /* Computes a node, that is no stage, to of_node[its number]. */
     int (*compute)(void *context, const pl_node *node, pl_error *reterr);
     /* Runs side by side share the budget: what a stage can count on, the promise of so much of it
-     * (PL_EBUDGET), the end of that; a wait for another run to end (-EAGAIN: there is none). */
-    int (*budget)(void *context, const pl_node *stage, uint64_t *ret_bytes);
+     * (PL_EBUDGET), the end of that; a wait for another run to end (-EAGAIN: there is none). What
+     * is told not exactly may be too little, and need not be measured. */
+    int (*budget)(void *context, const pl_node *stage, bool exactly, uint64_t *ret_bytes);
     /* Puts on disk what idles; false if there was nothing. */
     bool (*make_room)(void *context, const pl_node *stage);
     int (*promise)(void *context, uint64_t bytes);
@@ -49,14 +53,20 @@ PL_MUST_CHECK int pl_stages_run(const pl_stages *stages, pl_error *reterr);
 
 /* What is known before stages have run; shapes[] are, as far as they can be. */
 typedef struct pl_stages_cost {
-    uint64_t peak_bytes; /* of what the stages make, and of what they read that is given */
+    uint64_t peak_bytes; /* of what the stages make and read, and of the plans of their own */
     uint64_t left_bytes; /* that the plan finds in memory */
     int n_unknown;       /* stages of which some is not known: strings, and what decoding takes */
 } pl_stages_cost;
 
-/* -ENOMEM. */
+/* What computing a node, that is no stage, would claim, with `live_bytes` that were made before it.
+ * 1; 0 if that is not known; errors as of the run. */
+typedef int pl_stages_foresee(void *context, const pl_node *node, const pl_shape *shapes,
+                              uint64_t live_bytes, uint64_t *ret_bytes, pl_error *reterr);
+
+/* `foresee` gets the context of `stages`. -ENOMEM, and what it gave. */
 PL_MUST_CHECK int pl_stages_count(const pl_stages *stages, const pl_shape *shapes,
-                                  pl_stages_cost *ret_cost);
+                                  pl_stages_foresee *foresee, pl_stages_cost *ret_cost,
+                                  pl_error *reterr);
 
 /* A line, or an object of JSON, for each stage. */
 void pl_stages_explain(const pl_stages *stages, const pl_shape *shapes, bool as_json, FILE *to);

@@ -23,6 +23,16 @@ int pl_run_check(const pl_run *run)
     return 0;
 }
 
+static bool is_cancelled(const void *context)
+{
+    return pl_run_check(context) < 0;
+}
+
+pl_stop pl_run_stop(const pl_run *run)
+{
+    return (pl_stop){is_cancelled, run};
+}
+
 static _Thread_local bool is_telling;
 
 bool pl_run_is_telling(void)
@@ -55,8 +65,8 @@ void pl_run_tell(pl_run *run, double in_step)
     pthread_mutex_unlock(&run->telling);
 }
 
-/* The last word is told here, where nobody else can be telling. */
-static void tell_end(const pl_run *run)
+/* Nobody else can be telling. */
+void pl_run_tell_end(const pl_run *run)
 {
     const pl_run_options *options = run->options;
     if (options && options->progress && (run->plan->n_steps > 0 || run->after_stages))
@@ -311,6 +321,5 @@ int pl_run_steps(pl_run *run, pl_error *reterr)
         if (r < 0)
             return r;
     }
-    tell_end(run);
     return 0;
 }

@@ -10,6 +10,9 @@
 /* Between two looks at whether the waiting run was cancelled. */
 #define LOOK_NS (10 * PL_NS_PER_MS)
 
+/* More than most want: who is told of so much, or more, need not know of all. */
+#define MUCH_BYTES (256 * PL_MIB)
+
 /* Measured if `wanted`, beside what is promised, is not far below it. */
 static uint64_t claimable_bytes(pl_runtime *runtime, uint64_t wanted)
 {
@@ -35,6 +38,11 @@ static uint64_t budget_bytes(pl_turn *turn, uint64_t wanted, uint64_t most)
 uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most)
 {
     return budget_bytes(turn, UINT64_MAX, most);
+}
+
+uint64_t pl_turn_sure_bytes(pl_turn *turn, uint64_t most)
+{
+    return budget_bytes(turn, MUCH_BYTES, most);
 }
 
 bool pl_turn_allows(pl_turn *turn, uint64_t bytes, uint64_t most)

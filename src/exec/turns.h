@@ -7,7 +7,9 @@
  *
  * A run that does not fit beside the others waits until one of them has ended, and is planned anew.
  * Waits are not for ever, because whoever is under way waits for nobody here, and for a
- * device only until its step there has ended (device/room.h). */
+ * device only until its step there has ended (device/room.h).
+ *
+ * A turn belongs to the thread of its run; what turns share is the runtime's, behind its lock. */
 #ifndef PL_EXEC_TURNS_H
 #define PL_EXEC_TURNS_H
 
@@ -33,6 +35,9 @@ struct timespec pl_turn_look_at(void);
 
 /* What a new run can count on, but no more than `most`. */
 uint64_t pl_turn_budget_bytes(pl_turn *turn, uint64_t most);
+
+/* The same, but perhaps less: as it was measured lately, if that leaves much. */
+uint64_t pl_turn_sure_bytes(pl_turn *turn, uint64_t most);
 
 /* Whether that is at least `bytes`. Asks the system only if it may be close. */
 bool pl_turn_allows(pl_turn *turn, uint64_t bytes, uint64_t most);

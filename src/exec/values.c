@@ -109,7 +109,7 @@ int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr)
         if (!plan->from_outside || plan->place != PL_PLACE_MEMORY)
             continue;
         pl_error why = {0};
-        int r = pl_buffer_pin(value->buffer, PL_PIN_READ, &data, &why);
+        int r = pl_buffer_pin_unless(value->buffer, pl_run_stop(run), &data, &why);
         if (r < 0)
             return pl_run_name_error(plan->node, r, &why, reterr);
         value->pinned = true;

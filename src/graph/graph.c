@@ -176,15 +176,9 @@ static int check_call(const pl_graph *graph, const pl_op *op, const char *name,
         return pl_error_set(reterr, -EINVAL,
                             "%s '%.120s': a name has letters, digits and '_', '.', '-' or '/'",
                             op->name, name);
-    if (n_inputs < op->min_inputs || n_inputs > op->max_inputs) {
-        bool exactly = op->min_inputs == op->max_inputs;
-        return pl_error_set(reterr, -EINVAL, "%s '%.120s': inputs: %d given, it takes %s%d",
-                            op->name, name, n_inputs,
-                            exactly                     ? ""
-                            : n_inputs < op->min_inputs ? "at least "
-                                                        : "at most ",
-                            n_inputs < op->min_inputs ? op->min_inputs : op->max_inputs);
-    }
+    int r = pl_infer_count(op, name, n_inputs, reterr);
+    if (r < 0)
+        return r;
     for (int i = 0; i < n_inputs; i++) {
         if (!inputs[i])
             return pl_error_set(reterr, -EINVAL, "%s '%.120s': input %d is NULL", op->name, name,

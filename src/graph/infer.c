@@ -82,6 +82,19 @@ pl_shape pl_shape_of_attr(const pl_attr *attr)
     return shape;
 }
 
+int pl_infer_count(const pl_op *op, const char *name, int n_inputs, pl_error *reterr)
+{
+    if (n_inputs >= op->min_inputs && n_inputs <= op->max_inputs)
+        return 0;
+    bool few = n_inputs < op->min_inputs, exactly = op->min_inputs == op->max_inputs;
+    return pl_error_set(reterr, -EINVAL, "%s '%.120s': inputs: %d given, it takes %s%d", op->name,
+                        name, n_inputs,
+                        exactly ? ""
+                        : few   ? "at least "
+                                : "at most ",
+                        few ? op->min_inputs : op->max_inputs);
+}
+
 /* ---- dtypes ---- */
 
 static const char *dtype_name(pl_dtype dtype)
@@ -131,16 +144,15 @@ static pl_dtype result_dtype(const pl_infer *in)
     pl_dtype first = in->n_inputs > 0 ? in->inputs[0]->dtype : PL_F32;
     switch (in->op->gives) {
     case PL_OP_GIVES_SAME:
-    case PL_OP_GIVES_RESIZED:
         return first;
+    case PL_OP_GIVES_RESIZED:
+        return strcmp(in->attrs[PL_ATTR_resize_method].value.text, "nearest") == 0 ? first : PL_F32;
     case PL_OP_GIVES_SECOND:
         return in->inputs[1]->dtype;
     case PL_OP_GIVES_BOOL:
         return PL_BOOL;
     case PL_OP_GIVES_INDEX:
         return PL_I64;
-    case PL_OP_GIVES_BYTE:
-        return PL_U8;
     case PL_OP_GIVES_SUM:
         return sum_dtype(first);
     case PL_OP_GIVES_MEAN:
@@ -176,6 +188,16 @@ int pl_infer_run(pl_infer *in, pl_error *reterr)
     in->dtype = result_dtype(in);
     r = in->op->infer(in, reterr);
     return r < 0 ? r : check_size(in, reterr);
+}
+
+int pl_infer_dtype(pl_infer *in, pl_error *reterr)
+{
+    int r = check_dtypes(in, reterr);
+    if (r < 0)
+        return r;
+    in->dtype = result_dtype(in);
+    in->shape = (pl_shape){.rank = PL_RANK_UNKNOWN};
+    return 0;
 }
 
 /* ---- a graph ---- */

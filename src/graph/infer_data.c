@@ -25,6 +25,9 @@ int pl_infer_decode(pl_infer *in, pl_error *reterr)
         return r;
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
         return pl_infer_fail(in, reterr, "'channels' is %" PRId64 ": it is 0, 1, 3 or 4", channels);
+    if (in->dtype != PL_U8 && in->dtype != PL_U16 && in->dtype != PL_F32)
+        return pl_infer_fail(in, reterr, "dtype %s: pixels are uint8, uint16 or float32",
+                             pl_dtype_info_of(in->dtype)->name);
     in->shape = PL_SHAPE(PL_UNKNOWN, PL_UNKNOWN, channels == 0 ? PL_UNKNOWN : channels);
     return 0;
 }
@@ -64,7 +67,6 @@ int pl_infer_resize(pl_infer *in, pl_error *reterr)
                                  PL_SHAPE_TEXT(pl_infer_shape(in, 0)));
         *dim = size->value.values[i];
     }
-    in->dtype = nearest ? in->inputs[0]->dtype : PL_F32;
     return 0;
 }
 

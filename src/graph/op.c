@@ -138,7 +138,6 @@ const char *pl_op_gives_name(pl_op_gives gives)
         [PL_OP_GIVES_SECOND] = "as the second",
         [PL_OP_GIVES_BOOL] = "bool",
         [PL_OP_GIVES_INDEX] = "int64",
-        [PL_OP_GIVES_BYTE] = "uint8",
         [PL_OP_GIVES_SUM] = "the same; of integers and bool int64 or uint64",
         [PL_OP_GIVES_MEAN] = "the same; of integers and bool float64",
         [PL_OP_GIVES_ATTR] = "`dtype`",

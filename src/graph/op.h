@@ -46,7 +46,6 @@ typedef enum pl_op_gives {
     PL_OP_GIVES_SECOND,  /* as the second */
     PL_OP_GIVES_BOOL,    /* bool */
     PL_OP_GIVES_INDEX,   /* int64 */
-    PL_OP_GIVES_BYTE,    /* uint8 */
     PL_OP_GIVES_SUM,     /* integers and bool become int64 or uint64, as NumPy adds them */
     PL_OP_GIVES_MEAN,    /* integers and bool become float64 */
     PL_OP_GIVES_ATTR,    /* its attribute `dtype` says; else as the first input, else float32 */

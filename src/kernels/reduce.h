@@ -10,15 +10,15 @@
  * of a tile belongs to one output; where it stays, each column does. Threads have partials of their
  * own, which are merged in the end.
  *
- * Rounding. Sums and means of floats: blocks of 512 elements (8 rows, of columns) are added in
- * double precision, 32 at a time in a tree, and the blocks' sums with their rounding errors kept
- * (twice double precision). So the error is at most 22 x 2^-53 of the sum of magnitudes, however
- * many elements (37 for those of a block that is not full), where NumPy's pairwise sum has (19 +
- * log2(n / 128)) x 2^-53, or 2^-24 for f32; along columns 6, where NumPy's has n. How
- * a reduction was tiled shows in those last bits of a double, and seldom in a float. Products are
- * in double precision too, and may so pass the range of a float and come back. Variance is Chan's
- * merge of blocks that were computed in two passes. Sums and products of integers wrap around, in
- * 64 bits as NumPy's.
+ * Rounding. Sums and means of floats: blocks of 512 elements are added in double precision, 32 at a
+ * time in a tree (of columns: of 32 rows, four at a time), and the blocks' sums with their rounding
+ * errors kept (twice double precision). So the error is at most 22 x 2^-53 of the sum of
+ * magnitudes, however many elements (37 for those of a block that is not full), where NumPy's
+ * pairwise sum has (19 + log2(n / 128)) x 2^-53, or 2^-24 for f32; along columns 13, where NumPy's
+ * has n. How a reduction was tiled shows in those last bits of a double, and seldom in a float.
+ * Products are in double precision too, and may so pass the range of a float and come back.
+ * Variance is Chan's merge of blocks that were computed in two passes. Sums and products of
+ * integers wrap around, in 64 bits as NumPy's.
  *
  * NaN: the maximum, minimum and where they are is the first NaN if there is one. any and all
  * take it for true. Of equal elements argmax and argmin name the one with the lowest index.

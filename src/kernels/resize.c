@@ -51,6 +51,8 @@ void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *
         }
         for (int64_t k = 0; k < spans[i].n; k++)
             weights[k] /= sum;
+        for (int64_t k = spans[i].n; k < places; k++)
+            weights[k] = 0;
     }
 }
 
@@ -83,9 +85,10 @@ void pl_resize_span_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n
         loops->span_row_f32(row, n_in, n_channels, spans, weights, places, n_out, out);
 }
 
-void pl_resize_add(const float *row, float weight, bool first, float *out, int64_t n)
+void pl_resize_sum(const float *const *rows, const float *weights, int n_rows, bool first,
+                   float *out, int64_t n)
 {
-    PL_ISA_TABLE(pl_resize_loops)->add(row, weight, first, out, n);
+    PL_ISA_TABLE(pl_resize_loops)->sum(rows, weights, n_rows, first, out, n);
 }
 
 void pl_resize_blend(const float *top, const float *bottom, float lerp, float *out, int64_t n)

@@ -44,7 +44,8 @@ typedef struct pl_resize_span {
 /* The most places that a span of this axis has. */
 int64_t pl_resize_span_places(int64_t n_in, int64_t n_out);
 
-/* Of one axis; n_in is not 0. The weights of span i begin at weights[i * places]. */
+/* Of one axis; n_in is not 0. The weights of span i begin at weights[i * places]; behind its last
+ * they are 0. */
 void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *weights);
 
 /* pl_resize_row() with spans, whose weights are `places` apart. */
@@ -52,8 +53,10 @@ void pl_resize_span_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n
                         const pl_resize_span *spans, const float *weights, int64_t places,
                         int64_t n_out, float *out);
 
-/* out += row * weight; or, if it is the first, out = row * weight */
-void pl_resize_add(const float *row, float weight, bool first, float *out, int64_t n);
+/* out += rows[k] * weights[k], one after the other; or, if they are the first, out is not added to.
+ * At least one row. */
+void pl_resize_sum(const float *const *rows, const float *weights, int n_rows, bool first,
+                   float *out, int64_t n);
 
 /* out = top + (bottom - top) * lerp */
 void pl_resize_blend(const float *top, const float *bottom, float lerp, float *out, int64_t n);

@@ -3,13 +3,25 @@
 #include "kernels/resize_loops.h"
 
 #include <string.h>
-#ifdef __AVX2__
+#ifdef __SSE2__
 #include <immintrin.h>
 #endif
 
 #include "kernels/strip.h"
 
 typedef float four __attribute__((vector_size(16)));
+typedef float eight __attribute__((vector_size(32)));
+
+#ifdef __SSE2__
+/* By hand: compilers make vectors of four bytes one number at a time. */
+static inline four load_u8(const uint8_t *at)
+{
+    int32_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    __m128i words = _mm_unpacklo_epi8(_mm_cvtsi32_si128(bytes), _mm_setzero_si128());
+    return (four)_mm_cvtepi32_ps(_mm_unpacklo_epi16(words, _mm_setzero_si128()));
+}
+#else
 typedef uint8_t four_bytes __attribute__((vector_size(4)));
 
 static inline four load_u8(const uint8_t *at)
@@ -18,6 +30,7 @@ static inline four load_u8(const uint8_t *at)
     memcpy(&bytes, at, sizeof bytes);
     return __builtin_convertvector(bytes, four);
 }
+#endif
 
 static inline four load_f32(const float *at)
 {
@@ -179,21 +192,136 @@ static void blend(const float *top, const float *bottom, float lerp, float *out,
 DEFINE_SPAN_ROW(u8, uint8_t)
 DEFINE_SPAN_ROW(f32, float)
 
-static void add(const float *row, float weight, bool first, float *out, int64_t n)
+#ifdef __AVX2__
+
+/* Two results at a time, places in groups: 16 bytes hold five pixels of three channels, or four of
+ * four, and order[i] makes numbers of the i-th. Places behind a span's last have weights of 0,
+ * which change no sum: so all spans are as long, and no branch is guessed wrong. */
+typedef struct group {
+    int64_t n_channels, n;
+    __m256i order[5];
+} group;
+
+static inline __m256 of_two(float a, float b)
 {
-    if (first)
-        for (int64_t i = 0; i < n; i++)
-            out[i] = row[i] * weight;
-    else
-        for (int64_t i = 0; i < n; i++)
-            out[i] += row[i] * weight;
+    return _mm256_blend_ps(_mm256_set1_ps(a), _mm256_set1_ps(b), 0xf0);
+}
+
+static inline __m256 weighed(const group *g, __m256i bytes, int64_t i, const float *weights,
+                             int64_t places)
+{
+    __m256 values = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(bytes, g->order[i]));
+    return _mm256_mul_ps(values, of_two(weights[0], weights[places]));
+}
+
+static inline void two_spans(const group *g, const uint8_t *row, const pl_resize_span *spans,
+                             const float *weights, int64_t places, float *out)
+{
+    const uint8_t *first = row + spans[0].begin * g->n_channels;
+    const uint8_t *second = row + spans[1].begin * g->n_channels;
+    __m256 sum = _mm256_setzero_ps();
+    for (int64_t k = 0; k < places; k += g->n) {
+        __m128i low = _mm_loadu_si128((const __m128i *)(first + k * g->n_channels));
+        __m128i high = _mm_loadu_si128((const __m128i *)(second + k * g->n_channels));
+        __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+        if (k + g->n <= places)
+            for (int64_t i = 0; i < g->n; i++)
+                sum = _mm256_add_ps(sum, weighed(g, bytes, i, weights + k + i, places));
+        else
+            for (int64_t i = 0; k + i < places; i++)
+                sum = _mm256_add_ps(sum, weighed(g, bytes, i, weights + k + i, places));
+    }
+    _mm_storeu_ps(out, _mm256_castps256_ps128(sum));
+    _mm_storeu_ps(out + g->n_channels, _mm256_extractf128_ps(sum, 1));
+}
+
+static inline void paired_spans(const group *g, const uint8_t *row, int64_t n_in,
+                                const pl_resize_span *spans, const float *weights, int64_t places,
+                                int64_t n_out, float *out)
+{
+    int64_t n_channels = g->n_channels, x = 0, end = n_out;
+    int64_t read_bytes = (places - 1) / g->n * g->n * n_channels + 16; /* from a span's begin on */
+    while (end > 0 && spans[end - 1].begin * n_channels + read_bytes > n_in * n_channels)
+        end--;
+    for (; x + 2 <= end; x += 2)
+        two_spans(g, row, &spans[x], weights + x * places, places, out + x * n_channels);
+    for (; x < n_out; x++)
+        span_u8(row + spans[x].begin * n_channels, n_channels, weights + x * places, spans[x].n,
+                out + x * n_channels);
+}
+
+/* The i-th pixel of 16 bytes, its channels as numbers; a fourth that is none is 0. */
+static inline __m256i order_of(int64_t i, int64_t n_channels)
+{
+    int at = (int)(i * n_channels);
+    int fourth = n_channels == 4 ? at + 3 : -1;
+    return _mm256_broadcastsi128_si256(_mm_setr_epi8((char)at, -1, -1, -1, (char)(at + 1), -1, -1,
+                                                     -1, (char)(at + 2), -1, -1, -1, (char)fourth,
+                                                     -1, -1, -1));
+}
+
+static void fast_span_row_u8(const uint8_t *row, int64_t n_in, int64_t n_channels,
+                             const pl_resize_span *spans, const float *weights, int64_t places,
+                             int64_t n_out, float *out)
+{
+    if (n_channels == 3) {
+        const group g = {
+            3, 5, {order_of(0, 3), order_of(1, 3), order_of(2, 3), order_of(3, 3), order_of(4, 3)}};
+        paired_spans(&g, row, n_in, spans, weights, places, n_out, out);
+    } else if (n_channels == 4) {
+        const group g = {4, 4, {order_of(0, 4), order_of(1, 4), order_of(2, 4), order_of(3, 4)}};
+        paired_spans(&g, row, n_in, spans, weights, places, n_out, out);
+    } else {
+        span_row_u8(row, n_in, n_channels, spans, weights, places, n_out, out);
+    }
+}
+
+#else
+#define fast_span_row_u8 span_row_u8
+#endif
+
+static inline eight load_eight(const float *at)
+{
+    eight values;
+    memcpy(&values, at, sizeof values);
+    return values;
+}
+
+/* A piece at a time that stays in registers while the rows go by. */
+static void sum(const float *const *rows, const float *weights, int n_rows, bool first, float *out,
+                int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        eight a = {0}, b = {0};
+        int k = first ? 1 : 0;
+        if (first) {
+            a = load_eight(rows[0] + i) * weights[0];
+            b = load_eight(rows[0] + i + 8) * weights[0];
+        } else {
+            a = load_eight(out + i);
+            b = load_eight(out + i + 8);
+        }
+        for (; k < n_rows; k++) {
+            a += load_eight(rows[k] + i) * weights[k];
+            b += load_eight(rows[k] + i + 8) * weights[k];
+        }
+        memcpy(out + i, &a, sizeof a);
+        memcpy(out + i + 8, &b, sizeof b);
+    }
+    for (; i < n; i++) {
+        float made = first ? rows[0][i] * weights[0] : out[i];
+        for (int k = first ? 1 : 0; k < n_rows; k++)
+            made += rows[k][i] * weights[k];
+        out[i] = made;
+    }
 }
 
 const pl_resize_loops PL_OF_ISA(pl_resize_loops) = {
     .row_u8 = fast_row_u8,
     .row_f32 = row_f32,
-    .span_row_u8 = span_row_u8,
+    .span_row_u8 = fast_span_row_u8,
     .span_row_f32 = span_row_f32,
-    .add = add,
+    .sum = sum,
     .blend = blend,
 };

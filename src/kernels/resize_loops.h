@@ -16,7 +16,8 @@ typedef struct pl_resize_loops {
     void (*span_row_f32)(const float *row, int64_t n_in, int64_t n_channels,
                          const pl_resize_span *spans, const float *weights, int64_t places,
                          int64_t n_out, float *out);
-    void (*add)(const float *row, float weight, bool first, float *out, int64_t n);
+    void (*sum)(const float *const *rows, const float *weights, int n_rows, bool first, float *out,
+                int64_t n);
     void (*blend)(const float *top, const float *bottom, float lerp, float *out, int64_t n);
 } pl_resize_loops;
 

@@ -141,16 +141,17 @@ uint64_t pl_sort_scratch_bytes(pl_dtype dtype, int64_t n)
 }
 
 #define DEFINE_SORT(constant, T, K, suffix, TO_KEY, FROM_KEY)                                      \
-    static void sort_values_##constant(const T *in, int64_t n, T *out, bool descending,            \
+    static void sort_values_##constant(const pl_sort *sort, const T *in, int64_t n, T *out,        \
                                        void *scratch)                                              \
     {                                                                                              \
-        K *keys = (K *)out, flip = descending ? (K) ~(K)0 : 0;                                     \
+        K *keys = (K *)out, flip = sort->descending ? (K) ~(K)0 : 0;                               \
         for (int64_t i = 0; i < n; i++) {                                                          \
             K key = (K)(TO_KEY(in[i]) ^ flip);                                                     \
             memcpy(&keys[i], &key, sizeof key);                                                    \
         }                                                                                          \
-        K *sorted = sort_##suffix(keys, behind_counts(scratch), n, 0, 8 * sizeof(K), scratch);     \
-        for (int64_t i = 0; i < n; i++) {                                                          \
+        K *sorted =                                                                                \
+            sort_##suffix(sort, keys, behind_counts(scratch), n, 0, 8 * sizeof(K), scratch);       \
+        for (int64_t i = 0; sorted && i < n; i++) {                                                \
             K key = (K)(sorted[i] ^ flip);                                                         \
             out[i] = FROM_KEY(key);                                                                \
         }                                                                                          \
@@ -163,7 +164,7 @@ void pl_sort_row(pl_sort sort, const void *in, int64_t n, void *out, void *scrat
     switch (sort.dtype) {
 #define CASE(constant, T, K, suffix, TO_KEY, FROM_KEY)                                             \
     case constant:                                                                                 \
-        sort_values_##constant(in, n, out, sort.descending, scratch);                              \
+        sort_values_##constant(&sort, in, n, out, scratch);                                        \
         break;
         FOR_ALL(CASE)
 #undef CASE
@@ -281,9 +282,9 @@ void pl_argsort_row(pl_sort sort, const void *in, int64_t n, int64_t *out, void 
     if (is_packed(sort.dtype, n)) {
         uint64_t *words = (uint64_t *)out;
         pack(sort, in, n, words);
-        uint64_t *sorted = sort_u64(words, behind_counts(scratch), n, 32,
+        uint64_t *sorted = sort_u64(&sort, words, behind_counts(scratch), n, 32,
                                     8 * (int)item_bytes_of(sort.dtype), scratch);
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; sorted && i < n; i++)
             out[i] = (int64_t)(sorted[i] & UINT32_MAX);
         return;
     }
@@ -291,8 +292,8 @@ void pl_argsort_row(pl_sort sort, const void *in, int64_t n, int64_t *out, void 
     int64_t n_records = 0;
     (void)collect(sort, in, 0, n, UINT64_MAX, records, n, &n_records);
     entry *sorted =
-        sort_entry(records, records + n, n, 0, 8 * (int)item_bytes_of(sort.dtype), scratch);
-    for (int64_t i = 0; i < n; i++)
+        sort_entry(&sort, records, records + n, n, 0, 8 * (int)item_bytes_of(sort.dtype), scratch);
+    for (int64_t i = 0; sorted && i < n; i++)
         out[i] = (int64_t)sorted[i].index;
 }
 
@@ -327,7 +328,9 @@ void pl_top_k_row(pl_sort sort, const void *in, int64_t n, int64_t k, int64_t fi
     assert(k <= n);
     while (at < n && k > 0) {
         at = collect(sort, in, at, n, most, best, room, &count);
-        entry *sorted = sort_entry(best, other, count, 0, n_bits, scratch);
+        entry *sorted = sort_entry(&sort, best, other, count, 0, n_bits, scratch);
+        if (!sorted)
+            return;
         other = sorted == best ? other : best;
         best = sorted;
         count = smaller(count, k);

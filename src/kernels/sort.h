@@ -15,11 +15,13 @@
 #define PL_KERNELS_SORT_H
 
 #include "base/base.h"
+#include "base/stop.h"
 #include "plimsoll/tensor.h"
 
 typedef struct pl_sort {
     pl_dtype dtype;
     bool descending;
+    pl_stop stop; /* asked before each pass over a long row: `out` then is anything */
 } pl_sort;
 
 /* For rows of n elements. */

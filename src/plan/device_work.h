@@ -5,10 +5,11 @@
  *   staging  where that lies on the host, and then the result: in the step's scratch, in the order
  *            of the inputs; behind them the result, the workspace, and a place to turn an input's
  *            axes
- *   stays      a value that is on the device from the step that makes it to the last that reads it:
- *              device_stay.c
+ *   stays    a value that is on the device from the step that makes it to the last that reads it:
+ *            device_stay.c
  *
- * Whatever crosses from one device to another is a value in the host's memory, or on its disk. */
+ * Whatever crosses from one device to another is a value in the host's memory, or on its disk.
+ * Pure, but that a device is asked for the workspace of a product. */
 #ifndef PL_PLAN_DEVICE_WORK_H
 #define PL_PLAN_DEVICE_WORK_H
 

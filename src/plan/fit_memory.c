@@ -2,7 +2,7 @@
 /* What values take of the memory, step by step. See fit_private.h. */
 #include "plan/device_work.h"
 #include "plan/fit_private.h"
-#include "tensor/memory.h"
+#include "tensor/buffer.h"
 
 bool pl_fit_is_in_slab(const pl_fitter *f, const pl_plan_value *value)
 {
@@ -12,7 +12,7 @@ bool pl_fit_is_in_slab(const pl_fitter *f, const pl_plan_value *value)
 
 static void count_slabs(pl_fitter *f)
 {
-    uint64_t bytes = 0, slab = f->request->slab_bytes;
+    uint64_t bytes = 0;
     bool any = false;
     for (int i = 0; i < f->plan->n_values; i++) {
         const pl_plan_value *value = &f->plan->values[i];
@@ -22,9 +22,7 @@ static void count_slabs(pl_fitter *f)
             any = true;
         }
     }
-    /* A small value finds no place when less than its size is left: that much a slab loses. */
-    uint64_t used = pl_sub_sat_u64(slab, f->request->small_bytes);
-    f->slab_bytes = any && used > 0 ? (1 + bytes / used) * slab : 0;
+    f->slab_bytes = pl_slabs_bytes(f->request->slab_bytes, f->request->small_bytes, bytes);
 }
 
 static bool uses(const pl_step *step, int value)

@@ -56,7 +56,7 @@ int pl_fit_count_disk(pl_fitter *f, pl_error *reterr)
         if (step->disk_bytes > f->request->disk_bytes)
             return pl_error_set(reterr, -ENOSPC,
                                 "%s '%s': %s must be spilled, and the disk has room for %s: set "
-                                "PLIMSOLL_SPILL to a folder with more, or give a larger budget",
+                                "PLIMSOLL_SPILL to a folder with more",
                                 step->node->op->name, step->node->name, PL_SIZE(step->disk_bytes),
                                 PL_SIZE(f->request->disk_bytes));
     }
@@ -84,55 +84,83 @@ static int refuse_unfound(pl_fitter *f, int s, pl_error *reterr)
                         node->op->name, node->name, PL_SIZE(f->request->budget_bytes));
 }
 
-int pl_fit_refuse(pl_fitter *f, pl_error *reterr)
+/* Without steps there is only what is there already. */
+static int refuse_own(const pl_fitter *f, uint64_t bytes, pl_error *reterr)
+{
+    f->plan->least_bytes = bytes;
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "what was made before the plan, and is kept, takes %s; the budget is %s: "
+                        "give at least %s",
+                        PL_SIZE_UP(bytes), PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
+}
+
+/* The end decides, where a value from outside is pinned once more. */
+static int refuse_end(const pl_fitter *f, const pl_node *saved, uint64_t bytes, pl_error *reterr)
+{
+    f->plan->least_bytes = bytes;
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': its elements do not lie in order, and have to be in memory to be "
+                        "written: %s with all that is kept; the budget is %s: give at least %s",
+                        saved->op->name, saved->name, PL_SIZE_UP(bytes),
+                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
+}
+
+static int refuse_step(const pl_fitter *f, int s, uint64_t bytes, pl_error *reterr)
+{
+    const pl_step *step = &f->plan->steps[s];
+    f->plan->least_bytes = bytes;
+    if (step->kind == PL_STEP_MATMUL)
+        return refuse_product(f, s, bytes, reterr);
+    return pl_error_set(reterr, PL_EBUDGET,
+                        "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
+                        "budget is %s: give at least %s",
+                        step->node->op->name, step->node->name, PL_SIZE_UP(bytes),
+                        PL_SIZE(f->in_memory[s]), PL_SIZE(f->request->budget_bytes),
+                        PL_SIZE_UP(bytes));
+}
+
+/* All that may be is on disk, and nothing stays on a device. */
+static void put_all_out(pl_fitter *f)
 {
     pl_plan *plan = f->plan;
-    uint64_t most = 0;
-    int worst = 0, first;
+    int first;
     for (int s = 0; s < plan->n_steps; s++)
         (void)pl_plan_bring_back(plan, s, &first);
     for (int i = 0; i < plan->n_values; i++)
         if (pl_fit_can_spill(f, &plan->values[i]) || pl_fit_is_small_source(&plan->values[i]))
             plan->values[i].place = PL_PLACE_SPILL;
     pl_fit_count_values(f);
-    for (int s = 0; s < plan->n_steps; s++) {
+}
+
+/* The step that then needs most, and how much. */
+static int find_worst(pl_fitter *f, uint64_t *ret_bytes)
+{
+    int worst = 0;
+    *ret_bytes = 0;
+    for (int s = 0; s < f->plan->n_steps; s++) {
         uint64_t bytes = smallest_bytes(f, s);
-        if (bytes > most) {
-            most = bytes;
+        if (bytes > *ret_bytes) {
+            *ret_bytes = bytes;
             worst = s;
         }
     }
+    return worst;
+}
+
+int pl_fit_refuse(pl_fitter *f, pl_error *reterr)
+{
+    const pl_plan *plan = f->plan;
+    uint64_t budget = f->request->budget_bytes, most;
     int largest;
+    put_all_out(f);
+    int worst = find_worst(f, &most);
     uint64_t at_end = pl_fit_count_end(f, &largest);
-    if (plan->n_steps == 0) {
-        plan->least_bytes = at_end;
-        return pl_error_set(reterr, PL_EBUDGET,
-                            "what was made before the plan, and is kept, takes %s; the budget is "
-                            "%s: give at least %s",
-                            PL_SIZE_UP(at_end), PL_SIZE(f->request->budget_bytes),
-                            PL_SIZE_UP(at_end));
-    }
-    if (at_end > pl_max_u64(most, f->request->budget_bytes) && largest >= 0) {
-        const pl_node *saved = plan->values[largest].node;
-        plan->least_bytes = at_end;
-        return pl_error_set(reterr, PL_EBUDGET,
-                            "%s '%s': its elements do not lie in order, and have to be in memory "
-                            "to be written: %s with all that is kept; the budget is %s: give at "
-                            "least %s",
-                            saved->op->name, saved->name, PL_SIZE_UP(at_end),
-                            PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(at_end));
-    }
-    if (most <= f->request->budget_bytes) {
-        int r = refuse_disk(f, reterr);
-        return r < 0 ? r : refuse_unfound(f, worst, reterr);
-    }
-    const pl_node *node = plan->steps[worst].node;
-    plan->least_bytes = most;
-    if (plan->steps[worst].kind == PL_STEP_MATMUL)
-        return refuse_product(f, worst, most, reterr);
-    return pl_error_set(reterr, PL_EBUDGET,
-                        "%s '%s': its smallest tiles need %s (%s of values, the rest scratch); the "
-                        "budget is %s: give at least %s",
-                        node->op->name, node->name, PL_SIZE_UP(most), PL_SIZE(f->in_memory[worst]),
-                        PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(most));
+    if (plan->n_steps == 0)
+        return refuse_own(f, at_end, reterr);
+    if (at_end > pl_max_u64(most, budget) && largest >= 0)
+        return refuse_end(f, plan->values[largest].node, at_end, reterr);
+    if (most > budget)
+        return refuse_step(f, worst, most, reterr);
+    int r = refuse_disk(f, reterr);
+    return r < 0 ? r : refuse_unfound(f, worst, reterr);
 }

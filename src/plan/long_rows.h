@@ -14,7 +14,7 @@
  *
  * Whole rows are faster, and some last bits depend on parts: a step is made one of these when whole
  * rows do not fit, and not before. Behind what the program needs, a worker's scratch has room for
- * state, result and work; all rows of a tile have state at once. */
+ * state, result and work; all rows of a tile have state at once. Pure. */
 #ifndef PL_PLAN_LONG_ROWS_H
 #define PL_PLAN_LONG_ROWS_H
 

@@ -9,7 +9,9 @@
  *             order that it lies in, and nothing is written but the result
  *   tiles     where a strip would be thin: A and B are first copied to scratch on disk, cut into
  *             blocks that lie together; a tile of C stays in memory while a row of blocks of A and
- *             a column of blocks of B pass by
+ *             a column of blocks of B pass by. Tiles of C that are narrower than its rows go to
+ *             scratch as well, and to their place at the end: their rows would begin and end within
+ *             pages, which would be read and written once for each
  *   step      one panel, or one pair of blocks, applied to the strip or tile
  *
  *   scratch_bytes + workspace_bytes <= budget_bytes */
@@ -44,7 +46,8 @@ typedef struct pl_matmul_plan {
     int64_t tile_columns;   /* of C in a tile; n in a strip */
     int64_t depth;          /* along k, in a step; k where B is transposed and passes in panels */
     int64_t panel_rows;     /* of B as it is stored, in a panel */
-    int64_t band_rows;      /* of an operand as it is stored, that are copied to blocks at a time */
+    int64_t band_rows;      /* of a matrix as it is stored, copied to or from blocks at a time */
+    bool c_in_blocks;       /* tiles of C go to scratch first */
     int64_t n_groups;       /* that a strip's or tile's rows are loaded and written in */
     uint64_t scratch_bytes; /* all of the three that follow, and what moves bytes */
     uint64_t a_bytes, b_bytes, c_bytes;
@@ -72,11 +75,13 @@ double pl_matmul_plan_seconds(const pl_matmul_plan *plan);
 
 const char *pl_matmul_strategy_name(pl_matmul_strategy strategy);
 
-/* Blocks that an operand is copied to: all extents as it is stored. Each begins on a page of the
- * scratch file, and has the rows of its own width. */
+/* Blocks that an operand is copied to, or that C is made of: all extents as it is stored. Each
+ * begins on a page of the scratch file, and has the rows of its own width; those of C are all as
+ * wide as the first. */
 typedef struct pl_matmul_blocks {
-    int64_t rows, columns;             /* of the operand */
+    int64_t rows, columns;             /* of the matrix */
     int64_t block_rows, block_columns; /* the last ones may have fewer */
+    bool padded;                       /* but for the width of these */
     int64_t n_down, n_across;
     uint64_t item_bytes;
     uint64_t block_bytes; /* from one to the next in the file */
@@ -84,7 +89,11 @@ typedef struct pl_matmul_blocks {
 
 /* `right`: of B. */
 pl_matmul_blocks pl_matmul_blocks_of(const pl_matmul_plan *plan, bool right);
+pl_matmul_blocks pl_matmul_blocks_of_c(const pl_matmul_plan *plan);
 uint64_t pl_matmul_blocks_disk_bytes(const pl_matmul_blocks *blocks);
+
+/* Room for so many rows, cut into the pieces that they are in blocks, each in pages of its own. */
+uint64_t pl_matmul_pieces_bytes(const pl_matmul_blocks *blocks, int64_t band_rows);
 
 /* Room for `bytes` of a file, wherever in a page they begin, in whole pages. */
 uint64_t pl_matmul_buffer_bytes(uint64_t bytes);

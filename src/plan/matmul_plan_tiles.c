@@ -39,20 +39,34 @@ pl_matmul_blocks pl_matmul_blocks_of(const pl_matmul_plan *plan, bool right)
                            : blocks_of(q, q->m, q->k, plan->tile_rows, plan->depth);
 }
 
+pl_matmul_blocks pl_matmul_blocks_of_c(const pl_matmul_plan *plan)
+{
+    question *q = &plan->question;
+    pl_matmul_blocks blocks = blocks_of(q, q->m, q->n, plan->tile_rows, plan->tile_columns);
+    blocks.padded = true;
+    return blocks;
+}
+
 uint64_t pl_matmul_blocks_disk_bytes(const pl_matmul_blocks *blocks)
 {
     return (uint64_t)(blocks->n_down * blocks->n_across) * blocks->block_bytes;
 }
 
-/* Two bands as they are read, and two cut into pieces that each lie in a page as they will on disk.
- */
+/* Two bands of whole rows, and two cut into pieces that each lie in a page as they do on disk. */
 static uint64_t band_bytes(const pl_matmul_blocks *blocks, int64_t band_rows)
 {
     uint64_t band = (uint64_t)band_rows * (uint64_t)blocks->columns * blocks->item_bytes;
     uint64_t n_pieces = 2 * (uint64_t)blocks->n_across;
     return pl_memory_cost_bytes(n_pieces * PL_MATMUL_REQUEST_BYTES) +
            2 * pl_matmul_buffer_bytes(band) +
-           2 * pl_matmul_buffer_bytes(band + (uint64_t)blocks->n_across * 2 * PL_MATMUL_PAGE_BYTES);
+           2 * pl_matmul_buffer_bytes(pl_matmul_pieces_bytes(blocks, band_rows));
+}
+
+uint64_t pl_matmul_pieces_bytes(const pl_matmul_blocks *blocks, int64_t band_rows)
+{
+    int64_t columns = blocks->padded ? blocks->n_across * blocks->block_columns : blocks->columns;
+    return (uint64_t)band_rows * (uint64_t)columns * blocks->item_bytes +
+           (uint64_t)blocks->n_across * 2 * PL_MATMUL_PAGE_BYTES;
 }
 
 static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
@@ -63,7 +77,8 @@ static uint64_t copying_bytes(const pl_matmul_plan *plan, int64_t band_rows)
         if (!(right ? plan->question.b_resident : plan->question.a_resident))
             bytes = pl_max_u64(bytes, band_bytes(&blocks, band_rows));
     }
-    return bytes;
+    pl_matmul_blocks c = pl_matmul_blocks_of_c(plan);
+    return plan->c_in_blocks ? pl_max_u64(bytes, band_bytes(&c, band_rows)) : bytes;
 }
 
 static uint64_t computing_bytes(pl_matmul_plan *plan)
@@ -143,6 +158,24 @@ static void count_tiles(pl_matmul_plan *plan)
     }
     if (!q->c_resident)
         plan->written_bytes += matrix_bytes(q, q->m, q->n);
+    if (plan->c_in_blocks) {
+        pl_matmul_blocks c = pl_matmul_blocks_of_c(plan);
+        plan->scratch_disk_bytes += pl_matmul_blocks_disk_bytes(&c);
+        plan->read_bytes += matrix_bytes(q, q->m, q->n);
+        plan->written_bytes += matrix_bytes(q, q->m, q->n);
+    }
+}
+
+/* False: the disk has no room for what goes to scratch. */
+static bool lay_out(pl_matmul_plan *plan, int64_t rows, int64_t columns, bool c_in_blocks)
+{
+    question *q = &plan->question;
+    plan->c_in_blocks = c_in_blocks;
+    plan->scratch_disk_bytes = plan->read_bytes = plan->written_bytes = 0;
+    measure_tiles(plan, rows, columns, largest_band(plan, rows, columns));
+    set_groups(plan);
+    count_tiles(plan);
+    return q->disk_bytes == 0 || plan->scratch_disk_bytes <= q->disk_bytes;
 }
 
 bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
@@ -152,6 +185,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
         return false;
     plan->strategy = PL_MATMUL_TILES;
     plan->symmetric = q->b_is_a;
+    plan->c_in_blocks = !q->c_resident; /* as long as it is not known how wide they are */
     plan->depth = least(depth_of(q), q->k);
     int64_t side = largest_tile(plan);
     for (; side == 0 && plan->depth > 1; side = largest_tile(plan))
@@ -160,15 +194,14 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
         return false;
     int64_t rows = round_up(even_part(q->m, side), TILE_UNIT);
     int64_t columns = round_up(even_part(q->n, side), TILE_UNIT);
-    measure_tiles(plan, rows, columns, largest_band(plan, rows, columns));
-    set_groups(plan);
-    count_tiles(plan);
-    return q->disk_bytes == 0 || plan->scratch_disk_bytes <= q->disk_bytes;
+    bool narrow = !q->c_resident && columns < q->n;
+    return lay_out(plan, rows, columns, narrow) || (narrow && lay_out(plan, rows, columns, false));
 }
 
 bool pl_matmul_least_tiles(pl_matmul_plan *plan)
 {
     plan->depth = 1;
+    plan->c_in_blocks = !plan->question.c_resident;
     measure_tiles(plan, TILE_UNIT, TILE_UNIT, 1);
     return plan->question.k > 0;
 }

@@ -7,7 +7,7 @@
  *             (Sethi and Ullman's order: the best one for trees)
  *   need      the most that values take at once while a value is made, if nothing else is there
  *
- * Every order gives the same results; they differ in how much is in memory at once. */
+ * Every order gives the same results; they differ in how much is in memory at once. Pure. */
 #ifndef PL_PLAN_ORDER_H
 #define PL_PLAN_ORDER_H
 

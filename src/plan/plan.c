@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "graph/infer.h"
 #include "graph/op_region.h"
 #include "plan/device_work.h"
 #include "plan/order.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 /* All that choosing has added. */
@@ -83,14 +85,35 @@ out:
     return r;
 }
 
+static uint64_t peak_of(const pl_plan *plan)
+{
+    uint64_t peak = plan->end_bytes;
+    for (int i = 0; i < plan->n_steps; i++)
+        peak = pl_max_u64(peak, plan->steps[i].peak_bytes);
+    return peak;
+}
+
 static void sum_up(pl_plan *plan)
 {
-    plan->peak_bytes = plan->end_bytes;
+    plan->peak_bytes = plan->fitted_bytes = peak_of(plan);
     for (int i = 0; i < plan->n_steps; i++) {
-        plan->peak_bytes = pl_max_u64(plan->peak_bytes, plan->steps[i].peak_bytes);
         plan->disk_bytes = pl_max_u64(plan->disk_bytes, plan->steps[i].disk_bytes);
         plan->flops += plan->steps[i].flops;
     }
+}
+
+/* Of a plan that is chosen and fits: now it only says what will be claimed. What one step has
+ * filled is there for the next. */
+static void leave_out_library(pl_plan *plan, uint64_t there_bytes)
+{
+    for (int i = 0; i < plan->n_steps; i++) {
+        pl_step *step = &plan->steps[i];
+        uint64_t missing = pl_sub_sat_u64(step->library_bytes, there_bytes);
+        step->peak_bytes -= pl_memory_cost_bytes(step->library_bytes);
+        step->peak_bytes += pl_memory_cost_bytes(missing);
+        there_bytes = pl_max_u64(there_bytes, step->library_bytes);
+    }
+    plan->peak_bytes = peak_of(plan);
 }
 
 static pl_plan *plan_alloc(const pl_plan_request *request)
@@ -249,7 +272,7 @@ static int try_orders(const pl_plan_request *request, attempt *made, attempt *an
     return tight && is_in_memory(another) ? 1 : r;
 }
 
-int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
+static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
 {
     attempt made = {0}, another = {0};
     int r = plan_in_order(request, NULL, NULL, &made.plan, reterr);
@@ -258,12 +281,56 @@ int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *re
     int tried = try_orders(request, &made, &another);
     const attempt *best = tried > 0 ? &another : better_of(&made, &another);
     r = tried < 0 ? tried : best->r;
-    if (r == 0)
+    if (r == 0) {
+        leave_out_library(best->plan, request->library_there_bytes);
         *ret_plan = best->plan;
-    else
+    } else {
         pl_error_set(reterr, r, "%s", tried < 0 ? "no memory for a plan" : best->error.message);
+    }
     for (attempt *a = &made; a; a = a == &made ? &another : NULL)
         if (r < 0 || a != best)
             pl_plan_free(a->plan);
     return r;
+}
+
+/* ---- where the disk is too small ---- */
+
+/* Budgets are looked for up to this one, to a 64th of the smallest that would do. */
+enum { MOST_BITS = 50, PART = 64 };
+
+static bool fits_disk(const pl_plan_request *request, uint64_t budget_bytes)
+{
+    pl_plan_request with = *request;
+    pl_plan *plan = NULL;
+    with.budget_bytes = budget_bytes;
+    int r = plan_once(&with, &plan, NULL);
+    pl_plan_free(plan);
+    return r == 0;
+}
+
+/* A budget with which less is spilled, so much that the disk has room for it; 0 if none is found.
+ */
+static uint64_t budget_for_disk(const pl_plan_request *request)
+{
+    uint64_t low = request->budget_bytes, high = pl_max_u64(low, PL_MIB);
+    do {
+        if (high >= UINT64_C(1) << MOST_BITS)
+            return 0;
+        high *= 2;
+    } while (!fits_disk(request, high));
+    while (high - low > high / PART) {
+        uint64_t middle = low + (high - low) / 2;
+        *(fits_disk(request, middle) ? &high : &low) = middle;
+    }
+    return high;
+}
+
+int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
+{
+    pl_error why = {0};
+    int r = plan_once(request, ret_plan, &why);
+    uint64_t enough = r == -ENOSPC && reterr ? budget_for_disk(request) : 0;
+    if (enough > 0)
+        return pl_error_set(reterr, r, "%s, or give at least %s", why.message, PL_SIZE_UP(enough));
+    return r < 0 ? pl_error_set(reterr, r, "%s", why.message) : 0;
 }

@@ -10,8 +10,12 @@
  *   own      what the run has made before its plan, and that is in memory
  *   peak     the most memory that the run claims, its own and values from outside that it pins
  *            included
+ *   library  what BLAS takes for itself beside the scratch, and never gives back. It has its place
+ *            in the budget, there already or not, so that a plan does not depend on what was
+ *            multiplied before; what is there is not claimed again, and no part of the peak
  *
- *   peak = own + max over steps of (values in memory at that step + its scratch) <= budget
+ *   peak <= fitted = own + max over steps of (values in memory at that step + its scratch
+ *                                             + its library) <= budget
  *
  * Made from descriptions alone: no clock, no globals, no I/O but that a device may be asked. The
  * same inputs give the same plan. Constant once made, but that layouts are the executor's to read
@@ -78,6 +82,7 @@ typedef struct pl_plan_request {
     /* What BLAS takes for each worker of a product with so many rows, a pure function; NULL: none
      * is used. */
     uint64_t (*library_bytes)(pl_dtype dtype, int64_t rows);
+    uint64_t library_there_bytes; /* that BLAS has already: not claimed again */
     const pl_plan_device *devices;
     int n_devices;
     bool strict;          /* placement */
@@ -175,6 +180,7 @@ typedef struct pl_plan {
     uint64_t
         end_bytes; /* claimed when the steps are done, and results are written that are not yet */
     uint64_t peak_bytes;
+    uint64_t fitted_bytes; /* the peak where BLAS has nothing yet: what was made to fit */
     uint64_t disk_bytes;
     uint64_t least_bytes; /* of one that is refused: the budget that would do */
     double flops;

@@ -14,7 +14,7 @@
  *             have one for a strip
  *
  * Nodes whose boxes are always the same share one: a chain of elementwise ops has a single box, and
- * its regions are computed once for each tile. */
+ * its regions are computed once for each tile. Made by one thread, and then only read. */
 #ifndef PL_PLAN_PROGRAM_H
 #define PL_PLAN_PROGRAM_H
 

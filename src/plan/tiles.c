@@ -31,6 +31,7 @@ typedef struct cut {
     pl_plan *plan;
     pl_step *step;
     const pl_shape *shape; /* that is cut */
+    int level;             /* 0: the best tiles */
     int64_t elements;      /* wanted in a tile */
     int halvings;          /* of a product's sides */
     int n_workers;
@@ -215,66 +216,103 @@ static int count_ahead(const pl_step *step, int64_t n_parts)
     return (int)least(least(n_left, step->n_workers), PL_STEP_AHEAD_MAX);
 }
 
+/* Levels: each halves what is wanted in a tile, down to one element; of a product, its sides after
+ * that. */
+enum { LEVELS = 20, PRODUCT_LEVELS = 80 };
+
+static bool is_product(const pl_step *step)
+{
+    return step->node->op->op_class == PL_CLASS_MATMUL;
+}
+
+/* A large product has its level 0 in memory as a whole: it is halved from the start. */
+static bool is_large_product(const pl_step *step, const pl_shape *shape)
+{
+    if (!is_product(step))
+        return false;
+    int64_t rows = shape->dims[shape->rank - 2], columns = shape->dims[shape->rank - 1];
+    return rows > 0 && columns > TILE_ELEMENTS / rows;
+}
+
+static cut cut_at_level(pl_plan *plan, pl_step *step, int level, int n_workers)
+{
+    const pl_shape *shape = &step->program.boxes[0].shape;
+    int64_t most = touches_disk(plan, step) ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
+    int64_t elements = most >> least(level, LEVELS);
+    int beyond = level > LEVELS ? level - LEVELS : 0;
+    return (cut){.plan = plan,
+                 .step = step,
+                 .shape = shape,
+                 .level = level,
+                 .elements = elements > 0 ? elements : 1,
+                 .halvings = is_large_product(step, shape) ? level : beyond,
+                 .n_workers = n_workers};
+}
+
+/* Extents and number of its tiles, and what it has for each beside its program. */
+static void set_tiles(cut *c)
+{
+    pl_step *step = c->step;
+    bool only_moves = pl_step_only_moves(c->plan, step);
+    if (only_moves)
+        pl_cut_move(step, c->level, step->extent);
+    else
+        cut_step(c);
+    step->tile_bytes = step->shared_bytes = 0;
+    step->n_chunks = 1;
+    if (step->kind == PL_STEP_REDUCE)
+        plan_partials(step, c->shape);
+    else if (step->kind == PL_STEP_LONG_ROWS)
+        plan_long_rows(c->plan, step, c->shape);
+    else
+        step->n_tiles = count_tiles(c->shape, step->extent, UINT32_MAX);
+    step->direct =
+        only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c->shape, step->extent) &&
+                       c->plan->values[step->value].place == PL_PLACE_MEMORY);
+    step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c->shape);
+}
+
+static void set_workers(const cut *c, bool ahead)
+{
+    pl_step *step = c->step;
+    int64_t n_parts = step->n_tiles * step->n_chunks;
+    ahead = ahead && touches_disk(c->plan, step) && !is_product(step);
+    step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)c->n_workers);
+    step->n_ahead = ahead ? count_ahead(step, n_parts) : 0;
+}
+
+/* Scratch of all, and what BLAS takes. */
+static uint64_t claimed_bytes(pl_step *step, const pl_plan_request *request, const pl_shape *shape)
+{
+    uint64_t workers_bytes;
+    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)pl_step_n_frames(step),
+                               &workers_bytes))
+        workers_bytes = UINT64_MAX;
+    step->library_bytes = 0;
+    if (is_product(step) && request->library_bytes)
+        step->library_bytes = (uint64_t)step->n_workers *
+                              request->library_bytes(pl_program_compute_dtype(step->node->dtype),
+                                                     step->extent[shape->rank - 2]);
+    uint64_t scratch = pl_add_sat_u64(workers_bytes, step->shared_bytes);
+    return pl_add_sat_u64(pl_memory_cost_bytes(scratch), pl_memory_cost_bytes(step->library_bytes));
+}
+
 int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
                   pl_crew crew, uint64_t *ret_bytes, pl_error *reterr)
 {
     if (step->kind == PL_STEP_DEVICE)
         return pl_device_step_tiles(plan, step, request, level, ret_bytes, reterr);
-    bool on_disk = touches_disk(plan, step);
-    int64_t most = on_disk ? DISK_TILE_ELEMENTS : TILE_ELEMENTS;
-    bool is_product = step->node->op->op_class == PL_CLASS_MATMUL;
-    int last = is_product ? 80 : 20;
-    if (level > last)
+    if (level > (is_product(step) ? PRODUCT_LEVELS : LEVELS))
         return 0;
-    cut c = {plan,
-             step,
-             &step->program.boxes[0].shape,
-             most >> least(level, 20),
-             level > 20 ? level - 20 : 0,
-             crew.n_workers};
-    if (c.elements == 0)
-        c.elements = 1;
-    /* A large product has its level 0 in memory as a whole: halve it from the start. */
-    if (is_product && c.shape->dims[c.shape->rank - 2] > 0 &&
-        c.shape->dims[c.shape->rank - 1] > TILE_ELEMENTS / c.shape->dims[c.shape->rank - 2])
-        c.halvings = level;
-    bool only_moves = pl_step_only_moves(plan, step);
-    if (only_moves)
-        pl_cut_move(step, level, step->extent);
-    else
-        cut_step(&c);
-    step->tile_bytes = step->shared_bytes = 0;
-    step->n_chunks = 1;
-    if (step->kind == PL_STEP_REDUCE)
-        plan_partials(step, c.shape);
-    else if (step->kind == PL_STEP_LONG_ROWS)
-        plan_long_rows(plan, step, c.shape);
-    else
-        step->n_tiles = count_tiles(c.shape, step->extent, UINT32_MAX);
-    step->direct =
-        only_moves || (step->kind == PL_STEP_TILES && pl_is_in_one_piece(c.shape, step->extent) &&
-                       plan->values[step->value].place == PL_PLACE_MEMORY);
-    step->folds_strips = step->kind == PL_STEP_REDUCE && folds_strips(step, c.shape);
+    cut c = cut_at_level(plan, step, level, crew.n_workers);
+    set_tiles(&c);
     uint64_t program_bytes;
     int r = pl_program_layout(&step->program, plan->shapes, step->extent, result_of(plan, step),
                               residence_of, plan, &program_bytes);
     if (r < 0)
         return pl_error_set(reterr, r, "no memory for a plan");
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
-    int64_t n_parts = step->n_tiles * step->n_chunks;
-    step->n_workers = (int)pl_clamp_u64((uint64_t)n_parts, 1, (uint64_t)crew.n_workers);
-    step->n_ahead = crew.ahead && on_disk && !is_product ? count_ahead(step, n_parts) : 0;
-    uint64_t workers_bytes;
-    if (__builtin_mul_overflow(step->worker_bytes, (uint64_t)pl_step_n_frames(step),
-                               &workers_bytes))
-        workers_bytes = UINT64_MAX;
-    step->library_bytes = 0;
-    if (is_product && request->library_bytes)
-        step->library_bytes = (uint64_t)step->n_workers *
-                              request->library_bytes(pl_program_compute_dtype(step->node->dtype),
-                                                     step->extent[c.shape->rank - 2]);
-    *ret_bytes =
-        pl_add_sat_u64(pl_memory_cost_bytes(pl_add_sat_u64(workers_bytes, step->shared_bytes)),
-                       pl_memory_cost_bytes(step->library_bytes));
+    set_workers(&c, crew.ahead);
+    *ret_bytes = claimed_bytes(step, request, c.shape);
     return 1;
 }

@@ -28,29 +28,54 @@ void pl_buffer_unref(pl_buffer *buffer)
     pl_pool_remove_buffer(pool, buffer);
     if (chunk->is_slab)
         pl_extents_give(&chunk->places, buffer->place);
-    if (--chunk->n_buffers == 0)
+    if (--chunk->n_buffers == 0) {
+        chunk->n_pins -= chunk->release != NULL;
         pl_chunk_end(pool, chunk);
+    }
     pthread_mutex_unlock(&pool->mu);
     pl_buffer_drop(buffer);
 }
 
 /* ---- use ---- */
 
-int pl_buffer_pin(pl_buffer *buffer, enum pl_pin access, void **ret_data, pl_error *reterr)
+static int refuse_writing(const pl_buffer *buffer, pl_error *reterr)
+{
+    if (buffer->chunk->release)
+        return pl_error_set(reterr, -EROFS, "'%s' is somebody else's memory, which is only read",
+                            buffer->what);
+    if (buffer->chunk->window.fd >= 0)
+        return pl_error_set(reterr, -EROFS, "'%s' is the file '%s', which is only read",
+                            buffer->what, buffer->chunk->window.path);
+    return 0;
+}
+
+static int pin(pl_buffer *buffer, enum pl_pin access, pl_stop stop, void **ret_data,
+               pl_error *reterr)
 {
     pl_pool *pool = buffer->pool;
     int r = pl_pool_enter(pool, reterr);
     if (r < 0)
         return r;
-    if (access == PL_PIN_WRITE && buffer->chunk->window.fd >= 0)
-        return pl_error_set(reterr, -EROFS, "'%s' is the file '%s', which is only read",
-                            buffer->what, buffer->chunk->window.path);
+    if (access == PL_PIN_WRITE)
+        r = refuse_writing(buffer, reterr);
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&pool->mu);
-    r = pl_chunk_pin(pool, buffer->chunk, access, buffer->what, reterr);
+    r = pl_chunk_pin(pool, buffer->chunk, access, stop, buffer->what, reterr);
     if (r == 0)
         *ret_data = pl_buffer_address(buffer);
     pthread_mutex_unlock(&pool->mu);
     return r;
+}
+
+int pl_buffer_pin(pl_buffer *buffer, enum pl_pin access, void **ret_data, pl_error *reterr)
+{
+    return pin(buffer, access, (pl_stop){0}, ret_data, reterr);
+}
+
+int pl_buffer_pin_unless(pl_buffer *buffer, pl_stop stop, void **ret_data, pl_error *reterr)
+{
+    return pin(buffer, PL_PIN_READ, stop, ret_data, reterr);
 }
 
 void pl_buffer_unpin(pl_buffer *buffer)
@@ -77,7 +102,7 @@ static int begin_io(pl_buffer *buffer, enum pl_pin access, bool *ret_away, pl_er
     if (*ret_away)
         chunk->n_io++;
     else
-        r = pl_chunk_pin(pool, chunk, access, buffer->what, reterr);
+        r = pl_chunk_pin(pool, chunk, access, (pl_stop){0}, buffer->what, reterr);
     pthread_mutex_unlock(&pool->mu);
     return r;
 }
@@ -119,6 +144,42 @@ int pl_buffer_read(pl_buffer *buffer, uint64_t offset, void *data, size_t n, pl_
     return r;
 }
 
+static int check_rows(const pl_buffer *buffer, const pl_buffer_rows *rows, pl_error *reterr)
+{
+    for (int64_t i = 0; i < rows->n; i++) {
+        int r = check_range(buffer, (uint64_t)(rows->offset + rows->rows[i] * rows->stride),
+                            rows->row_bytes, reterr);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int pl_buffer_read_rows(pl_buffer *buffer, const pl_buffer_rows *rows, void *data, pl_error *reterr)
+{
+    bool away = false;
+    int64_t n_read = 0;
+    int r = check_rows(buffer, rows, reterr);
+    if (r == 0)
+        r = begin_io(buffer, PL_PIN_READ, &away, reterr);
+    if (r < 0)
+        return r;
+    if (away && buffer->chunk->window.fd >= 0)
+        n_read = pl_window_read_rows(buffer->pool->memory, &buffer->chunk->window, buffer->bytes,
+                                     rows, data);
+    char *to = (char *)data + (uint64_t)n_read * rows->row_bytes;
+    for (int64_t i = n_read; r == 0 && i < rows->n; i++, to += rows->row_bytes) {
+        uint64_t offset = (uint64_t)(rows->offset + rows->rows[i] * rows->stride);
+        if (away)
+            r = pl_chunk_read_away(buffer->pool, buffer->chunk, buffer->place.offset + offset, to,
+                                   rows->row_bytes, reterr);
+        else
+            memcpy(to, (const char *)pl_buffer_address(buffer) + offset, rows->row_bytes);
+    }
+    end_io(buffer, away);
+    return r;
+}
+
 int pl_buffer_read_around(pl_buffer *buffer, uint64_t offset, void *room, size_t n, void **ret_data,
                           pl_error *reterr)
 {
@@ -144,9 +205,8 @@ int pl_buffer_write(pl_buffer *buffer, uint64_t offset, const void *data, size_t
 {
     bool away = false;
     int r = check_range(buffer, offset, n, reterr);
-    if (r == 0 && buffer->chunk->window.fd >= 0)
-        r = pl_error_set(reterr, -EROFS, "'%s' is the file '%s', which is only read", buffer->what,
-                         buffer->chunk->window.path);
+    if (r == 0)
+        r = refuse_writing(buffer, reterr);
     if (r == 0)
         r = begin_io(buffer, PL_PIN_WRITE, &away, reterr);
     if (r < 0)
@@ -175,6 +235,11 @@ uint64_t pl_buffer_bytes(const pl_buffer *buffer)
 const char *pl_buffer_what(const pl_buffer *buffer)
 {
     return buffer->what;
+}
+
+const char *pl_buffer_path(const pl_buffer *buffer)
+{
+    return buffer->chunk->window.path;
 }
 
 uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer)

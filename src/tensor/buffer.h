@@ -4,6 +4,8 @@
  *   spilled   in the pool's spill file
  *   window    in a user's file, read only: never copied whole, unless it is pinned; comes into
  *             memory and is dropped again, and the file is never written
+ *   borrowed  memory of somebody else's, who is told when it is no longer needed: it is always
+ *             resident, costs nothing of the account, and is not written
  *   pinned    somebody holds its address: it stays resident
  *   idle      resident and not pinned: evicted when room is needed, least recently used first
  *   pool      all buffers of one memory, with one spill file
@@ -23,6 +25,7 @@
 #ifndef PL_TENSOR_BUFFER_H
 #define PL_TENSOR_BUFFER_H
 
+#include "base/stop.h"
 #include "sys/file.h"
 #include "tensor/memory.h"
 
@@ -41,6 +44,14 @@ PL_MUST_CHECK int pl_pool_new(pl_memory *memory, const pl_pool_options *options,
 /* Buffers keep their pool alive as well. NULL is allowed. */
 void pl_pool_unref(pl_pool *pool);
 
+/* The most that slabs take whose buffers cost `bytes` together, and none of them more than
+ * `small_bytes`: a slab that has less left than that may take no more. */
+static inline uint64_t pl_slabs_bytes(uint64_t slab_bytes, uint64_t small_bytes, uint64_t bytes)
+{
+    uint64_t used = pl_sub_sat_u64(slab_bytes, small_bytes);
+    return bytes > 0 && used > 0 ? (1 + bytes / used) * slab_bytes : 0;
+}
+
 /* A new value, resident, not zeroed, and pinned by the caller for writing. */
 PL_MUST_CHECK int pl_buffer_new(pl_pool *pool, uint64_t bytes, const char *what,
                                 pl_buffer **ret_buffer, void **ret_data, pl_error *reterr);
@@ -55,6 +66,12 @@ PL_MUST_CHECK int pl_buffer_open_window(pl_pool *pool, const char *path, uint64_
                                         uint64_t bytes, const char *what, pl_buffer **ret_buffer,
                                         pl_error *reterr);
 
+/* Nothing is copied. `release` is called without any lock, when the buffer is gone; not if this
+ * fails. */
+PL_MUST_CHECK int pl_buffer_borrow(pl_pool *pool, const void *data, uint64_t bytes,
+                                   void (*release)(void *context), void *context, const char *what,
+                                   pl_buffer **ret_buffer, pl_error *reterr);
+
 pl_buffer *pl_buffer_ref(pl_buffer *buffer);
 
 /* The last one lets go of memory and disk at once; the buffer must not be pinned then. NULL is
@@ -63,20 +80,36 @@ void pl_buffer_unref(pl_buffer *buffer);
 
 enum pl_pin {
     PL_PIN_READ,
-    PL_PIN_WRITE, /* -EROFS for a window */
+    PL_PIN_WRITE, /* -EROFS for a window, or what is borrowed */
 };
 
 /* Brings the buffer into memory, where it stays until each pin was taken back; others may be
  * evicted for it. The address is good for as long. PL_EBUDGET with no room; what reading gave. */
 PL_MUST_CHECK int pl_buffer_pin(pl_buffer *buffer, enum pl_pin access, void **ret_data,
                                 pl_error *reterr);
+
+/* Likewise for reading; asked between pieces of a large one: -ECANCELED. */
+PL_MUST_CHECK int pl_buffer_pin_unless(pl_buffer *buffer, pl_stop stop, void **ret_data,
+                                       pl_error *reterr);
 void pl_buffer_unpin(pl_buffer *buffer);
 
 /* Copies [offset, offset + n) from or to wherever it is, without making the buffer resident. */
 PL_MUST_CHECK int pl_buffer_read(pl_buffer *buffer, uint64_t offset, void *data, size_t n,
                                  pl_error *reterr);
-/* The same, to somewhere in `room`, which has PL_BUFFER_AROUND_BYTES more; past the page cache
- * where that can be. *ret_data is where. */
+/* Rows of one length: row i is rows[i] * stride bytes behind the offset. */
+typedef struct pl_buffer_rows {
+    int64_t offset, stride;
+    size_t row_bytes;
+    const int64_t *rows;
+    int64_t n;
+} pl_buffer_rows;
+
+/* Copies them one after the other to `data`, alike. */
+PL_MUST_CHECK int pl_buffer_read_rows(pl_buffer *buffer, const pl_buffer_rows *rows, void *data,
+                                      pl_error *reterr);
+
+/* pl_buffer_read(), to somewhere in `room`, which has PL_BUFFER_AROUND_BYTES more; past the page
+ * cache where that can be. *ret_data is where. */
 #define PL_BUFFER_AROUND_BYTES PL_FILE_AROUND_BYTES
 PL_MUST_CHECK int pl_buffer_read_around(pl_buffer *buffer, uint64_t offset, void *room, size_t n,
                                         void **ret_data, pl_error *reterr);
@@ -96,6 +129,7 @@ void pl_buffer_end_file(pl_buffer *buffer);
 
 uint64_t pl_buffer_bytes(const pl_buffer *buffer);
 const char *pl_buffer_what(const pl_buffer *buffer);
+const char *pl_buffer_path(const pl_buffer *buffer); /* of a window's file; NULL: it is none */
 
 /* What a pin would claim now: 0 if it is resident; of a small one its slab. */
 uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer);

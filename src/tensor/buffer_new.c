@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New buffers: large ones, small ones in slabs, spilled ones, and windows. See buffer.h. */
+/* New buffers: large ones, small ones in slabs, spilled ones, windows, and what is borrowed. See
+ * buffer.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -123,7 +124,7 @@ static int new_small(pl_pool *pool, pl_buffer *buffer, pl_error *reterr)
             pl_chunk_end(pool, slab);
     }
     if (r == 0)
-        r = pl_chunk_pin(pool, buffer->chunk, PL_PIN_WRITE, buffer->what, reterr);
+        r = pl_chunk_pin(pool, buffer->chunk, PL_PIN_WRITE, (pl_stop){0}, buffer->what, reterr);
     pthread_mutex_unlock(&pool->mu);
     return r == -ENOMEM ? no_memory(buffer->what, reterr) : r;
 }
@@ -208,6 +209,28 @@ int pl_buffer_open_window(pl_pool *pool, const char *path, uint64_t offset, uint
         pl_buffer_drop(buffer);
         return r;
     }
+    link_large(pool, buffer, chunk);
+    *ret_buffer = buffer;
+    return 0;
+}
+
+int pl_buffer_borrow(pl_pool *pool, const void *data, uint64_t bytes,
+                     void (*release)(void *context), void *context, const char *what,
+                     pl_buffer **ret_buffer, pl_error *reterr)
+{
+    int r = pl_pool_enter(pool, reterr);
+    if (r < 0)
+        return r;
+    pl_buffer *buffer = buffer_alloc(pool, bytes, what);
+    pl_chunk *chunk = NULL;
+    if (!buffer || pl_chunk_new(bytes, false, &chunk) < 0) {
+        pl_buffer_drop(buffer);
+        return no_memory(what, reterr);
+    }
+    chunk->block = (pl_block){.data = (void *)data, .bytes = bytes};
+    chunk->release = release;
+    chunk->release_context = context;
+    chunk->n_pins = 1;
     link_large(pool, buffer, chunk);
     *ret_buffer = buffer;
     return 0;

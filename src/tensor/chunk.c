@@ -32,9 +32,13 @@ void pl_chunk_free(pl_pool *pool, pl_chunk *chunk)
 {
     if (!chunk)
         return;
-    pl_memory_give(pool->memory, &chunk->block);
+    if (chunk->release)
+        chunk->release(chunk->release_context);
+    else
+        pl_memory_give(pool->memory, &chunk->block);
     if (chunk->copy.bytes)
         pl_spill_release(pool->spill, chunk->copy);
+    pl_window_unmap(pool->memory, &chunk->window);
     if (chunk->window.fd >= 0)
         close(chunk->window.fd);
     if (chunk->window.direct >= 0)
@@ -102,15 +106,32 @@ int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset, vo
     return pl_spill_read(pool->spill, chunk->copy.offset + offset, data, n, reterr);
 }
 
+/* Between two of them it is asked whether to go on: a tenth of a second on a slow disk. */
+#define ASK_BYTES (16 * PL_MIB)
+
+static int read_unless(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, char *to,
+                       const char *what, pl_error *reterr)
+{
+    for (uint64_t at = 0; at < chunk->bytes; at += ASK_BYTES) {
+        if (pl_must_stop(stop))
+            return pl_error_set(reterr, -ECANCELED, "'%s' is no longer wanted", what);
+        size_t n = (size_t)pl_min_u64(chunk->bytes - at, ASK_BYTES);
+        int r = pl_chunk_read_away(pool, chunk, at, to + at, n, reterr);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 /* Takes memory, which may evict others, and reads. */
-static int fetch(pl_pool *pool, pl_chunk *chunk, const char *what, pl_block *ret_block,
-                 pl_error *reterr)
+static int fetch(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, const char *what,
+                 pl_block *ret_block, pl_error *reterr)
 {
     pl_block block;
     int r = pl_memory_take(pool->memory, chunk->bytes, what, &block, reterr);
     if (r < 0)
         return r;
-    r = pl_chunk_read_away(pool, chunk, 0, block.data, chunk->bytes, reterr);
+    r = read_unless(pool, chunk, stop, block.data, what, reterr);
     if (r < 0)
         pl_memory_give(pool->memory, &block);
     else
@@ -119,12 +140,12 @@ static int fetch(pl_pool *pool, pl_chunk *chunk, const char *what, pl_block *ret
 }
 
 /* The chunk is then resident and not yet in the idle list: it is the caller's to pin. */
-static int move_in(pl_pool *pool, pl_chunk *chunk, const char *what, pl_error *reterr)
+static int move_in(pl_pool *pool, pl_chunk *chunk, pl_stop stop, const char *what, pl_error *reterr)
 {
     pl_block block = {0};
     chunk->arriving = true;
     pthread_mutex_unlock(&pool->mu);
-    int r = fetch(pool, chunk, what, &block, reterr);
+    int r = fetch(pool, chunk, stop, what, &block, reterr);
     pthread_mutex_lock(&pool->mu);
     chunk->arriving = false;
     if (r == 0) {
@@ -153,7 +174,7 @@ static void drop_copy(pl_pool *pool, pl_chunk *chunk)
     pthread_mutex_lock(&pool->mu);
 }
 
-int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, const char *what,
+int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, pl_stop stop, const char *what,
                  pl_error *reterr)
 {
     for (;;) {
@@ -163,7 +184,7 @@ int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, const char 
         }
         if (pl_chunk_is_resident(chunk))
             break;
-        int r = move_in(pool, chunk, what, reterr);
+        int r = move_in(pool, chunk, stop, what, reterr);
         if (r < 0)
             return r;
     }

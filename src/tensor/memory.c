@@ -231,7 +231,7 @@ static int take_with_eviction(pl_memory *memory, uint64_t cost, pl_block *ret_bl
     int r = guarded ? PL_EBUDGET : try_to_take(memory, cost, ret_block);
     if (r == PL_EBUDGET) {
         pl_memory_drop_spares(memory);
-        pl_memory_look(memory);
+        pl_memory_look_at_line(memory);
     }
     while (r == PL_EBUDGET) {
         if (!guarded || cost <= headroom_bytes(memory))
@@ -346,8 +346,9 @@ uint64_t pl_memory_headroom_bytes(pl_memory *memory)
 
 uint64_t pl_memory_headroom_for(pl_memory *memory, uint64_t bytes)
 {
-    if (pl_memory_looked_lately(memory)) {
-        uint64_t lately = headroom_within(memory, PL_MEMORY_RECENT_BYTES);
+    uint64_t since_bytes;
+    if (pl_memory_looked_lately(memory, &since_bytes)) {
+        uint64_t lately = headroom_within(memory, since_bytes);
         if (lately >= bytes)
             return lately;
     }

@@ -10,7 +10,8 @@
  *   cap      the most that blocks may cost together, whatever the line; the rest does not count
  *   evictor  who can make room: called, with no lock held, when there is not enough
  *   spare    a mapping that was given back, kept for the next block of its size: 128 MiB at most,
- *            and a 16th of the line; not in a guarded run. All go when anybody finds no room
+ *            and a 16th of the line, whatever the cap; not in a guarded run. All go when anybody
+ *            finds no room
  *
  *   claimed = sum of the costs of live blocks; claimed + spares <= cap
  *   claimed + spares + rest <= line at every claim (in a guarded run: everybody's)
@@ -72,7 +73,7 @@ uint64_t pl_memory_peak_bytes(const pl_memory *memory);    /* of claimed */
 uint64_t pl_memory_headroom_bytes(pl_memory *memory);
 
 /* The same for whoever wants `bytes` only: with far more than that below the line by a measure that
- * is a few milliseconds old, nothing is measured, and what is told is less by a margin for what may
+ * is some milliseconds old, nothing is measured, and what is told is less by a margin for what may
  * have come since. */
 uint64_t pl_memory_headroom_for(pl_memory *memory, uint64_t bytes);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the memory's line is: with the guard, or found anew. */
+/* Where the memory's line is: with the guard, or found anew. Constant from then on, but that a
+ * forked child becomes an owner of its own. */
 #ifndef PL_TENSOR_MEMORY_LINE_H
 #define PL_TENSOR_MEMORY_LINE_H
 

@@ -15,8 +15,18 @@ enum { WALK_PAGES = 16384 }; /* looked at in one call: 64 MiB */
  * bytes costs. */
 #define LOOK_BYTES (64 * PL_MIB)
 
-/* A look at a small process takes 10 us, as long as a small graph's run. */
-#define TRUST_NS (2 * PL_NS_PER_MS)
+/* At the line every claim would look. With ten thousand mappings that takes 80 ms, so that is done
+ * in a part of the time only. */
+enum { LOOK_SHARE = 20 };
+
+/* A look at a small process takes 10 us, as long as a small graph's run; at one with many mappings
+ * a hundred. It is trusted for so long, if there is room for what may have come since. */
+#define TRUST_NS (64 * PL_NS_PER_MS)
+
+/* More than a process can touch first: clearing the pages takes longer. And for a moment's, of
+ * several threads. */
+enum { TOUCHED_BYTES_PER_NS = 16 };
+#define LEAST_SINCE_BYTES (32 * PL_MIB)
 
 uint64_t pl_memory_private_bytes(void)
 {
@@ -72,14 +82,24 @@ void pl_memory_look(pl_memory *memory)
             atomic_store(&memory->looked_ns, begin_ns);
             break;
         }
+    atomic_store(&memory->look_took_ns, pl_clock_monotonic_ns() - begin_ns);
     uint64_t step = pl_max_u64(LOOK_BYTES, atomic_load(&memory->claimed_bytes) / 16);
     atomic_store(&memory->look_at, atomic_load(&memory->spent_bytes) + step);
 }
 
-bool pl_memory_looked_lately(const pl_memory *memory)
+bool pl_memory_looked_lately(const pl_memory *memory, uint64_t *ret_since_bytes)
 {
     uint64_t at = atomic_load(&memory->looked_ns);
-    return at > 0 && pl_sub_sat_u64(pl_clock_monotonic_ns(), at) < TRUST_NS;
+    uint64_t age_ns = pl_sub_sat_u64(pl_clock_monotonic_ns(), at);
+    *ret_since_bytes = pl_max_u64(age_ns * TOUCHED_BYTES_PER_NS, LEAST_SINCE_BYTES);
+    return at > 0 && age_ns < TRUST_NS;
+}
+
+void pl_memory_look_at_line(pl_memory *memory)
+{
+    uint64_t age_ns = pl_sub_sat_u64(pl_clock_monotonic_ns(), atomic_load(&memory->looked_ns));
+    if (age_ns >= LOOK_SHARE * atomic_load(&memory->look_took_ns))
+        pl_memory_look(memory);
 }
 
 void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes)

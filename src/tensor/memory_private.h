@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory from inside: memory.c claims and allocates, memory_spare.c keeps what may soon be
  * needed again, memory_look.c measures the rest of the process, memory_fork.c begins a child's
- * account, memory_line.c finds the line. */
+ * account, memory_line.c finds the line. Safe from any thread: counters are atomic, and lists are
+ * behind `mu`, which is held for a few loads and stores. */
 #ifndef PL_TENSOR_MEMORY_PRIVATE_H
 #define PL_TENSOR_MEMORY_PRIVATE_H
 
@@ -11,9 +12,6 @@
 #include "tensor/memory_line.h"
 
 enum { PL_MEMORY_PAGE = 4096 }; /* of all that we run on; larger ones only make blocks larger */
-
-/* More than a process touches first in the time that a look is trusted: at 16 GiB/s. */
-#define PL_MEMORY_RECENT_BYTES (32 * PL_MIB)
 
 /* A large block, to be walked over. */
 typedef struct pl_mapping {
@@ -31,6 +29,7 @@ struct pl_memory {
     pl_atomic_u64 spent_bytes;                  /* claimed ever */
     pl_atomic_u64 look_at;                      /* spent_bytes at which to look next */
     pl_atomic_u64 looked_ns;                    /* when the last look began; 0: never */
+    pl_atomic_u64 look_took_ns;                 /* that one */
     pl_atomic_u64 n_gives_begun, n_gives_ended; /* of mappings: a look must meet none */
     uint64_t fork_bytes; /* inherited, and charged to the parent; changes in a new child only,
                             as does generation */
@@ -55,8 +54,11 @@ uint64_t pl_memory_private_bytes(void);
 /* Reads what the process uses beside its blocks and charges it. The guard looks for itself. */
 void pl_memory_look(pl_memory *memory);
 
-/* Looked at so lately that the rest has grown by less than PL_MEMORY_RECENT_BYTES since. */
-bool pl_memory_looked_lately(const pl_memory *memory);
+/* The same for whoever found no room: not if the last look was just now, by what it took. */
+void pl_memory_look_at_line(pl_memory *memory);
+
+/* Looked at so lately that it is known how much the rest can have grown by since at most. */
+bool pl_memory_looked_lately(const pl_memory *memory, uint64_t *ret_since_bytes);
 
 /* `bytes` more were claimed: looks if it is time to. */
 void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes);

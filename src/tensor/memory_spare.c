@@ -9,13 +9,14 @@
 #include "tensor/memory_private.h"
 
 /* Kept at most: a few batches of pictures, or the result of a thousand small products; but little
- * of a small budget. */
+ * of a small line, which others may share. A cap is our own: spares below it are in nobody's way,
+ * and claim() drops them when they are in ours. */
 #define SPARES_BYTES (128 * PL_MIB)
 enum { LINE_SHARE = 16, SPARES = 32 };
 
 static uint64_t room_for_spares(const pl_memory *memory)
 {
-    return pl_min_u64(SPARES_BYTES, pl_memory_limit_bytes(memory) / LINE_SHARE);
+    return pl_min_u64(SPARES_BYTES, pl_ledger_limit_bytes(memory->line.ledger) / LINE_SHARE);
 }
 
 /* Takes a spare out of the list. mu is held. */

@@ -10,6 +10,7 @@
  *   new -> resident ------------------------> away ------------------------> resident
  *
  *   - resident: block.data is not NULL; away: there is a copy or a window;
+ *   - what is borrowed is resident, and has a pin of the pool's as long as it lives;
  *   - in the idle list: resident, no pins, neither leaving nor arriving;
  *   - a chunk that is leaving can be pinned for reading: it then stays, with a good copy;
  *   - a copy is dropped by whoever is about to write to the resident bytes, with no io under way;
@@ -30,19 +31,24 @@
 /* A small buffer is at most this part of a slab: what is lost at a slab's end is then little. */
 #define PL_POOL_SMALL_SHARE 16
 
+typedef struct pl_window_map pl_window_map; /* window_rows.c's */
+
 typedef struct pl_window {
     int fd; /* -1: this chunk is none */
     _Atomic int
         direct; /* for direct access, once that was wanted; -1: not yet, -2: there is none */
     uint64_t offset;
     char *path;
+    _Atomic(pl_window_map *) map; /* once that was wanted; NULL: not yet */
 } pl_window;
 
 typedef struct pl_chunk {
-    uint64_t bytes;   /* constant */
-    pl_window window; /* constant */
-    pl_block block;   /* the lock's, as is all that follows */
-    pl_extent copy;   /* bytes 0: there is none */
+    uint64_t bytes;                 /* constant */
+    pl_window window;               /* constant */
+    void (*release)(void *context); /* of memory that is borrowed; constant, as is the context */
+    void *release_context;
+    pl_block block; /* the lock's, as is all that follows */
+    pl_extent copy; /* bytes 0: there is none */
     int n_pins;
     int n_io;
     uint32_t n_buffers;
@@ -124,8 +130,8 @@ PL_MUST_CHECK int pl_chunk_reserve_copy(pl_pool *pool, uint64_t bytes, pl_extent
                                         pl_error *reterr);
 
 /* These are called with the lock held, and give it up for as long as bytes move. */
-PL_MUST_CHECK int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, const char *what,
-                               pl_error *reterr);
+PL_MUST_CHECK int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, pl_stop stop,
+                               const char *what, pl_error *reterr);
 void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk);
 
 /* Moves an idle chunk out. *ret_bytes is what it gave back: 0 if somebody wanted it meanwhile. On
@@ -160,5 +166,14 @@ PL_MUST_CHECK int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint6
                                      void *data, size_t n, pl_error *reterr);
 PL_MUST_CHECK int pl_chunk_read_around(pl_pool *pool, pl_chunk *chunk, uint64_t offset, void *room,
                                        size_t n, void **ret_data, pl_error *reterr);
+
+/* ---- window_rows.c ---- */
+
+/* Rows that are inside of the window, with few calls of the system, as far as that can be: how many
+ * were read, from the first on. The others are for pl_chunk_read_away(), and so are errors. */
+PL_MUST_CHECK int64_t pl_window_read_rows(pl_memory *memory, pl_window *window,
+                                          uint64_t window_bytes, const pl_buffer_rows *rows,
+                                          char *to);
+void pl_window_unmap(pl_memory *memory, pl_window *window);
 
 #endif

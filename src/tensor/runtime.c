@@ -58,6 +58,11 @@ void pl_runtime_unref(pl_runtime *runtime)
     free(runtime);
 }
 
+uint64_t pl_runtime_limit_bytes(const pl_runtime *runtime)
+{
+    return pl_memory_limit_bytes(runtime->memory);
+}
+
 uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime)
 {
     return pl_memory_claimed_bytes(runtime->memory);
@@ -66,4 +71,10 @@ uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime)
 uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime)
 {
     return pl_memory_peak_bytes(runtime->memory);
+}
+
+uint64_t pl_runtime_left_bytes(pl_runtime *runtime)
+{
+    return pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
+                          pl_pool_idle_bytes(runtime->pool));
 }

@@ -128,6 +128,40 @@ int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape, co
     return pl_tensor_wrap(buffer, dtype, shape, NULL, 0, ret_tensor, reterr);
 }
 
+/* The bytes before the first element that others lie in, and all that they span. */
+static uint64_t span(const pl_shape *shape, const int64_t *strides, size_t item_bytes,
+                     int64_t *ret_before)
+{
+    int64_t before = 0, behind = (int64_t)item_bytes;
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t reach = (shape->dims[i] - 1) * strides[i];
+        *(reach < 0 ? &before : &behind) += reach;
+    }
+    *ret_before = -before;
+    return (uint64_t)(behind - before);
+}
+
+int pl_tensor_borrow(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
+                     const int64_t *strides, const void *data, void (*release)(void *context),
+                     void *context, const char *what, pl_tensor **ret_tensor, pl_error *reterr)
+{
+    int64_t bytes, before = 0;
+    pl_buffer *buffer;
+    int r = pl_tensor_size(dtype, shape, &bytes, reterr);
+    if (r == 0) {
+        uint64_t all_bytes = (uint64_t)bytes;
+        if (strides && bytes > 0)
+            all_bytes = span(shape, strides, pl_dtype_info_of(dtype)->item_bytes, &before);
+        r = pl_buffer_borrow(runtime->pool, (const char *)data - before, all_bytes, release,
+                             context, what, &buffer, reterr);
+    }
+    if (r < 0) {
+        release(context);
+        return r;
+    }
+    return pl_tensor_wrap(buffer, dtype, shape, strides, before, ret_tensor, reterr);
+}
+
 pl_tensor *pl_tensor_ref(pl_tensor *tensor)
 {
     atomic_fetch_add(&tensor->n_refs, 1);
@@ -255,6 +289,26 @@ int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *exten
         return read_pinned(tensor, &region, data, reterr);
     return pl_tensor_read_dense(tensor->buffer, (uint64_t)tensor->offset_bytes, &tensor->shape,
                                 item_bytes_of(tensor), &region, data, reterr);
+}
+
+int pl_tensor_read_slices(pl_tensor *tensor, const int64_t *places, int64_t n, void *data,
+                          pl_error *reterr)
+{
+    int64_t dense[PL_RANK_MAX];
+    pl_shape_strides(&tensor->shape, item_bytes_of(tensor), dense);
+    bool is_dense = tensor->shape.rank > 0 && tensor->dtype != PL_STRING &&
+                    memcmp(&tensor->strides[1], &dense[1],
+                           (size_t)(tensor->shape.rank - 1) * sizeof dense[0]) == 0;
+    if (!is_dense)
+        return pl_error_set(reterr, -ENOTSUP, "slices of '%s' do not lie in one piece",
+                            pl_buffer_what(tensor->buffer));
+    uint64_t n_slices = pl_max_u64((uint64_t)tensor->shape.dims[0], 1);
+    const pl_buffer_rows rows = {.offset = tensor->offset_bytes,
+                                 .stride = tensor->strides[0],
+                                 .row_bytes = pl_tensor_bytes(tensor) / n_slices,
+                                 .rows = places,
+                                 .n = n};
+    return pl_buffer_read_rows(tensor->buffer, &rows, data, reterr);
 }
 
 static int no_slice(const pl_tensor *tensor, int axis, int64_t start, int64_t step, int64_t count,

@@ -60,6 +60,11 @@ PL_MUST_CHECK int pl_tensor_read_dense(pl_buffer *buffer, uint64_t offset_bytes,
                                        const pl_shape *shape, size_t item_bytes,
                                        const pl_region *region, void *data, pl_error *reterr);
 
+/* Copies the slices at `places` along the first axis one after the other, without bringing the
+ * tensor into memory. -ENOTSUP if a slice is not dense. */
+PL_MUST_CHECK int pl_tensor_read_slices(pl_tensor *tensor, const int64_t *places, int64_t n,
+                                        void *data, pl_error *reterr);
+
 /* Runs of contiguous bytes of a region in a dense shape: how long each is, in bytes, and how many
  * axes (the first ones) are walked to go through them. */
 int64_t pl_region_run_bytes(const pl_region *region, const pl_shape *shape, size_t item_bytes,

@@ -50,6 +50,8 @@ struct pl_threads {
     pthread_t threads[];     /* n_threads - 1 */
 };
 
+static _Thread_local bool works_alone;
+
 static void pause_briefly(void)
 {
 #if defined(__x86_64__)
@@ -243,6 +245,18 @@ int pl_threads_count(const pl_threads *threads)
     return threads->n_threads;
 }
 
+bool pl_threads_work_alone(bool alone)
+{
+    bool before = works_alone;
+    works_alone = alone;
+    return before;
+}
+
+int pl_threads_count_here(const pl_threads *threads)
+{
+    return works_alone ? 1 : threads->n_threads;
+}
+
 static int run_alone(int64_t n_parts, pl_threads_work *work, void *context)
 {
     for (int64_t part = 0; part < n_parts; part++) {
@@ -285,7 +299,7 @@ static void finish(pl_threads *threads, job *current)
 
 int pl_threads_run(pl_threads *threads, int64_t n_parts, pl_threads_work *work, void *context)
 {
-    if (n_parts <= 1 || threads->n_threads == 1 || !is_of_this_process(threads))
+    if (n_parts <= 1 || pl_threads_count_here(threads) == 1 || !is_of_this_process(threads))
         return run_alone(n_parts, work, context);
 
     job own = {

@@ -42,6 +42,14 @@ int pl_threads_count(const pl_threads *threads);
 PL_MUST_CHECK int pl_threads_run(pl_threads *threads, int64_t n_parts, pl_threads_work *work,
                                  void *context);
 
+/* From now on the calling thread does all parts of its jobs itself, or does so no more: for threads
+ * that work side by side on things of their own already, and would only get in each other's way.
+ * Returns how it was. */
+bool pl_threads_work_alone(bool alone);
+
+/* pl_threads_count() for jobs of the calling thread. */
+int pl_threads_count_here(const pl_threads *threads);
+
 /* For whoever starts a thread of its own, around pthread_create(): signals are for the program's
  * other threads. What a thread does to itself must reach its handlers all the same: blocked, the
  * kernel would kill without them. */

@@ -92,16 +92,15 @@ def smallest_budget(refusal):
     return int(float(found[1]) * UNITS[found[2]])
 
 
-def check_bounds(own, before, stated, budget_bytes, cap_bytes, blas, what):
+def check_bounds(own, before, stated, budget_bytes, cap_bytes, what):
     peak = own.peak_bytes
     assert stated <= budget_bytes, f"{what}: states {stated}"
     assert peak - before <= stated, f"{what}: claimed {peak} ({before} before), stated {stated}"
     slack = max(cap_bytes // 64, 64 << 10) if before else 0  # a slab that was there already
-    assert blas or stated <= 1.25 * peak + slack, f"{what}: claimed {peak}, stated {stated}"
+    assert stated <= 1.25 * peak + slack, f"{what}: claimed {peak}, stated {stated}"
 
 
-def run_once(graph, fetches, given, budget_bytes, threads=2, cap_bytes=CAP, blas=False):
-    """`blas`: there are products, whose workspace the process may have already."""
+def run_once(graph, fetches, given, budget_bytes, threads=2, cap_bytes=CAP):
     with runtime.Runtime(cap_bytes, threads) as own:
         feeds = {}
         with runtime.Session(graph, own) as session:
@@ -112,7 +111,7 @@ def run_once(graph, fetches, given, budget_bytes, threads=2, cap_bytes=CAP, blas
             given_peak = own.peak_bytes
             tensors = session.run_tensors(fetches, feeds, budget_bytes)
             if own.peak_bytes > given_peak or not before:
-                check_bounds(own, before, stated, budget_bytes, cap_bytes, blas,
+                check_bounds(own, before, stated, budget_bytes, cap_bytes,
                              f"with {budget_bytes}")
             arrays = session.read(fetches, tensors)
         for tensor in feeds.values():

@@ -67,7 +67,8 @@ class Fetch(ctypes.Structure):
 
 class RunOptions(ctypes.Structure):
     _fields_ = [("budget_bytes", ctypes.c_uint64), ("cancel", ctypes.c_void_p),
-                ("progress", ctypes.c_void_p), ("progress_context", ctypes.c_void_p)]
+                ("progress", ctypes.c_void_p), ("progress_context", ctypes.c_void_p),
+                ("random_stream", ctypes.c_uint64)]
 
 
 class RunCost(ctypes.Structure):

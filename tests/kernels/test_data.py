@@ -391,6 +391,13 @@ def test_a_bomb_is_refused_with_what_it_would_need(graph, tmp_path):
                            "it, needs 26.8 GiB; the budget is "), said
 
 
+def test_what_wide_pixels_need_is_told_before(graph, tmp_path):
+    name = decoded(graph, tmp_path, png(60000, 60000, 16, 2, b""), dtype="d:uint16")
+    assert "60000 x 60000 x 3 pixels (20.1 GiB)" in graph.refused(name)
+    name = decoded(graph, tmp_path, png(60000, 60000, 8, 6, b""), dtype="d:float32")
+    assert "60000 x 60000 x 4 pixels (53.6 GiB)" in graph.refused(name)
+
+
 def test_pixels_that_do_not_fit_together_are_spilled(graph, tmp_path):
     """Eight images of which four fit, and a sum over all of them."""
     pixels = [picture(300, 400, i) for i in range(8)]

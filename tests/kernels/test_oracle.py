@@ -54,8 +54,7 @@ def check_case(maker, op, folder):
         first = None
         for budget in budgets(working_bytes(case), cap):
             try:
-                ((got,), _) = run_within(graph, [fetch], given, budget, cap_bytes=cap,
-                                         blas=op == "matmul")
+                ((got,), _) = run_within(graph, [fetch], given, budget, cap_bytes=cap)
                 case.check(got)
                 assert first is None or not case.bits or same_bits(first, got)
             except (AssertionError, runtime.Refused) as failure:

@@ -280,14 +280,15 @@ def check_graph(seed, folder):
         pairs = list(built.fetches())
         cap = BLAS_CAP if built.has_product else 2 * CAP
         working = sum(value.array.nbytes for value in built.values)
-        how = {"cap_bytes": cap, "blas": built.has_product}
         first = None
         for budget in budgets(working, cap):
-            got, _ = run_within(graph, [fetch for _, fetch in pairs], built.given, budget, **how)
+            got, _ = run_within(graph, [fetch for _, fetch in pairs], built.given, budget,
+                                cap_bytes=cap)
             for (value, _), array in zip(pairs, got):
                 check(value, array)
             first = first or got
-        got, _ = run_within(graph, [fetch for _, fetch in pairs], built.given, cap, threads=5, **how)
+        got, _ = run_within(graph, [fetch for _, fetch in pairs], built.given, cap, threads=5,
+                            cap_bytes=cap)
         for (value, _), one, other in zip(pairs, first, got):
             assert same_bits(one, other) or (built.has_product and value.near), "with 5 threads"
         for one in built.given:

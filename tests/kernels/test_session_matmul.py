@@ -30,14 +30,14 @@ def caps(graph, *names):
 
 
 def check(graph, cap, *names, straight=False):
-    """The right results, and a peak as stated. What BLAS keeps for itself is claimed in the first
-    product and measured from then on: only a plan of one step claims all that it states."""
+    """The right results, and a peak as stated."""
     said, arrays = graph.run(cap, *names, straight=straight)
     assert said.startswith("ok "), said
     before, given, peak, stated, _ = map(int, said.split()[1:])
     assert stated <= cap
     assert peak <= max(given, before + stated), said
-    assert len(names) > 1 or stated <= 1.25 * max(peak, given), said
+    slack = MIB if before else 0  # a slab that was there already
+    assert stated <= 1.25 * max(peak, given) + slack, said
     assert len(arrays) == len(names)
     for name, array in zip(names, arrays):
         same(array, graph.value(name))

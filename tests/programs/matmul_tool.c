@@ -195,8 +195,7 @@ static void do_batch(void)
         .c_strides = {ad[1] * bd[2] * item},
     };
     uint64_t start = pl_clock_monotonic_ns();
-    check(pl_matmul_batch_run(&batch, NULL, threads, 2, (pl_matmul_stop){0}, &error), &error,
-          words[3]);
+    check(pl_matmul_batch_run(&batch, NULL, threads, 2, (pl_stop){0}, &error), &error, words[3]);
     printf("%.6f\n", seconds_since(start));
     close_operand(&a);
     close_operand(&b);

@@ -221,7 +221,7 @@ static void do_sort(void)
     array in = load(words[2]);
     bool places = strcmp(words[0], "argsort") == 0;
     array out = array_new(places ? PL_I64 : in.dtype, in.rows, in.columns);
-    pl_sort sort = {in.dtype, number(1)};
+    pl_sort sort = {.dtype = in.dtype, .descending = number(1)};
     int64_t n = in.columns;
     void *scratch = allocate((int64_t)(places ? pl_argsort_scratch_bytes(in.dtype, n)
                                               : pl_sort_scratch_bytes(in.dtype, n)));
@@ -245,9 +245,9 @@ static void do_top_k(void)
     array values = array_new(in.dtype, in.rows, k), places = array_new(PL_I64, in.rows, k);
     void *scratch = allocate((int64_t)pl_top_k_scratch_bytes(in.dtype, in.columns, k));
     for (int64_t r = 0; r < in.rows; r++)
-        pl_top_k_row((pl_sort){in.dtype, number(1)}, in.data + r * in.columns * in.item_bytes,
-                     in.columns, k, 0, values.data + r * k * in.item_bytes,
-                     (int64_t *)places.data + r * k, scratch);
+        pl_top_k_row((pl_sort){.dtype = in.dtype, .descending = number(1)},
+                     in.data + r * in.columns * in.item_bytes, in.columns, k, 0,
+                     values.data + r * k * in.item_bytes, (int64_t *)places.data + r * k, scratch);
     free(scratch);
     store(words[4], values);
     store(words[5], places);

@@ -331,6 +331,30 @@ static void a_window_is_read_in_place_and_dropped_without_writing(void **state)
     unlink(path);
 }
 
+static bool stop_at_once(const void *context)
+{
+    (void)context;
+    return true;
+}
+
+static void what_is_no_longer_wanted_is_not_brought_into_memory(void **state)
+{
+    (void)state;
+    void *data;
+    pl_error error;
+    pl_buffer *buffer = new_value(PL_MIB, 3);
+    const pl_stop stop = {.asked = stop_at_once};
+    assert_true(pl_pool_evict(pool, PL_MIB, NULL) >= PL_MIB);
+    assert_int_equal(pl_buffer_pin_unless(buffer, stop, &data, &error), -ECANCELED);
+    assert_non_null(strstr(error.message, "'value 3'"));
+    assert_int_equal(pl_memory_claimed_bytes(memory), 0);
+    assert_sound();
+    assert_value(buffer, 3);
+    assert_int_equal(pl_buffer_pin_unless(buffer, stop, &data, &error), 0); /* it is there */
+    pl_buffer_unpin(buffer);
+    pl_buffer_unref(buffer);
+}
+
 static void what_cannot_be_a_window_is_refused(void **state)
 {
     (void)state;
@@ -738,6 +762,7 @@ int main(void)
         TEST(a_value_larger_than_memory_is_written_piece_by_piece),
         TEST(writing_goes_where_the_value_is),
         TEST(a_window_is_read_in_place_and_dropped_without_writing),
+        TEST(what_is_no_longer_wanted_is_not_brought_into_memory),
         TEST(what_cannot_be_a_window_is_refused),
         TEST(a_failed_write_leaves_the_value_where_it_is),
         TEST(a_failed_read_leaves_the_value_in_the_file),

@@ -25,6 +25,75 @@ static void a_refusal_names_op_node_shapes_axis_and_operands(void **state)
             ATTRS(pl_attr_dtype("dtype", PL_STRING)));
 }
 
+static int infer(const char *op, const pl_type *inputs, int n, const pl_attr *attrs, int n_attrs,
+                 pl_type *ret_type)
+{
+    const char *names[] = {"x", "y"};
+    return pl_op_infer(pl_op_find(op), "m", inputs, n <= 2 ? names : NULL, n, attrs, n_attrs,
+                       ret_type, &error);
+}
+
+static void an_op_is_inferred_without_a_graph_as_in_one(void **state)
+{
+    (void)state;
+    const pl_type a = {PL_F32, PL_SHAPE(3, 4)}, b = {PL_F32, PL_SHAPE(4, PL_UNKNOWN)};
+    const pl_attr axes = pl_attr_ints("axes", (const int64_t[]){1}, 1);
+    pl_type type;
+    assert_int_equal(infer("matmul", (pl_type[]){a, b}, 2, NULL, 0, &type), 0);
+    assert_int_equal(type.dtype, PL_F32);
+    assert_true(pl_shape_equal(&type.shape, &PL_SHAPE(3, PL_UNKNOWN)));
+    assert_int_equal(infer("sum", &a, 1, &axes, 1, &type), 0);
+    assert_true(pl_shape_equal(&type.shape, &PL_SHAPE(3)));
+    assert_int_equal(infer("matmul", (pl_type[]){a, a}, 2, NULL, 0, &type), -EINVAL);
+    assert_string_equal(error.message, "matmul 'm': inner dimensions differ: [3,4] x [3,4]: 4 and "
+                                       "3 ('x' and 'y')");
+    assert_int_equal(infer("matmul", &a, 1, NULL, 0, &type), -EINVAL);
+    assert_string_equal(error.message, "matmul 'm': inputs: 1 given, it takes 2");
+    assert_int_equal(infer("nonsense", &a, 1, NULL, 0, &type), -EINVAL);
+
+    pl_type many[100];
+    const pl_attr axis = pl_attr_int("axis", 0);
+    for (int i = 0; i < 100; i++)
+        many[i] = (pl_type){PL_I64, PL_SHAPE(i, 2)};
+    assert_int_equal(infer("concat", many, 100, &axis, 1, &type), 0);
+    assert_true(pl_shape_equal(&type.shape, &PL_SHAPE(4950, 2)));
+}
+
+static void of_an_unknown_rank_the_dtype_is_inferred(void **state)
+{
+    (void)state;
+    const pl_type a = {PL_F32, PL_SHAPE(3, 4)}, any = {PL_U8, {.rank = PL_RANK_UNKNOWN}};
+    const pl_attr axes = pl_attr_ints("axes", (const int64_t[]){1}, 1);
+    const pl_attr size = pl_attr_ints("size", (const int64_t[]){8, 9}, 2);
+    pl_type type;
+    assert_int_equal(infer("sum", &any, 1, &axes, 1, &type), 0);
+    assert_int_equal(type.dtype, PL_U64);
+    assert_int_equal(type.shape.rank, PL_RANK_UNKNOWN);
+    assert_int_equal(infer("resize", &any, 1, &size, 1, &type), 0);
+    assert_int_equal(type.dtype, PL_F32);
+    assert_int_equal(infer("matmul", (pl_type[]){a, any}, 2, NULL, 0, &type), -EINVAL);
+    assert_string_equal(error.message,
+                        "matmul 'm': float32 and uint8: cast one of them ('x' and 'y')");
+}
+
+static void the_table_of_ops_can_be_asked(void **state)
+{
+    (void)state;
+    int sum = pl_op_find("sum");
+    assert_int_equal(pl_op_find("nonsense"), -1);
+    assert_false(pl_op_is_elementwise(-1));
+    assert_false(pl_op_is_elementwise(sum));
+    assert_true(pl_op_is_elementwise(pl_op_find("mul")));
+    assert_string_equal(pl_op_name(sum), "sum");
+    assert_null(pl_op_name(-1));
+    assert_null(pl_op_name(1000));
+    assert_int_equal(pl_op_n_attrs(sum), 2);
+    assert_string_equal(pl_op_attr_name(sum, pl_op_attr_find(sum, "keepdims")), "keepdims");
+    assert_null(pl_op_attr_name(sum, 2));
+    assert_int_equal(pl_op_attr_type(sum, pl_op_attr_find(sum, "axes")), PL_ATTR_INTS);
+    assert_int_equal(pl_op_attr_find(sum, "axis"), -1);
+}
+
 static void a_matmul_that_does_not_fit_says_how(void **state)
 {
     (void)state;
@@ -236,6 +305,10 @@ static void what_readers_make_is_known_as_far_as_can_be(void **state)
     is(must_add("resize", NULL, NODES(image),
                 ATTRS(INTS("size", 8, 9), pl_attr_string("method", "nearest"))),
        PL_U8, "[8,9,3]");
+    is(must_add("decode_png", NULL, NODES(name), ATTRS(pl_attr_dtype("dtype", PL_U16))), PL_U16,
+       "[?,?,?]");
+    refused("decode_image 'd': dtype float64: pixels are uint8, uint16 or float32 ('name')",
+            "decode_image", "d", NODES(name), ATTRS(pl_attr_dtype("dtype", PL_F64)));
     is(must_add("string_length", NULL, NODES(many), NO_ATTRS), PL_I64, "[5]");
     is(must_add("string_join", NULL, NODES(name, many, many), NO_ATTRS), PL_STRING, "[5]");
     is(must_add("string_split", NULL, NODES(name), NO_ATTRS), PL_STRING, "[?]");
@@ -290,6 +363,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_refusal_names_op_node_shapes_axis_and_operands),
+        CASE(an_op_is_inferred_without_a_graph_as_in_one),
+        CASE(of_an_unknown_rank_the_dtype_is_inferred),
+        CASE(the_table_of_ops_can_be_asked),
         CASE(a_matmul_that_does_not_fit_says_how),
         CASE(unknown_dimensions_stay_unknown_where_they_must),
         CASE(a_reshape_finds_one_dimension_and_keeps_axes),

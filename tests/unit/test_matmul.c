@@ -486,11 +486,47 @@ static void a_matrix_times_itself_is_made_in_parts(void **state)
         asked all = {.n_most = 100}, some = {.n_most = 2};
         pl_blas_use use;
         assert_int_equal(pl_blas_use_begin(&use, memory, 2, PL_MIB, NULL), 0);
-        assert_true(pl_product_square_in_parts(threads, &g, 40, goes_on, &all));
-        assert_int_equal(all.n_times, 4);
+        /* four strips: one block on the diagonal each, and two or four left of it, all twice */
+        const pl_product_part part = {.rows = 40, .columns = 80, .inner = 50};
+        assert_true(pl_product_square_in_parts(threads, &g, &part, goes_on, &all));
+        assert_int_equal(all.n_times, 2 * (4 + 1 + 1 + 2));
         assert_product(&r);
-        assert_false(pl_product_square_in_parts(threads, &g, 40, goes_on, &some));
+        assert_false(pl_product_square_in_parts(threads, &g, &part, goes_on, &some));
         assert_int_equal(some.n_times, 3);
+        pl_blas_use_end(&use);
+        end(&r);
+    }
+}
+
+static void a_product_is_made_in_parts(void **state)
+{
+    static const pl_dtype kinds[] = {PL_F32, PL_F64, PL_I32};
+    (void)state;
+    for (int t = 0; t < 12; t++) {
+        run r;
+        begin(&r, (product){kinds[t / 4], 150, 130, 70, t & 1, t & 2, PL_MATRIX_RESIDENT,
+                            PL_MATRIX_RESIDENT, PL_MATRIX_RESIDENT, 64 * PL_MIB, -1});
+        pl_gemm g = {.dtype = r.p.dtype,
+                     .m = 150,
+                     .n = 130,
+                     .k = 70,
+                     .a = r.a.where.data,
+                     .b = r.b.where.data,
+                     .c = r.c.where.data,
+                     .a_row_bytes = r.a.where.row_bytes,
+                     .b_row_bytes = r.b.where.row_bytes,
+                     .c_row_bytes = r.c.where.row_bytes,
+                     .a_transposed = r.p.ta,
+                     .b_transposed = r.p.tb};
+        const pl_product_part part = {.rows = 40, .columns = 50, .inner = 30};
+        asked all = {.n_most = 100}, some = {.n_most = 5};
+        pl_blas_use use;
+        assert_int_equal(pl_blas_use_begin(&use, memory, 2, PL_MIB, NULL), 0);
+        assert_true(pl_product_run_in_parts(threads, &g, &part, goes_on, &all));
+        assert_int_equal(all.n_times, 4 * 3 * 3);
+        assert_product(&r);
+        assert_false(pl_product_run_in_parts(threads, &g, &part, goes_on, &some));
+        assert_int_equal(some.n_times, 6);
         pl_blas_use_end(&use);
         end(&r);
     }
@@ -742,7 +778,7 @@ static void a_cancelled_product_ends_between_steps(void **state)
     product p = faulty[0];
     p.budget = small_budget(PL_MIB);
     begin(&r, p);
-    r.job.stop = (pl_matmul_stop){is_cancelled, NULL};
+    r.job.stop = (pl_stop){is_cancelled, NULL};
     r.job.progress = cancel_halfway;
     r.job.progress_context = &fraction;
     cancelled = 0;
@@ -752,11 +788,11 @@ static void a_cancelled_product_ends_between_steps(void **state)
     end(&r);
 }
 
-/* Large enough that it is made in two parts. */
+/* Large enough that it is made in parts. */
 static void a_matrix_times_itself_can_be_cancelled_half_way(void **state)
 {
     (void)state;
-    enum { SIDE = 4100, INNER = 2 };
+    enum { SIDE = 4100, INNER = 800 };
     double fraction = 0;
     float *a = calloc(SIDE * INNER, sizeof *a), *c = malloc((size_t)SIDE * SIDE * sizeof *c);
     product p = {PL_F32,
@@ -806,7 +842,7 @@ static void a_cancelled_product_ends_while_operands_are_copied(void **state)
         run r;
         begin(&r, (product){PL_F64, 200, 1900, 1700, false, false, PL_MATRIX_FILE, PL_MATRIX_FILE,
                             PL_MATRIX_FILE, small_budget(PL_MIB + PL_MIB / 2), PL_MATMUL_TILES});
-        r.job.stop = (pl_matmul_stop){stops_after_some, &n_asked[i]};
+        r.job.stop = (pl_stop){stops_after_some, &n_asked[i]};
         fault_io_reset();
         assert_int_equal(pl_matmul_run(&r.plan, &r.job, NULL), i < 2 ? -ECANCELED : 0);
         n_writes[i] = fault_io.n_writes;
@@ -856,7 +892,7 @@ static void check_batch(pl_dtype dtype, shapes s, bool one_right)
         .b_strides = {4 * b_each * b_one * item, b_each * b_one * item},
         .c_strides = {4 * c_one * item, c_one * item},
     };
-    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, (pl_matmul_stop){0}, NULL), 0);
+    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, (pl_stop){0}, NULL), 0);
     for (int64_t i = 0; i < 12; i++) {
         int64_t a_at = a_first ? i : i % 4, b_at = b_each * i;
         run r = {.p = {.dtype = dtype, .m = s.m, .n = s.n, .k = s.k, .ta = s.ta, .tb = s.tb}};
@@ -895,6 +931,7 @@ int main(void)
         cmocka_unit_test(a_matrix_times_itself_that_is_too_large_is_the_plain_loops),
         cmocka_unit_test(a_product_in_several_calls_is_the_plain_loops),
         cmocka_unit_test(a_matrix_times_itself_is_made_in_parts),
+        cmocka_unit_test(a_product_is_made_in_parts),
         cmocka_unit_test(strips_from_files_are_the_plain_loops),
         cmocka_unit_test(every_place_of_the_matrices_gives_the_same),
         cmocka_unit_test(an_operand_that_lies_across_is_cut_into_tiles),

@@ -222,7 +222,7 @@ static void much_is_allowed_by_what_is_measured_now(void **state)
     need_own_residence();
     pl_memory *memory;
     const pl_memory_options options = {.budget_text = "900M"};
-    const struct timespec a_while = {.tv_nsec = 20 * 1000 * 1000};
+    const struct timespec a_while = {.tv_nsec = 80 * 1000 * 1000};
     assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
     uint64_t before = pl_memory_headroom_bytes(memory);
     void *own = use(64 * PL_MIB);
@@ -369,33 +369,56 @@ static void a_block_may_be_what_one_of_its_size_left_behind(void **state)
     assert_false(is_resident(first));
 }
 
-/* 64 MiB of which a 16th may be kept. */
+/* Takes one of this size, gives it back, has `pressing` bytes taken meanwhile, and takes another:
+ * what was written into the first is found there if it was kept. */
+static int byte_left_behind(pl_memory *memory, uint64_t bytes, uint64_t pressing)
+{
+    pl_block block = take(memory, bytes), other;
+    *(char *)block.data = 1;
+    pl_memory_give(memory, &block);
+    other = take(memory, pressing);
+    pl_memory_give(memory, &other);
+    block = take(memory, bytes);
+    int byte = *(char *)block.data;
+    pl_memory_give(memory, &block);
+    return byte;
+}
+
+/* 1 GiB, of which a 16th may be kept. */
 static void what_is_left_behind_is_little_and_goes_when_there_is_no_room(void **state)
 {
     (void)state;
-    pl_memory *memory = new_memory(64 * PL_MIB);
-    pl_block large = take(memory, 5 * PL_MIB), blocks[3];
+    pl_memory *memory;
+    pl_error error;
+    const pl_memory_options options = {.budget_text = "1G"};
+    if (pl_memory_new(&options, &memory, &error) < 0)
+        fail_msg("%s", error.message);
+    pl_block large = take(memory, 65 * PL_MIB), blocks[3];
     void *data = large.data;
     pl_memory_give(memory, &large);
     assert_false(is_resident(data));
     for (size_t i = 0; i < 3; i++)
-        blocks[i] = take(memory, 2 * PL_MIB);
+        blocks[i] = take(memory, 32 * PL_MIB);
     data = blocks[0].data;
     for (size_t i = 0; i < 3; i++)
         pl_memory_give(memory, &blocks[i]);
     assert_false(is_resident(data)); /* the oldest of three makes room for the newest */
-    for (int pressed = 0; pressed < 2; pressed++) {
-        blocks[0] = take(memory, 2 * PL_MIB);
-        *(char *)blocks[0].data = 1;
-        pl_memory_give(memory, &blocks[0]);
-        if (pressed) {
-            large = take(memory, 62 * PL_MIB);
-            pl_memory_give(memory, &large);
-        }
-        blocks[0] = take(memory, 2 * PL_MIB);
-        assert_int_equal(*(char *)blocks[0].data, !pressed);
-        pl_memory_give(memory, &blocks[0]);
-    }
+    pl_memory_trim(memory);
+    assert_int_equal(byte_left_behind(memory, 32 * PL_MIB, 1), 1);
+    uint64_t all = pl_memory_headroom_bytes(memory);
+    assert_int_equal(byte_left_behind(memory, 32 * PL_MIB, all - 16 * PL_MIB), 0);
+    end(memory);
+}
+
+/* It is nobody else's. */
+static void below_a_cap_there_may_be_more_of_it(void **state)
+{
+    (void)state;
+    pl_memory *memory = new_memory(CAP);
+    assert_int_equal(byte_left_behind(memory, CAP / 4, 1), 1);
+    assert_int_equal(byte_left_behind(memory, CAP / 2, CAP / 4), 1);
+    assert_int_equal(byte_left_behind(memory, CAP / 4, CAP - 4096), 0);
+    assert_true(pl_memory_peak_bytes(memory) <= CAP);
     end(memory);
 }
 
@@ -500,6 +523,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_shares_the_line_and_leaves_nothing_charged),
         cmocka_unit_test(a_block_may_be_what_one_of_its_size_left_behind),
         cmocka_unit_test(what_is_left_behind_is_little_and_goes_when_there_is_no_room),
+        cmocka_unit_test(below_a_cap_there_may_be_more_of_it),
         cmocka_unit_test(a_child_does_not_take_what_its_parent_left_behind),
         cmocka_unit_test(threads_share_one_account),
         cmocka_unit_test(every_allocation_may_fail),

@@ -156,8 +156,10 @@ static void data_that_is_no_tensor_is_refused_with_a_way_out(void **state)
 #define WITH(descr) "{'descr': " descr ", 'fortran_order': False, 'shape': (3,), }"
     assert_refused(WITH("'<U5'"), -ENOTSUP, "unicode text (dtype <U5): save numpy.char.encode");
     assert_refused(WITH("'|O'"), -ENOTSUP, "Python objects (dtype |O)");
-    assert_refused(WITH("[('a', '<f4'), ('b', '<i8')]"), -ENOTSUP, "records (dtype [('a', '<f4')");
-    assert_refused(WITH("('<f4', (2,))"), -ENOTSUP, "records");
+    assert_refused(WITH("[('a', '<f4'), ('b', '<i8')]"), -ENOTSUP,
+                   "records (dtype [('a', '<f4'), ('b', '<i8')]): save");
+    assert_refused(WITH("('<f4', (2,))"), -ENOTSUP, "records (dtype ('<f4', (2,))): save");
+    assert_refused("{'descr': [('a', '<f4'", -ENOTSUP, "records (dtype [('a', '<f4'): save");
     assert_refused(WITH("'<c8'"), -ENOTSUP, "save a.real and a.imag");
     assert_refused(WITH("'<M8[ns]'"), -ENOTSUP, "dates (dtype <M8[ns])");
     assert_refused(WITH("'<f16'"), -ENOTSUP, "a.astype('float64')");

@@ -238,15 +238,24 @@ static void a_disk_that_is_too_small_is_refused(void **state)
     pl_node *a = given("a", PL_SHAPE(1024, 1024), false);
     pl_node *sorted = must_add("sort", "sorted", NODES(a), NO_ATTRS);
     const pl_plan_fetch fetch = {sorted, false};
-    const pl_plan_request request = {.graph = graph,
-                                     .fetches = &fetch,
-                                     .n_fetches = 1,
-                                     .sources = sources,
-                                     .n_sources = n_sources,
-                                     .budget_bytes = PL_MIB,
-                                     .disk_bytes = PL_MIB};
+    pl_plan_request request = {.graph = graph,
+                               .fetches = &fetch,
+                               .n_fetches = 1,
+                               .sources = sources,
+                               .n_sources = n_sources,
+                               .budget_bytes = PL_MIB,
+                               .disk_bytes = PL_MIB};
     assert_int_equal(pl_plan_new(&request, &plan, &error), -ENOSPC);
     assert_non_null(strstr(error.message, "sort 'sorted': 4.0 MiB must be spilled"));
+    const char *enough = strstr(error.message, " with more, or give at least 4.");
+    assert_non_null(enough);
+    const char *number = strrchr(enough, 't') + 1;
+    double mib = strtod(number, NULL);
+    request.budget_bytes = (uint64_t)(mib * PL_MIB);
+    assert_int_equal(pl_plan_new(&request, &plan, &error), 0);
+    pl_plan_free(PL_TAKE(plan));
+    request.budget_bytes -= request.budget_bytes / 16; /* of which little can be less */
+    assert_int_equal(pl_plan_new(&request, &plan, &error), -ENOSPC);
 }
 
 static uint64_t seed;

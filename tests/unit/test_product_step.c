@@ -232,7 +232,7 @@ static void a_file_that_was_cut_off_is_an_error(void **state)
     assert_int_equal(truncate(paths[1], 128 + K * N * 2), 0);
     assert_int_equal(run(c, true, &tight, &result), PL_ECORRUPT);
     assert_non_null(strstr(error.message, "matmul 'c': cannot read "));
-    assert_non_null(strstr(error.message, " of 'b'"));
+    assert_non_null(strstr(error.message, paths[1]));
 }
 
 static void every_allocation_may_fail(void **state)

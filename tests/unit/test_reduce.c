@@ -16,6 +16,7 @@
 #include "tensor/dtype.h"
 
 static double scratch[2][64];
+static const double nothing[1]; /* no element of it is looked at */
 
 static double one_f64(pl_reduce_op op, const double *x, int64_t n, double ddof)
 {
@@ -52,13 +53,13 @@ static void what_cannot_be_reduced_has_no_result(void **state)
 static void nothing_reduces_to_what_the_header_says(void **state)
 {
     (void)state;
-    assert_true(one_f64(PL_REDUCE_SUM, NULL, 0, 0) == 0);
-    assert_true(one_f64(PL_REDUCE_PROD, NULL, 0, 0) == 1);
-    assert_true(one_f64(PL_REDUCE_MAX, NULL, 0, 0) == -INFINITY);
-    assert_true(one_f64(PL_REDUCE_MIN, NULL, 0, 0) == INFINITY);
-    assert_true(one_f64(PL_REDUCE_LOGSUMEXP, NULL, 0, 0) == -INFINITY);
-    assert_true(isnan(one_f64(PL_REDUCE_MEAN, NULL, 0, 0)));
-    assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, NULL, 0, 0)));
+    assert_true(one_f64(PL_REDUCE_SUM, nothing, 0, 0) == 0);
+    assert_true(one_f64(PL_REDUCE_PROD, nothing, 0, 0) == 1);
+    assert_true(one_f64(PL_REDUCE_MAX, nothing, 0, 0) == -INFINITY);
+    assert_true(one_f64(PL_REDUCE_MIN, nothing, 0, 0) == INFINITY);
+    assert_true(one_f64(PL_REDUCE_LOGSUMEXP, nothing, 0, 0) == -INFINITY);
+    assert_true(isnan(one_f64(PL_REDUCE_MEAN, nothing, 0, 0)));
+    assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, nothing, 0, 0)));
 }
 
 static void a_variance_without_freedom_is_nan(void **state)
@@ -183,6 +184,46 @@ static void unaligned_rows_and_all_lengths_are_read_as_they_are(void **state)
     free(exact);
 }
 
+/* Sums of `n` columns of floats in exactly as much memory as there is, with NaN in what lies
+ * between rows; from the last row to the first if `backwards`. */
+static void check_columns(int64_t n_rows, int64_t n, int64_t gap, bool backwards)
+{
+    static double planes[2 * 64], sums[64];
+    int64_t stride = n + gap, n_items = (n_rows - 1) * stride + n;
+    float *x = malloc((size_t)n_items * sizeof *x), results[64];
+    for (int64_t i = 0; i < n_items; i++)
+        x[i] = i % stride < n ? (float)(i * i % 23) : NAN;
+    memset(sums, 0, sizeof sums);
+    for (int64_t r = 0; r < n_rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] += (double)x[r * stride + i];
+    pl_reduce reduce = {PL_REDUCE_SUM, PL_F32};
+    pl_partials partials = {planes, n};
+    pl_reduce_tile tile = {.data = backwards ? x + (n_rows - 1) * stride : x,
+                           .row_bytes = (backwards ? -stride : stride) * (int64_t)sizeof *x,
+                           .n_rows = n_rows,
+                           .n_columns = n};
+    pl_reduce_init(reduce, partials, 0, n);
+    pl_reduce_columns(reduce, &tile, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, n, 0, results);
+    for (int64_t i = 0; i < n; i++)
+        assert_true((double)results[i] == sums[i]);
+    free(x);
+}
+
+static void columns_have_nothing_of_what_lies_between_rows(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {1, 3, 4, 5, 8, 31, 33, 66};
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+        for (int64_t n = 1; n <= 40; n++) {
+            check_columns(rows[r], n, 0, false);
+            check_columns(rows[r], n, 0, true);
+            check_columns(rows[r], n, 1, false);
+            check_columns(rows[r], n, 2, true);
+        }
+}
+
 static int64_t argmax_f32(const float *x, int64_t n)
 {
     pl_reduce reduce = {PL_REDUCE_ARGMAX, PL_F32};
@@ -215,6 +256,60 @@ static void the_largest_is_found_wherever_it_is(void **state)
         }
 }
 
+enum { LARGE_BYTES = 40000, LARGE_ROWS_MAX = LARGE_BYTES / 37 + 1 };
+
+static void reduce_rows(pl_reduce reduce, const char *x, int64_t row_bytes, int64_t n_rows,
+                        int64_t n_columns, void *results)
+{
+    static double planes[PL_REDUCE_PLANES * LARGE_ROWS_MAX];
+    pl_partials partials = {planes, n_rows};
+    pl_reduce_tile tile = {.data = x,
+                           .row_bytes = row_bytes,
+                           .n_rows = n_rows,
+                           .n_columns = n_columns,
+                           .index_step = 1};
+    pl_reduce_init(reduce, partials, 0, n_rows);
+    pl_reduce_rows(reduce, &tile, partials, 0);
+    pl_reduce_finish(reduce, partials, 0, n_rows, 1, results);
+}
+
+/* Of a tile that is so large that its lines are asked for ahead, in exactly as much memory. */
+static void check_large_tile(pl_reduce reduce, int64_t n_columns)
+{
+    static double together[LARGE_ROWS_MAX], alone[LARGE_ROWS_MAX];
+    int64_t item_bytes = pl_dtype_info_of(reduce.dtype)->item_bytes;
+    int64_t row_bytes = n_columns * item_bytes, n_rows = LARGE_BYTES / row_bytes + 1;
+    size_t result_bytes = pl_dtype_info_of(pl_reduce_result(reduce))->item_bytes;
+    char *x = malloc((size_t)(row_bytes * n_rows));
+    for (int64_t i = 0; i < n_rows * n_columns; i++)
+        if (reduce.dtype == PL_F32)
+            ((float *)x)[i] = (float)(i * i % 23) / 7;
+        else if (reduce.dtype == PL_F64)
+            ((double *)x)[i] = (double)(i * i % 23) / 7;
+        else
+            memset(x + i * item_bytes, (int)(i * i % 23), (size_t)item_bytes);
+    reduce_rows(reduce, x, row_bytes, n_rows, n_columns, together);
+    for (int64_t r = 0; r < n_rows; r++)
+        reduce_rows(reduce, x + r * row_bytes, 0, 1, n_columns,
+                    (char *)alone + (size_t)r * result_bytes);
+    assert_memory_equal(together, alone, (size_t)n_rows * result_bytes);
+    free(x);
+}
+
+static void rows_of_a_large_tile_give_what_each_gives_alone(void **state)
+{
+    (void)state;
+    static const pl_dtype dtypes[] = {PL_U8, PL_I16, PL_I32, PL_I64, PL_F32, PL_F64};
+    static const int64_t columns[] = {37, 64, 700, 2100};
+    for (int op = 0; op < PL_N_REDUCE_OPS; op++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+            for (size_t n = 0; n < sizeof columns / sizeof columns[0]; n++) {
+                pl_reduce reduce = {(pl_reduce_op)op, dtypes[d]};
+                if (pl_reduce_result(reduce) != PL_DTYPE_NONE)
+                    check_large_tile(reduce, columns[n]);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,7 +323,9 @@ int main(void)
         cmocka_unit_test(rows_may_be_taken_from_the_last),
         cmocka_unit_test(outputs_that_are_not_meant_stay),
         cmocka_unit_test(unaligned_rows_and_all_lengths_are_read_as_they_are),
+        cmocka_unit_test(columns_have_nothing_of_what_lies_between_rows),
         cmocka_unit_test(the_largest_is_found_wherever_it_is),
+        cmocka_unit_test(rows_of_a_large_tile_give_what_each_gives_alone),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     pl_isa_limit(PL_ISA_PLAIN);

@@ -47,6 +47,81 @@ static void compare(pl_dtype dtype, int64_t n_in, int64_t n_out, int64_t n_chann
     free(taps);
 }
 
+/* The same antialiased: spans added up place by place, as resize.h has it, is what both give. */
+static void compare_spans(pl_dtype dtype, int64_t n_in, int64_t n_out, int64_t n_channels)
+{
+    size_t item_bytes = dtype == PL_U8 ? 1 : 4, n = (size_t)(n_out * n_channels);
+    int64_t places = pl_resize_span_places(n_in, n_out);
+    uint8_t *row = malloc((size_t)(n_in * n_channels) * item_bytes);
+    float *weights = malloc((size_t)(n_out * places) * sizeof(float));
+    float *made = malloc((n + PL_RESIZE_EXTRA) * sizeof(float));
+    pl_resize_span *spans = calloc((size_t)n_out, sizeof *spans);
+    fill(row, dtype, n_in * n_channels);
+    pl_resize_spans(n_in, n_out, spans, weights);
+    for (int isa = 0; isa < 2; isa++) {
+        pl_isa_limit(isa == 0 ? PL_ISA_PLAIN : PL_ISA_AVX2);
+        pl_resize_span_row(dtype, row, n_in, n_channels, spans, weights, places, n_out, made);
+        for (int64_t i = 0; i < (int64_t)n; i++) {
+            const pl_resize_span *span = &spans[i / n_channels];
+            float wanted = 0;
+            for (int64_t k = 0; k < span->n; k++) {
+                int64_t at = (span->begin + k) * n_channels + i % n_channels;
+                float value = dtype == PL_U8 ? (float)row[at] : ((float *)row)[at];
+                float part = value * weights[i / n_channels * places + k];
+                wanted += part;
+            }
+            assert_memory_equal(&made[i], &wanted, sizeof wanted);
+        }
+    }
+    free(row);
+    free(weights);
+    free(made);
+    free(spans);
+}
+
+static void spans_are_added_up_place_by_place(void **state)
+{
+    (void)state;
+    srandom(4);
+    for (int64_t n_channels = 1; n_channels <= 5; n_channels++)
+        for (int64_t n_in = 1; n_in <= 40; n_in += 2)
+            for (int64_t n_out = 1; n_out <= 24; n_out += 3) {
+                compare_spans(PL_U8, n_in, n_out, n_channels);
+                compare_spans(PL_F32, n_in, n_out, n_channels);
+            }
+    compare_spans(PL_U8, 500, 256, 3);
+    compare_spans(PL_U8, 1000, 91, 3);
+    compare_spans(PL_U8, 1000, 91, 4);
+}
+
+static void rows_are_added_up_one_after_the_other(void **state)
+{
+    (void)state;
+    enum { ROWS = 6, N = 77 };
+    static float rows[ROWS][N];
+    const float *at[ROWS];
+    float weights[ROWS], made[N];
+    srandom(5);
+    for (int k = 0; k < ROWS; k++) {
+        at[k] = rows[k];
+        weights[k] = (float)random() / 1e6f;
+        fill((uint8_t *)rows[k], PL_F32, N);
+    }
+    for (int isa = 0; isa < 2; isa++) {
+        pl_isa_limit(isa == 0 ? PL_ISA_PLAIN : PL_ISA_AVX2);
+        pl_resize_sum(at, weights, 2, true, made, N);
+        pl_resize_sum(at + 2, weights + 2, ROWS - 2, false, made, N);
+        for (int i = 0; i < N; i++) {
+            float wanted = rows[0][i] * weights[0];
+            for (int k = 1; k < ROWS; k++) {
+                float part = rows[k][i] * weights[k];
+                wanted += part;
+            }
+            assert_memory_equal(&made[i], &wanted, sizeof wanted);
+        }
+    }
+}
+
 static void all_instruction_sets_give_the_same_bits(void **state)
 {
     (void)state;
@@ -78,6 +153,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_instruction_sets_give_the_same_bits),
+        cmocka_unit_test(spans_are_added_up_place_by_place),
+        cmocka_unit_test(rows_are_added_up_one_after_the_other),
         cmocka_unit_test(the_nearest_pixel_is_always_one),
     };
     return cmocka_run_group_tests_name("resize", tests, NULL, NULL);

@@ -225,6 +225,34 @@ static void a_run_whose_promise_is_broken_writes_its_file_anew(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Somebody takes away what is written. */
+typedef struct thief {
+    char partial[160];
+    watch progress;
+} thief;
+
+static void steal(void *context, double fraction, const char *name)
+{
+    thief *t = context;
+    look_on(&t->progress, fraction, name);
+    unlink(t->partial);
+}
+
+static void a_run_whose_file_cannot_get_its_name_does_not_tell_its_end(void **state)
+{
+    (void)state;
+    char path[128];
+    thief t = {0};
+    const pl_run_options options = {.progress = steal, .progress_context = &t};
+    pl_node *third = three_values();
+    snprintf(path, sizeof path, "%s/third.npy", folder);
+    snprintf(t.partial, sizeof t.partial, "%s.partial", path);
+    const pl_fetch fetch = {third, path};
+    assert_int_equal(pl_session_run(session, &fetch, 1, NULL, 0, &options, NULL, &error), -ENOENT);
+    assert_true(t.progress.n_calls > 0);
+    assert_int_equal(t.progress.n_ends, 0);
+}
+
 /* With less and less left there is an end to it. */
 static void a_run_that_cannot_have_anything_ends_with_an_error(void **state)
 {
@@ -488,6 +516,7 @@ int main(void)
         CONTROL_CASE(what_is_cancelled_before_it_begins_computes_nothing),
         CONTROL_CASE(a_run_whose_promise_is_broken_is_planned_in_what_is_left),
         CONTROL_CASE(a_run_whose_promise_is_broken_writes_its_file_anew),
+        CONTROL_CASE(a_run_whose_file_cannot_get_its_name_does_not_tell_its_end),
         CONTROL_CASE(a_run_that_cannot_have_anything_ends_with_an_error),
         CONTROL_CASE(a_run_inside_of_a_callback_is_run_or_refused),
         CONTROL_CASE(a_callback_is_one_also_after_its_own_run_has_told),

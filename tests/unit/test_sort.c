@@ -70,6 +70,45 @@ static void scratch_of_the_size_that_was_told_is_enough(void **state)
     }
 }
 
+static int left; /* how often it may be asked until it says so */
+
+static bool stop_after(const void *context)
+{
+    (void)context;
+    return left-- == 0;
+}
+
+static void a_long_row_is_sorted_until_it_is_stopped(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    double *x = calloc(N, sizeof *x), *out = calloc(N, sizeof *out);
+    int64_t *places = calloc(N, sizeof *places);
+    void *scratch = malloc(pl_argsort_scratch_bytes(PL_F64, N));
+    assert_true(x && out && places && scratch);
+    for (int i = 0; i < N; i++)
+        x[i] = (double)((int64_t)i * 7919 % N);
+    int n_asked = 0;
+    left = -1;
+    for (int at = 0; left < 0; at++, n_asked++) { /* until it is asked no more than that */
+        left = at;
+        const pl_sort sort = {PL_F64, false, {.asked = stop_after}};
+        pl_argsort_row(sort, x, N, places, scratch);
+    }
+    assert_true(n_asked > 3); /* before the passes, and before each */
+    for (int i = 0; i < N; i++)
+        assert_true(x[places[i]] == i);
+    left = 2;
+    const pl_sort sort = {PL_F64, false, {.asked = stop_after}};
+    pl_sort_row(sort, x, N, out, scratch);
+    assert_int_equal(left, -1);
+    pl_top_k_row(sort, x, N, 10, 0, out, places, scratch);
+    free(x);
+    free(out);
+    free(places);
+    free(scratch);
+}
+
 static void two_sorted_rows_are_merged(void **state)
 {
     (void)state;
@@ -109,6 +148,7 @@ int main(void)
         cmocka_unit_test(places_of_equals_stay_in_order),
         cmocka_unit_test(nothing_is_sorted_into_nothing),
         cmocka_unit_test(scratch_of_the_size_that_was_told_is_enough),
+        cmocka_unit_test(a_long_row_is_sorted_until_it_is_stopped),
         cmocka_unit_test(two_sorted_rows_are_merged),
         cmocka_unit_test(the_best_of_tiles_have_the_best_of_all_among_them),
     };

@@ -172,9 +172,46 @@ static void nothing_and_one_element_go_to_a_file_and_back(void **state)
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+static void count_release(void *context)
+{
+    ++*(int *)context;
+}
+
+static void what_is_borrowed_is_read_where_it_is_until_nobody_needs_it(void **state)
+{
+    (void)state;
+    int n_released = 0;
+    int32_t data[6] = {0, 1, 2, 3, 4, 5};
+    const int64_t backwards[] = {-12, 4}; /* of rows */
+    const pl_shape shape = PL_SHAPE(2, 3);
+    pl_tensor *tensor, *view;
+    const void *at;
+    int64_t strides[PL_RANK_MAX];
+    assert_int_equal(pl_tensor_borrow(runtime, PL_I32, &shape, backwards, &data[3], count_release,
+                                      &n_released, "theirs", &tensor, &error),
+                     0);
+    assert_int_equal(pl_runtime_claimed_bytes(runtime), 0);
+    assert_int_equal(element(tensor, 0, 0), 3);
+    assert_int_equal(element(tensor, 1, 2), 2);
+    assert_int_equal(pl_tensor_pin(tensor, &at, strides, &error), 0);
+    assert_ptr_equal(at, &data[3]);
+    pl_tensor_unpin(tensor);
+    assert_int_equal(pl_tensor_transpose(tensor, (const int[]){1, 0}, &view, &error), 0);
+    pl_tensor_unref(tensor);
+    assert_int_equal(n_released, 0);
+    assert_int_equal(element(view, 2, 1), 2);
+    pl_tensor_unref(view);
+    assert_int_equal(n_released, 1);
+    assert_int_equal(pl_tensor_borrow(runtime, PL_STRING, &shape, NULL, data, count_release,
+                                      &n_released, "theirs", &tensor, &error),
+                     -EINVAL);
+    assert_int_equal(n_released, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(what_is_borrowed_is_read_where_it_is_until_nobody_needs_it),
         CASE(views_share_the_buffer_and_outlive_the_tensor),
         CASE(a_slice_that_is_not_there_is_refused),
         CASE(a_file_is_read_where_it_is),

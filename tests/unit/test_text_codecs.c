@@ -65,6 +65,14 @@ static void utf8_is_looked_at_to_its_last_byte(void **state)
         free(some);
     }
     assert_int_equal(pl_utf8_valid_bytes("\xff", 1, NULL), 0);
+    for (size_t n = 1; n < 50; n++)
+        for (size_t bad = 0; bad < n; bad++) {
+            char *some = malloc(n);
+            memset(some, 'x', n);
+            some[bad] = '\x80';
+            assert_int_equal(pl_utf8_valid_bytes(some, n, NULL), bad);
+            free(some);
+        }
 }
 
 static void an_excerpt_is_short_and_printable(void **state)

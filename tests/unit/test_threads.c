@@ -73,6 +73,22 @@ static void assert_all_done(const score *s, int64_t n_parts, int times)
     assert_int_equal(s->n_clashes, 0);
 }
 
+static void a_thread_that_works_alone_does_all_parts_itself(void **state)
+{
+    (void)state;
+    assert_int_equal(pl_threads_count_here(threads), N_THREADS);
+    assert_false(pl_threads_work_alone(true));
+    for (int i = 0; i < 20; i++) {
+        score *s = new_score();
+        assert_int_equal(pl_threads_run(threads, N_PARTS, count_part, s), 0);
+        assert_all_done(s, N_PARTS, 1);
+        assert_int_equal(s->workers_seen, 1);
+    }
+    assert_int_equal(pl_threads_count_here(threads), 1);
+    assert_true(pl_threads_work_alone(false));
+    assert_int_equal(pl_threads_count_here(threads), N_THREADS);
+}
+
 static void every_part_is_done_once_and_no_two_threads_are_one_worker(void **state)
 {
     (void)state;
@@ -386,6 +402,7 @@ static void tells_what_an_empty_job_costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_thread_that_works_alone_does_all_parts_itself),
         TEST(every_part_is_done_once_and_no_two_threads_are_one_worker),
         TEST(parts_run_at_the_same_time),
         TEST(the_lowest_part_that_fails_gives_the_result_and_ends_the_job),
