@@ -19,15 +19,13 @@ static void check(int code)
 }
 
 /* What is done to each element: (path, label) becomes (224 x 224 float32, label). */
-static pl_function picture(pl_runtime *runtime)
+static pl_function picture(pl_runtime *runtime, pl_graph *graph)
 {
     static pl_node *inputs[2], *outputs[2];
     static const int64_t size[] = {224, 224};
-    pl_graph *graph;
     pl_session *session;
     pl_node *file, *pixels;
     const pl_shape scalar = {0};
-    check(pl_graph_new(&graph, &error));
     check(pl_graph_placeholder(graph, "path", PL_STRING, &scalar, &inputs[0], &error));
     check(pl_graph_placeholder(graph, "label", PL_I64, &scalar, &inputs[1], &error));
     check(pl_graph_add(graph, "read_file", "file", &inputs[0], 1, NULL, 0, &file, &error));
@@ -46,13 +44,15 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     pl_runtime *runtime;
+    pl_graph *graph;
     pl_dataset *files, *decoded, *tolerant, *batches, *dataset;
     pl_iterator *iterator;
     const pl_runtime_options options = {.cap_bytes = strtoull(argv[2], NULL, 10) << 20};
     check(pl_runtime_new(&options, &runtime, &error));
 
     const pl_files_options order = {.shuffle = true, .seed = 1};
-    const pl_function function = picture(runtime);
+    check(pl_graph_new(&graph, &error));
+    const pl_function function = picture(runtime, graph);
     const pl_dataset_options skip = {.on_error = PL_ON_ERROR_SKIP, .max_bad_fraction = 0.5};
     check(pl_dataset_image_folder(runtime, argv[1], &order, &files, &error));
     check(pl_dataset_map(files, &function, PL_AUTO, &decoded, &error));
@@ -82,5 +82,11 @@ int main(int argc, char **argv)
     fputs(text, stdout);
     free(text);
     pl_iterator_free(iterator);
+    pl_dataset *const made[] = {files, decoded, tolerant, batches, dataset};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        pl_dataset_unref(made[i]);
+    pl_session_free(function.session);
+    pl_graph_free(graph);
+    pl_runtime_unref(runtime);
     return 0;
 }

@@ -40,9 +40,6 @@ typedef struct pl_iterator pl_iterator;
 #define PL_CARDINALITY_UNKNOWN  INT64_C(-2)
 #define PL_CARDINALITY_INFINITE INT64_C(-1)
 
-/* A rank that is not known; every dimension then is not, either. */
-#define PL_RANK_UNKNOWN (-1)
-
 typedef struct pl_spec {
     pl_dtype dtype;           /* PL_DTYPE_NONE: the component is a dataset of `of` */
     pl_shape shape;           /* dimensions may be PL_UNKNOWN, the rank PL_RANK_UNKNOWN */
@@ -75,12 +72,21 @@ typedef struct pl_function {
                                        when the constructor that it was given to failed */
 } pl_function;
 
+/* Within a callback: by what random ops of a graph in its place would draw (see pl_run_options),
+ * which is another for every element of every pass, and the same whatever the threads. Else 0. */
+PL_API uint64_t pl_dataset_random_stream(void);
+
+/* Likewise: what a run in its place would have as its `cancel`, not 0 once the pass is over. Else
+ * NULL. */
+PL_API const int *pl_dataset_cancel(void);
+
 /* ---- what a dataset is ---- */
 
 PL_API pl_dataset *pl_dataset_ref(pl_dataset *dataset);
 PL_API void pl_dataset_unref(pl_dataset *dataset); /* NULL is allowed */
 
 PL_API int pl_dataset_n_components(const pl_dataset *dataset);
+/* Those of the later components lie behind it. */
 PL_API const pl_spec *pl_dataset_spec(const pl_dataset *dataset, int component);
 PL_API int64_t pl_dataset_cardinality(const pl_dataset *dataset);
 
@@ -218,9 +224,11 @@ PL_API PL_MUST_CHECK int pl_dataset_generator(pl_runtime *runtime, const pl_gene
 
 /* ---- files ---- */
 
+#define PL_SEED_AUTO UINT64_MAX
+
 typedef struct pl_files_options {
-    bool shuffle; /* else they are sorted by their bytes */
-    uint64_t seed;
+    bool shuffle;        /* else they are sorted by their bytes */
+    uint64_t seed;       /* PL_SEED_AUTO: one from the system */
     bool same_each_pass; /* else every pass shuffles anew */
 } pl_files_options;
 
@@ -236,7 +244,8 @@ PL_API PL_MUST_CHECK int pl_dataset_files(pl_runtime *runtime, const char *const
                                           pl_dataset **ret_dataset, pl_error *reterr);
 
 /* Pictures that lie in a folder for each class: path and label, which counts the classes in the
- * order of their names. */
+ * order of their names. Those that are not decoded, by their names (GIF, WebP, TIFF), are left out,
+ * and explain says how many; -ENOTSUP if there are no others. */
 PL_API PL_MUST_CHECK int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
                                                  const pl_files_options *options,
                                                  pl_dataset **ret_dataset, pl_error *reterr);
@@ -244,27 +253,35 @@ PL_API PL_MUST_CHECK int pl_dataset_image_folder(pl_runtime *runtime, const char
 /* Of such a dataset: the name of a label's class; NULL if there is none. */
 PL_API const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label);
 
-/* What follows reads the files that `paths` (one string an element) names, one after the other.
- * Text, CSV and tar files that are packed with gzip are unpacked. */
-
-/* Lines, without their ends. */
-PL_API PL_MUST_CHECK int pl_dataset_lines(pl_dataset *paths, pl_dataset **ret_dataset,
-                                          pl_error *reterr);
+/* What follows reads the files that `paths` (one string an element) names, one after the other. Tar
+ * files that are packed with gzip are unpacked. */
 
 typedef enum pl_compression {
-    PL_COMPRESSION_AUTO, /* as the file begins */
+    PL_COMPRESSION_AUTO, /* as the file begins: gzip; of TFRecord files zlib as well */
     PL_COMPRESSION_NONE,
     PL_COMPRESSION_GZIP,
     PL_COMPRESSION_ZLIB,
 } pl_compression;
 
+/* Lines, without their ends. */
+PL_API PL_MUST_CHECK int pl_dataset_lines(pl_dataset *paths, pl_compression compression,
+                                          pl_dataset **ret_dataset, pl_error *reterr);
+
 /* TFRecord files: records, whose checksums are always looked at. */
 PL_API PL_MUST_CHECK int pl_dataset_records(pl_dataset *paths, pl_compression compression,
                                             pl_dataset **ret_dataset, pl_error *reterr);
 
-/* Records of one size, behind a head and before a foot that are passed over. */
+/* What stands before and behind a record in such a file, which is `n` bytes at `data`. */
+#define PL_RECORD_HEAD_BYTES 12
+#define PL_RECORD_FOOT_BYTES 4
+PL_API void pl_record_frame(const void *data, size_t n, uint8_t head[PL_RECORD_HEAD_BYTES],
+                            uint8_t foot[PL_RECORD_FOOT_BYTES]);
+
+/* Records of one size, behind a head and before a foot that are passed over. Such files may begin
+ * with any bytes, also those of gzip: PL_COMPRESSION_NONE takes them as they are. */
 PL_API PL_MUST_CHECK int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes,
                                                   uint64_t record_bytes, uint64_t foot_bytes,
+                                                  pl_compression compression,
                                                   pl_dataset **ret_dataset, pl_error *reterr);
 
 typedef struct pl_csv_default {
@@ -282,6 +299,7 @@ typedef struct pl_csv_layout {
     bool plain_quotes;       /* a quote is a byte like any other */
     bool header;             /* the first line of each file is no record */
     pl_string na_value;      /* stands for an empty field as well */
+    pl_compression compression;
 } pl_csv_layout;
 
 PL_API PL_MUST_CHECK int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout,
@@ -307,6 +325,12 @@ PL_API PL_MUST_CHECK int pl_dataset_parse_examples(pl_dataset *input,
                                                    const pl_feature_spec *features, int n_features,
                                                    int n_parallel, pl_dataset **ret_dataset,
                                                    pl_error *reterr);
+
+/* The same as a function, for who calls it: of scalars, or of lists if `of_lists`. Its specs live
+ * as long as its context, which is the caller's to release(). */
+PL_API PL_MUST_CHECK int pl_examples_function(pl_runtime *runtime, const pl_feature_spec *features,
+                                              int n_features, bool of_lists,
+                                              pl_function *ret_function, pl_error *reterr);
 
 /* ---- stages ---- */
 
@@ -409,6 +433,11 @@ PL_API PL_MUST_CHECK int pl_dataset_reduce(pl_dataset *input, pl_tensor *const *
                                            int n_state, const pl_function *function,
                                            pl_value *ret_values, pl_error *reterr);
 
+/* The same as the one element of a dataset: for who wants to cancel it, or to watch. */
+PL_API PL_MUST_CHECK int pl_dataset_reduction(pl_dataset *input, pl_tensor *const *initial,
+                                              int n_state, const pl_function *function,
+                                              pl_dataset **ret_dataset, pl_error *reterr);
+
 /* ---- what is kept: docs/dataset-files.md ---- */
 
 /* The first pass that comes to its end keeps the elements, in memory (`path` NULL) or in a file;
@@ -425,6 +454,10 @@ PL_API PL_MUST_CHECK int pl_dataset_snapshot(pl_dataset *input, const char *path
 /* Writes all elements to such a folder now. A bad one ends that, with its error. */
 PL_API PL_MUST_CHECK int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards,
                                          pl_error *reterr);
+
+/* The same of what a pass has still to give: for who wants to cancel it, or to watch. */
+PL_API PL_MUST_CHECK int pl_iterator_save_rest(pl_iterator *iterator, const char *path,
+                                               int64_t n_shards, pl_error *reterr);
 
 /* The elements of a folder, without what made them. -ENOENT if there is nothing complete. */
 PL_API PL_MUST_CHECK int pl_dataset_load(pl_runtime *runtime, const char *path,

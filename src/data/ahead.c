@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "data/state.h"
+#include "util/threads.h"
 
 enum {
     /* More than a few elements ready beyond what is being worked on only wait. */
@@ -15,9 +16,12 @@ enum {
     SLOTS_MOST = 65536,
     /* Whoever waits looks so often whether the pass was cancelled. */
     LOOK_MS = 50,
-    /* Elements for each worker that its use is judged by; and how many until it is tried again. */
-    LOOK_BACK = 4,
-    TRY_AGAIN = 256,
+    /* Elements for each worker that the use of a number of them is judged by; and how many until
+     * another is tried: fewer than all are a loss if they are of use. */
+    LOOK_BACK = 8,
+    TRY_MORE = 256,
+    TRY_FEWER = 1024,
+    TRY_FEWER_MOST = 65536,
 };
 
 static void run_job(pl_job *job);
@@ -51,8 +55,8 @@ int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead_class *class,
                         .slots = slots,
                         .jobs = jobs,
                         .grows = grows};
-    ahead->n_parallel = grows ? 1 : n_most;
-    ahead->growth.since_ns = pl_clock_monotonic_ns();
+    ahead->n_parallel = n_most;
+    ahead->growth = (pl_ahead_growth){.since_ns = pl_clock_monotonic_ns(), .wait = TRY_FEWER};
     for (int i = 0; i < n_most; i++)
         jobs[i] = (pl_ahead_job){.base = {.run = run_job}, .ahead = ahead};
     pthread_mutex_init(&ahead->pulling, NULL);
@@ -120,7 +124,8 @@ static pl_slot *give_slot(pl_ahead *ahead, uint64_t room_bytes)
     return slot;
 }
 
-/* With mu held, and returns so: begins and finishes one element. */
+/* With mu held, and returns so: begins and finishes one element. Its function has threads to itself
+ * only while nobody makes another. */
 static void make_one(pl_ahead *ahead, uint64_t room_bytes)
 {
     pl_element begun = {0}, element = {0};
@@ -145,12 +150,14 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     bool unplaced = ahead->stage->pass->nondeterministic;
     ahead->n_unplaced += unplaced;
     pl_slot *slot = unplaced ? NULL : give_slot(ahead, room_bytes);
+    bool alone = pl_threads_work_alone(ahead->n_working > 1);
     unlock(ahead);
     pthread_mutex_unlock(&ahead->pulling);
     if (r > 0 && ahead->class->finish)
         r = ahead->class->finish(ahead->stage, &begun, &element, &error);
     else
         element = begun;
+    (void)pl_threads_work_alone(alone);
     lock(ahead);
     ahead->n_unplaced -= unplaced;
     put(ahead, unplaced ? give_slot(ahead, room_bytes) : slot, r, r == PL_LATER ? &begun : &element,
@@ -216,31 +223,64 @@ static void withdraw(pl_ahead *ahead)
         }
 }
 
-/* With mu held, every few elements: one worker more while elements come too slowly, and one less if
- * that was of no use. One more of n can make it faster by 1/n; a quarter of that must show. */
+static void begin_to_count(pl_ahead_growth *growth, int64_t head)
+{
+    growth->head = head;
+    growth->since_ns = pl_clock_monotonic_ns();
+    growth->short_ns = 0;
+}
+
+/* With mu held: half as many workers, or twice as many if there were fewer than there can be. They
+ * are judged by the elements behind those that may be there already. */
+static void try_others(pl_ahead *ahead, double rate)
+{
+    pl_ahead_growth *growth = &ahead->growth;
+    int n = ahead->n_parallel, n_most = ahead->n_most;
+    growth->n_other = n;
+    growth->rate = rate;
+    growth->head = ahead->head + ahead->n_slots;
+    growth->since_ns = 0;
+    ahead->n_parallel = n == n_most ? n / 2 : n * 2 < n_most ? n * 2 : n_most;
+}
+
+/* With mu held: is the larger of the two numbers worth it? Twice as many can make it twice as fast;
+ * a quarter of that must show. */
+static void judge(pl_ahead *ahead, double rate)
+{
+    pl_ahead_growth *growth = &ahead->growth;
+    bool had_more = growth->n_other > ahead->n_parallel;
+    bool worth = had_more ? growth->rate > 1.25 * rate : rate > 1.25 * growth->rate;
+    if (worth == had_more)
+        ahead->n_parallel = growth->n_other;
+    if (ahead->n_parallel < ahead->n_most)
+        growth->wait = TRY_MORE;
+    else if (!had_more)
+        growth->wait = TRY_FEWER;
+    else if (growth->wait < TRY_FEWER_MOST)
+        growth->wait *= 2;
+    growth->n_other = 0;
+    begin_to_count(growth, ahead->head);
+}
+
+/* With mu held, where next() had nothing ready. */
 static void grow(pl_ahead *ahead)
 {
     pl_ahead_growth *growth = &ahead->growth;
     int64_t n = ahead->head - growth->head;
-    if (n < (int64_t)LOOK_BACK * ahead->n_parallel)
+    if (growth->since_ns == 0 && n >= 0) {
+        begin_to_count(growth, ahead->head);
         return;
-    uint64_t now_ns = pl_clock_monotonic_ns(), took_ns = now_ns - growth->since_ns + 1;
-    double rate = (double)n / (double)took_ns;
-    bool too_slow = growth->short_ns > took_ns / 10;
-    double wanted = growth->rate * (1 + 0.25 / (ahead->n_parallel > 1 ? ahead->n_parallel - 1 : 1));
-    if (too_slow && growth->rate > 0 && rate < wanted) {
-        ahead->n_parallel--;
-        growth->again_at = ahead->head + TRY_AGAIN;
-        growth->rate = 0;
-    } else if (too_slow && ahead->n_parallel < ahead->n_most && ahead->head >= growth->again_at) {
-        ahead->n_parallel++;
-        growth->rate = rate;
-    } else {
-        growth->rate = 0;
     }
-    growth->head = ahead->head;
-    growth->since_ns = now_ns;
-    growth->short_ns = 0;
+    if (n < (growth->n_other ? (int64_t)LOOK_BACK * ahead->n_parallel : growth->wait))
+        return;
+    double took_ns = (double)(pl_clock_monotonic_ns() - growth->since_ns + 1);
+    double rate = (double)n / took_ns;
+    if (growth->n_other)
+        judge(ahead, rate);
+    else if (ahead->n_most > 1 && (double)growth->short_ns > took_ns / 10)
+        try_others(ahead, rate);
+    else
+        begin_to_count(growth, ahead->head);
 }
 
 /* With mu held: works, or waits for those who do. */

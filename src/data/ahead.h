@@ -47,13 +47,15 @@ typedef struct pl_ahead_job {
     bool busy; /* mu; submitted, or at work */
 } pl_ahead_job;
 
-/* Looks back on the elements since `head`: was whoever pulls kept waiting, and are they made faster
- * than with one worker less? */
+/* How many workers are of use: it begins with all, and now and then, while whoever pulls is kept
+ * waiting, half of them are tried for a while, or twice as many where there are fewer. Looks back
+ * on the elements since `head`. */
 typedef struct pl_ahead_growth {
     int64_t head;
     uint64_t since_ns, short_ns; /* when that was; how long next() had nothing ready since */
-    double rate;                 /* elements a nanosecond with one worker less; 0: unknown */
-    int64_t again_at;            /* the head at which one worker more is tried again */
+    int n_other;                 /* workers, before others were tried; 0: none are */
+    double rate;                 /* elements a nanosecond with these */
+    int64_t wait;                /* elements until others are tried again */
 } pl_ahead_growth;
 
 typedef struct pl_ahead {
@@ -71,7 +73,7 @@ typedef struct pl_ahead {
     int n_working;
     int n_beginning; /* of them in begin() */
     int n_unplaced;  /* of them in finish(), in any order: those get a slot when they are done */
-    bool grows;      /* up to n_most, as long as that makes it faster: see pl_ahead_growth */
+    bool grows;      /* and shrinks, as it makes it faster: see pl_ahead_growth */
     pl_ahead_growth growth;
     bool starved; /* what would be begun next did not fit; until an element is taken */
     bool ended, closing;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements behind each other along a new first axis.
  *
- * The first element says how large a batch is; its bytes are claimed then, and each element is
- * copied to its place and let go of as it comes: so a batch costs itself and one element, not two
- * of itself. Strings have no size before they are there: they are held until the batch is whole. */
+ * The first element says how large a batch is; its bytes are claimed then, of as many elements as
+ * the input says it has if these are fewer. Each element is copied to its place and let go of as it
+ * comes: so a batch costs itself and one element, not two of itself. Strings have no size before
+ * they are there: they are held until the batch is whole. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ typedef struct batch_stage {
     pl_stage base;
     column *columns;
     int64_t n_gathered;
+    int64_t n_room;     /* that are claimed for */
     pl_element made_of; /* counts and origin of what was gathered */
     pl_element waiting; /* the first of a batch that found no room yet */
     bool ended;
@@ -45,6 +47,13 @@ typedef struct batch_stage {
 static int64_t size_of(const pl_stage *stage)
 {
     return ((const batch_dataset *)stage->dataset)->n;
+}
+
+/* Of a batch that begins. */
+static int64_t room_of(const pl_stage *stage)
+{
+    int64_t n_input = stage->dataset->inputs[0]->cardinality;
+    return n_input > 0 && n_input < size_of(stage) ? n_input : size_of(stage);
 }
 
 static void drop_column(column *c, int64_t n_gathered)
@@ -71,6 +80,7 @@ static void drop_columns(pl_stage *stage)
 static int open_batch(pl_stage *stage, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
+    own->n_room = room_of(stage);
     own->columns = calloc((size_t)stage->dataset->n_components + 1, sizeof *own->columns);
     return own->columns ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for a batch");
 }
@@ -88,13 +98,14 @@ static void close_batch(pl_stage *stage)
 static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *reterr)
 {
     char reason[PL_ERROR_MESSAGE_BYTES], all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
+    int64_t n = ((const batch_stage *)stage)->n_room;
     if (pl_pass_later(stage->pass, code))
         return PL_LATER;
     memcpy(reason, reterr->message, sizeof reason);
-    pl_size_format(c->bytes * (uint64_t)size_of(stage), all);
+    pl_size_format(c->bytes * (uint64_t)n, all);
     pl_size_format(c->bytes, one);
     pl_error_set(reterr, code, "%s: one batch needs %s (%" PRId64 " x %s): %s",
-                 pl_dataset_name(stage->dataset), all, size_of(stage), one, reason);
+                 pl_dataset_name(stage->dataset), all, n, one, reason);
     return PL_TOLD;
 }
 
@@ -103,12 +114,12 @@ static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_
 {
     c->dtype = dtype;
     c->shape = *shape;
-    int64_t n = size_of(stage), count, bytes = 0;
+    int64_t n = ((const batch_stage *)stage)->n_room, count, bytes = 0;
     if (shape->rank == PL_RANK_MAX)
         return pl_error_set(reterr, -EINVAL, "shape %s has no room for one more axis",
                             PL_SHAPE_TEXT(shape));
     if (c->dtype == PL_STRING) {
-        c->strings = calloc((size_t)n, sizeof(pl_tensor *));
+        c->strings = calloc((size_t)size_of(stage), sizeof(pl_tensor *));
         return c->strings ? 0 : refuse(stage, c, -ENOMEM, reterr);
     }
     int r = pl_shape_bytes(&c->shape, pl_dtype_info_of(c->dtype)->item_bytes, &count, reterr);
@@ -143,6 +154,34 @@ static int begin(pl_stage *stage, const pl_element *element, pl_error *reterr)
 
 /* ---- one more ---- */
 
+static int widen_column(pl_stage *stage, column *c, pl_error *reterr)
+{
+    const batch_stage *own = (const batch_stage *)stage;
+    column wider = *c;
+    int r = c->strings ? 0 : begin_column_as(stage, &wider, c->dtype, &c->shape, reterr);
+    if (r < 0 || c->strings)
+        return r;
+    memcpy(wider.data, c->data, (size_t)own->n_gathered * c->bytes);
+    pl_buffer_unpin(c->buffer);
+    pl_buffer_unref(c->buffer);
+    *c = wider;
+    return 0;
+}
+
+/* The input has more elements than it said: a generator may. */
+static int widen(pl_stage *stage, pl_error *reterr)
+{
+    batch_stage *own = (batch_stage *)stage;
+    int64_t before = own->n_room;
+    int r = 0;
+    own->n_room = size_of(stage);
+    for (int i = 0; r == 0 && i < stage->dataset->n_components; i++)
+        r = widen_column(stage, &own->columns[i], reterr);
+    if (r < 0) /* some may be wider by then, which does no harm */
+        own->n_room = before;
+    return r;
+}
+
 static int check(const column *c, const pl_item *item, int component, pl_error *reterr)
 {
     if (!item->tensor && c->shape.rank == 0)
@@ -169,9 +208,12 @@ static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_
 {
     batch_stage *own = (batch_stage *)stage;
     pl_item *items = pl_element_items(element);
-    int r = own->n_gathered == 0 ? begin(stage, element, reterr) : 0;
+    int r = own->n_gathered == 0             ? begin(stage, element, reterr)
+            : own->n_gathered == own->n_room ? widen(stage, reterr)
+                                             : 0;
     if (r < 0) {
-        drop_columns(stage);
+        if (own->n_gathered == 0)
+            drop_columns(stage);
         if (r != PL_TOLD && r != PL_LATER)
             return pl_stage_fail_as(ret_bad, element, r);
         own->waiting = *element;
@@ -286,54 +328,40 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return 1;
 }
 
-static int copy_whole(pl_stage *stage, const pl_item *from, pl_item *to, pl_error *reterr)
+/* ---- several elements at once ---- */
+
+static int begin_by_spec(pl_stage *stage)
 {
-    const pl_tensor *tensor = from->tensor;
-    pl_buffer *buffer;
-    void *data;
-    int r = pl_buffer_new(stage->pass->runtime->pool, pl_tensor_bytes(tensor), "batch", &buffer,
-                          &data, reterr);
+    const pl_dataset *input = stage->dataset->inputs[0];
+    pl_error ignored; /* whoever takes them one by one meets it again */
+    int r = 0;
+    for (int i = 0; r == 0 && i < input->n_components; i++)
+        r = begin_column_as(stage, &((batch_stage *)stage)->columns[i], input->spec[i].dtype,
+                            &input->spec[i].shape, &ignored);
     if (r < 0)
-        return r;
-    r = pl_item_read(from, data, reterr);
-    pl_buffer_unpin(buffer);
-    if (r == 0)
-        return pl_tensor_wrap(buffer, tensor->dtype, &tensor->shape, NULL, 0, &to->tensor, reterr);
-    pl_buffer_unref(buffer);
+        drop_columns(stage);
     return r;
 }
 
-/* The whole batch at once, where the input has it so: 1; 0: it is to be gathered. */
-static int next_block(pl_stage *stage, pl_element *ret_element)
+/* As much of the batch as the input has so; the rest is gathered one by one. */
+static void gather_block(pl_stage *stage)
 {
-    pl_element from = {0}, batch;
-    pl_error ignored; /* whoever gathers meets it again, at its place */
-    if (pl_stage_peek_block(stage->inputs[0], size_of(stage), &from, &ignored) != size_of(stage) ||
-        pl_element_init(&batch, from.n) < 0) {
-        pl_element_clear(&from);
-        return 0;
-    }
-    int r = 0;
-    for (int i = 0; r == 0 && i < from.n; i++)
-        r = copy_whole(stage, &pl_element_items(&from)[i], &pl_element_items(&batch)[i], &ignored);
-    if (r == 0) {
-        pl_stage_pass_over(stage->inputs[0], size_of(stage), pl_element_bytes(&batch));
-        batch.n_items = 0;
-        pl_element_pass_on(&from, &batch);
-        *ret_element = batch;
-    } else {
-        pl_element_clear(&batch);
-    }
-    pl_element_clear(&from);
-    return r == 0;
+    batch_stage *own = (batch_stage *)stage;
+    char *to[PL_BLOCK_COMPONENTS];
+    if (!pl_stage_has_block(stage->inputs[0]) || begin_by_spec(stage) < 0)
+        return;
+    for (int i = 0; i < stage->dataset->n_components; i++)
+        to[i] = own->columns[i].data;
+    own->n_gathered = pl_stage_read_block(stage->inputs[0], size_of(stage), to, &own->made_of);
+    if (own->n_gathered == 0)
+        drop_columns(stage);
 }
 
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
-    if (own->n_gathered == 0 && !own->ended && own->waiting.n == 0 &&
-        next_block(stage, ret_element) > 0)
-        return 1;
+    if (own->n_gathered == 0 && !own->ended && own->waiting.n == 0)
+        gather_block(stage);
     while (!own->ended && own->n_gathered < size_of(stage)) {
         pl_element element = own->waiting;
         own->waiting = (pl_element){0};
@@ -446,6 +474,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         return r;
     own->ended = ended;
     own->n_gathered = n;
+    own->n_room = n > own->n_room ? size_of(stage) : own->n_room;
     for (int i = 0; r == 0 && n > 0 && i < stage->dataset->n_components; i++)
         r = stage->dataset->spec[i].dtype == PL_STRING
                 ? load_strings(stage, &own->columns[i], i, n, loader, reterr)

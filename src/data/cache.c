@@ -39,6 +39,7 @@ static void free_cache(pl_dataset *dataset)
 typedef struct memory_shelf {
     pl_store_reader reader;
     pl_store *store; /* being filled */
+    bool complete;   /* all that there were to be are in it, and it can be read */
 } memory_shelf;
 
 static int open_memory(pl_stage *stage, void *shelf, pl_error *reterr)
@@ -63,17 +64,6 @@ static int begin_memory(pl_stage *stage, void *shelf, pl_error *reterr)
     return pl_store_new(stage->pass->runtime, &((memory_shelf *)shelf)->store, reterr);
 }
 
-static int add_memory(pl_stage *stage, void *shelf, const pl_element *element, pl_error *reterr)
-{
-    (void)stage;
-    int r = pl_store_add(((memory_shelf *)shelf)->store, element, reterr);
-    if (r != PL_EBUDGET)
-        return r;
-    char reason[PL_ERROR_MESSAGE_BYTES];
-    memcpy(reason, reterr->message, sizeof reason);
-    return pl_error_set(reterr, r, "%s; give the cache a file", reason);
-}
-
 /* Counts only: what it was read from is no longer of interest. */
 static void copy_tail(const pl_element *from, pl_element *to)
 {
@@ -92,12 +82,39 @@ static void publish(cache_dataset *own, pl_store *store, const pl_element *tail)
     pthread_mutex_unlock(&own->mu);
 }
 
+static int tell_no_room(int code, pl_error *reterr)
+{
+    char reason[PL_ERROR_MESSAGE_BYTES];
+    memcpy(reason, reterr->message, sizeof reason);
+    return pl_error_set(reterr, code, "%s; give the cache a file", reason);
+}
+
+/* Whoever takes as many elements as a dataset has need not ask for its end: an epoch of so many
+ * steps does not. */
+static int add_memory(pl_stage *stage, void *shelf, const pl_element *element, pl_error *reterr)
+{
+    memory_shelf *own = shelf;
+    if (own->complete) /* it has more than it said */
+        return 0;
+    int r = pl_store_add(own->store, element, reterr);
+    if (r < 0)
+        return r == PL_EBUDGET ? tell_no_room(r, reterr) : r;
+    own->complete = pl_store_n(own->store) == stage->dataset->cardinality;
+    if (own->complete) {
+        pl_store_end(own->store);
+        publish(cache_of(stage), own->store, &(pl_element){0});
+    }
+    return 0;
+}
+
 static int end_memory(pl_stage *stage, void *shelf, const pl_element *tail, pl_error *reterr)
 {
     (void)reterr;
     memory_shelf *own = shelf;
-    pl_store_end(own->store);
-    publish(cache_of(stage), own->store, tail);
+    if (!own->complete) {
+        pl_store_end(own->store);
+        publish(cache_of(stage), own->store, tail);
+    }
     pl_store_unref(PL_TAKE(own->store));
     return 0;
 }

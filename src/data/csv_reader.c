@@ -26,11 +26,13 @@ int pl_csv_reader_init(pl_csv_reader *reader, const char *path, const pl_csv_for
         return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
     r = pl_file_window_init(&made.window, path, made.options.packing, made.options.window_bytes,
                             memory, reterr);
-    if (r < 0)
+    if (r < 0) {
         free(made.fields);
-    else
-        *reader = made;
-    return r;
+        return r;
+    }
+    made.window.most_bytes = pl_add_sat_u64(made.options.limit_bytes, 1); /* one tells: too long */
+    *reader = made;
+    return 0;
 }
 
 void pl_csv_reader_done(pl_csv_reader *reader)

@@ -30,7 +30,8 @@ static const csv_dataset *of(const pl_stage *stage)
 static int open_csv(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
     csv_source_reader *own = reader;
-    const pl_csv_options options = {.packing = PL_PACKING_AUTO, .header = of(stage)->header};
+    const pl_csv_options options = {.packing = pl_reading_packing(stage),
+                                    .header = of(stage)->header};
     own->values = calloc((size_t)of(stage)->format.n_columns, sizeof *own->values);
     if (!own->values)
         return pl_error_set(reterr, -ENOMEM, "no memory for a record");
@@ -112,6 +113,9 @@ static void describe(const pl_dataset *dataset, FILE *to)
     const csv_dataset *own = (const csv_dataset *)dataset;
     fprintf(to, "columns=%d, delimiter='%c'%s", own->format.n_columns, own->format.delimiter,
             own->header ? ", header" : "");
+    const char *compression = pl_reading_compression(dataset);
+    if (compression)
+        fprintf(to, ", compression=%s", compression);
 }
 
 static const pl_dataset_class csv_class = {.name = "csv",
@@ -178,6 +182,5 @@ int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout, pl_dataset **
     }
     for (int i = 0; i < layout->n_columns; i++)
         dataset->spec[i] = (pl_spec){.dtype = layout->columns[i].dtype};
-    *ret_dataset = dataset;
-    return 0;
+    return pl_reading_unpack(dataset, layout->compression, ret_dataset, reterr);
 }

@@ -8,6 +8,7 @@
 #include "data/stage.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 static int no_memory(pl_error *reterr)
 {
@@ -46,6 +47,13 @@ int pl_spec_copy(pl_spec *to, const pl_spec *from)
 static bool fits(const pl_shape *spec, const pl_shape *shape)
 {
     return spec->rank == PL_RANK_UNKNOWN || pl_shape_compatible(spec, shape);
+}
+
+uint64_t pl_spec_bytes(const pl_spec *spec)
+{
+    int64_t bytes;
+    int r = pl_tensor_size(spec->dtype, &spec->shape, &bytes, NULL);
+    return r < 0 ? 0 : (uint64_t)bytes;
 }
 
 int pl_spec_check(const pl_spec *spec, const pl_item *item, int component, pl_error *reterr)

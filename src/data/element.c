@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/element.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +128,42 @@ int pl_item_read(const pl_item *item, void *data, pl_error *reterr)
     }
     static const int64_t nowhere[PL_RANK_MAX];
     return pl_tensor_read(item->tensor, nowhere, pl_tensor_shape(item->tensor)->dims, data, reterr);
+}
+
+/* A folder, or an ending of up to eight letters and digits; no control characters. */
+static bool is_file_name(const char *text, size_t n)
+{
+    bool has_folder = false, has_ending = false;
+    size_t n_ending = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < ' ')
+            return false;
+        has_folder = has_folder || c == '/';
+        has_ending = c == '.' ? i > 0 : has_ending && isalnum(c);
+        n_ending = c == '.' ? 0 : n_ending + 1;
+    }
+    return n > 0 && n < PATH_MAX && (has_folder || (has_ending && n_ending - 1 < 8));
+}
+
+void pl_element_name(pl_element *element)
+{
+    const pl_item *items = pl_element_peek(element);
+    for (int i = 0; i < element->n && !element->origin; i++) {
+        pl_tensor *tensor = items[i].tensor;
+        pl_string text;
+        if (!tensor || pl_tensor_dtype(tensor) != PL_STRING || pl_tensor_shape(tensor)->rank != 0 ||
+            pl_tensor_pin_string(tensor, NULL, &text, NULL) < 0)
+            continue;
+        char name[PATH_MAX];
+        if (is_file_name(text.data, text.n)) {
+            memcpy(name, text.data, text.n);
+            name[text.n] = '\0';
+            element->origin = pl_origin_new(name); /* without memory it stays unknown */
+            element->offset = -1;
+        }
+        pl_tensor_unpin(tensor);
+    }
 }
 
 pl_origin *pl_origin_new(const char *path)

@@ -41,6 +41,7 @@ typedef struct pl_element {
     pl_origin *origin;
     int64_t offset; /* in the file; -1: none */
     pl_bad *bad;
+    uint64_t draw; /* of the call that it waits for: see pl_called_draw(); 0: of none */
 } pl_element;
 
 static inline pl_item *pl_element_items(pl_element *element)
@@ -68,6 +69,10 @@ void pl_element_pass_on(pl_element *from, pl_element *to);
 
 /* The same, where `from` is the earlier one: what went before an element. */
 void pl_element_put_before(pl_element *from, pl_element *to);
+
+/* Of a source that has its components from elsewhere: the first text among them that reads like the
+ * name of a file becomes its origin, so that what fails further on names it. */
+void pl_element_name(pl_element *element);
 
 /* Bytes that its tensors have; a tensor over a file that is not read yet counts as well. */
 uint64_t pl_element_bytes(const pl_element *element);

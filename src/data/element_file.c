@@ -119,7 +119,13 @@ int pl_element_reader_next(pl_element_reader *reader, const pl_dataset *dataset,
 {
     if (reader->ended)
         return 0;
+    pl_kept_mark mark = pl_kept_mark_of(&reader->file);
     int r = read_next(reader, dataset, ret_element, reterr);
+    if (r == PL_EBUDGET) {
+        pl_error why = *reterr;
+        r = pl_kept_go_back(&reader->file, mark, reterr);
+        return r < 0 ? r : pl_error_set(reterr, PL_EBUDGET, "%s", why.message);
+    }
     return r < 0 ? pl_kept_tell(reader->file.path, r, reterr) : r;
 }
 

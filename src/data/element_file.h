@@ -41,7 +41,9 @@ PL_MUST_CHECK int pl_element_reader_open(pl_element_reader *reader, pl_runtime *
                                          const char *path, const char *label, pl_error *reterr);
 void pl_element_reader_close(pl_element_reader *reader); /* also of one that is all zero */
 
-/* 1; 0 at the end; PL_ECORRUPT, with the path and what to do. */
+/* 1; 0 at the end; PL_ECORRUPT, with the path and what to do. After PL_EBUDGET the same one is
+ * next.
+ */
 PL_MUST_CHECK int pl_element_reader_next(pl_element_reader *reader, const pl_dataset *dataset,
                                          pl_element *ret_element, pl_error *reterr);
 

@@ -28,6 +28,7 @@ typedef struct feature {
 
 typedef struct examples {
     pl_runtime *runtime;
+    pl_spec *specs; /* of what it gives */
     int n;
     feature *features;
     pl_string *names; /* by feature; their bytes are ours */
@@ -49,6 +50,7 @@ static void release(void *context)
         free((char *)own->names[i].data);
     }
     free(own->features);
+    free(own->specs);
     free(own->names);
     pl_runtime_unref(own->runtime);
     free(own);
@@ -286,9 +288,11 @@ static int make(pl_runtime *runtime, const pl_feature_spec *specs, int n, exampl
         return pl_error_set(reterr, -ENOMEM, "no memory for features");
     own->runtime = pl_runtime_ref(runtime);
     own->features = calloc((size_t)n + 1, sizeof *own->features);
+    own->specs = calloc((size_t)n + 1, sizeof *own->specs);
     own->names = calloc((size_t)n + 1, sizeof *own->names);
-    int r =
-        own->features && own->names ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for features");
+    int r = own->features && own->specs && own->names
+                ? 0
+                : pl_error_set(reterr, -ENOMEM, "no memory for features");
     for (int i = 0; r == 0 && i < n; i++)
         r = add_feature(own, &specs[i], reterr);
     if (r < 0)
@@ -299,27 +303,58 @@ static int make(pl_runtime *runtime, const pl_feature_spec *specs, int n, exampl
 }
 
 /* What a component will be, given what the input is. */
-static int spec_of(const pl_feature_spec *wanted, const pl_spec *input, pl_spec *ret_spec,
-                   pl_error *reterr)
+static int spec_of(const pl_feature_spec *wanted, bool of_lists, int64_t n_records,
+                   pl_spec *ret_spec, pl_error *reterr)
 {
     pl_spec spec = {.dtype = wanted->dtype, .shape = wanted->shape};
     if (wanted->variable)
         spec.shape = PL_SHAPE(PL_UNKNOWN);
-    if (input->shape.rank == 1 && wanted->variable)
+    if (of_lists && wanted->variable)
         return pl_error_set(reterr, -EINVAL,
                             "feature '%s' is of any length: parse records one by one, and batch "
                             "them with padded_batch",
                             wanted->name);
-    if (input->shape.rank == 1 && spec.shape.rank == PL_RANK_MAX)
+    if (of_lists && spec.shape.rank == PL_RANK_MAX)
         return pl_error_set(reterr, -EINVAL, "feature '%s' has too many axes for a batch",
                             wanted->name);
-    if (input->shape.rank == 1) {
+    if (of_lists) {
         memmove(&spec.shape.dims[1], &spec.shape.dims[0],
                 (size_t)spec.shape.rank++ * sizeof spec.shape.dims[0]);
-        spec.shape.dims[0] = input->shape.dims[0];
+        spec.shape.dims[0] = n_records;
     }
     *ret_spec = spec;
     return 0;
+}
+
+static int make_function(pl_runtime *runtime, const pl_feature_spec *features, int n_features,
+                         bool of_lists, int64_t n_records, pl_function *ret_function,
+                         pl_error *reterr)
+{
+    examples *own;
+    if (n_features < 1)
+        return pl_error_set(reterr, -EINVAL, "parse_examples: no feature is asked for");
+    int r = make(runtime, features, n_features, &own, reterr);
+    if (r < 0)
+        return r;
+    for (int i = 0; r == 0 && i < n_features; i++)
+        r = spec_of(&features[i], of_lists, n_records, &own->specs[i], reterr);
+    if (r < 0) {
+        release(own);
+        return r;
+    }
+    *ret_function = (pl_function){.call = parse,
+                                  .output_specs = own->specs,
+                                  .n_inputs = 1,
+                                  .n_outputs = n_features,
+                                  .context = own,
+                                  .release = release};
+    return 0;
+}
+
+int pl_examples_function(pl_runtime *runtime, const pl_feature_spec *features, int n_features,
+                         bool of_lists, pl_function *ret_function, pl_error *reterr)
+{
+    return make_function(runtime, features, n_features, of_lists, PL_UNKNOWN, ret_function, reterr);
 }
 
 int pl_dataset_parse_examples(pl_dataset *input, const pl_feature_spec *features, int n_features,
@@ -330,24 +365,9 @@ int pl_dataset_parse_examples(pl_dataset *input, const pl_feature_spec *features
         given->shape.rank < 0)
         return pl_error_set(reterr, -EINVAL,
                             "parse_examples: takes one component, a string or a list of them");
-    if (n_features < 1)
-        return pl_error_set(reterr, -EINVAL, "parse_examples: no feature is asked for");
-    pl_spec *specs = calloc((size_t)n_features, sizeof *specs);
-    examples *own = NULL;
-    int r = specs ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for features");
-    for (int i = 0; r == 0 && i < n_features; i++)
-        r = spec_of(&features[i], given, &specs[i], reterr);
-    if (r == 0)
-        r = make(input->runtime, features, n_features, &own, reterr);
-    if (r == 0) {
-        const pl_function function = {.call = parse,
-                                      .output_specs = specs,
-                                      .n_inputs = 1,
-                                      .n_outputs = n_features,
-                                      .context = own,
-                                      .release = release};
-        r = pl_dataset_map(input, &function, n_parallel, ret_dataset, reterr);
-    }
-    free(specs);
-    return r;
+    pl_function function;
+    bool of_lists = given->shape.rank == 1;
+    int r = make_function(input->runtime, features, n_features, of_lists,
+                          of_lists ? given->shape.dims[0] : 1, &function, reterr);
+    return r < 0 ? r : pl_dataset_map(input, &function, n_parallel, ret_dataset, reterr);
 }

@@ -122,6 +122,15 @@ static void write_name(const pl_dataset *dataset, FILE *to)
         fprintf(to, " '%s'", dataset->name);
 }
 
+/* Is what it makes taken by a thread of its own already? */
+static bool is_beside(const picture *p, const row *r)
+{
+    for (const row *behind = r; behind-- > p->rows;)
+        if (behind->depth < r->depth)
+            return behind->n_parallel > 0;
+    return false;
+}
+
 static const char *advice(const picture *p)
 {
     const row *worst = p->worst;
@@ -146,6 +155,8 @@ static const char *advice(const picture *p)
                                 : "a cheaper function or a cache behind it would help";
     if (worst->dataset->n_inputs == 0)
         return "read several files at once with interleave, or put a cache behind it";
+    if (is_beside(p, worst))
+        return "it works beside the others already: put a cache behind it, or shard its input";
     return "put a prefetch behind it, so that it works beside the others";
 }
 

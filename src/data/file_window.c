@@ -93,8 +93,9 @@ static int fitting_bytes(pl_file_window *window, uint64_t need, uint64_t *ret_by
     if (need <= now)
         return 0;
     int r = pl_file_window_most_left(window, &left, reterr);
+    uint64_t larger = window->most_bytes ? pl_min_u64(2 * now, window->most_bytes) : 2 * now;
     if (r == 0) /* a byte more, where the end is found */
-        *ret_bytes = pl_clamp_u64(pl_add_sat_u64(left, 1), now, pl_max_u64(need, 2 * now));
+        *ret_bytes = pl_clamp_u64(pl_add_sat_u64(left, 1), now, pl_max_u64(need, larger));
     return r;
 }
 

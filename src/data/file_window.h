@@ -21,6 +21,7 @@
 typedef struct pl_file_window {
     pl_byte_stream stream;
     uint64_t usual_bytes; /* of the window */
+    uint64_t most_bytes;  /* it does not grow beyond, unless more are asked for; 0: it does */
     pl_block block;
     const char *at;
     size_t n;

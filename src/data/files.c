@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/draw.h"
 #include "data/glob.h"
@@ -20,15 +21,18 @@ typedef struct files_dataset {
     pl_dataset base;
     pl_paths paths;
     pl_files_options options;
+    bool seeded; /* by the user */
     /* Of pictures by class; paths of a class are behind each other. */
     int64_t n_classes;
     int64_t *first_of; /* n_classes + 1 */
     pl_paths class_names;
+    int64_t n_foreign; /* pictures that are left out: they are not decoded */
 } files_dataset;
 
 typedef struct files_stage {
     pl_stage base;
     pl_permutation order; /* if it is shuffled */
+    uint64_t seed;
     int64_t pass;
     int64_t at;
 } files_stage;
@@ -41,11 +45,12 @@ static void free_files(pl_dataset *dataset)
     free(own->first_of);
 }
 
-static void set_order(files_stage *own, int64_t pass)
+static void set_order(files_stage *own, uint64_t seed, int64_t pass)
 {
     const files_dataset *files = (const files_dataset *)own->base.dataset;
+    own->seed = seed;
     own->pass = pass;
-    pl_permutation_init(&own->order, (uint64_t)files->base.cardinality, files->options.seed,
+    pl_permutation_init(&own->order, (uint64_t)files->base.cardinality, seed,
                         files->options.same_each_pass ? 0
                         : own->base.round             ? pl_draw((uint64_t)pass, own->base.round)
                                                       : (uint64_t)pass);
@@ -53,10 +58,11 @@ static void set_order(files_stage *own, int64_t pass)
 
 static int open_files(pl_stage *stage, pl_error *reterr)
 {
+    const files_dataset *files = (const files_dataset *)stage->dataset;
     pl_seed seed;
-    int r = pl_seed_take(stage->pass, stage->dataset, 0, &seed, reterr);
+    int r = pl_seed_take(stage->pass, stage->dataset, files->options.seed, &seed, reterr);
     if (r == 0)
-        set_order((files_stage *)stage, (int64_t)seed.number);
+        set_order((files_stage *)stage, seed.seed, (int64_t)seed.number);
     return r;
 }
 
@@ -108,22 +114,28 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return r;
 }
 
+/* A seed that came from the system is another in each process: the state has it. */
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     files_stage *own = (files_stage *)stage;
     int r = pl_save_int(saver, own->pass, reterr);
+    if (r == 0 && !((const files_dataset *)stage->dataset)->seeded)
+        r = pl_save_int(saver, (int64_t)own->seed, reterr);
     return r < 0 ? r : pl_save_int(saver, own->at, reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    int64_t pass;
+    files_stage *own = (files_stage *)stage;
+    int64_t pass, seed = (int64_t)own->seed;
     int r = pl_load_int(loader, 0, INT64_MAX, &pass, reterr);
+    if (r == 0 && !((const files_dataset *)stage->dataset)->seeded)
+        r = pl_load_int(loader, INT64_MIN, INT64_MAX, &seed, reterr);
     if (r < 0)
         return r;
-    set_order((files_stage *)stage, pass);
-    pl_seed_set(stage->pass, stage->dataset, (pl_seed){0, (uint64_t)pass});
-    return pl_load_int(loader, 0, stage->dataset->cardinality, &((files_stage *)stage)->at, reterr);
+    set_order(own, (uint64_t)seed, pass);
+    pl_seed_set(stage->pass, stage->dataset, (pl_seed){own->seed, (uint64_t)pass});
+    return pl_load_int(loader, 0, stage->dataset->cardinality, &own->at, reterr);
 }
 
 /* What is there may be other files another day: their number and the ends of the list tell. */
@@ -134,8 +146,12 @@ static void describe(const pl_dataset *dataset, FILE *to)
     if (dataset->cardinality > 0)
         fprintf(to, ", '%s' to '%s'", pl_paths_at(&own->paths, 0),
                 pl_paths_at(&own->paths, own->paths.n - 1));
+    if (own->n_foreign > 0)
+        fprintf(to, ", %" PRId64 " left out (GIF, WebP, TIFF)", own->n_foreign);
     if (own->options.shuffle)
-        fprintf(to, ", shuffle, seed=%" PRIu64, own->options.seed);
+        fputs(", shuffle", to);
+    if (own->options.shuffle && own->seeded)
+        fprintf(to, ", seed=%" PRIu64, own->options.seed);
 }
 
 static const pl_dataset_class files_class = {
@@ -163,11 +179,18 @@ static int make(pl_runtime *runtime, const pl_files_options *options, int n_comp
     files_dataset *own = (files_dataset *)dataset;
     if (options)
         own->options = *options;
+    own->seeded = !own->options.shuffle || own->options.seed != PL_SEED_AUTO;
     pl_paths_init(&own->paths, runtime->memory);
     pl_paths_init(&own->class_names, runtime->memory);
     dataset->spec[0] = (pl_spec){.dtype = PL_STRING};
     if (n_components > 1)
         dataset->spec[1] = (pl_spec){.dtype = PL_I64};
+    if (!own->seeded)
+        r = pl_seed_random(&own->options.seed, reterr);
+    if (r < 0) {
+        pl_dataset_unref(dataset);
+        return r;
+    }
     *ret_files = own;
     return 0;
 }
@@ -221,11 +244,10 @@ int pl_dataset_files(pl_runtime *runtime, const char *const *patterns, int n_pat
 
 /* ---- pictures by class ---- */
 
-static bool is_picture(const char *path)
+static bool ends_with_one(const char *path, const char *const endings[], size_t n_endings)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif"};
     size_t n = strlen(path);
-    for (size_t i = 0; i < PL_COUNT_OF(endings); i++) {
+    for (size_t i = 0; i < n_endings; i++) {
         size_t m = strlen(endings[i]);
         if (n > m && strcasecmp(path + n - m, endings[i]) == 0)
             return true;
@@ -235,7 +257,32 @@ static bool is_picture(const char *path)
 
 static int add_picture(void *context, const char *path, pl_error *reterr)
 {
-    return is_picture(path) ? pl_paths_add(context, path, reterr) : 0;
+    static const char *const decoded[] = {".jpg", ".jpeg", ".png", ".bmp"};
+    static const char *const foreign[] = {".gif", ".webp", ".tif", ".tiff"};
+    files_dataset *own = context;
+    own->n_foreign += ends_with_one(path, foreign, PL_COUNT_OF(foreign));
+    return ends_with_one(path, decoded, PL_COUNT_OF(decoded))
+               ? pl_paths_add(&own->paths, path, reterr)
+               : 0;
+}
+
+static int refuse_none(const files_dataset *own, const char *folder, pl_error *reterr)
+{
+    struct stat info;
+    if (stat(folder, &info) < 0)
+        return pl_error_set(reterr, -errno, "image_folder: cannot read '%s': %s", folder,
+                            strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return pl_error_set(reterr, -ENOTDIR, "image_folder: '%s' is not a folder", folder);
+    if (own->n_foreign > 0)
+        return pl_error_set(reterr, -ENOTSUP,
+                            "image_folder: the %" PRId64 " pictures in the folders of '%s' are "
+                            "GIF, WebP or TIFF: JPEG, PNG and BMP are decoded; convert them",
+                            own->n_foreign, folder);
+    return pl_error_set(reterr, -ENOENT,
+                        "image_folder: no picture in the folders of '%s': they are to lie in one "
+                        "folder for each class",
+                        folder);
 }
 
 /* How long the name of the class is that a path below `folder` begins with. */
@@ -281,13 +328,10 @@ int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
     int r = make(runtime, options, 2, &own, reterr);
     if (r < 0)
         return r;
-    r = pl_glob_below(folder, "*/**/*", add_picture, &own->paths, reterr);
+    r = pl_glob_below(folder, "*/**/*", add_picture, own, reterr);
     pl_paths_sort(&own->paths, true);
     if (r == 0 && own->paths.n == 0)
-        r = pl_error_set(reterr, -ENOENT,
-                         "image_folder: no picture in the folders of '%s': they are to lie in one "
-                         "folder for each class",
-                         folder);
+        r = refuse_none(own, folder, reterr);
     if (r == 0)
         r = find_classes(own, n + (folder[n - 1] != '/'), reterr);
     return made(own, r, ret_dataset);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "data/draw.h"
+#include "data/seeds.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -202,7 +204,7 @@ static void *scratch_take(scratch *s, size_t bytes)
     return room;
 }
 
-static int run_graph(const pl_called *called, pl_pass *pass, const pl_item *inputs,
+static int run_graph(const pl_called *called, pl_pass *pass, uint64_t draw, const pl_item *inputs,
                      pl_item *outputs, pl_error *reterr)
 {
     const pl_function *function = &called->function;
@@ -224,7 +226,7 @@ static int run_graph(const pl_called *called, pl_pass *pass, const pl_item *inpu
     for (int i = 0; i < function->n_outputs; i++)
         if (called->handed_on[i] == 0)
             fetches[n++] = (pl_fetch){function->outputs[i], NULL};
-    pl_run_options options = {.cancel = &pass->over};
+    pl_run_options options = {.cancel = &pass->over, .random_stream = draw};
     int r = n == 0 ? 0
                    : pl_session_run(function->session, fetches, n, feeds, function->n_inputs,
                                     &options, tensors, reterr);
@@ -238,6 +240,28 @@ static int run_graph(const pl_called *called, pl_pass *pass, const pl_item *inpu
     return r;
 }
 
+/* Of the callback that this thread is in. */
+static _Thread_local uint64_t current_draw;
+static _Thread_local const int *current_over;
+
+uint64_t pl_dataset_random_stream(void)
+{
+    return current_draw;
+}
+
+const int *pl_dataset_cancel(void)
+{
+    return current_over;
+}
+
+uint64_t pl_called_draw(pl_stage *stage)
+{
+    const pl_stage *input = stage->dataset->n_inputs > 0 ? stage->inputs[0] : NULL;
+    uint64_t place = (uint64_t)(input ? input->n_next : stage->n_next);
+    uint64_t draw = pl_draw(pl_draw(pl_seed_pass_number(stage->pass), stage->round), place);
+    return draw ? draw : 1;
+}
+
 static int check_outputs(const pl_called *called, const pl_item *outputs, pl_error *reterr)
 {
     int r = 0;
@@ -248,8 +272,8 @@ static int check_outputs(const pl_called *called, const pl_item *outputs, pl_err
     return r;
 }
 
-static int run_callback(const pl_called *called, const pl_item *inputs, pl_item *outputs,
-                        pl_error *reterr)
+static int run_callback(const pl_called *called, const pl_pass *pass, uint64_t draw,
+                        const pl_item *inputs, pl_item *outputs, pl_error *reterr)
 {
     const pl_function *function = &called->function;
     scratch s;
@@ -260,8 +284,14 @@ static int run_callback(const pl_called *called, const pl_item *inputs, pl_item 
     pl_value *made = given + function->n_inputs;
     for (int i = 0; i < function->n_inputs; i++)
         given[i] = (pl_value){inputs[i].tensor, inputs[i].dataset};
+    uint64_t outer_draw = current_draw;
+    const int *outer_over = current_over;
+    current_draw = draw;
+    current_over = &pass->over;
     int r = function->call(function->context, given, function->n_inputs, made, function->n_outputs,
                            reterr);
+    current_draw = outer_draw;
+    current_over = outer_over;
     for (int i = 0; i < function->n_outputs; i++)
         outputs[i] = (pl_item){.tensor = made[i].tensor, .dataset = made[i].dataset};
     free(s.many);
@@ -277,9 +307,11 @@ static int run(pl_called *called, pl_stage *stage, pl_element *input, pl_element
         r = pl_item_settle(&inputs[i], stage->pass->runtime, reterr);
     if (r < 0)
         return r;
-    if (called->function.session)
-        return run_graph(called, stage->pass, inputs, pl_element_items(output), reterr);
-    return run_callback(called, inputs, pl_element_items(output), reterr);
+    uint64_t draw = input->draw ? input->draw : pl_called_draw(stage);
+    pl_item *outputs = pl_element_items(output);
+    return called->function.session
+               ? run_graph(called, stage->pass, draw, inputs, outputs, reterr)
+               : run_callback(called, stage->pass, draw, inputs, outputs, reterr);
 }
 
 int pl_called_run(pl_called *called, pl_stage *stage, pl_element *input, pl_element *ret_output,

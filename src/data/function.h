@@ -21,6 +21,11 @@ const pl_spec *pl_called_spec(const pl_called *called, int output);
 /* Does it only hand on its inputs? Then it costs nothing to speak of. */
 bool pl_called_is_trivial(const pl_called *called);
 
+/* The number that random ops of the call with the stage's latest input draw by: of pass, round and
+ * place, so that it is the same whatever the threads. Never 0. Whoever calls later than the input
+ * was pulled keeps it in the element. */
+uint64_t pl_called_draw(pl_stage *stage);
+
 /* Calls it with the items of `input`, which stay as they are but for scalars, which may get
  * tensors. Origin and counts are passed on to the output. Errors name the element's file. */
 PL_MUST_CHECK int pl_called_run(pl_called *called, pl_stage *stage, pl_element *input,

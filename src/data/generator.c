@@ -116,6 +116,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         pl_element_clear(&element);
         return pl_stage_fail_as(ret_element, NULL, r);
     }
+    pl_element_name(&element);
     *ret_element = element;
     return 1;
 }

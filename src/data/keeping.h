@@ -21,9 +21,11 @@ typedef struct pl_medium {
     size_t shelf_bytes; /* all zero at first */
     /* To read: -ENOENT if there is nothing complete of this dataset; other errors end the pass. */
     int (*open)(pl_stage *stage, void *shelf, pl_error *reterr);
+    /* After PL_EBUDGET the same element is next. */
     int (*read)(pl_stage *stage, void *shelf, pl_element *ret_element, pl_error *reterr);
     /* To write: -EBUSY if somebody else does. */
     int (*begin)(pl_stage *stage, void *shelf, pl_error *reterr);
+    /* After PL_EBUDGET it is as if nobody had asked. Strings are in memory. */
     int (*add)(pl_stage *stage, void *shelf, const pl_element *element, pl_error *reterr);
     int (*end)(pl_stage *stage, void *shelf, const pl_element *tail, pl_error *reterr);
     /* What was counted behind the last element, once read() gave 0. */
@@ -45,6 +47,7 @@ typedef struct pl_keeping_stage {
     pl_stage base;
     int mode;
     void *shelf;
+    pl_element waiting; /* was not added yet: there was no room */
 } pl_keeping_stage;
 
 /* For the class's table: opens_inputs is true, and stage_bytes that of the struct above. */

@@ -74,6 +74,15 @@ PL_MUST_CHECK int pl_kept_open(pl_kept_reader *reader, pl_runtime *runtime, cons
 PL_MUST_CHECK int pl_kept_check_end(pl_kept_reader *reader, pl_error *reterr);
 void pl_kept_close(pl_kept_reader *reader);
 
+/* Where it is, to go back there. */
+typedef struct pl_kept_mark {
+    struct pl_kept_place place; /* of a record */
+    size_t at;                  /* within it */
+} pl_kept_mark;
+
+pl_kept_mark pl_kept_mark_of(const pl_kept_reader *reader);
+PL_MUST_CHECK int pl_kept_go_back(pl_kept_reader *reader, pl_kept_mark mark, pl_error *reterr);
+
 /* Where it is, and which file that is, for a checkpoint; and back there. -EINVAL for another file
  * of the same name. */
 PL_MUST_CHECK int pl_kept_save_place(const pl_kept_reader *reader, pl_saver *saver,

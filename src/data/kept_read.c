@@ -141,20 +141,40 @@ int pl_kept_check_end(pl_kept_reader *reader, pl_error *reterr)
 
 /* ---- places ---- */
 
+/* What is left of the window is read again. */
+pl_kept_mark pl_kept_mark_of(const pl_kept_reader *reader)
+{
+    const char *begin = (const char *)reader->window.data + PL_TFRECORD_HEAD_BYTES + 1;
+    if (reader->loader.at == reader->loader.end)
+        return (pl_kept_mark){.place = reader->next};
+    return (pl_kept_mark){reader->now, (size_t)(reader->loader.at - begin)};
+}
+
+int pl_kept_go_back(pl_kept_reader *reader, pl_kept_mark mark, pl_error *reterr)
+{
+    reader->next = mark.place;
+    reader->loader.at = reader->loader.end = NULL;
+    reader->loader.behind_bytes = reader->file_bytes - mark.place.offset;
+    int r = mark.at > 0 ? next_record(&reader->loader, reterr) : 0;
+    if (r < 0)
+        return pl_kept_tell(reader->path, r, reterr);
+    if (mark.at > (size_t)(reader->loader.end - reader->loader.at))
+        return pl_load_refuse(reterr, "a place in '%s' is not in it", reader->path);
+    reader->loader.at += mark.at;
+    return 0;
+}
+
 int pl_kept_save_place(const pl_kept_reader *reader, pl_saver *saver, pl_error *reterr)
 {
-    /* What is left of the window is read again. */
-    bool at_next = reader->loader.at == reader->loader.end;
-    const struct pl_kept_place *place = at_next ? &reader->next : &reader->now;
-    const char *begin = (const char *)reader->window.data + PL_TFRECORD_HEAD_BYTES + 1;
+    const pl_kept_mark mark = pl_kept_mark_of(reader);
     const int64_t values[] = {
         (int64_t)reader->file_bytes,
         (int64_t)reader->end_bytes,
         reader->end_sum,
-        (int64_t)place->offset,
-        (int64_t)place->stream_bytes,
-        place->sum,
-        at_next ? 0 : reader->loader.at - begin,
+        (int64_t)mark.place.offset,
+        (int64_t)mark.place.stream_bytes,
+        mark.place.sum,
+        (int64_t)mark.at,
     };
     int r = pl_save_bytes(saver, values, sizeof values, reterr);
     return r < 0 ? r
@@ -192,16 +212,8 @@ int pl_kept_load_place(pl_kept_reader *reader, pl_loader *loader, pl_error *rete
     uint64_t offset = (uint64_t)values[3], least = PL_KEPT_START_BYTES;
     if (offset < least || offset > reader->file_bytes - PL_KEPT_END_BYTES || values[6] < 0)
         return pl_load_refuse(reterr, "a place in '%s' is not in it", reader->path);
-    reader->next = (struct pl_kept_place){offset, (uint64_t)values[4], (uint32_t)values[5]};
-    reader->loader.at = reader->loader.end = NULL;
-    reader->loader.behind_bytes = reader->file_bytes - offset;
-    r = values[6] > 0 ? next_record(&reader->loader, reterr) : 0;
-    if (r < 0)
-        return pl_kept_tell(reader->path, r, reterr);
-    if (values[6] > reader->loader.end - reader->loader.at)
-        return pl_load_refuse(reterr, "a place in '%s' is not in it", reader->path);
-    reader->loader.at += values[6];
-    return 0;
+    const struct pl_kept_place place = {offset, (uint64_t)values[4], (uint32_t)values[5]};
+    return pl_kept_go_back(reader, (pl_kept_mark){place, (size_t)values[6]}, reterr);
 }
 
 /* ---- open and close ---- */

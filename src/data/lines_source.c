@@ -5,7 +5,7 @@
 
 static int open_lines(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
-    const pl_text_options options = {.packing = PL_PACKING_AUTO};
+    const pl_text_options options = {.packing = pl_reading_packing(stage)};
     return pl_text_reader_init(reader, path, &options, stage->pass->runtime->memory, reterr);
 }
 
@@ -47,13 +47,23 @@ static const pl_reader_class lines_reader = {
     .seek = seek,
 };
 
-static const pl_dataset_class lines_class = {
-    .name = "lines", .dataset_bytes = sizeof(pl_reading), PL_READING_CLASS};
-
-int pl_dataset_lines(pl_dataset *paths, pl_dataset **ret_dataset, pl_error *reterr)
+static void describe(const pl_dataset *dataset, FILE *to)
 {
-    int r = pl_reading_make(&lines_class, &lines_reader, paths, 1, ret_dataset, reterr);
-    if (r == 0)
-        (*ret_dataset)->spec[0] = (pl_spec){.dtype = PL_STRING};
-    return r;
+    const char *compression = pl_reading_compression(dataset);
+    if (compression)
+        fprintf(to, "compression=%s", compression);
+}
+
+static const pl_dataset_class lines_class = {
+    .name = "lines", .dataset_bytes = sizeof(pl_reading), .describe = describe, PL_READING_CLASS};
+
+int pl_dataset_lines(pl_dataset *paths, pl_compression compression, pl_dataset **ret_dataset,
+                     pl_error *reterr)
+{
+    pl_dataset *dataset;
+    int r = pl_reading_make(&lines_class, &lines_reader, paths, 1, &dataset, reterr);
+    if (r < 0)
+        return r;
+    dataset->spec[0] = (pl_spec){.dtype = PL_STRING};
+    return pl_reading_unpack(dataset, compression, ret_dataset, reterr);
 }

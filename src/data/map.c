@@ -31,7 +31,10 @@ static void free_map(pl_dataset *dataset)
 
 static int begin(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    return pl_stage_next(stage->inputs[0], ret_element, reterr);
+    int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
+    if (r > 0 && !pl_called_is_trivial(called_of(stage)))
+        ret_element->draw = pl_called_draw(stage);
+    return r;
 }
 
 static int finish(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr)

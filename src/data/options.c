@@ -37,10 +37,48 @@ static int count(options_stage *own, const pl_element *element, bool at_end, pl_
     own->count.n_items += (uint64_t)element->n_items;
     if (element->n_bad == 0 && !at_end)
         return 0;
-    if (pl_policy_check(&dataset->policy, &own->count, at_end, element->bad, &own->failed) == 0)
+    const char *message = element->bad ? element->bad->message : "";
+    if (pl_policy_check(&dataset->policy, &own->count, at_end, message, &own->failed) == 0)
         return 0;
     *reterr = own->failed;
     return PL_TOLD;
+}
+
+static bool is_below(const pl_stage *stage, uintptr_t other)
+{
+    while (stage->parent && (uintptr_t)stage->parent != other)
+        stage = stage->parent;
+    return stage->parent != NULL;
+}
+
+/* No fewer good ones than are on their way here: all that any stage has made, but for those that
+ * became the bad ones. */
+static uint64_t count_under_way(pl_pass *pass, uintptr_t of)
+{
+    uint64_t n = 0;
+    pthread_mutex_lock(&pass->mu);
+    for (const pl_stage *stage = pass->stages; stage; stage = stage->earlier)
+        if (!is_below(stage, of))
+            n += atomic_load_explicit(&stage->profile.n_elements, memory_order_relaxed);
+    pthread_mutex_unlock(&pass->mu);
+    return n;
+}
+
+/* Many were bad in a row. Too many, even if all that is under way is good, and the next one too?
+ * 0 if not. Else the error stays, and if it was a question, it is answered. */
+static int answer(options_stage *own, int r, pl_error *reterr)
+{
+    const options_dataset *dataset = (const options_dataset *)own->base.dataset;
+    if (r != PL_TOLD || reterr->code != PL_ASKED || dataset->policy.on_error == PL_ON_ERROR_INHERIT)
+        return 1;
+    pl_bad_row row;
+    const char *message = pl_policy_asked(reterr, &row);
+    uint64_t n_others = own->count.n_items + count_under_way(own->base.pass, row.stage) + 1;
+    const pl_bad_count all = {own->count.n_bad + row.count.n_bad, n_others + row.count.n_items};
+    if (pl_policy_check(&dataset->policy, &all, false, message, &own->failed) == 0)
+        return 0;
+    *reterr = own->failed;
+    return 1;
 }
 
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
@@ -51,7 +89,10 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         return PL_TOLD;
     }
     pl_element rest = {0};
-    int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
+    int r;
+    do
+        r = pl_stage_next(stage->inputs[0], ret_element, reterr);
+    while (answer(own, r, reterr) == 0);
     if (r < 0)
         return r;
     if (r == 0)

@@ -104,14 +104,14 @@ pl_bad *pl_bad_join(pl_bad *before, pl_bad *after)
 
 bool pl_policy_may_skip(const pl_policy *policy, int code)
 {
-    bool of_the_pass = code == -ENOMEM || code == -ECANCELED || code == -ETIMEDOUT;
+    bool of_the_pass =
+        code == -ENOMEM || code == -ECANCELED || code == -ETIMEDOUT || code == PL_ASKED;
     return policy->on_error != PL_ON_ERROR_FAIL && !of_the_pass;
 }
 
 int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_end,
-                    const pl_bad *last, pl_error *reterr)
+                    const char *message, pl_error *reterr)
 {
-    const char *message = last ? last->message : "";
     if (policy->max_bad > 0 && count->n_bad > policy->max_bad)
         return pl_error_set(reterr, PL_ECORRUPT,
                             "%" PRIu64 " elements are bad, and %" PRIu64 " may be; one of them: %s",
@@ -124,6 +124,28 @@ int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_
                             " elements are bad, and %g %% may be; one of them: %s",
                             count->n_bad, count->n_items, policy->max_bad_fraction * 100, message);
     return 0;
+}
+
+int pl_policy_ask(const pl_policy *policy, const pl_bad_row *row, const char *message,
+                  uint64_t *n_asked, pl_error *reterr)
+{
+    uint64_t n = row->count.n_bad;
+    if (n < *n_asked) /* another row */
+        *n_asked = 0;
+    if (policy->max_bad_fraction == 0 || n < FRACTION_FROM || n / 2 < *n_asked)
+        return 0;
+    *n_asked = n;
+    return pl_error_set(reterr, PL_ASKED, "%" PRIu64 " %" PRIu64 " %" PRIuPTR " %s", n,
+                        row->count.n_items, row->stage, message);
+}
+
+const char *pl_policy_asked(const pl_error *error, pl_bad_row *ret_row)
+{
+    char *end;
+    ret_row->count.n_bad = strtoull(error->message, &end, 10);
+    ret_row->count.n_items = strtoull(end, &end, 10);
+    ret_row->stage = strtoull(end, &end, 10);
+    return *end == ' ' ? end + 1 : end;
 }
 
 /* ---- the quarantine ---- */

@@ -7,8 +7,9 @@
  *
  * A bad element that is skipped is counted by the next good one at its place (pl_element). The
  * limits are looked at by the options stage that sets them, as it hands that one on: in order,
- * whatever the threads. A quarantine's line is written when the element is found to be bad. Safe
- * from any thread; a chain belongs to its element. */
+ * whatever the threads. Where none comes, it is asked now and then (pl_policy_ask()). A
+ * quarantine's line is written when the element is found to be bad. Safe from any thread; a chain
+ * belongs to its element. */
 #ifndef PL_DATA_POLICY_H
 #define PL_DATA_POLICY_H
 
@@ -56,9 +57,27 @@ bool pl_policy_may_skip(const pl_policy *policy, int code);
  * pass's. */
 PL_MUST_CHECK int pl_policy_note(const pl_policy *policy, const pl_bad *bad, pl_error *reterr);
 
-/* Are these too many? 0; PL_ECORRUPT and how many are and may be. `last`: the message of one of
- * them. */
+/* Are these too many? 0; PL_ECORRUPT and how many are and may be. `message`: that of one of them.
+ */
 PL_MUST_CHECK int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_end,
-                                  const pl_bad *last, pl_error *reterr);
+                                  const char *message, pl_error *reterr);
+
+/* Below all codes that callers see, as those of pass.h: is this too many? It goes up to the options
+ * as an error does, in its place, and they go on behind it. */
+#define PL_ASKED (-9003)
+
+/* Bad ones that the options know nothing of yet, because none that is good came behind them. */
+typedef struct pl_bad_row {
+    pl_bad_count count;
+    uintptr_t stage; /* where; only to be compared */
+} pl_bad_row;
+
+/* After the first hundred of a row, and then whenever it has twice as many as *n_asked: PL_ASKED.
+ * Else 0. The text of the error has the numbers: it is all that every stage hands on. */
+PL_MUST_CHECK int pl_policy_ask(const pl_policy *policy, const pl_bad_row *row, const char *message,
+                                uint64_t *n_asked, pl_error *reterr);
+
+/* What was asked. Returns the message. */
+const char *pl_policy_asked(const pl_error *error, pl_bad_row *ret_row);
 
 #endif

@@ -187,9 +187,42 @@ int pl_reading_make(const pl_dataset_class *class, const pl_reader_class *reader
                             class->name, pl_dataset_name(paths), paths->n_components,
                             pl_dtype_info_of(spec->dtype)->name);
     int r = pl_dataset_make(class, paths->runtime, &paths, 1, n_components, ret_dataset, reterr);
-    if (r == 0)
-        ((pl_reading *)*ret_dataset)->reader = reader;
-    return r;
+    if (r < 0)
+        return r;
+    ((pl_reading *)*ret_dataset)->reader = reader;
+    ((pl_reading *)*ret_dataset)->packing = PL_PACKING_AUTO;
+    return 0;
+}
+
+int pl_reading_unpack(pl_dataset *dataset, pl_compression compression, pl_dataset **ret_dataset,
+                      pl_error *reterr)
+{
+    static const pl_packing packings[] = {
+        [PL_COMPRESSION_AUTO] = PL_PACKING_AUTO,
+        [PL_COMPRESSION_NONE] = PL_PACKING_NONE,
+        [PL_COMPRESSION_GZIP] = PL_PACKING_GZIP,
+        [PL_COMPRESSION_ZLIB] = PL_PACKING_ZLIB,
+    };
+    if ((unsigned)compression >= PL_COUNT_OF(packings)) {
+        int r = pl_error_set(reterr, -EINVAL, "%s: %d is no compression", dataset->class->name,
+                             (int)compression);
+        pl_dataset_unref(dataset);
+        return r;
+    }
+    ((pl_reading *)dataset)->packing = packings[compression];
+    *ret_dataset = dataset;
+    return 0;
+}
+
+const char *pl_reading_compression(const pl_dataset *dataset)
+{
+    static const char *const names[] = {
+        [PL_PACKING_NONE] = "none",
+        [PL_PACKING_GZIP] = "gzip",
+        [PL_PACKING_ZLIB] = "zlib",
+        [PL_PACKING_AUTO] = NULL,
+    };
+    return names[((const pl_reading *)dataset)->packing];
 }
 
 int pl_reading_string(const pl_stage *stage, const void *bytes, size_t n, pl_item *ret_item,

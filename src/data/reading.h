@@ -10,6 +10,7 @@
 #ifndef PL_DATA_READING_H
 #define PL_DATA_READING_H
 
+#include "codec/inflate.h"
 #include "data/stage.h"
 
 typedef struct pl_place {
@@ -32,6 +33,7 @@ typedef struct pl_reader_class {
 typedef struct pl_reading {
     pl_dataset base;
     const pl_reader_class *reader;
+    pl_packing packing; /* AUTO, unless pl_reading_unpack() was told otherwise */
 } pl_reading;
 
 typedef struct pl_reading_stage {
@@ -55,6 +57,18 @@ PL_MUST_CHECK int pl_reading_restore(pl_stage *stage, pl_loader *loader, pl_erro
 PL_MUST_CHECK int pl_reading_make(const pl_dataset_class *class, const pl_reader_class *reader,
                                   pl_dataset *paths, int n_components, pl_dataset **ret_dataset,
                                   pl_error *reterr);
+
+/* How its files are packed. -EINVAL for what is no compression; the dataset is then given back. */
+PL_MUST_CHECK int pl_reading_unpack(pl_dataset *dataset, pl_compression compression,
+                                    pl_dataset **ret_dataset, pl_error *reterr);
+
+static inline pl_packing pl_reading_packing(const pl_stage *stage)
+{
+    return ((const pl_reading *)stage->dataset)->packing;
+}
+
+/* "zlib" and so on, for what describes the dataset; NULL: that is to be found out. */
+const char *pl_reading_compression(const pl_dataset *dataset);
 
 /* A string as an item. */
 PL_MUST_CHECK int pl_reading_string(const pl_stage *stage, const void *bytes, size_t n,

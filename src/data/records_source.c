@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The records of TFRecord files, as strings. */
+#include <assert.h>
 #include <errno.h>
 
+#include "codec/crc32c.h"
+#include "codec/tfrecord.h"
 #include "data/reading.h"
 #include "data/record_reader.h"
 #include "tensor/strings.h"
-
-typedef struct records_dataset {
-    pl_reading base;
-    pl_packing packing;
-} records_dataset;
 
 typedef struct records_reader {
     pl_record_reader *reader;
@@ -17,9 +15,8 @@ typedef struct records_reader {
 
 static int open_records(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
-    return pl_record_reader_new(path, ((const records_dataset *)stage->dataset)->packing, 0,
-                                stage->pass->runtime->memory, &((records_reader *)reader)->reader,
-                                reterr);
+    return pl_record_reader_new(path, pl_reading_packing(stage), 0, stage->pass->runtime->memory,
+                                &((records_reader *)reader)->reader, reterr);
 }
 
 static void close_records(void *reader)
@@ -86,30 +83,30 @@ static const pl_reader_class records_of = {
 
 static void describe(const pl_dataset *dataset, FILE *to)
 {
-    static const char *const names[] = {"none", "gzip", "zlib", "auto"};
-    fprintf(to, "compression=%s", names[((const records_dataset *)dataset)->packing]);
+    const char *compression = pl_reading_compression(dataset);
+    fprintf(to, "compression=%s", compression ? compression : "auto");
 }
 
-static const pl_dataset_class records_class = {.name = "records",
-                                               .dataset_bytes = sizeof(records_dataset),
-                                               .describe = describe,
-                                               PL_READING_CLASS};
+static const pl_dataset_class records_class = {
+    .name = "records", .dataset_bytes = sizeof(pl_reading), .describe = describe, PL_READING_CLASS};
 
 int pl_dataset_records(pl_dataset *paths, pl_compression compression, pl_dataset **ret_dataset,
                        pl_error *reterr)
 {
-    static const pl_packing packings[] = {
-        [PL_COMPRESSION_AUTO] = PL_PACKING_AUTO,
-        [PL_COMPRESSION_NONE] = PL_PACKING_NONE,
-        [PL_COMPRESSION_GZIP] = PL_PACKING_GZIP,
-        [PL_COMPRESSION_ZLIB] = PL_PACKING_ZLIB,
-    };
-    if ((unsigned)compression >= PL_COUNT_OF(packings))
-        return pl_error_set(reterr, -EINVAL, "records: %d is no compression", (int)compression);
-    int r = pl_reading_make(&records_class, &records_of, paths, 1, ret_dataset, reterr);
+    pl_dataset *dataset;
+    int r = pl_reading_make(&records_class, &records_of, paths, 1, &dataset, reterr);
     if (r < 0)
         return r;
-    (*ret_dataset)->spec[0] = (pl_spec){.dtype = PL_STRING};
-    ((records_dataset *)*ret_dataset)->packing = packings[compression];
-    return 0;
+    dataset->spec[0] = (pl_spec){.dtype = PL_STRING};
+    return pl_reading_unpack(dataset, compression, ret_dataset, reterr);
+}
+
+void pl_record_frame(const void *data, size_t n, uint8_t head[PL_RECORD_HEAD_BYTES],
+                     uint8_t foot[PL_RECORD_FOOT_BYTES])
+{
+    static_assert(PL_RECORD_HEAD_BYTES == PL_TFRECORD_HEAD_BYTES &&
+                      PL_RECORD_FOOT_BYTES == PL_TFRECORD_FOOT_BYTES,
+                  "the public header knows the frame");
+    pl_tfrecord_write_head(n, head);
+    pl_tfrecord_write_foot(pl_crc32c(0, data, n), foot);
 }

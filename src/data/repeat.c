@@ -80,7 +80,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         }
         int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
         if (r != 0) {
-            own->empty = false;
+            own->empty &= r < 0 && reterr->code == PL_ASKED;
             return r;
         }
         if (own->empty && n < 0)

@@ -311,12 +311,18 @@ int pl_dataset_scan(pl_dataset *input, pl_tensor *const *initial, int n_state,
     return make(&scan_class, input, initial, n_state, function, ret_dataset, reterr);
 }
 
+int pl_dataset_reduction(pl_dataset *input, pl_tensor *const *initial, int n_state,
+                         const pl_function *function, pl_dataset **ret_dataset, pl_error *reterr)
+{
+    return make(&reduce_class, input, initial, n_state, function, ret_dataset, reterr);
+}
+
 int pl_dataset_reduce(pl_dataset *input, pl_tensor *const *initial, int n_state,
                       const pl_function *function, pl_value *ret_values, pl_error *reterr)
 {
     pl_dataset *dataset;
     pl_iterator *iterator = NULL;
-    int r = make(&reduce_class, input, initial, n_state, function, &dataset, reterr);
+    int r = pl_dataset_reduction(input, initial, n_state, function, &dataset, reterr);
     if (r < 0)
         return r;
     r = pl_iterator_new(dataset, &iterator, reterr);

@@ -51,7 +51,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     for (;;) {
         pl_element element;
         int r = pl_stage_next(stage->inputs[0], &element, reterr);
-        if (r == 0 || r == PL_LATER)
+        if (r == 0 || r == PL_LATER || (r < 0 && reterr->code == PL_ASKED))
             return r;
         bool ours = own->at++ % dataset->n == dataset->index;
         if (r < 0)

@@ -16,6 +16,9 @@
 #include "data/stage.h"
 #include "data/state.h"
 
+/* Drawn for one read of the input's: few enough for the stack. */
+enum { PLACES_AT_ONCE = 512 };
+
 typedef struct shuffle_dataset {
     pl_dataset base;
     int64_t n; /* of the buffer */
@@ -31,9 +34,10 @@ typedef struct shuffle_stage {
     int64_t n_drawn;
     int64_t n_pulled; /* of the input; of places: the next one */
     bool by_place;
-    bool ended;     /* the input is */
-    int64_t drawn;  /* a place that was drawn and is still to be made; -1: none */
-    pl_hold buffer; /* of elements, or of places */
+    bool ended;      /* the input is */
+    bool one_by_one; /* several at once could not be read, and are not tried again */
+    int64_t drawn;   /* a place that was drawn and is still to be made; -1: none */
+    pl_hold buffer;  /* of elements, or of places */
 } shuffle_stage;
 
 static const shuffle_dataset *dataset_of(const pl_stage *stage)
@@ -122,6 +126,77 @@ static int fill_places(pl_stage *stage, pl_error *reterr)
     return 0;
 }
 
+static int64_t draw_place(shuffle_stage *own)
+{
+    int64_t at = draw(own), place = place_at(&own->buffer, at);
+    own->n_drawn++;
+    set_place(&own->buffer, at, place_at(&own->buffer, --own->buffer.n));
+    return place;
+}
+
+/* So many at most; fewer at the end, or where the buffer finds no room. *ret_n_filled: of the
+ * input's places, those that came into the buffer after the first was drawn. */
+static int64_t draw_places(pl_stage *stage, int64_t *places, int64_t n, int64_t *ret_n_filled)
+{
+    shuffle_stage *own = (shuffle_stage *)stage;
+    pl_error ignored; /* next() meets it again */
+    int64_t n_drawn = 0, n_pulled = own->n_pulled;
+    for (; n_drawn < n && fill_places(stage, &ignored) == 0 && own->buffer.n > 0; n_drawn++) {
+        if (n_drawn == 0)
+            n_pulled = own->n_pulled;
+        places[n_drawn] = draw_place(own);
+    }
+    *ret_n_filled = own->n_pulled - n_pulled;
+    return n_drawn;
+}
+
+/* Puts them back where they were. Of what came in, one did before each draw but the first, until
+ * the input had no more. */
+static void put_back(shuffle_stage *own, const int64_t *places, int64_t n, int64_t n_filled)
+{
+    pl_hold *buffer = &own->buffer;
+    for (int64_t i = n - 1; i >= 0; i--) {
+        own->n_drawn--;
+        buffer->n++;
+        int64_t at = draw(own);
+        set_place(buffer, buffer->n - 1, place_at(buffer, at));
+        set_place(buffer, at, places[i]);
+        if (i > 0 && i <= n_filled) {
+            buffer->n--;
+            own->n_pulled--;
+        }
+    }
+}
+
+/* A draw reads one place of the buffer, so the elements are the same as one by one. */
+static int64_t read_block(pl_stage *stage, int64_t n, char *const *to)
+{
+    shuffle_stage *own = (shuffle_stage *)stage;
+    int64_t places[PLACES_AT_ONCE], n_read = 0, n_drawn, n_filled;
+    char *at[PL_BLOCK_COMPONENTS];
+    for (; n_read < n; n_read += n_drawn) {
+        int64_t most = n - n_read < PLACES_AT_ONCE ? n - n_read : PLACES_AT_ONCE;
+        n_drawn = draw_places(stage, places, most, &n_filled);
+        for (int i = 0; i < stage->dataset->n_components; i++)
+            at[i] = to[i] + (uint64_t)n_read * pl_spec_bytes(&stage->dataset->spec[i]);
+        if (n_drawn == 0)
+            break;
+        if (!pl_stage_read_places(stage->inputs[0], places, n_drawn, at)) {
+            put_back(own, places, n_drawn, n_filled);
+            own->one_by_one = n_read == 0;
+            break;
+        }
+    }
+    return n_read;
+}
+
+static bool may_read_block(const pl_stage *stage)
+{
+    const shuffle_stage *own = (const shuffle_stage *)stage;
+    return own->by_place && own->drawn < 0 && !own->one_by_one &&
+           stage->inputs[0]->dataset->class->read_places;
+}
+
 static int next_by_place(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     shuffle_stage *own = (shuffle_stage *)stage;
@@ -129,12 +204,8 @@ static int next_by_place(pl_stage *stage, pl_element *ret_element, pl_error *ret
         int r = own->drawn < 0 ? fill_places(stage, reterr) : 0;
         if (r < 0 || (own->drawn < 0 && own->buffer.n == 0))
             return r;
-        if (own->drawn < 0) {
-            int64_t at = draw(own);
-            own->n_drawn++;
-            own->drawn = place_at(&own->buffer, at);
-            set_place(&own->buffer, at, place_at(&own->buffer, --own->buffer.n));
-        }
+        if (own->drawn < 0)
+            own->drawn = draw_place(own);
         r = pl_stage_get(stage->inputs[0], own->drawn, ret_element, reterr);
         if (r >= 0 || r == PL_TOLD)
             own->drawn = -1;
@@ -267,6 +338,8 @@ static const pl_dataset_class shuffle_class = {
     .stage_bytes = sizeof(shuffle_stage),
     .open = open_shuffle,
     .next = next,
+    .read_block = read_block,
+    .may_read_block = may_read_block,
     .close = close_shuffle,
     .save = save,
     .restore = restore,

@@ -72,6 +72,7 @@ static int get_by(pl_stage *stage, int64_t at,
         pl_element_clear(&element);
         return pl_pass_later(stage->pass, r) ? PL_LATER : r;
     }
+    pl_element_name(&element);
     *ret_element = element;
     return 1;
 }
@@ -96,42 +97,29 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return r;
 }
 
-/* A view of the next `n` slices of a tensor; none of strings, whose bytes lie elsewhere. */
-static int block(pl_tensor *tensor, int64_t at, int64_t n, pl_item *ret_item, pl_error *reterr)
-{
-    pl_shape shape = tensor->shape;
-    shape.dims[0] = n;
-    return pl_tensor_wrap(pl_buffer_ref(tensor->buffer), tensor->dtype, &shape, tensor->strides,
-                          tensor->offset_bytes + at * tensor->strides[0], &ret_item->tensor,
-                          reterr);
-}
-
-static int64_t peek_block(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr)
+static int64_t read_block(pl_stage *stage, int64_t n, char *const *to)
 {
     const slices_dataset *own = (const slices_dataset *)stage->dataset;
-    int64_t at = ((slices_stage *)stage)->at, left = stage->dataset->cardinality - at;
-    n = n < left ? n : left;
-    for (int i = 0; i < own->base.n_components; i++)
-        if (n == 0 || own->tensors[i]->dtype == PL_STRING)
+    int64_t *at = &((slices_stage *)stage)->at, left = stage->dataset->cardinality - *at;
+    int64_t begin[PL_RANK_MAX] = {*at}, extent[PL_RANK_MAX];
+    extent[0] = n = n < left ? n : left;
+    for (int i = 0; i < own->base.n_components; i++) {
+        pl_tensor *tensor = own->tensors[i];
+        memcpy(&extent[1], &tensor->shape.dims[1], sizeof extent - sizeof extent[0]);
+        if (pl_tensor_read(tensor, begin, extent, to[i], NULL) < 0)
             return 0;
-    pl_element element;
-    if (pl_element_init(&element, own->base.n_components) < 0)
-        return 0;
-    int r = 0;
-    for (int i = 0; r == 0 && i < own->base.n_components; i++)
-        r = block(own->tensors[i], at, n, &pl_element_items(&element)[i], reterr);
-    if (r < 0) {
-        pl_element_clear(&element);
-        return 0;
     }
-    element.n_items = n;
-    *ret_element = element;
+    *at += n;
     return n;
 }
 
-static void pass_over(pl_stage *stage, int64_t n)
+static bool read_places(pl_stage *stage, const int64_t *places, int64_t n, char *const *to)
 {
-    ((slices_stage *)stage)->at += n;
+    const slices_dataset *own = (const slices_dataset *)stage->dataset;
+    bool read = true;
+    for (int i = 0; read && i < own->base.n_components; i++)
+        read = pl_tensor_read_slices(own->tensors[i], places, n, to[i], NULL) == 0;
+    return read;
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
@@ -169,8 +157,8 @@ static const pl_dataset_class slices_class = {
     .free = free_slices,
     .next = next,
     .get = get_slice,
-    .peek_block = peek_block,
-    .pass_over = pass_over,
+    .read_block = read_block,
+    .read_places = read_places,
     .save = save,
     .restore = restore,
     .describe = describe,

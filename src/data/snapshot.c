@@ -191,25 +191,39 @@ static int write_all(pl_folder_writer *writer, pl_iterator *iterator, pl_error *
     return r < 0 ? r : pl_folder_end(writer, &tail, reterr);
 }
 
+static int save_rest(pl_iterator *iterator, const char *path, int64_t n_shards, pl_error *reterr)
+{
+    pl_dataset *dataset = iterator->dataset;
+    pl_folder_writer writer = {0};
+    int r = check_arguments("save", path, n_shards, reterr);
+    if (r == 0 && dataset->cardinality == PL_CARDINALITY_INFINITE)
+        r = pl_error_set(reterr, -EINVAL, "save: '%s' has no end: take() some of it",
+                         pl_dataset_name(dataset));
+    if (r == 0)
+        r = pl_folder_begin(&writer, dataset, path, n_shards, reterr);
+    if (r == 0)
+        r = write_all(&writer, iterator, reterr);
+    pl_folder_drop(&writer);
+    return r;
+}
+
+int pl_iterator_save_rest(pl_iterator *iterator, const char *path, int64_t n_shards,
+                          pl_error *reterr)
+{
+    pl_error error = {0};
+    int r = save_rest(iterator, path, n_shards, &error);
+    if (r < 0 && reterr)
+        *reterr = error;
+    return r;
+}
+
 int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards, pl_error *reterr)
 {
     pl_iterator *iterator = NULL;
-    pl_folder_writer writer = {0};
-    pl_error error = {0};
-    int r = check_arguments("save", path, n_shards, &error);
-    if (r == 0 && dataset->cardinality == PL_CARDINALITY_INFINITE)
-        r = pl_error_set(&error, -EINVAL, "save: '%s' has no end: take() some of it",
-                         pl_dataset_name(dataset));
+    int r = pl_iterator_new(dataset, &iterator, reterr);
     if (r == 0)
-        r = pl_iterator_new(dataset, &iterator, &error);
-    if (r == 0)
-        r = pl_folder_begin(&writer, dataset, path, n_shards, &error);
-    if (r == 0)
-        r = write_all(&writer, iterator, &error);
-    pl_folder_drop(&writer);
+        r = pl_iterator_save_rest(iterator, path, n_shards, reterr);
     pl_iterator_free(iterator);
-    if (r < 0 && reterr)
-        *reterr = error;
     return r;
 }
 

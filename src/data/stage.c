@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "data/draw.h"
 #include "data/options.h"
+#include "tensor/shape.h"
 
 /* ---- open and close ---- */
 
@@ -208,8 +209,14 @@ static size_t tell(const pl_stage *stage, int64_t index, const pl_element *bad, 
     return n;
 }
 
+static const char *message_of(const pl_bad *bad)
+{
+    return bad ? bad->message : "";
+}
+
 /* One more bad element before the next: too many already? Then it is not waited for a good one to
- * carry their number on to the options stage. */
+ * carry their number on to the options stage. Whether their share is too large only that stage can
+ * tell, which knows of what lies beside this one: it is asked. */
 static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
 {
     pl_profile_add(&stage->profile.n_bad, 1);
@@ -218,8 +225,12 @@ static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
     if (r < 0)
         r = pl_pass_end(stage->pass, reterr);
     pl_stage_dropped(stage, bad);
-    const pl_bad_count count = {.n_bad = stage->before.n_bad};
-    if (r == 0 && pl_policy_check(stage->policy, &count, false, stage->before.bad, reterr) < 0)
+    const char *message = message_of(stage->before.bad);
+    pl_bad_row row = {.count = {.n_bad = stage->before.n_bad}, .stage = (uintptr_t)stage};
+    if (r == 0 && pl_policy_check(stage->policy, &row.count, false, message, reterr) < 0)
+        r = PL_TOLD;
+    row.count.n_items = (uint64_t)stage->before.n_items;
+    if (r == 0 && pl_policy_ask(stage->policy, &row, message, &stage->n_asked, reterr) < 0)
         r = PL_TOLD;
     return r;
 }
@@ -318,16 +329,55 @@ int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error 
     return r;
 }
 
-int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr)
+/* ---- several at once ---- */
+
+bool pl_stage_has_block(const pl_stage *stage)
 {
-    const pl_dataset_class *class = stage->dataset->class;
-    return class->peek_block ? class->peek_block(stage, n, ret_element, reterr) : 0;
+    const pl_dataset *dataset = stage->dataset;
+    bool has = dataset->class->read_block && stage->n_next < dataset->cardinality &&
+               dataset->n_components <= PL_BLOCK_COMPONENTS;
+    if (has && dataset->class->may_read_block)
+        has = dataset->class->may_read_block(stage);
+    for (int i = 0; has && i < dataset->n_components; i++) {
+        const pl_spec *spec = &dataset->spec[i];
+        has = spec->dtype != PL_DTYPE_NONE && spec->dtype != PL_STRING &&
+              pl_shape_is_known(&spec->shape);
+    }
+    return has;
 }
 
-void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes)
+static void count_block(pl_stage *stage, int64_t n)
 {
-    stage->dataset->class->pass_over(stage, n);
+    uint64_t element_bytes = 0;
+    for (int i = 0; i < stage->dataset->n_components; i++)
+        element_bytes += pl_spec_bytes(&stage->dataset->spec[i]);
     stage->n_next += n;
     pl_profile_add(&stage->profile.n_elements, (uint64_t)n);
-    pl_profile_add(&stage->profile.bytes, bytes);
+    pl_profile_add(&stage->profile.bytes, (uint64_t)n * element_bytes);
+}
+
+int64_t pl_stage_read_block(pl_stage *stage, int64_t n, char *const *to, pl_element *made_of)
+{
+    uint64_t begun_ns = begin_clock(stage);
+    int64_t n_read =
+        pl_pass_is_over(stage->pass) ? 0 : stage->dataset->class->read_block(stage, n, to);
+    end_clock(stage, begun_ns);
+    count_block(stage, n_read);
+    made_of->n_items += n_read;
+    if (n_read > 0 && stage->before.n_items > 0)
+        pl_element_put_before(&stage->before, made_of);
+    return n_read;
+}
+
+bool pl_stage_read_places(pl_stage *stage, const int64_t *places, int64_t n, char *const *to)
+{
+    const pl_dataset_class *class = stage->dataset->class;
+    if (!class->read_places)
+        return false;
+    uint64_t begun_ns = begin_clock(stage);
+    bool read = class->read_places(stage, places, n, to);
+    end_clock(stage, begun_ns);
+    if (read)
+        count_block(stage, n);
+    return read;
 }

@@ -32,6 +32,9 @@ typedef struct pl_stage pl_stage;
 typedef struct pl_saver pl_saver;   /* state.h */
 typedef struct pl_loader pl_loader; /* state.h */
 
+/* Those of elements that are read several at once, at most. */
+enum { PL_BLOCK_COMPONENTS = 16 };
+
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
@@ -50,11 +53,15 @@ typedef struct pl_dataset_class {
      * such a source keeps places instead of elements. Does not touch next()'s own place. That of a
      * stage asks its first input: see pl_dataset_has_places(). */
     int (*get)(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr);
-    /* Up to `n` of the next elements as one, along a new first axis; how many, or 0: they are to be
-     * had one by one. Does not move; pass_over() moves behind that many. What cannot be read of
-     * them is found out by whoever reads: he then takes them one by one. */
-    int64_t (*peek_block)(pl_stage *stage, int64_t n, pl_element *ret_element, pl_error *reterr);
-    void (*pass_over)(pl_stage *stage, int64_t n);
+    /* Writes up to `n` of the next elements, each component one after the other to its to[i], and
+     * moves behind them. How many it has written; the next one is to be had by next(), also where
+     * it is bad: then that tells. Of elements whose specs say all of their shapes, and that have no
+     * strings, and few components. */
+    int64_t (*read_block)(pl_stage *stage, int64_t n, char *const *to);
+    bool (*may_read_block)(const pl_stage *stage); /* has it any so? NULL: always */
+    /* The same of those at the given places, all or none, for a class with get(). Does not touch
+     * next()'s own place. */
+    bool (*read_places)(pl_stage *stage, const int64_t *places, int64_t n, char *const *to);
     /* Its parameters, as text, for fingerprints and explain: "n=32, drop_remainder". */
     void (*describe)(const pl_dataset *dataset, FILE *to);
     /* Its inputs go side by side, place by place. None skips a bad element alone, unless it says so
@@ -86,6 +93,7 @@ struct pl_stage {
     int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
     uint64_t round;          /* which opening within the pass it is: see pl_stage_open_round() */
     pl_element before;       /* has no items: counts what went before the next element */
+    uint64_t n_asked;        /* bad ones of `before` that the options were asked of */
     bool opened;             /* open() went well */
     bool ended;              /* next() gave 0 last */
     pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
@@ -109,6 +117,9 @@ PL_MUST_CHECK int pl_dataset_make_over(const pl_dataset_class *class, pl_dataset
 PL_MUST_CHECK int pl_spec_copy(pl_spec *to, const pl_spec *from);
 void pl_spec_clear(pl_spec *spec);
 
+/* Of one element's component, which is no string and has a shape that is known. */
+uint64_t pl_spec_bytes(const pl_spec *spec);
+
 /* Can a component of this spec be this? -EINVAL and which of both is what. */
 PL_MUST_CHECK int pl_spec_check(const pl_spec *spec, const pl_item *item, int component,
                                 pl_error *reterr);
@@ -126,10 +137,17 @@ PL_MUST_CHECK int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_elem
 /* Has it its elements in any order? Then it knows how many, too. */
 bool pl_dataset_has_places(const pl_dataset *dataset);
 
-/* class->peek_block(), and 0 if it has none; class->pass_over(), with all that is counted. */
-PL_MUST_CHECK int64_t pl_stage_peek_block(pl_stage *stage, int64_t n, pl_element *ret_element,
-                                          pl_error *reterr);
-void pl_stage_pass_over(pl_stage *stage, int64_t n, uint64_t bytes);
+/* Can it, as far as is known, give several elements at once, see class->read_block()? */
+bool pl_stage_has_block(const pl_stage *stage);
+
+/* class->read_block(), with all that is counted; what they are made of is passed on to `made_of`.
+ */
+PL_MUST_CHECK int64_t pl_stage_read_block(pl_stage *stage, int64_t n, char *const *to,
+                                          pl_element *made_of);
+
+/* class->read_places(), alike: false if it has none. */
+PL_MUST_CHECK bool pl_stage_read_places(pl_stage *stage, const int64_t *places, int64_t n,
+                                        char *const *to);
 
 /* Opens a stage and its inputs, below `parent`; closes them. What was counted but not passed on yet
  * becomes the parent's. */

@@ -14,7 +14,8 @@ enum {
     HAS_OFFSET = 4,
     HAS_COUNTS = 8, /* else it is one good item */
     HAS_BAD = 16,
-    ALL_FLAGS = 31,
+    HAS_DRAW = 32,
+    ALL_FLAGS = 63,
 };
 
 void pl_saver_done(pl_saver *saver)
@@ -34,18 +35,20 @@ int pl_save_bytes(pl_saver *saver, const void *bytes, size_t n, pl_error *reterr
     const char *from = bytes;
     while (n > (size_t)(saver->end - saver->at)) {
         size_t part = (size_t)(saver->end - saver->at);
-        if (part > 0)
+        if (part > 0) { /* before the first piece there is nothing to point at */
             memcpy(saver->at, from, part);
-        saver->at += part;
-        from += part;
-        n -= part;
+            saver->at += part;
+            from += part;
+            n -= part;
+        }
         int r = saver->more(saver, reterr);
         if (r < 0)
             return r;
     }
-    if (n > 0)
+    if (n > 0) {
         memcpy(saver->at, from, n);
-    saver->at += n;
+        saver->at += n;
+    }
     return 0;
 }
 
@@ -91,18 +94,20 @@ int pl_load_bytes(pl_loader *loader, void *bytes, size_t n, pl_error *reterr)
     char *to = bytes;
     while (n > (size_t)(loader->end - loader->at)) {
         size_t part = (size_t)(loader->end - loader->at);
-        if (part > 0)
+        if (part > 0) { /* likewise */
             memcpy(to, loader->at, part);
-        loader->at += part;
-        to += part;
-        n -= part;
+            loader->at += part;
+            to += part;
+            n -= part;
+        }
         int r = loader->more(loader, reterr);
         if (r < 0)
             return r;
     }
-    if (n > 0)
+    if (n > 0) {
         memcpy(to, loader->at, n);
-    loader->at += n;
+        loader->at += n;
+    }
     return 0;
 }
 
@@ -169,7 +174,7 @@ static uint8_t flags_of(const pl_saver *saver, const pl_element *element)
     return (uint8_t)((origin ? same ? SAME_ORIGIN : HAS_ORIGIN : 0) |
                      (element->offset != -1 ? HAS_OFFSET : 0) |
                      (element->n_items != 1 || element->n_bad > 0 ? HAS_COUNTS : 0) |
-                     (element->bad ? HAS_BAD : 0));
+                     (element->bad ? HAS_BAD : 0) | (element->draw ? HAS_DRAW : 0));
 }
 
 /* The chain, as far as it is kept: each behind its code, and a 0. */
@@ -211,6 +216,8 @@ int pl_save_element(pl_saver *saver, const pl_element *element, pl_error *reterr
         r = pl_save_int(saver, element->n_bad, reterr);
     if (r == 0 && flags & HAS_BAD)
         r = save_bad(saver, element->bad, reterr);
+    if (r == 0 && flags & HAS_DRAW)
+        r = pl_save_int(saver, (int64_t)element->draw, reterr);
     for (int i = 0; r == 0 && i < element->n; i++)
         r = pl_save_item(saver, &items[i], reterr);
     return r;
@@ -301,6 +308,10 @@ static int load_beside(pl_loader *loader, uint8_t flags, pl_element *element, pl
         r = pl_load_int(loader, 0, UINT32_MAX, &n_bad, reterr);
     if (r == 0 && flags & HAS_BAD)
         r = load_bad(loader, element, reterr);
+    int64_t draw = 0;
+    if (r == 0 && flags & HAS_DRAW)
+        r = pl_load_int(loader, INT64_MIN, INT64_MAX, &draw, reterr);
+    element->draw = (uint64_t)draw;
     element->n_bad = (uint32_t)n_bad;
     return r;
 }

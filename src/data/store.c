@@ -139,11 +139,35 @@ void pl_store_unref(pl_store *store)
     free(store);
 }
 
+/* To the end of what was there before an element that could not be added. What is left of its first
+ * chunk stays empty: to have that back might need room, too. */
+static void go_back(pl_store *store, int n_chunks, size_t used_bytes, int64_t n_held)
+{
+    let_go_of_last(store);
+    while (store->n_chunks > n_chunks)
+        pl_buffer_unref(store->chunks[--store->n_chunks].buffer);
+    if (n_chunks > 0)
+        store->chunks[n_chunks - 1].used_bytes = used_bytes;
+    while (store->n_held > n_held)
+        pl_tensor_unref(store->held[--store->n_held]);
+}
+
 int pl_store_add(pl_store *store, const pl_element *element, pl_error *reterr)
 {
+    int n_chunks = store->n_chunks;
+    int64_t n_held = store->n_held;
+    pl_origin *origin = store->saver.origin ? pl_origin_ref(store->saver.origin) : NULL;
+    note_used(store);
+    size_t used_bytes = n_chunks > 0 ? store->chunks[n_chunks - 1].used_bytes : 0;
     int r = pl_save_element(&store->saver, element, reterr);
-    if (r == 0)
+    if (r == 0) {
         store->n++;
+        pl_origin_unref(origin);
+        return 0;
+    }
+    go_back(store, n_chunks, used_bytes, n_held);
+    pl_origin_unref(store->saver.origin);
+    store->saver.origin = origin;
     return r;
 }
 
@@ -182,6 +206,8 @@ static int pin_next(pl_loader *loader, pl_error *reterr)
     reader->next_chunk++;
     loader->at = data;
     loader->end = loader->at + next->used_bytes;
+    loader->at += reader->skip_bytes;
+    reader->skip_bytes = 0;
     return 0;
 }
 
@@ -218,9 +244,17 @@ int pl_store_read(pl_store_reader *reader, const pl_dataset *dataset, pl_element
 {
     if (reader->n_read == reader->store->n)
         return 0;
+    bool pinned = reader->loader.at != NULL;
+    int first = reader->next_chunk - pinned;
+    size_t left = (size_t)(reader->loader.end - reader->loader.at);
+    size_t read = pinned ? reader->store->chunks[first].used_bytes - left : reader->skip_bytes;
     int r = pl_load_element(&reader->loader, dataset, ret_element, reterr);
-    if (r < 0)
+    if (r < 0) { /* back to where it begins */
+        unpin_before(reader);
+        reader->next_chunk = first;
+        reader->skip_bytes = read;
         return r;
+    }
     reader->n_read++;
     return 1;
 }

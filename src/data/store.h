@@ -18,7 +18,7 @@ PL_MUST_CHECK int pl_store_new(pl_runtime *runtime, pl_store **ret_store, pl_err
 pl_store *pl_store_ref(pl_store *store);
 void pl_store_unref(pl_store *store); /* NULL is allowed */
 
-/* One more; a copy of it. PL_EBUDGET. The store is useless after a failure. */
+/* One more; a copy of it. PL_EBUDGET, and what there was stays. */
 PL_MUST_CHECK int pl_store_add(pl_store *store, const pl_element *element, pl_error *reterr);
 
 /* There will be no more. */
@@ -30,14 +30,15 @@ typedef struct pl_store_reader {
     pl_loader loader;
     pl_store *store; /* NULL: nothing is being read */
     int64_t n_read;
-    int next_chunk; /* the one before it is pinned */
+    int next_chunk;    /* the one before it is pinned */
+    size_t skip_bytes; /* of the next one: they were read already */
 } pl_store_reader;
 
 /* From its first element on. A store that is still being filled may be read by who fills it. */
 void pl_store_read_begin(pl_store_reader *reader, pl_store *store);
 void pl_store_read_end(pl_store_reader *reader);
 
-/* 1; 0 at the end. `dataset` has the elements' specs. */
+/* 1; 0 at the end. `dataset` has the elements' specs. After PL_EBUDGET the same one is next. */
 PL_MUST_CHECK int pl_store_read(pl_store_reader *reader, const pl_dataset *dataset,
                                 pl_element *ret_element, pl_error *reterr);
 

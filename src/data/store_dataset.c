@@ -36,7 +36,8 @@ static void close_elements(pl_stage *stage)
 
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    return pl_store_read(&((elements_stage *)stage)->reader, stage->dataset, ret_element, reterr);
+    int r = pl_store_read(&((elements_stage *)stage)->reader, stage->dataset, ret_element, reterr);
+    return pl_pass_later(stage->pass, r) ? PL_LATER : r;
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)

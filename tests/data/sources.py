@@ -44,7 +44,8 @@ class CsvDefault(ctypes.Structure):
 class CsvLayout(ctypes.Structure):
     _fields_ = [("columns", ctypes.POINTER(CsvDefault)), ("n_columns", ctypes.c_int),
                 ("selected", ctypes.POINTER(ctypes.c_int64)), ("delimiter", ctypes.c_char),
-                ("plain_quotes", ctypes.c_bool), ("header", ctypes.c_bool), ("na_value", String)]
+                ("plain_quotes", ctypes.c_bool), ("header", ctypes.c_bool), ("na_value", String),
+                ("compression", ctypes.c_int)]
 
 
 class FeatureSpec(ctypes.Structure):
@@ -176,23 +177,24 @@ def image_folder(runtime, folder):
     return Dataset("image_folder", runtime, base.path_text(folder), None)
 
 
-def lines(source):
-    return Dataset("lines", source)
+def lines(source, compression=0):
+    return Dataset("lines", source, compression)
 
 
 def records(source, compression=0):
     return Dataset("records", source, compression)
 
 
-def fixed_records(source, record, head=0, foot=0):
-    return Dataset("fixed_records", source, *map(ctypes.c_uint64, (head, record, foot)))
+def fixed_records(source, record, head=0, foot=0, compression=0):
+    return Dataset("fixed_records", source, *map(ctypes.c_uint64, (head, record, foot)), compression)
 
 
 def samples(source, *extensions):
     return Dataset("samples", source, texts(extensions), len(extensions))
 
 
-def csv(source, columns, selected=None, delimiter=",", header=False, na_value=b""):
+def csv(source, columns, selected=None, delimiter=",", header=False, na_value=b"",
+        compression=0):
     """columns: (dtype, default), the default None where a field is required."""
     made = []
     for dtype, default in columns:
@@ -204,7 +206,7 @@ def csv(source, columns, selected=None, delimiter=",", header=False, na_value=b"
         made.append(one)
     layout = CsvLayout((CsvDefault * len(made))(*made), len(made),
                        selected and (ctypes.c_int64 * len(selected))(*selected),
-                       delimiter.encode(), False, header, String.of(na_value))
+                       delimiter.encode(), False, header, String.of(na_value), compression)
     return Dataset("csv", source, ctypes.byref(layout))
 
 

@@ -6,6 +6,7 @@ import ctypes
 import numpy as np
 import pytest
 
+import keeping
 import sources
 
 
@@ -52,3 +53,57 @@ def test_a_file_that_is_cut_off_gives_what_it_has_and_names_the_rest(runtime, tm
     assert [f if isinstance(f, sources.base.Refused) else len(f) for f in failing][0] == 4
     bad = [f for f in failing if isinstance(f, sources.base.Refused)]
     assert len(bad) == 4 and "cut.npy" in bad[0].message
+
+
+def shuffled(dataset, buffer_size, seed=5):
+    return sources.Dataset("shuffle", dataset, ctypes.c_int64(buffer_size), ctypes.c_int64(seed),
+                           True)
+
+
+@pytest.mark.parametrize("buffer_size", [1, 30, 1000, 5000])
+@pytest.mark.parametrize("n", [1, 7, 600, 2000])
+def test_shuffled_batches_are_what_comes_one_by_one(runtime, tmp_path, buffer_size, n):
+    arrays = [np.arange(1500 * 6, dtype="f4").reshape(1500, 2, 3), np.arange(1500)]
+    np.save(tmp_path / "a.npy", arrays[0])
+    np.save(tmp_path / "f.npy", np.asfortranarray(arrays[0]))
+    label = runtime.tensor(arrays[1])
+    for rows in (runtime.tensor(arrays[0]), runtime.open(tmp_path / "a.npy"),
+                 runtime.open(tmp_path / "f.npy")):
+        order = [int(number) for _, number in shuffled(slices(runtime, rows, label), buffer_size)]
+        batches = list(shuffled(slices(runtime, rows, label), buffer_size).batch(n))
+        wanted = expected_batches([array[order] for array in arrays], n)
+        for got, one in zip(batches, wanted, strict=True):
+            np.testing.assert_array_equal(got[0], one[0])
+            np.testing.assert_array_equal(got[1], one[1])
+
+
+@pytest.mark.parametrize("buffer_size", [1, 40, 700, 5000])
+def test_bad_rows_among_shuffled_ones_are_skipped_alone(runtime, tmp_path, buffer_size):
+    path = tmp_path / "cut.npy"
+    array = np.arange(1300 * 512, dtype="f8").reshape(1300, 512)
+    np.save(path, array)
+    rows = slices(runtime, runtime.open(path), runtime.tensor(np.arange(1300)))
+    order = [int(number) for _, number in shuffled(rows, buffer_size)]
+    iterator = iter(shuffled(rows, buffer_size).batch(100).with_policy(sources.SKIP))
+    with open(path, "r+b") as file:
+        file.truncate(128 + 1100 * 512 * 8 + 9)
+    found = iterator.everything()
+    good = [number for number in order if number < 1100]
+    np.testing.assert_array_equal(np.concatenate([batch[1] for batch in found]), good)
+    np.testing.assert_array_equal(np.concatenate([batch[0] for batch in found]), array[good])
+    assert [len(batch[1]) for batch in found] == [100] * 11
+    assert iterator.bad_count == (200, 1300)
+
+
+@pytest.mark.parametrize("buffer_size", [40, 5000])
+def test_a_pass_over_shuffled_batches_goes_on_from_a_checkpoint(runtime, tmp_path, buffer_size):
+    rows = runtime.tensor(np.arange(900 * 3, dtype="i4").reshape(900, 3))
+    iterator = iter(shuffled(slices(runtime, rows), buffer_size).batch(70))
+    for _ in range(4):
+        next(iterator)
+    keeping.checkpoint(iterator, tmp_path / "checkpoint")
+    same = shuffled(slices(runtime, rows), buffer_size).batch(70)
+    restored = list(keeping.restored(same, tmp_path / "checkpoint"))
+    for one, other in zip(iterator, restored, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [len(batch) for batch in restored] == [70] * 8 + [60]

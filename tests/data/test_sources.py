@@ -119,6 +119,12 @@ def test_pictures_in_folders_have_the_labels_of_their_classes(runtime, tmp_path)
              for path, label in dataset]
     assert found == [("ant-eater/4.jpg", 0), ("cat/1.PNG", 1), ("cat/2.jpg", 1),
                      ("dog/sub/3.jpeg", 2)]
+    for name in ("cat/3.gif", "rest/4.GIF", "rest/5.tiff"):
+        write(tmp_path / "pictures" / name, b"")
+    assert sources.image_folder(runtime, f"{tmp_path}/pictures/").cardinality == 4
+    write(tmp_path / "gifs/a/1.gif", b"")
+    with pytest.raises(Refused, match="1 pictures .* are GIF, WebP or TIFF"):
+        sources.image_folder(runtime, f"{tmp_path}/gifs")
     name_of = sources.library().pl_dataset_class_name
     assert [name_of(dataset.pointer, i) for i in range(4)] == [b"ant-eater", b"cat", b"dog", None]
 
@@ -228,8 +234,18 @@ def test_fixed_records_of_any_size_are_packed_or_not(runtime, tmp_path, size, pa
     cut = write(tmp_path / "cut", pack(b"head" + b"".join(contents) + b"f"))
     found = sources.fixed_records(sources.paths(runtime, cut), size, head=4, foot=2)
     *whole, bad = found.__iter__().everything()
-    assert whole == contents[:4] if size == 10 else whole == contents
+    assert whole == contents[:4]
     assert bad.code == "PL_ECORRUPT" and "cut" in bad.message
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_short_large_record_takes_nothing_of_the_foot(runtime, tmp_path, pack):
+    size = 2_000_000
+    path = write(tmp_path / "f", pack(bytes(size) + b"r" * (size - 60) + b"f" * 100))
+    found = sources.fixed_records(sources.paths(runtime, path), size, foot=100)
+    whole, bad = found.__iter__().everything()
+    assert whole == bytes(size)
+    assert f"{size + 40} bytes are left, which are not a record of {size}" in bad.message
 
 
 def add_member(tar, name, data):

@@ -187,7 +187,7 @@ static void live_by_lines(life *l, int n_parallel)
     if (l->code == 0)
         l->code = pl_dataset_paths(l->runtime, paths, 3, &l->dataset, &l->error);
     if (l->code == 0)
-        put(l, pl_dataset_lines(l->dataset, &dataset, &l->error), &dataset);
+        put(l, pl_dataset_lines(l->dataset, PL_COMPRESSION_AUTO, &dataset, &l->error), &dataset);
     skip_bad(l);
     map_lengths(l, n_parallel);
     batch(l, 3);

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "data/store.h"
 #include "tensor/memory.h"
 #include "tensor/runtime.h"
 
@@ -136,6 +137,171 @@ static void too_little_for_one_batch_says_what_it_needs(void **state)
     }
 }
 
+static void a_batch_claims_no_more_than_its_input_has(void **state)
+{
+    (void)state;
+    static const weight light = {PL_MIB, 2 * PL_MIB};
+    check_heavy_batches(batched(weighed(range(5), &light, 1), 1000, false), 1, 5);
+    assert_true(pl_runtime_peak_bytes(runtime) < 16 * PL_MIB);
+}
+
+/* Says that it has two, and has five; each time anew. */
+static int count_up(void *context, pl_value *ret_values, int n_values, pl_error *reterr)
+{
+    (void)n_values;
+    int64_t *n = context;
+    if (*n % 6 == 5) {
+        ++*n;
+        return 0;
+    }
+    const int64_t value = (*n)++ % 6;
+    int r =
+        pl_tensor_new(runtime, PL_I64, &(pl_shape){0}, &value, "n", &ret_values[0].tensor, reterr);
+    return r < 0 ? r : 1;
+}
+
+static void a_batch_takes_more_than_its_input_said(void **state)
+{
+    (void)state;
+    static int64_t n;
+    static const pl_spec spec = {.dtype = PL_I64};
+    const pl_generator generator = {
+        .next = count_up, .specs = &spec, .n_components = 1, .cardinality = 2, .context = &n};
+    for (int64_t size = 3; size <= 5; size++) {
+        pl_dataset *dataset = NULL;
+        int r = pl_dataset_generator(runtime, &generator, &dataset, &error);
+        pl_iterator *iterator = pass_over(batched(must(r, dataset), size, false));
+        assert_int_equal(next_number(iterator), 0);
+        assert_int_equal(next_number(iterator), size < 5 ? size : INT64_MIN);
+        pl_iterator_free(iterator);
+    }
+}
+
+enum { STRING_MIB = 6 };
+
+static int make_string(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                       int n_outputs, pl_error *reterr)
+{
+    (void)context, (void)inputs, (void)n_inputs, (void)n_outputs;
+    char *bytes = calloc(1, STRING_MIB * PL_MIB);
+    const pl_string string = {bytes, STRING_MIB * PL_MIB};
+    int r = pl_tensor_new_strings(runtime, &(pl_shape){0}, &string, "string", &outputs[0].tensor,
+                                  reterr);
+    free(bytes);
+    return r;
+}
+
+/* While it is at work there is no room for a string. */
+static int take_most(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                     int n_outputs, pl_error *reterr)
+{
+    (void)inputs, (void)n_inputs, (void)n_outputs;
+    int64_t *n = context;
+    pl_block scratch;
+    int r = pl_memory_take(runtime->memory, (CAP_MIB - STRING_MIB + 2) * PL_MIB, "scratch",
+                           &scratch, reterr);
+    if (r < 0)
+        return r;
+    usleep(3000);
+    pl_memory_give(runtime->memory, &scratch);
+    r = pl_tensor_new(runtime, PL_I64, &(pl_shape){0}, n, "n", &outputs[0].tensor, reterr);
+    *n += r == 0;
+    return r;
+}
+
+static pl_dataset *called(pl_dataset *input, pl_dataset_call *call, pl_dtype dtype, void *context)
+{
+    const pl_spec spec = {.dtype = dtype};
+    const pl_function function = {
+        .call = call, .output_specs = &spec, .n_inputs = 1, .n_outputs = 1, .context = context};
+    pl_dataset *dataset = NULL;
+    int r = pl_dataset_map(input, &function, 1, &dataset, &error);
+    pl_dataset_unref(input);
+    return must(r, dataset);
+}
+
+static void what_is_kept_waits_for_room(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    char path[128];
+    snprintf(path, sizeof path, "%s/kept", folder);
+    pl_dataset *strings = called(range(N), make_string, PL_STRING, NULL), *cache = NULL;
+    int r = pl_dataset_cache(strings, path, &cache, &error);
+    must(r, cache);
+    for (int pass = 0; pass < 3; pass++) { /* the first one writes */
+        int64_t n = 0;
+        pl_dataset *ahead = prefetched(pl_dataset_ref(cache), 1);
+        check_heavy(prefetched(called(ahead, take_most, PL_I64, &n), 1), N);
+    }
+    pl_dataset_unref(strings);
+    pl_dataset_unref(cache);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* All but so little that no chunk of kept elements fits. */
+static pl_block take_the_rest(void)
+{
+    pl_block all = {0};
+    for (uint64_t bytes = CAP_MIB * PL_MIB; !all.data && bytes > 0; bytes -= 16 * PL_KIB)
+        if (pl_memory_take(runtime->memory, bytes, "the rest", &all, &error) < 0)
+            all = (pl_block){0};
+    return all;
+}
+
+/* Of as many bytes as are copied, not held. */
+static int add_number(pl_store *store, int64_t number)
+{
+    pl_element element;
+    assert_int_equal(pl_element_init(&element, 1), 0);
+    pl_element_items(&element)[0].tensor = tensor_of_bytes(4000, number, &error);
+    assert_non_null(pl_element_items(&element)[0].tensor);
+    pl_block rest = number % 50 == 0 ? take_the_rest() : (pl_block){0};
+    int r = pl_store_add(store, &element, &error), n_refused = 0;
+    pl_memory_give(runtime->memory, &rest);
+    pl_memory_trim(runtime->memory);
+    for (; r == PL_EBUDGET; n_refused++)
+        r = pl_store_add(store, &element, &error);
+    assert_int_equal(r, 0);
+    pl_element_clear(&element);
+    return n_refused;
+}
+
+static void a_store_that_was_refused_room_goes_on(void **state)
+{
+    (void)state;
+    enum { N = 2000 };
+    pl_store *store;
+    pl_store_reader reader;
+    pl_dataset *like = weighed(range(1), &(weight){0}, 1);
+    int n_refused = 0;
+    assert_int_equal(pl_store_new(runtime, &store, &error), 0);
+    for (int64_t i = 0; i < N; i++)
+        n_refused += add_number(store, i);
+    assert_true(n_refused > 0);
+    pl_store_end(store);
+    pl_store_read_begin(&reader, store);
+    n_refused = 0;
+    for (int64_t i = 0; i < N; i++) {
+        pl_element element;
+        pl_block rest = take_the_rest();
+        int r = pl_store_read(&reader, like, &element, &error);
+        pl_memory_give(runtime->memory, &rest);
+        pl_memory_trim(runtime->memory);
+        n_refused += r == PL_EBUDGET;
+        assert_true(r == 1 || r == PL_EBUDGET);
+        if (r == PL_EBUDGET)
+            assert_int_equal(pl_store_read(&reader, like, &element, &error), 1);
+        assert_int_equal(number_in(pl_element_items(&element)[0].tensor, 0), i);
+        assert_int_equal(number_in(pl_element_items(&element)[0].tensor, 499), i);
+        pl_element_clear(&element);
+    }
+    assert_true(n_refused > 0);
+    pl_store_read_end(&reader);
+    pl_store_unref(store);
+    pl_dataset_unref(like);
+}
+
 static void an_element_too_large_for_all_costs_one_element(void **state)
 {
     (void)state;
@@ -214,6 +380,10 @@ int main(void)
                                         finish),
         cmocka_unit_test_setup_teardown(too_little_for_two_batches_runs_with_one, begin, finish),
         cmocka_unit_test_setup_teardown(too_little_for_one_batch_says_what_it_needs, begin, finish),
+        cmocka_unit_test_setup_teardown(a_batch_claims_no_more_than_its_input_has, begin, finish),
+        cmocka_unit_test_setup_teardown(a_batch_takes_more_than_its_input_said, begin, finish),
+        cmocka_unit_test_setup_teardown(what_is_kept_waits_for_room, begin, finish),
+        cmocka_unit_test_setup_teardown(a_store_that_was_refused_room_goes_on, begin, finish),
         cmocka_unit_test_setup_teardown(an_element_too_large_for_all_costs_one_element, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(auto_makes_more_calls_at_once_up_to_the_threads, begin,

@@ -54,6 +54,32 @@ static void what_a_cache_does_not_open_is_left_out_of_explain(void **state)
     pl_dataset_unref(dataset);
 }
 
+/* Copying batches is nearly all of the work here: rows of 128 KiB, so that a thread that is put
+ * aside is put aside within a copy. */
+static void explain_asks_for_no_second_prefetch(void **state)
+{
+    (void)state;
+    const pl_shape shape = PL_SHAPE(1 << 5, 1 << 14);
+    double *data = calloc(1 << 19, sizeof *data);
+    char *text = NULL;
+    pl_tensor *rows = NULL;
+    pl_dataset *dataset = NULL;
+    assert_int_equal(pl_tensor_new(runtime, PL_F64, &shape, data, "rows", &rows, &error), 0);
+    int r = pl_dataset_from_slices(runtime, &rows, 1, &dataset, &error);
+    must(r, dataset);
+    pl_iterator *iterator = pass_over(prefetched(batched(repeated(dataset, 40), 8, true), 2));
+    pl_value value;
+    while ((r = pl_iterator_next(iterator, &value, &error)) > 0)
+        pl_tensor_unref(value.tensor);
+    assert_int_equal(r, 0);
+    assert_int_equal(pl_iterator_explain(iterator, false, &text, &error), 0);
+    assert_null(strstr(text, "put a prefetch behind it"));
+    free(text);
+    pl_iterator_free(iterator);
+    pl_tensor_unref(rows);
+    free(data);
+}
+
 static void explain_looks_while_stages_below_come_and_go(void **state)
 {
     (void)state;
@@ -226,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_a_cache_does_not_open_is_left_out_of_explain, begin,
                                         finish),
+        cmocka_unit_test_setup_teardown(explain_asks_for_no_second_prefetch, begin, finish),
         cmocka_unit_test_setup_teardown(explain_looks_while_stages_below_come_and_go, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(a_function_that_gives_no_reason_has_that_of_its_code, begin,

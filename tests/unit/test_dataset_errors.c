@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bad elements: skipped, counted, listed, written down, and too many of them at their place,
  * whatever the number of threads. */
+#include <limits.h>
+
 #include "dataset_fixture.h"
 
 #include "data/iterator.h"
@@ -131,6 +133,58 @@ static void any_bytes_are_quoted_as_json(void **state)
     free(text);
 }
 
+/* ---- names ---- */
+
+static int refuse(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                  int n_outputs, pl_error *reterr)
+{
+    (void)context, (void)inputs, (void)n_inputs, (void)outputs, (void)n_outputs;
+    return pl_error_set(reterr, PL_ECORRUPT, "no");
+}
+
+/* The path that a bad element of these texts has. */
+static const char *path_of(const char *text)
+{
+    static char path[PATH_MAX];
+    static const pl_spec spec = {.dtype = PL_I64};
+    const pl_function function = {
+        .call = refuse, .output_specs = &spec, .n_inputs = 2, .n_outputs = 1};
+    const pl_string string = {text, strlen(text)};
+    pl_tensor *tensors[2];
+    pl_dataset *slices = NULL, *mapped = NULL;
+    const pl_shape one = {.rank = 1, .dims = {1}};
+    assert_int_equal(pl_tensor_new(runtime, PL_I64, &one, &(int64_t){7}, "n", &tensors[0], &error),
+                     0);
+    assert_int_equal(pl_tensor_new_strings(runtime, &one, &string, "s", &tensors[1], &error), 0);
+    must(pl_dataset_from_slices(runtime, tensors, 2, &slices, &error), slices);
+    must(pl_dataset_map(slices, &function, 1, &mapped, &error), mapped);
+    pl_iterator *iterator =
+        pass_over(with(mapped, (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+    assert_int_equal(next_number(iterator), INT64_MIN);
+    pl_bad_element bad;
+    assert_int_equal(pl_iterator_bads(iterator, &bad, 1), 1);
+    snprintf(path, sizeof path, "%s", bad.path ? bad.path : "-");
+    pl_iterator_free(iterator);
+    pl_dataset_unref(slices);
+    pl_tensor_unref(tensors[0]);
+    pl_tensor_unref(tensors[1]);
+    return path;
+}
+
+static void a_text_that_reads_like_a_file_names_its_element(void **state)
+{
+    (void)state;
+    static char long_text[PATH_MAX + 10];
+    memset(long_text, '/', sizeof long_text - 1);
+    const char *const names[] = {"cats/3", "3.jpg", "a b.tfrecord", "../x", "a.b.npy"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_string_equal(path_of(names[i]), names[i]);
+    const char *const others[] = {"a cat", "the end.",        ".jpg",          "to be.\nor/not",
+                                  "",      "a.much_too_long", "no. it is not", long_text};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_string_equal(path_of(others[i]), "-");
+}
+
 /* ---- limits and lists ---- */
 
 static void limits_count_what_is_below_them(void **state)
@@ -164,6 +218,58 @@ static void a_row_of_bad_elements_does_not_go_on_for_ever(void **state)
     assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_ECORRUPT);
     assert_non_null(strstr(error.message, "501 elements are bad, and 500 may be"));
     pl_iterator_free(iterator);
+}
+
+/* As a chain, and in threads of their own behind each other. */
+static pl_dataset *with_share(pl_dataset *input, double most, int64_t n_ahead)
+{
+    return with(prefetched(batched(prefetched(input, n_ahead), 100, false), n_ahead),
+                (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP, .max_bad_fraction = most});
+}
+
+static void a_share_of_bad_elements_is_looked_at_where_no_good_one_comes(void **state)
+{
+    (void)state;
+    static const rule all = {1, 0};
+    for (int n = 1; n <= 3; n++) {
+        pl_iterator *iterator =
+            pass_over(with_share(ruled(range(INT64_MAX), &all, n, "all"), 0.9, n - 1));
+        pl_value value;
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_ECORRUPT);
+            assert_non_null(strstr(error.message, "elements are bad, and 90 % may be; one of them: "
+                                                  "map 'all': element 0, 0 is \"bad\""));
+        }
+        pl_iterator_free(iterator);
+    }
+}
+
+static pl_dataset *concatenated(pl_dataset *input, pl_dataset *other)
+{
+    pl_dataset *dataset = NULL;
+    int r = pl_dataset_concatenate(input, other, &dataset, &error);
+    pl_dataset_unref(input);
+    pl_dataset_unref(other);
+    return must(r, dataset);
+}
+
+/* 500 bad ones in a row, of which their own stage knows nothing else, behind 6000 good ones. */
+static void a_row_of_bad_elements_is_a_share_of_all_before_it(void **state)
+{
+    (void)state;
+    static const rule all = {1, 0};
+    for (int n = 1; n <= 3; n++) {
+        pl_dataset *bad = ruled(range(500), &all, n, "bad");
+        pl_iterator *iterator = pass_over(
+            with_share(concatenated(concatenated(range(6000), bad), range(7)), 0.1, n - 1));
+        for (int64_t i = 0; i < 6000; i += 100)
+            assert_int_equal(next_number(iterator), i);
+        assert_int_equal(next_number(iterator), 0);
+        assert_int_equal(next_number(iterator), INT64_MIN);
+        assert_int_equal(pl_iterator_bad_count(iterator).n_bad, 500);
+        assert_int_equal(pl_iterator_bad_count(iterator).n_items, 6507);
+        pl_iterator_free(iterator);
+    }
 }
 
 static void the_first_bad_elements_are_listed_in_order(void **state)
@@ -329,8 +435,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_quarantine_that_cannot_be_written_ends_the_pass, begin,
                                         finish),
         cmocka_unit_test(any_bytes_are_quoted_as_json),
+        cmocka_unit_test_setup_teardown(a_text_that_reads_like_a_file_names_its_element, begin,
+                                        finish),
         cmocka_unit_test_setup_teardown(limits_count_what_is_below_them, begin, finish),
         cmocka_unit_test_setup_teardown(a_row_of_bad_elements_does_not_go_on_for_ever, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(
+            a_share_of_bad_elements_is_looked_at_where_no_good_one_comes, begin, finish),
+        cmocka_unit_test_setup_teardown(a_row_of_bad_elements_is_a_share_of_all_before_it, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(the_first_bad_elements_are_listed_in_order, begin, finish),
         cmocka_unit_test_setup_teardown(bad_elements_of_several_stages_are_all_counted_in_order,

@@ -168,6 +168,60 @@ static void a_pass_without_end_is_cancelled(void **state)
     }
 }
 
+static int add_up(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                  int n_outputs, pl_error *reterr)
+{
+    (void)context;
+    (void)n_inputs;
+    (void)n_outputs;
+    int64_t total = 0;
+    for (int i = 0; i < 2; i++) {
+        int64_t one;
+        int r = pl_tensor_read(inputs[i].tensor, NULL, NULL, &one, reterr);
+        if (r < 0)
+            return r;
+        total += one;
+    }
+    return pl_tensor_new(runtime, PL_I64, &(pl_shape){0}, &total, "sum", &outputs[0].tensor,
+                         reterr);
+}
+
+static pl_dataset *sum_of(pl_dataset *input)
+{
+    static const pl_spec spec = {.dtype = PL_I64};
+    const pl_function function = {
+        .call = add_up, .output_specs = &spec, .n_inputs = 2, .n_outputs = 1};
+    pl_tensor *zero;
+    pl_dataset *sum = NULL;
+    assert_int_equal(
+        pl_tensor_new(runtime, PL_I64, &(pl_shape){0}, &(int64_t){0}, "zero", &zero, &error), 0);
+    assert_int_equal(pl_dataset_reduction(input, &zero, 1, &function, &sum, &error), 0);
+    pl_tensor_unref(zero);
+    pl_dataset_unref(input);
+    return sum;
+}
+
+static void a_reduction_is_a_dataset_of_one_element(void **state)
+{
+    (void)state;
+    pl_iterator *iterator = pass_over(sum_of(range(101)));
+    assert_int_equal(next_number(iterator), 5050);
+    assert_int_equal(next_number(iterator), INT64_MIN);
+    pl_iterator_free(iterator);
+}
+
+static void a_reduction_without_end_is_cancelled(void **state)
+{
+    (void)state;
+    pl_iterator *iterator = pass_over(sum_of(repeated(range(1), -1)));
+    pl_value value;
+    pthread_t thread;
+    pthread_create(&thread, NULL, cancel_soon, iterator);
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), -ECANCELED);
+    pthread_join(thread, NULL);
+    pl_iterator_free(iterator);
+}
+
 static _Atomic int n_released;
 
 static void count_release(void *context)
@@ -212,6 +266,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(in_any_order_nobody_waits_for_the_slowest, begin, finish),
         cmocka_unit_test_setup_teardown(a_pass_is_left_anywhere_and_nothing_stays, begin, finish),
         cmocka_unit_test_setup_teardown(a_pass_without_end_is_cancelled, begin, finish),
+        cmocka_unit_test_setup_teardown(a_reduction_is_a_dataset_of_one_element, begin, finish),
+        cmocka_unit_test_setup_teardown(a_reduction_without_end_is_cancelled, begin, finish),
         cmocka_unit_test_setup_teardown(functions_are_released_also_by_what_is_refused, begin,
                                         finish),
     };

@@ -479,6 +479,32 @@ static void a_cache_that_does_not_fit_into_memory_is_spilled(void **state)
     pl_dataset_unref(dataset);
 }
 
+static void what_a_pass_has_still_to_give_can_be_saved(void **state)
+{
+    (void)state;
+    pl_iterator *iterator = pass_over(range(20));
+    for (int64_t i = 0; i < 5; i++)
+        assert_int_equal(next_number(iterator), i);
+    assert_int_equal(pl_iterator_save_rest(iterator, path, 1, &error), 0);
+    assert_int_equal(next_number(iterator), INT64_MIN);
+    pl_iterator_free(iterator);
+    pl_iterator *rest = pass_over(loaded());
+    for (int64_t i = 5; i < 20; i++)
+        assert_int_equal(next_number(rest), i);
+    assert_int_equal(next_number(rest), INT64_MIN);
+    pl_iterator_free(rest);
+}
+
+static void a_pass_that_is_cancelled_leaves_nothing_of_what_it_saved(void **state)
+{
+    (void)state;
+    pl_iterator *iterator = pass_over(range(20));
+    pl_iterator_cancel(iterator);
+    assert_int_equal(pl_iterator_save_rest(iterator, path, 1, &error), -ECANCELED);
+    assert_int_equal(files_in(path, false), -1);
+    pl_iterator_free(iterator);
+}
+
 static void what_cannot_be_saved_is_refused(void **state)
 {
     (void)state;
@@ -513,6 +539,8 @@ int main(void)
         KEPT(of_two_passes_at_once_one_writes_and_both_are_right),
         KEPT(a_save_beside_another_is_refused),
         KEPT(a_cache_that_does_not_fit_into_memory_is_spilled),
+        KEPT(what_a_pass_has_still_to_give_can_be_saved),
+        KEPT(a_pass_that_is_cancelled_leaves_nothing_of_what_it_saved),
         KEPT(what_cannot_be_saved_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
