@@ -94,8 +94,12 @@ static void check_rules(const pair *two)
             continue;
         pl_say(two->findings, PL_FINDING_FAIL, "%s %s with %s %s: %s", two->package->name,
                two->package->version, other->name, other->version, rule->says);
-        pl_fix(two->findings, "%s -m pip install '%s%s'", two->facts->python.path, other->name,
-               range);
+        if (strcmp(rule->needs, "same") == 0) /* a part follows what it is a part of */
+            pl_fix(two->findings, "%s -m pip install '%s==%s'", two->facts->python.path,
+                   two->package->name, other->version);
+        else
+            pl_fix(two->findings, "%s -m pip install '%s%s'", two->facts->python.path, other->name,
+                   range);
     }
 }
 

@@ -126,9 +126,12 @@ static bool describe(const char *root, pl_interpreter *interpreter)
         pl_format(conda, sizeof conda, "%s/conda-meta", interpreter->prefix) &&
         pl_rooted_is_folder(root, conda))
         interpreter->kind = "conda environment";
-    const char *name = strrchr(real, '/') + 1;
-    return (strncmp(name, "python", 6) == 0 && take_version(interpreter, name + 6)) ||
-           interpreter->version[0] != '\0' || version_from_library(root, interpreter);
+    const char *name = strrchr(real, '/') + 1, *called = strrchr(interpreter->path, '/') + 1;
+    bool named = strncmp(name, "python", 6) == 0;
+    if (!named && strncmp(called, "python", 6) != 0 && !interpreter->was_run)
+        return false; /* there is a Python beside every program of /usr/bin */
+    return (named && take_version(interpreter, name + 6)) || interpreter->version[0] != '\0' ||
+           version_from_library(root, interpreter);
 }
 
 static bool is_script(const char *root, const char *path)
@@ -179,8 +182,9 @@ static int identify(const char *root, pl_interpreter *interpreter, pl_error *ret
     int r = run(interpreter);
     if (r == 0 && describe(root, interpreter))
         return 0;
-    return pl_error_set(reterr, r < 0 ? r : PL_EFORMAT, "'%s' does not answer as a Python does: %s",
-                        asked, pl_error_text(r < 0 ? r : PL_EFORMAT));
+    bool answered = r >= 0 || r == PL_EFORMAT;
+    return pl_error_set(reterr, r < 0 ? r : PL_EFORMAT, "'%s' does not answer as a Python does%s%s",
+                        asked, answered ? "" : ": ", answered ? "" : pl_error_text(r));
 }
 
 int pl_interpreter_find(const char *root, const char *word, pl_interpreter *ret_interpreter,

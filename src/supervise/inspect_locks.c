@@ -3,9 +3,12 @@
  * threads that wait for each other.
  *
  * A ring is only reported when it is proved. The threads are looked at one after another, so each
- * thread's count of voluntary switches is read before its system call, and once more after all the
- * locks were read: a thread whose count did not change slept in that call all the while, and so all
- * edges of the ring stood at the same moment. */
+ * thread's count of voluntary switches and then its system call are read, and once more, in the
+ * other order, after all the locks were read. The kernel tells the call of a thread that sleeps
+ * only, and counts a switch when one goes to sleep: so a thread that sleeps in the same call by the
+ * same count has slept all the while, and all edges of the ring stood at the same moment. The count
+ * alone would not do: one that woke up, and runs with the lock that it had waited for, has not
+ * changed it yet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,7 +38,7 @@ enum {
 typedef struct system_call {
     long number;
     uint64_t arguments[6];
-    uint64_t n_switches;
+    uint64_t n_switches; /* voluntary ones, before the call was read */
 } system_call;
 
 static int read_task_file(pid_t pid, pid_t tid, const char *name, char *text, size_t n)
@@ -59,8 +62,7 @@ static system_call read_call(pid_t pid, pid_t tid)
 {
     system_call found = {.number = UNREADABLE};
     char text[256];
-    if (!read_switches(pid, tid, &found.n_switches) ||
-        read_task_file(pid, tid, "syscall", text, sizeof text) <= 0)
+    if (read_task_file(pid, tid, "syscall", text, sizeof text) <= 0)
         return found;
     uint64_t *a = found.arguments;
     if (strncmp(text, "running", 7) == 0)
@@ -69,6 +71,16 @@ static system_call read_call(pid_t pid, pid_t tid)
                     "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
                     &found.number, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5]) < 1)
         found.number = UNREADABLE;
+    return found;
+}
+
+static system_call read_counted_call(pid_t pid, pid_t tid)
+{
+    uint64_t n_switches;
+    if (!read_switches(pid, tid, &n_switches))
+        return (system_call){.number = UNREADABLE};
+    system_call found = read_call(pid, tid);
+    found.n_switches = n_switches;
     return found;
 }
 
@@ -373,16 +385,22 @@ static int follow(const pl_inspect_process *process, int first, int ring[PL_INSP
     return 0;
 }
 
-/* Has none of them moved since its call was read? */
+/* Has it not moved since its call was read? */
+static bool has_slept(pid_t pid, pid_t tid, const system_call *before)
+{
+    uint64_t n_switches;
+    system_call now = read_call(pid, tid);
+    return now.number == before->number &&
+           memcmp(now.arguments, before->arguments, sizeof now.arguments) == 0 &&
+           read_switches(pid, tid, &n_switches) && n_switches == before->n_switches;
+}
+
 static bool all_slept(const pl_inspect_process *process, const system_call *calls, const int *ring,
                       int n)
 {
-    for (int i = 0; i < n; i++) {
-        uint64_t now;
-        if (!read_switches(process->pid, process->threads[ring[i]].tid, &now) ||
-            now != calls[ring[i]].n_switches)
+    for (int i = 0; i < n; i++)
+        if (!has_slept(process->pid, process->threads[ring[i]].tid, &calls[ring[i]]))
             return false;
-    }
     return true;
 }
 
@@ -415,7 +433,7 @@ void pl_locks_read(pl_inspect_process *process)
         return;
     for (int attempt = 0; attempt < PROOF_ATTEMPTS; attempt++) {
         for (int i = 0; i < process->n_threads; i++)
-            calls[i] = read_call(process->pid, process->threads[i].tid);
+            calls[i] = read_counted_call(process->pid, process->threads[i].tid);
         for (int i = 0; i < process->n_threads; i++)
             say_wait(&process->threads[i], process, &calls[i]);
         if (find_cycle(process, calls))

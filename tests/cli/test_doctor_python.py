@@ -5,6 +5,7 @@ CPython's own answers to compare with."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -149,6 +150,14 @@ def test_a_script_that_answers_nonsense_is_a_failure(machine, tmp_path, answer):
     shim.chmod(0o755)
     verdict, says, _ = machine.finding("python", "--python", shim, root=False)
     assert verdict == "fail" and str(shim) in says
+
+
+def test_a_program_beside_a_python_is_none(machine, tmp_path):
+    verdict, says, _ = machine.finding("python", "--python", "/usr/bin/true", root=False)
+    assert (verdict, "'/usr/bin/true' does not answer as a Python does" in says) == ("fail", True)
+    shutil.copy(os.path.realpath(DEBIAN), tmp_path / "renamed")
+    answer = machine.look("--python", tmp_path / "renamed", root=False)["python"]
+    assert answer["was_run"] is True and answer["path"] == str(tmp_path / "renamed")
 
 
 def test_pth_files_and_pythonpath_add_folders(machine):
@@ -307,6 +316,13 @@ def test_frameworks_against_each_other_by_what_is_known(machine, packages, verdi
         machine.package(name, version)
     found = machine.finding("requirements")
     assert found[0] == verdict and words in found[1]
+
+
+def test_a_plugin_is_told_to_follow_what_it_is_for(machine):
+    machine.package("jaxlib", "0.4.35")
+    machine.package("jax-cuda12-plugin", "0.4.34")
+    verdict, _, fix = machine.finding("requirements")
+    assert (verdict, fix) == ("fail", f"{PYTHON} -m pip install 'jax-cuda12-plugin==0.4.35'")
 
 
 @pytest.mark.parametrize(

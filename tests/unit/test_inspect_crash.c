@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of children that really crashed: through our own functions, libc's, a stripped library,
  * calls of bad addresses; and what is said when the record is damaged. */
+#include <search.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,20 +115,22 @@ static PL_NOINLINE int compare_badly(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static PL_NOINLINE void sort_numbers(void)
+/* By what no sanitizer stands in front of, as it does of qsort(). */
+static PL_NOINLINE void find_number(void)
 {
-    int numbers[] = {3, 1, 2};
-    qsort(numbers, 3, sizeof numbers[0], compare_badly);
+    int numbers[] = {3, 1, 2}, wanted = 2;
+    size_t n = 3;
+    (void)lfind(&wanted, numbers, &n, sizeof numbers[0], compare_badly);
     KEEP_FRAME();
 }
 
 static void a_callback_is_unwound_through_the_library(void **state)
 {
     (void)state;
-    crash_in_child(sort_numbers);
+    crash_in_child(find_number);
     const pl_native_frame *frames = unwind_crash();
     assert_string_equal(frames[0].symbol, "compare_badly");
-    int caller = index_of("sort_numbers", 2);
+    int caller = index_of("find_number", 2);
     assert_int_equal(frames[caller - 1].module[0], '/');
     assert_string_not_equal(frames[caller - 1].module, frames[0].module);
     assert_true(frames[caller - 1].offset > 0);
