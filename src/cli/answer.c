@@ -4,8 +4,18 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/commands.h"
+
+/* Of several letters behind one dash it stays at the word until the last of them. */
+const char *pl_refused_word(int argc, char **argv)
+{
+    const char *next = optind < argc ? argv[optind] : "";
+    bool within = next[0] == '-' && next[1] != '-' && next[1] != '\0' && next[2] != '\0' &&
+                  optopt != 0 && strchr(next + 1, optopt) != NULL;
+    return within ? next : argv[optind - 1];
+}
 
 bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *ret_options)
 {
@@ -16,7 +26,8 @@ bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *r
     int c;
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         if (c != 'j') {
-            fprintf(stderr, "plimsoll: %s: unknown option '%s'\n", argv[0], argv[optind - 1]);
+            fprintf(stderr, "plimsoll: %s: unknown option '%s'\n", argv[0],
+                    pl_refused_word(argc, argv));
             return false;
         }
         options.json = true;

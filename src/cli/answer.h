@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands that only read and answer have in common: [RUN] [--json], and how they end. */
+/* What commands have in common: options that are none; of those that only read and answer, [RUN]
+ * [--json] and how they end. */
 #ifndef PL_CLI_ANSWER_H
 #define PL_CLI_ANSWER_H
 
@@ -9,6 +10,9 @@ typedef struct pl_answer_options {
     const char *run; /* NULL: none was given */
     bool json;
 } pl_answer_options;
+
+/* The word that getopt_long() has just refused. */
+const char *pl_refused_word(int argc, char **argv);
 
 /* False, and said on stderr, for anything else than --json and, where `takes_run`, one run. */
 bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *ret_options);

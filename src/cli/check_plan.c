@@ -43,6 +43,7 @@ static int print_json(const pl_verify_summary *summary, const pl_check_plan *pla
     json_t *root = json_object();
     pl_json_put(&json, root, "schema", json_integer(1));
     pl_json_put(&json, root, "n_files", pl_json_u64(summary->n_checked));
+    pl_json_put(&json, root, "n_errors", pl_json_u64(summary->n_errors));
     pl_json_put(&json, root, "n_elements", pl_json_u64(summary->n_elements));
     pl_json_put(&json, root, "element_bytes", pl_json_u64(z->element));
     pl_json_put(&json, root, "mean_element_bytes", pl_json_u64(z->mean));
@@ -65,12 +66,17 @@ int pl_check_print_plan(const pl_check_printer *printer, const pl_verify_summary
     sizes z = sizes_of(summary, plan);
     if (summary->n_elements == 0)
         return pl_error_set(reterr, -ENODATA,
-                            "no element could be measured in %" PRIu64 " files: there is nothing "
+                            "no element could be measured in %" PRIu64 " file%s: there is nothing "
                             "to plan",
-                            summary->n_checked);
+                            summary->n_checked, summary->n_checked == 1 ? "" : "s");
     if (printer->form != PL_CHECK_TEXT)
         return print_json(summary, plan, &z, reterr);
-    printf("%" PRIu64 " elements in %" PRIu64 " files\n", summary->n_elements, summary->n_checked);
+    printf("%" PRIu64 " element%s in %" PRIu64 " file%s\n", summary->n_elements,
+           summary->n_elements == 1 ? "" : "s", summary->n_checked,
+           summary->n_checked == 1 ? "" : "s");
+    if (summary->n_errors > 0)
+        printf("not all   of %" PRIu64 " file%s could be measured: without --plan they are named\n",
+               summary->n_errors, summary->n_errors == 1 ? "" : "s");
     printf("element   %s decoded, the largest; %s on average\n", PL_SIZE(z.element),
            PL_SIZE(z.mean));
     printf("batch     %s: %" PRIu64 " of the largest\n", PL_SIZE(z.batch), plan->batch);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,39 +44,91 @@ static void clear_bar(pl_check_printer *printer)
     printer->bar_is_shown = false;
 }
 
+/* One line of the terminal: what runs over to a second one would stay there. The marks give way. */
+static void show_line(double part, const char *text)
+{
+    enum { WIDTH = 24, LEAST = 4 };
+    struct winsize size;
+    char marks[WIDTH + 1] = "";
+    int n = (int)strlen(text), width = WIDTH, room = n;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        room = size.ws_col - 1;
+        width = room - n - 3 < WIDTH ? room - n - 3 : WIDTH;
+    }
+    if (width < LEAST) {
+        fprintf(stderr, "\r%.*s\033[K", room, text);
+        return;
+    }
+    memset(marks, '-', (size_t)width);
+    memset(marks, '#', (size_t)(width * part));
+    fprintf(stderr, "\r[%s] %s\033[K", marks, text);
+}
+
 void pl_check_print_progress(pl_check_printer *printer, const pl_verify_summary *so_far)
 {
-    enum { WIDTH = 24 };
-    char marks[WIDTH + 1] = "";
+    char text[200], left[32] = "";
     double seconds = (double)(pl_clock_monotonic_ns() - printer->begin_ns) / 1e9;
     double done = (double)so_far->n_checked, all = (double)so_far->n_files;
     if (!printer->bar || seconds <= 0 || all == 0)
         return;
-    memset(marks, '-', WIDTH);
-    memset(marks, '#', (size_t)(WIDTH * done / all));
-    fprintf(stderr,
-            "\r[%s] %" PRIu64 " of %" PRIu64 " files, %.0f files/s, %.1f MB/s, %.0f s left\033[K",
-            marks, so_far->n_checked, so_far->n_files, done / seconds,
-            (double)so_far->n_bytes / 1e6 / seconds, seconds * (all - done) / (done + 1));
+    if (so_far->all_found)
+        snprintf(left, sizeof left, ", %.0f s left", seconds * (all - done) / (done + 1));
+    snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 "%s files, %.0f files/s, %.1f MB/s%s",
+             so_far->n_checked, so_far->n_files, so_far->all_found ? "" : " or more",
+             done / seconds, (double)so_far->n_bytes / 1e6 / seconds, left);
+    show_line(done / all, text);
     printer->bar_is_shown = true;
 }
 
 /* ---- findings ---- */
 
-static json_t *to_json(pl_json *json, const pl_verify_told *told, const char *moved_to)
+/* What a path has that no JSON text can have: as the quarantine's manifest writes it. */
+static json_t *hex_of(const char *path)
 {
+    size_t n = strlen(path);
+    char *hex = malloc(2 * n + 1);
+    for (size_t i = 0; hex && i < n; i++)
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned char)path[i]);
+    json_t *text = hex ? json_stringn_nocheck(hex, 2 * n) : NULL;
+    free(hex);
+    return text;
+}
+
+/* Bytes that are no UTF-8 are lost in "path": whoever wants the file needs them. */
+static void put_path(pl_json *json, json_t *object, const char *path)
+{
+    json_t *exact = json_string(path);
+    pl_json_put(json, object, "path", exact ? exact : pl_json_text(path));
+    if (!exact)
+        pl_json_put(json, object, "path_hex", hex_of(path));
+}
+
+/* What else there is of a line for --jsonl is said in words: its keys are always the same. */
+static json_t *reason_to_json(const pl_verify_finding *finding, bool counts)
+{
+    char reason[sizeof finding->reason + 32];
+    snprintf(reason, sizeof reason, "%s (and %" PRIu64 " more)", finding->reason, finding->n_more);
+    return pl_json_text(counts && finding->n_more > 0 ? reason : finding->reason);
+}
+
+static json_t *to_json(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to,
+                       const char *stays)
+{
+    pl_json *json = &printer->json;
+    bool is_line = printer->form == PL_CHECK_JSONL;
     const pl_verify_finding *finding = told->finding;
     json_t *object = json_object();
-    pl_json_put(json, object, "path", pl_json_text(told->path));
+    put_path(json, object, told->path);
     pl_json_put(json, object, "format", json_string(pl_verify_format_name(told->format)));
     pl_json_put(json, object, "offset",
                 finding->offset == PL_VERIFY_NO_OFFSET ? json_null()
                                                        : pl_json_u64(finding->offset));
-    pl_json_put(json, object, "reason", pl_json_text(finding->reason));
+    pl_json_put(json, object, "reason", reason_to_json(finding, is_line));
     pl_json_put(json, object, "severity", json_string(pl_verify_severity_name(finding->severity)));
-    if (finding->n_more > 0)
+    if (finding->n_more > 0 && !is_line)
         pl_json_put(json, object, "n_more", pl_json_u64(finding->n_more));
     pl_json_put_text(json, object, "moved_to", moved_to);
+    pl_json_put_text(json, object, "not_moved", stays);
     return object;
 }
 
@@ -91,7 +144,8 @@ static void print_line(pl_check_printer *printer, json_t *object)
     json_decref(object);
 }
 
-static void print_text(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to)
+static void print_text(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to,
+                       const char *stays)
 {
     static const char *const colors[] = {"", "", "\033[1;33m", "\033[1;31m"};
     const pl_printer *out = &printer->text;
@@ -111,19 +165,22 @@ static void print_text(pl_check_printer *printer, const pl_verify_told *told, co
         printf("\n%9smoved to ", "");
         pl_print_clean(out, moved_to);
     }
+    if (*stays)
+        printf("\n%9snot moved: %s", "", stays);
     putchar('\n');
     fflush(stdout);
 }
 
-void pl_check_print(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to)
+void pl_check_print(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to,
+                    const char *stays)
 {
     clear_bar(printer);
     if (printer->form == PL_CHECK_TEXT)
-        print_text(printer, told, moved_to);
+        print_text(printer, told, moved_to, stays);
     else if (printer->form == PL_CHECK_JSONL)
-        print_line(printer, to_json(&printer->json, told, moved_to));
+        print_line(printer, to_json(printer, told, moved_to, stays));
     else
-        pl_json_add(&printer->json, printer->findings, to_json(&printer->json, told, moved_to));
+        pl_json_add(&printer->json, printer->findings, to_json(printer, told, moved_to, stays));
 }
 
 /* ---- the summary ---- */

@@ -26,8 +26,9 @@ typedef struct pl_check_printer {
 void pl_check_printer_init(pl_check_printer *printer, pl_check_form form);
 void pl_check_printer_done(pl_check_printer *printer);
 
-/* `moved_to` is "" unless it was moved. */
-void pl_check_print(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to);
+/* `moved_to` is "" unless it was moved; `stays` is why not where it should have been, else "". */
+void pl_check_print(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to,
+                    const char *stays);
 
 void pl_check_print_progress(pl_check_printer *printer, const pl_verify_summary *so_far);
 

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/size.h"
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "plimsoll/budget.h"
 #include "report/json.h"
@@ -29,7 +30,7 @@ static int fail(const pl_error *error)
 /* What getopt_long stopped at; it names long options in optopt only when they lack a value. */
 static int refuse_option(int argc, char **argv, int code, pl_error *reterr)
 {
-    const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+    const char *word = pl_refused_word(argc, argv);
     if (code == ':')
         return pl_error_set(reterr, PL_EUSAGE, "budget: '%s' needs a value", word);
     return pl_error_set(reterr, PL_EUSAGE, "budget: unknown option '%s'", word);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/answer.h"
 #include "cli/check_print.h"
 #include "cli/commands.h"
 #include "sys/text.h"
@@ -19,9 +20,9 @@ const char pl_check_usage[] =
     "       plimsoll check --plan PATH... [--batch N] [--prefetch N]\n"
     "       plimsoll check --restore DIR\n"
     "\n"
-    "  --format FORMAT      all files are of this format: npy, npz, tfrecord, jpeg, png, text, "
-    "csv,\n"
-    "                       tar or json (default: auto, by content)\n"
+    "  --format FORMAT      all files are of this format: npy, npz, tfrecord, jpeg, png, bmp, "
+    "text,\n"
+    "                       csv, tar or json (default: auto, by content)\n"
     "  --quarantine DIR     move bad files to DIR, with a manifest\n"
     "  --restore DIR        move them back\n"
     "  --sample N           look at N of the files, spread over all\n"
@@ -36,7 +37,8 @@ const char pl_check_usage[] =
     "  --prefetch N         batches ready ahead (default: 2)\n"
     "\n"
     "The exit status is 0 if all files are good, 1 if some are bad (or a plan does not fit), 2 if\n"
-    "the check could not be run, 130 after Ctrl-C, which keeps what was found.\n";
+    "the check could not be run or a bad file not moved, 130 after Ctrl-C, which keeps what was\n"
+    "found.\n";
 
 enum { EXIT_BAD = 1, EXIT_CANNOT = 2, MOST_JOBS = 1024 };
 
@@ -53,7 +55,7 @@ typedef struct check_state {
     pl_check_printer printer;
     pl_quarantine quarantine;
     bool moves, strict;
-    uint64_t n_moved;
+    uint64_t n_moved, n_stayed;
 } check_state;
 
 /* ---- signals ---- */
@@ -97,7 +99,7 @@ static int parse_format(const char *text, pl_verify_format *ret_format, pl_error
     else if (!pl_verify_format_parse(text, ret_format))
         return pl_error_set(reterr, PL_EUSAGE,
                             "check: no format is called '%s': auto, npy, npz, tfrecord, jpeg, png, "
-                            "text, csv, tar, json",
+                            "bmp, text, csv, tar, json",
                             text);
     return 0;
 }
@@ -166,7 +168,7 @@ static int parse(int argc, char **argv, check_arguments *arguments, pl_error *re
                                 c == ':' ? "check: '%s' needs a value"
                                          : "check: unknown option '%s' (see 'plimsoll check "
                                            "--help')",
-                                argv[optind - 1]);
+                                pl_refused_word(argc, argv));
         int r = parse_option(c, arguments, reterr);
         if (r < 0)
             return r;
@@ -183,15 +185,17 @@ static int tell(void *context, const pl_verify_told *told, pl_error *reterr)
 {
     check_state *checking = context;
     char to[PATH_MAX] = "";
+    pl_error stays = {0};
     pl_verify_severity least = checking->strict ? PL_VERIFY_WARNING : PL_VERIFY_ERROR;
     if (checking->moves && told->finding->severity >= least) {
         int r = pl_quarantine_move(&checking->quarantine, told->path, told->finding->reason, to,
-                                   reterr);
+                                   &stays);
         if (r < 0)
-            return r;
-        checking->n_moved++;
+            return pl_error_set(reterr, r, "%s", stays.message);
+        checking->n_moved += r > 0;
+        checking->n_stayed += r == 0;
     }
-    pl_check_print(&checking->printer, told, to);
+    pl_check_print(&checking->printer, told, to, stays.message);
     return 0;
 }
 
@@ -225,6 +229,10 @@ static int run_check(check_arguments *arguments, check_state *checking, pl_error
         return r;
     int printed = pl_check_print_summary(&checking->printer, &summary, checking->n_moved,
                                          r < 0 ? &ignored : reterr);
+    if (r == 0 && printed == 0 && checking->n_stayed > 0 && !summary.interrupted)
+        r = pl_error_set(reterr, -ECANCELED,
+                         "check: %" PRIu64 " of the bad files could not be moved to '%s'",
+                         checking->n_stayed, arguments->quarantine);
     return r < 0 ? r : printed < 0 ? printed : status_of(arguments, &summary);
 }
 
@@ -248,6 +256,14 @@ static int run_plan(check_arguments *arguments, check_state *checking, pl_error 
     return r < 0 ? r : pl_check_plan_fits(&summary, &plan) ? 0 : EXIT_BAD;
 }
 
+/* The same line as that of a program in Python that would be started here. */
+static int take_memory(pl_memory **ret_memory, pl_error *reterr)
+{
+    const char *text = getenv("PLIMSOLL_BUDGET");
+    const pl_memory_options options = {.budget_text = text && *text ? text : NULL};
+    return pl_memory_new(&options, ret_memory, reterr);
+}
+
 static int run(check_arguments *arguments, pl_error *reterr)
 {
     check_state checking = {.strict = arguments->strict, .moves = arguments->quarantine != NULL};
@@ -265,7 +281,7 @@ static int run(check_arguments *arguments, pl_error *reterr)
     options->tell = tell;
     options->progress = checking.printer.bar ? show_progress : NULL;
     catch_signals();
-    r = pl_memory_new(NULL, &options->memory, reterr);
+    r = take_memory(&options->memory, reterr);
     if (r == 0)
         r = arguments->plan ? run_plan(arguments, &checking, reterr)
                             : run_check(arguments, &checking, reterr);

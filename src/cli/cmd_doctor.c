@@ -95,7 +95,7 @@ static int parse(int argc, char **argv, doctor_arguments *arguments, char root[P
                              c == ':'
                                  ? "doctor: '%s' needs a value"
                                  : "doctor: unknown option '%s' (see 'plimsoll doctor --help')",
-                             argv[optind - 1]);
+                             pl_refused_word(argc, argv));
     }
     if (r == 0 && optind < argc)
         r = pl_error_set(reterr, PL_EUSAGE, "doctor: unexpected argument '%s'", argv[optind]);

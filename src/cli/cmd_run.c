@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/installed.h"
 #include "cli/kernel_run.h"
@@ -137,12 +138,13 @@ static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
                 r = pl_error_set(reterr, PL_EUSAGE, "run: --kernel needs a connection file");
             break;
         case ':':
-            r = pl_error_set(reterr, PL_EUSAGE, "run: '%s' needs a value", argv[optind - 1]);
+            r = pl_error_set(reterr, PL_EUSAGE, "run: '%s' needs a value",
+                             pl_refused_word(argc, argv));
             break;
         default:
             r = pl_error_set(reterr, PL_EUSAGE,
                              "run: unknown option '%s' (see 'plimsoll run --help')",
-                             argv[optind - 1]);
+                             pl_refused_word(argc, argv));
         }
     }
     if (r == 0 && optind == argc)

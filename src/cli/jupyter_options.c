@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See jupyter_options.h. */
 #include "cli/jupyter_options.h"
+#include "cli/answer.h"
 
 #include <getopt.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "plimsoll/budget.h"
 
@@ -43,7 +45,7 @@ static int check_budget(const char *text, pl_error *reterr)
 
 static int refuse_option(int argc, char **argv, int code, pl_error *reterr)
 {
-    const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+    const char *word = pl_refused_word(argc, argv);
     if (code == ':')
         return pl_error_set(reterr, PL_EUSAGE, "jupyter: '%s' needs a value", word);
     return pl_error_set(reterr, PL_EUSAGE, "jupyter: unknown option '%s'", word);

@@ -60,7 +60,36 @@ static void print_help(void)
            "usage: plimsoll COMMAND [ARG...]\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  %-9s %s\n", commands[i].name, commands[i].summary);
-    printf("\n'plimsoll COMMAND --help' shows a command's options.\n");
+    printf("  %-9s %s\n", "help", "show this, or a command's options: plimsoll help COMMAND");
+    printf("\n'plimsoll COMMAND --help' shows a command's options, 'plimsoll --version' the "
+           "version.\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+    fprintf(stderr, "plimsoll: unknown command '%s' (see 'plimsoll help')\n", name);
+    return PL_EXIT_FAILURE;
+}
+
+/* The options of the command named; without a name, the list of commands. */
+static int help(const char *name)
+{
+    const struct command *command = name ? find_command(name) : NULL;
+    if (name && !command && strcmp(name, "help") != 0)
+        return refuse_command(name);
+    if (command)
+        fputs(command->usage, stdout);
+    else
+        print_help();
+    return 0;
 }
 
 /* --help among the command's own options, not among those of what it runs. */
@@ -79,22 +108,16 @@ int main(int argc, char **argv)
         printf("plimsoll %s\n", PL_VERSION);
         return 0;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help();
-        return 0;
-    }
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) != 0)
-            continue;
-        if (asks_for_help(argc - 1, argv + 1)) {
-            fputs(commands[i].usage, stdout);
-            return 0;
-        }
-        return commands[i].call(argc - 1, argv + 1);
-    }
-    if (*name)
-        fprintf(stderr, "plimsoll: unknown command '%s' (see 'plimsoll help')\n", name);
-    else
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(NULL);
+    if (strcmp(name, "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
+    if (!*name) {
         fprintf(stderr, "plimsoll: no command given (see 'plimsoll help')\n");
-    return PL_EXIT_FAILURE;
+        return PL_EXIT_FAILURE;
+    }
+    const struct command *command = find_command(name);
+    if (!command)
+        return refuse_command(name);
+    return asks_for_help(argc - 1, argv + 1) ? help(name) : command->call(argc - 1, argv + 1);
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "codec/excerpt.h"
 #include "codec/number.h"
 #include "codec/utf8.h"
@@ -98,6 +99,19 @@ static int count_columns(csv_check *check, pl_error *reterr)
     return pl_csv_reader_seek(&check->reader, (pl_text_place){.line = 1}, reterr);
 }
 
+/* What the reader says of one that is too long is for those who can give it another limit. */
+static int report_error(csv_check *check, pl_text_place place, const pl_error *why,
+                        pl_error *reterr)
+{
+    if (why->code != -EMSGSIZE)
+        return pl_verify_report_error(check->file, place.offset, why, reterr);
+    pl_verify_report(check->file, PL_VERIFY_ERROR, place.offset,
+                     "line %" PRIu64 ": the record does not end within %s, and a longer one is not "
+                     "looked at: is a quote missing? If not, --jobs 1 looks at up to 16 MiB",
+                     place.line, PL_SIZE(check->file->limit_bytes));
+    return 0;
+}
+
 /* 1: go on; 0: the end. A record that is malformed costs itself only. */
 static int check_next(csv_check *check, pl_error *reterr)
 {
@@ -109,7 +123,7 @@ static int check_next(csv_check *check, pl_error *reterr)
         check_record(check, place, n, pl_csv_reader_tell(&check->reader).offset - place.offset);
     if (r >= 0)
         return r;
-    r = pl_verify_report_error(check->file, place.offset, &why, reterr);
+    r = report_error(check, place, &why, reterr);
     return r < 0 ? r : 1;
 }
 
@@ -118,7 +132,7 @@ static int check_all(csv_check *check, pl_error *reterr)
     pl_error why = {0};
     int r = count_columns(check, &why);
     if (r < 0)
-        return pl_verify_report_error(check->file, 0, &why, reterr);
+        return report_error(check, (pl_text_place){.line = 1}, &why, reterr);
     while ((r = check_next(check, reterr)) > 0)
         if ((r = pl_verify_go_on(check->file, reterr)) < 0)
             break;
@@ -129,7 +143,8 @@ int pl_verify_csv(pl_verify_file *file, pl_error *reterr)
 {
     const char *head = (const char *)file->head;
     pl_csv_format format = {.delimiter = pl_verify_delimiter(head, file->n_head)};
-    pl_csv_options options = {.packing = PL_PACKING_AUTO, .skip_empty_lines = true};
+    pl_csv_options options = {
+        .packing = PL_PACKING_AUTO, .limit_bytes = file->limit_bytes, .skip_empty_lines = true};
     csv_check check = {.file = file};
     pl_error why = {0};
     int r = pl_csv_reader_init(&check.reader, file->path, &format, &options, file->memory, &why);

@@ -34,7 +34,7 @@ void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_
     finding->n_more = n_more;
 }
 
-/* "record 3 of 'a/b': bad" and "cannot read 'a/b': bad" and "'a/b' is bad" without the path.
+/* "record 3 of 'a/b': bad" and "no room for 'a/b': bad" and "'a/b' is bad" without the path.
  * Readers cut long paths, so that its first bytes are looked for. */
 static void without_path(const char *message, const char *path, char *text, size_t size)
 {
@@ -45,6 +45,8 @@ static void without_path(const char *message, const char *path, char *text, size
     const char *rest = end ? end + 1 : message;
     if (end && n_before >= 4 && memcmp(at - 4, " of ", 4) == 0)
         n_before -= 4;
+    else if (end && n_before >= 5 && memcmp(at - 5, " for ", 5) == 0)
+        n_before -= 5;
     else if (end && n_before > 0 && at[-1] == ' ')
         n_before--;
     if (end && n_before == 0)
@@ -61,6 +63,15 @@ int pl_verify_report_error(pl_verify_file *file, uint64_t offset, const pl_error
     without_path(why->message, file->path, text, sizeof text);
     pl_verify_report(file, PL_VERIFY_ERROR, offset, "%s", text);
     return 0;
+}
+
+void pl_verify_report_promise(pl_verify_file *file, pl_verify_format format,
+                              pl_verify_format promise, uint64_t offset, const char *where)
+{
+    bool are_images = pl_verify_is_image(promise) && pl_verify_is_image(format);
+    pl_verify_report(file, are_images ? PL_VERIFY_WARNING : PL_VERIFY_ERROR, offset,
+                     "%sits content is %s, its name promises %s", where,
+                     pl_verify_format_name(format), pl_verify_format_name(promise));
 }
 
 uint64_t pl_verify_offset_in(const char *message)

@@ -38,8 +38,17 @@ typedef struct pl_verify_finding {
     char reason[PL_VERIFY_REASON_BYTES];
 } pl_verify_finding;
 
+/* The folder of a thread's last file: names are looked up below it at less cost than whole paths.
+ * Opened for the second file there. */
+typedef struct pl_verify_near {
+    const char *path; /* of a file in it, borrowed */
+    size_t n_path;    /* the folder's bytes of that */
+    int fd;           /* 0: not opened */
+} pl_verify_near;
+
 typedef struct pl_verify_room {
     pl_block head, pixels, bytes;
+    pl_verify_near folder;
 } pl_verify_room;
 
 struct pl_verify_schema;
@@ -55,6 +64,7 @@ typedef struct pl_verify_file {
     pl_verify_format format, promise;
     bool want_values;           /* count NaN and Inf */
     bool want_size_only;        /* for --plan: what an element costs, not whether it is good */
+    uint64_t limit_bytes;       /* of a record of CSV */
     pl_memory *memory;          /* borrowed */
     pl_verify_room *room;       /* the thread's */
     const atomic_bool *stopped; /* somebody wants to end */
@@ -75,6 +85,11 @@ void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_
  * it already. Returns 0; or its code, in *reterr, if it says nothing of the file. */
 PL_MUST_CHECK int pl_verify_report_error(pl_verify_file *file, uint64_t offset, const pl_error *why,
                                          pl_error *reterr);
+
+/* That its content is another than its name promises. An image by another image's name is read all
+ * the same, because decoders go by content: a warning. `where` as for pl_verify_image_bytes(). */
+void pl_verify_report_promise(pl_verify_file *file, pl_verify_format format,
+                              pl_verify_format promise, uint64_t offset, const char *where);
 
 /* The byte that a message names as "at byte N"; PL_VERIFY_NO_OFFSET if none. */
 uint64_t pl_verify_offset_in(const char *message);

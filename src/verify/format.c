@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "codec/image.h"
 #include "codec/tar.h"
 #include "codec/tfrecord.h"
 #include "codec/utf8.h"
@@ -13,7 +14,8 @@ static const char *const names[PL_VERIFY_N_FORMATS] = {
     [PL_VERIFY_UNKNOWN] = "unknown",   [PL_VERIFY_NPY] = "npy",   [PL_VERIFY_NPZ] = "npz",
     [PL_VERIFY_TFRECORD] = "tfrecord", [PL_VERIFY_JPEG] = "jpeg", [PL_VERIFY_PNG] = "png",
     [PL_VERIFY_TEXT] = "text",         [PL_VERIFY_CSV] = "csv",   [PL_VERIFY_TAR] = "tar",
-    [PL_VERIFY_JSON] = "json",         [PL_VERIFY_GZIP] = "gzip",
+    [PL_VERIFY_JSON] = "json",         [PL_VERIFY_GZIP] = "gzip", [PL_VERIFY_BMP] = "bmp",
+    [PL_VERIFY_PICTURE] = "picture",
 };
 
 static const struct promise {
@@ -23,11 +25,11 @@ static const struct promise {
     {"npy", PL_VERIFY_NPY},           {"npz", PL_VERIFY_NPZ},
     {"tfrecord", PL_VERIFY_TFRECORD}, {"tfrecords", PL_VERIFY_TFRECORD},
     {"jpg", PL_VERIFY_JPEG},          {"jpeg", PL_VERIFY_JPEG},
-    {"png", PL_VERIFY_PNG},           {"txt", PL_VERIFY_TEXT},
-    {"csv", PL_VERIFY_CSV},           {"tsv", PL_VERIFY_CSV},
-    {"tar", PL_VERIFY_TAR},           {"tgz", PL_VERIFY_TAR},
-    {"json", PL_VERIFY_JSON},         {"jsonl", PL_VERIFY_JSON},
-    {"ndjson", PL_VERIFY_JSON},
+    {"png", PL_VERIFY_PNG},           {"bmp", PL_VERIFY_BMP},
+    {"txt", PL_VERIFY_TEXT},          {"csv", PL_VERIFY_CSV},
+    {"tsv", PL_VERIFY_CSV},           {"tar", PL_VERIFY_TAR},
+    {"tgz", PL_VERIFY_TAR},           {"json", PL_VERIFY_JSON},
+    {"jsonl", PL_VERIFY_JSON},        {"ndjson", PL_VERIFY_JSON},
 };
 
 const char *pl_verify_format_name(pl_verify_format format)
@@ -103,6 +105,14 @@ static bool is_text(const uint8_t *bytes, size_t n, bool is_all)
     return valid == n || (cut && !is_all);
 }
 
+/* Two letters alone would be any text: a header of a length that there is follows. */
+static bool is_bmp(const uint8_t *bytes, size_t n)
+{
+    static const uint8_t lengths[] = {12, 40, 52, 56, 64, 108, 124};
+    return n >= 18 && memcmp(bytes, "BM", 2) == 0 && memchr(lengths, bytes[14], sizeof lengths) &&
+           bytes[15] == 0 && bytes[16] == 0 && bytes[17] == 0;
+}
+
 /* A bracket, and what may follow one. */
 static bool is_json(const char *bytes, size_t n)
 {
@@ -131,6 +141,10 @@ pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all, pl_ve
         return PL_VERIFY_JPEG;
     if (begins(bytes, n, "\x89PNG\r\n\x1a\n", 8))
         return PL_VERIFY_PNG;
+    if (is_bmp(bytes, n))
+        return PL_VERIFY_BMP;
+    if (pl_image_is_foreign(bytes, n))
+        return PL_VERIFY_PICTURE;
     if (begins(bytes, n, "PK\x03\x04", 4) || begins(bytes, n, "PK\x05\x06", 4))
         return PL_VERIFY_NPZ;
     if (is_tar(bytes, n))

@@ -17,14 +17,23 @@ typedef enum pl_verify_format {
     PL_VERIFY_TFRECORD,
     PL_VERIFY_JPEG,
     PL_VERIFY_PNG,
+    PL_VERIFY_BMP,
     PL_VERIFY_TEXT,
     PL_VERIFY_CSV,
     PL_VERIFY_TAR,
     PL_VERIFY_JSON,
-    PL_VERIFY_GZIP, /* packed, and what is within is not looked into */
+    PL_VERIFY_GZIP,    /* packed, and what is within is not looked into */
+    PL_VERIFY_PICTURE, /* of a format that is not decoded: GIF, WebP, TIFF... */
 } pl_verify_format;
 
-enum { PL_VERIFY_N_FORMATS = PL_VERIFY_GZIP + 1 };
+enum { PL_VERIFY_N_FORMATS = PL_VERIFY_PICTURE + 1 };
+
+/* Is it decoded as an image? A picture that is not is told so. */
+static inline bool pl_verify_is_image(pl_verify_format format)
+{
+    return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG || format == PL_VERIFY_BMP ||
+           format == PL_VERIFY_PICTURE;
+}
 
 /* "npy", "tfrecord" and so on; "unknown". */
 const char *pl_verify_format_name(pl_verify_format format);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JPEG or PNG: what its header promises, then all of its pixels. */
+/* A JPEG, PNG or BMP: what its header promises, then all of its pixels. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -15,7 +15,7 @@ static int decode(pl_verify_file *file, const void *bytes, size_t n, const pl_im
 {
     uint64_t work_at = (image->pixel_bytes + 63) & ~UINT64_C(63);
     pl_block *room = &file->room->pixels;
-    int r = pl_verify_room_for(file, room, work_at + image->work_bytes, file->path, reterr);
+    int r = pl_verify_room_for(file, room, work_at + image->work_bytes, "the pixels", reterr);
     return r < 0
                ? r
                : pl_image_decode(bytes, n, image, room->data, (char *)room->data + work_at, reterr);
@@ -60,10 +60,19 @@ int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uin
     return 0;
 }
 
+/* Its header is in the head, unless much that is no picture comes before. */
+static bool is_measured_by_head(const pl_verify_file *file)
+{
+    pl_image image;
+    return file->want_size_only && pl_image_header(file->head, file->n_head, 0, &image, NULL) == 0;
+}
+
 int pl_verify_image(pl_verify_file *file, pl_error *reterr)
 {
     const uint8_t *bytes;
     pl_error why = {0};
+    if (is_measured_by_head(file))
+        return pl_verify_image_bytes(file, file->head, file->n_head, 0, "", reterr);
     int r = pl_verify_all_bytes(file, &bytes, &why);
     if (r < 0)
         return pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr);

@@ -14,11 +14,11 @@ static void report(pl_verify_file *file, const pl_json_scan *scan, uint64_t offs
                      scan->line, scan->fault);
 }
 
-void pl_verify_json_bytes(pl_verify_file *file, const void *bytes, size_t n, uint64_t offset,
-                          const char *where)
+void pl_verify_json_bytes(pl_verify_file *file, const char *name, const void *bytes, size_t n,
+                          uint64_t offset, const char *where)
 {
     pl_json_scan scan;
-    pl_json_scan_init(&scan, pl_verify_promises_json_lines(file->path));
+    pl_json_scan_init(&scan, pl_verify_promises_json_lines(name));
     if (!pl_json_scan_go_on(&scan, bytes, n) || !pl_json_scan_end(&scan))
         report(file, &scan, offset, where);
 }
@@ -47,9 +47,11 @@ int pl_verify_json(pl_verify_file *file, pl_error *reterr)
 {
     pl_file_window window;
     pl_error why = {0};
+    if (file->want_size_only && pl_verify_promises_json_lines(file->path))
+        return pl_verify_text(file, reterr); /* whose elements are lines */
     pl_verify_count(file, file->file_bytes);
     if (file->is_whole && !file->is_packed) {
-        pl_verify_json_bytes(file, file->head, file->n_head, 0, "");
+        pl_verify_json_bytes(file, file->path, file->head, file->n_head, 0, "");
         return 0;
     }
     int r = pl_file_window_init(&window, file->path, PL_PACKING_AUTO, 0, file->memory, &why);

@@ -5,8 +5,9 @@
 
 #include "verify/file.h"
 
-/* `offset` is that of the bytes within the file; `where` stands before what is said. */
-void pl_verify_json_bytes(pl_verify_file *file, const void *bytes, size_t n, uint64_t offset,
-                          const char *where);
+/* `name` tells whether they are JSON lines; `offset` is that of the bytes within the file; `where`
+ * stands before what is said. */
+void pl_verify_json_bytes(pl_verify_file *file, const char *name, const void *bytes, size_t n,
+                          uint64_t offset, const char *where);
 
 #endif

@@ -3,6 +3,7 @@
  * open, a read and a close, and nothing else of the system. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +17,8 @@ static pl_verify_check *const checks[PL_VERIFY_N_FORMATS] = {
     [PL_VERIFY_TFRECORD] = pl_verify_records, [PL_VERIFY_JPEG] = pl_verify_image,
     [PL_VERIFY_PNG] = pl_verify_image,        [PL_VERIFY_TEXT] = pl_verify_text,
     [PL_VERIFY_CSV] = pl_verify_csv,          [PL_VERIFY_TAR] = pl_verify_tar,
-    [PL_VERIFY_JSON] = pl_verify_json,
+    [PL_VERIFY_JSON] = pl_verify_json,        [PL_VERIFY_BMP] = pl_verify_image,
+    [PL_VERIFY_PICTURE] = pl_verify_image,
 };
 
 static int read_head(pl_verify_file *file, void *room)
@@ -84,23 +86,6 @@ static int check_packing(pl_verify_file *file, pl_error *reterr)
     return r < 0 ? pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr) : 0;
 }
 
-static bool is_image(pl_verify_format format)
-{
-    return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG;
-}
-
-/* An image by another image's name is read all the same: decoders go by content. */
-static void compare_to_name(pl_verify_file *file)
-{
-    pl_verify_format promise = file->promise;
-    if (promise == PL_VERIFY_UNKNOWN || promise == file->format)
-        return;
-    pl_verify_severity severity =
-        is_image(promise) && is_image(file->format) ? PL_VERIFY_WARNING : PL_VERIFY_ERROR;
-    pl_verify_report(file, severity, 0, "its content is %s, its name promises %s",
-                     pl_verify_format_name(file->format), pl_verify_format_name(promise));
-}
-
 static int recognise(pl_verify_file *file, const pl_verify_options *options, pl_error *reterr)
 {
     bool packed = file->n_head >= 2 && file->head[0] == 0x1f && file->head[1] == 0x8b;
@@ -131,23 +116,68 @@ static int check_content(pl_verify_file *file, const pl_verify_options *options,
         return r;
     if (file->format == PL_VERIFY_GZIP)
         return check_packing(file, reterr);
-    if (options->format == PL_VERIFY_UNKNOWN)
-        compare_to_name(file);
+    bool is_promised = file->promise == PL_VERIFY_UNKNOWN || file->promise == file->format;
+    if (options->format == PL_VERIFY_UNKNOWN && !is_promised)
+        pl_verify_report_promise(file, file->format, file->promise, 0, "");
     return checks[file->format] ? checks[file->format](file, reterr) : 0;
+}
+
+static bool is_near(const pl_verify_near *folder, const char *path, size_t n)
+{
+    return folder->path && folder->n_path == n && memcmp(folder->path, path, n) == 0;
+}
+
+static void open_near(pl_verify_near *folder)
+{
+    char path[PATH_MAX];
+    if (folder->n_path >= sizeof path)
+        return;
+    memcpy(path, folder->path, folder->n_path);
+    path[folder->n_path] = '\0';
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folder->fd = fd > 0 ? fd : 0;
+}
+
+static int open_file(const char *path, pl_verify_near *folder)
+{
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    if (n == 0)
+        return open(path, flags);
+    if (!is_near(folder, path, n)) {
+        if (folder->fd > 0)
+            close(folder->fd);
+        *folder = (pl_verify_near){.path = path, .n_path = n};
+        return open(path, flags);
+    }
+    if (folder->fd == 0)
+        open_near(folder);
+    return folder->fd > 0 ? openat(folder->fd, slash + 1, flags) : open(path, flags);
+}
+
+static void report_unread(pl_verify_file *file, int code)
+{
+    if (code == -EISDIR) /* which the walk had no room for */
+        pl_verify_report(file, PL_VERIFY_ERROR, PL_VERIFY_NO_OFFSET,
+                         "it is more than %d folders deep: check it by itself",
+                         PL_VERIFY_FOLDERS_DEEP);
+    else
+        pl_verify_report(file, PL_VERIFY_ERROR, PL_VERIFY_NO_OFFSET, "it cannot be read: %s",
+                         strerror(-code));
 }
 
 int pl_verify_look(pl_verify_file *file, const pl_verify_options *options, void *head_room,
                    pl_error *reterr)
 {
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    file->fd = open_file(file->path, &file->room->folder);
     int r = file->fd < 0 ? -errno : read_head(file, head_room);
     if (r == 0)
         r = check_content(file, options, reterr);
     else if (r == -EMFILE || r == -ENFILE)
         pl_error_set(reterr, r, "cannot open '%s': %s", file->path, strerror(-r));
     else {
-        pl_verify_report(file, PL_VERIFY_ERROR, PL_VERIFY_NO_OFFSET, "it cannot be read: %s",
-                         strerror(-r));
+        report_unread(file, r);
         r = 0;
     }
     if (file->fd >= 0)

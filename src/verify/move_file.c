@@ -74,16 +74,42 @@ static int sync_parent(const char *path)
     return r;
 }
 
+static bool name_partial(const char *to, char partial[PATH_MAX])
+{
+    return snprintf(partial, PATH_MAX, "%s.partial", to) < PATH_MAX;
+}
+
+static bool read_link(const char *path, char target[PATH_MAX])
+{
+    ssize_t n = readlink(path, target, PATH_MAX);
+    if (n < 0 || n >= PATH_MAX)
+        return false;
+    target[n] = '\0';
+    return true;
+}
+
+/* Of a link, the link: what it leads to may be nothing, and is somebody else's. */
+static int copy(const char *from, const char *to)
+{
+    char target[PATH_MAX];
+    if (read_link(from, target)) {
+        unlink(to);
+        return symlink(target, to) < 0 ? -errno : 0;
+    }
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (in < 0)
+        return -errno;
+    int r = copy_file(in, to);
+    close(in);
+    return r;
+}
+
 static int move_by_copy(const char *from, const char *to)
 {
     char partial[PATH_MAX];
-    if (snprintf(partial, sizeof partial, "%s.partial", to) >= (int)sizeof partial)
+    if (!name_partial(to, partial))
         return -ENAMETOOLONG;
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-    if (in < 0)
-        return -errno;
-    int r = copy_file(in, partial);
-    close(in);
+    int r = copy(from, partial);
     if (r == 0)
         r = rename_new(partial, to);
     if (r < 0) {
@@ -104,8 +130,19 @@ int pl_move_file(const char *from, const char *to)
     return r == -EXDEV ? move_by_copy(from, to) : r;
 }
 
+void pl_move_file_clean(const char *to)
+{
+    char partial[PATH_MAX];
+    if (name_partial(to, partial))
+        unlink(partial);
+}
+
 bool pl_files_are_same(const char *a, const char *b)
 {
+    char to_a[PATH_MAX], to_b[PATH_MAX];
+    bool link_a = read_link(a, to_a), link_b = read_link(b, to_b);
+    if (link_a || link_b)
+        return link_a && link_b && strcmp(to_a, to_b) == 0;
     FILE *one = fopen(a, "rbe"), *two = fopen(b, "rbe");
     char x[4096], y[4096];
     bool same = one && two;

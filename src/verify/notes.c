@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is only seen of all files together. Files are compared by size and by a hash of their heads;
- * of longer ones that agree in both, all is hashed, so that a file that is like no other is never
- * read twice. */
+ * of longer ones that agree in both, all is hashed, once each, so that a file that is like no other
+ * is never read twice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,18 +9,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verify/slots.h"
 
 /* A label with a third of the files of another is worth a word. */
-enum { UNEVEN_TIMES = 3, MOST_FOLDERS = 4096 };
+enum { UNEVEN_TIMES = 3 };
 
 typedef struct note_taker {
     const pl_verify_slots *slots;
     const pl_verify_options *options;
     uint64_t n;
 } note_taker;
+
+static pl_verify_slot *slot_at(const note_taker *notes, size_t i)
+{
+    return pl_verify_slot_at(notes->slots, i);
+}
+
+static const char *path_at(const note_taker *notes, size_t i)
+{
+    return pl_paths_at(&notes->slots->paths, i);
+}
 
 static int note(note_taker *notes, const char *path, pl_verify_format format, const char *reason,
                 pl_error *reterr)
@@ -44,7 +55,7 @@ static bool is_alike(const pl_verify_slot *a, const pl_verify_slot *b)
     return a->file_bytes == b->file_bytes && same_hash(a->head, b->head);
 }
 
-/* Of all of a file. False: it cannot be read any more. */
+/* Of all of a file. False: it cannot be read any more, or nobody wants to know. */
 static bool hash_all(note_taker *notes, const char *path, XXH128_hash_t *ret_hash)
 {
     enum { PIECE_BYTES = 256 * 1024 };
@@ -71,55 +82,70 @@ static bool hash_all(note_taker *notes, const char *path, XXH128_hash_t *ret_has
 static int note_copy(note_taker *notes, uint32_t copy, uint32_t of, pl_error *reterr)
 {
     char reason[PL_VERIFY_REASON_BYTES];
-    snprintf(reason, sizeof reason, "a copy of '%.300s'", pl_verify_path_at(notes->slots, of));
-    return note(notes, pl_verify_path_at(notes->slots, copy), notes->slots->slots[copy].format,
-                reason, reterr);
+    snprintf(reason, sizeof reason, "a copy of '%.300s'", path_at(notes, of));
+    return note(notes, path_at(notes, copy), slot_at(notes, copy)->format, reason, reterr);
 }
 
-/* Longer files agree in size and head; do they in all? */
-static bool is_copy(note_taker *notes, uint32_t copy, uint32_t of)
+/* By another path, or a link: one file is no copy of itself. */
+static bool is_same_file(const note_taker *notes, uint32_t i, uint32_t j)
 {
-    XXH128_hash_t first, other;
-    if (notes->slots->slots[of].file_bytes <= PL_VERIFY_HEAD_BYTES)
-        return true;
-    return hash_all(notes, pl_verify_path_at(notes->slots, of), &first) &&
-           hash_all(notes, pl_verify_path_at(notes->slots, copy), &other) &&
-           same_hash(first, other);
+    struct stat a, b;
+    return stat(path_at(notes, i), &a) == 0 && stat(path_at(notes, j), &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* The first file that this one is like: itself, which is then remembered, if there was none. */
-static uint32_t first_alike(const pl_verify_slot *slots, uint32_t i, uint32_t *table, uint64_t mask)
+static uint32_t first_alike(const note_taker *notes, uint32_t i, uint32_t *table, uint64_t mask)
 {
-    uint64_t at = slots[i].head.low64 & mask;
+    const pl_verify_slot *slot = slot_at(notes, i);
+    uint64_t at = slot->head.low64 & mask;
     for (; table[at] != 0; at = (at + 1) & mask)
-        if (is_alike(&slots[i], &slots[table[at] - 1]))
+        if (is_alike(slot, slot_at(notes, table[at] - 1)))
             return table[at] - 1;
     table[at] = i + 1;
     return i;
 }
 
-/* `table` has mask + 1 places, more than there are files: the number of a file and 1, or 0. */
+/* Tells of file `i` if it is like one before it; of longer ones that is only known of their heads
+ * when `by_heads`. `table` has mask + 1 places, more than there are files: the number of a file and
+ * 1, or 0. */
+static int compare_file(note_taker *notes, uint32_t i, bool by_heads, uint32_t *table,
+                        uint64_t mask, pl_error *reterr)
+{
+    uint32_t first = first_alike(notes, i, table, mask);
+    if (first == i)
+        return 0;
+    if (by_heads && slot_at(notes, i)->file_bytes > PL_VERIFY_HEAD_BYTES) {
+        slot_at(notes, i)->is_alike = slot_at(notes, first)->is_alike = true;
+        return 0;
+    }
+    return is_same_file(notes, i, first) ? 0 : note_copy(notes, i, first, reterr);
+}
+
 static int note_copies(note_taker *notes, uint32_t *table, uint64_t mask, pl_error *reterr)
 {
-    const pl_verify_slot *slots = notes->slots->slots;
+    int r = 0;
     memset(table, 0, (mask + 1) * sizeof *table);
-    for (uint32_t i = 0; i < notes->slots->n; i++) {
-        if (!slots[i].is_done || slots[i].file_bytes == 0)
-            continue;
-        uint32_t first = first_alike(slots, i, table, mask);
-        int r = first != i && is_copy(notes, i, first) ? note_copy(notes, i, first, reterr) : 0;
-        if (r < 0)
-            return r;
+    for (uint32_t i = 0; r == 0 && i < notes->slots->paths.n; i++) {
+        const pl_verify_slot *slot = slot_at(notes, i);
+        if (slot->is_done && slot->file_bytes > 0)
+            r = compare_file(notes, i, true, table, mask, reterr);
     }
-    return 0;
+    memset(table, 0, (mask + 1) * sizeof *table);
+    for (uint32_t i = 0; r == 0 && i < notes->slots->paths.n; i++) {
+        pl_verify_slot *slot = slot_at(notes, i);
+        if (slot->is_alike && hash_all(notes, path_at(notes, i), &slot->head))
+            r = compare_file(notes, i, false, table, mask, reterr);
+    }
+    return r;
 }
 
 /* ---- sizes of images ---- */
 
 static int compare_sizes(const void *a, const void *b, void *context)
 {
-    const pl_verify_slot *slots = context;
-    const pl_verify_slot *i = &slots[*(const uint32_t *)a], *j = &slots[*(const uint32_t *)b];
+    const pl_verify_slot *i = slot_at(context, *(const uint32_t *)a);
+    const pl_verify_slot *j = slot_at(context, *(const uint32_t *)b);
     if (i->height != j->height)
         return i->height < j->height ? -1 : 1;
     return i->width < j->width ? -1 : i->width > j->width;
@@ -133,29 +159,31 @@ static bool has_size(const pl_verify_slot *slot, const pl_verify_slot *other)
 /* The first one of another size is named; how many there are is said. */
 static int note_sizes(note_taker *notes, uint32_t *order, pl_error *reterr)
 {
-    const pl_verify_slot *slots = notes->slots->slots, *usual = NULL;
+    const pl_verify_slot *usual = NULL;
     size_t n = 0, n_usual = 0, n_sizes = 0;
-    for (uint32_t i = 0; i < notes->slots->n; i++)
-        if (slots[i].height > 0)
+    for (uint32_t i = 0; i < notes->slots->paths.n; i++)
+        if (slot_at(notes, i)->height > 0)
             order[n++] = i;
-    qsort_r(order, n, sizeof *order, compare_sizes, (void *)(uintptr_t)slots);
+    qsort_r(order, n, sizeof *order, compare_sizes, notes);
     for (size_t i = 0, end; i < n; i = end, n_sizes++) {
-        for (end = i + 1; end < n && has_size(&slots[order[i]], &slots[order[end]]);)
+        for (end = i + 1;
+             end < n && has_size(slot_at(notes, order[i]), slot_at(notes, order[end]));)
             end++;
         if (end - i > n_usual) {
             n_usual = end - i;
-            usual = &slots[order[i]];
+            usual = slot_at(notes, order[i]);
         }
     }
-    for (uint32_t i = 0; n_sizes > 1 && i < notes->slots->n; i++) {
+    for (uint32_t i = 0; n_sizes > 1 && i < notes->slots->paths.n; i++) {
         char reason[PL_VERIFY_REASON_BYTES];
-        if (slots[i].height == 0 || has_size(&slots[i], usual))
+        const pl_verify_slot *slot = slot_at(notes, i);
+        if (slot->height == 0 || has_size(slot, usual))
             continue;
         snprintf(reason, sizeof reason,
                  "%" PRIu32 " x %" PRIu32 " pixels; of %zu images %zu have %" PRIu32 " x %" PRIu32
                  ", and there are %zu sizes: resize before a batch is made",
-                 slots[i].width, slots[i].height, n, n_usual, usual->width, usual->height, n_sizes);
-        return note(notes, pl_verify_path_at(notes->slots, i), slots[i].format, reason, reterr);
+                 slot->width, slot->height, n, n_usual, usual->width, usual->height, n_sizes);
+        return note(notes, path_at(notes, i), slot->format, reason, reterr);
     }
     return 0;
 }
@@ -195,40 +223,65 @@ static int note_siblings(note_taker *notes, const folder *folders, size_t n, pl_
     return note(notes, path, PL_VERIFY_UNKNOWN, reason, reterr);
 }
 
-/* Files of a folder are behind each other: so the walk has them. */
-static size_t list_folders(const note_taker *notes, folder *folders)
+static bool is_in_folder(const folder *last, const char *path, size_t n)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < notes->slots->n; i++) {
-        const char *path = pl_verify_path_at(notes->slots, i);
-        size_t bytes = parent_bytes(path, strlen(path));
-        folder *last = n ? &folders[n - 1] : NULL;
-        if (last && last->n_path == bytes && memcmp(last->path, path, bytes) == 0) {
-            last->n_files++;
-            continue;
-        }
-        if (n == MOST_FOLDERS)
-            return 0;
-        folders[n++] = (folder){.path = path, .n_path = bytes, .n_files = 1};
-    }
-    return n;
+    return last->n_path == n && memcmp(last->path, path, n) == 0;
 }
 
-static bool are_siblings(const folder *a, const folder *b)
+/* Those that have files. The files of one are behind each other: so the walk has them. NULL:
+ * -ENOMEM. */
+static folder *list_folders(const note_taker *notes, size_t *ret_n)
 {
-    size_t bytes = parent_bytes(a->path, a->n_path);
-    return bytes == parent_bytes(b->path, b->n_path) && memcmp(a->path, b->path, bytes) == 0;
+    size_t n = 0, room = 64;
+    folder *folders = calloc(room, sizeof *folders);
+    for (size_t i = 0; folders && i < notes->slots->paths.n; i++) {
+        const char *path = path_at(notes, i);
+        size_t bytes = parent_bytes(path, strlen(path));
+        if (n > 0 && is_in_folder(&folders[n - 1], path, bytes)) {
+            folders[n - 1].n_files++;
+            continue;
+        }
+        folder *larger = n < room ? folders : reallocarray(folders, room *= 2, sizeof *folders);
+        if (!larger)
+            free(folders);
+        folders = larger;
+        if (folders)
+            folders[n++] = (folder){.path = path, .n_path = bytes, .n_files = 1};
+    }
+    *ret_n = n;
+    return folders;
+}
+
+static int compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
+    return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
+}
+
+static int compare_parents(const folder *a, const folder *b)
+{
+    return compare_bytes(a->path, parent_bytes(a->path, a->n_path), b->path,
+                         parent_bytes(b->path, b->n_path));
+}
+
+/* The folders of one parent behind each other: in the walk, folders within them come between. */
+static int compare_folders(const void *a, const void *b)
+{
+    const folder *i = a, *j = b;
+    int order = compare_parents(i, j);
+    return order != 0 ? order : compare_bytes(i->path, i->n_path, j->path, j->n_path);
 }
 
 static int note_labels(note_taker *notes, pl_error *reterr)
 {
-    folder *folders = calloc(MOST_FOLDERS, sizeof *folders);
+    size_t n;
+    folder *folders = list_folders(notes, &n);
     if (!folders)
         return pl_error_set(reterr, -ENOMEM, "no memory to compare folders");
-    size_t n = list_folders(notes, folders);
+    qsort(folders, n, sizeof *folders, compare_folders);
     int r = 0;
     for (size_t i = 0, end; r == 0 && i < n; i = end) {
-        for (end = i + 1; end < n && are_siblings(&folders[i], &folders[end]);)
+        for (end = i + 1; end < n && compare_parents(&folders[i], &folders[end]) == 0;)
             end++;
         r = note_siblings(notes, folders + i, end - i, reterr);
     }
@@ -242,7 +295,7 @@ int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *optio
     note_taker notes = {.slots = slots, .options = options};
     uint64_t n_places = 64;
     pl_block places; /* also an order of the files */
-    while (n_places < 2 * slots->n)
+    while (n_places < 2 * slots->paths.n)
         n_places *= 2;
     int r = pl_memory_take(options->memory, n_places * sizeof(uint32_t), "places of files", &places,
                            reterr);
@@ -251,7 +304,7 @@ int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *optio
     r = note_copies(&notes, places.data, n_places - 1, reterr);
     if (r == 0)
         r = note_sizes(&notes, places.data, reterr);
-    if (r == 0)
+    if (r == 0 && options->n_sample == 0) /* chance makes a sample's folders uneven */
         r = note_labels(&notes, reterr);
     pl_memory_give(options->memory, &places);
     *n_notes = notes.n;

@@ -31,23 +31,37 @@ static int join(char to[PATH_MAX], const char *folder, const char *name)
 
 /* ---- the manifest ---- */
 
-/* What was cut off when a process died has no line end, and stands for nothing. */
-static int count_lines(int fd, uint64_t *ret_n)
+/* Of "000012-name", which a line calls "to"; 0: it cannot be told. */
+static uint64_t number_in(const char *text, size_t n)
 {
-    char piece[4096];
-    off_t at = 0, end = 0;
-    uint64_t n_lines = 0;
-    for (ssize_t n; (n = pread(fd, piece, sizeof piece, at)) != 0; at += n) {
-        if (n < 0)
-            return -errno;
-        for (ssize_t i = 0; i < n; i++)
-            if (piece[i] == '\n') {
-                n_lines++;
-                end = at + i + 1;
-            }
-    }
-    *ret_n = n_lines;
-    return ftruncate(fd, end) < 0 ? -errno : 0;
+    json_t *line = NULL;
+    json_error_t unused;
+    const char *name = NULL;
+    if (pl_json_parse(text, n, 0, &line, &unused) == 0)
+        name = json_string_value(json_object_get(line, "to"));
+    uint64_t number = name ? strtoull(name, NULL, 10) : 0;
+    json_decref(line);
+    return number;
+}
+
+/* The highest number that was given, which is not how many lines there are once some were restored.
+ * What was cut off when a process died has no line end, and stands for nothing. */
+static int read_manifest(pl_quarantine *quarantine)
+{
+    char path[PATH_MAX], *text = NULL;
+    uint64_t n = 0;
+    int r = join(path, quarantine->folder, MANIFEST);
+    if (r == 0)
+        r = pl_json_read(path, MANIFEST_BYTES_MAX, &text, &n);
+    if (r < 0)
+        return r;
+    const char *line = text, *end = text + n;
+    for (const char *feed; line < end && (feed = memchr(line, '\n', (size_t)(end - line)));
+         line = feed + 1)
+        quarantine->last = pl_max_u64(quarantine->last, number_in(line, (size_t)(feed - line)));
+    quarantine->manifest_bytes = (uint64_t)(line - text);
+    free(text);
+    return ftruncate(quarantine->manifest_fd, (off_t)quarantine->manifest_bytes) < 0 ? -errno : 0;
 }
 
 static int open_manifest(const char *folder, int flags, int *ret_fd, pl_error *reterr)
@@ -77,7 +91,7 @@ int pl_quarantine_open(pl_quarantine *quarantine, const char *folder, pl_error *
     int r = open_manifest(made.folder, O_CREAT, &made.manifest_fd, reterr);
     if (r < 0)
         return r;
-    r = count_lines(made.manifest_fd, &made.n_lines);
+    r = read_manifest(&made);
     if (r < 0) {
         close(made.manifest_fd);
         return refuse(reterr, r, "read the manifest in", made.folder);
@@ -171,13 +185,21 @@ static int add_line(pl_quarantine *quarantine, const char *from, const char *nam
     if (!text)
         return -ENOMEM;
     int r = write_line(quarantine->manifest_fd, text);
+    uint64_t bytes = strlen(text) + 1;
     free(text);
     if (r == 0)
         r = write_line(quarantine->manifest_fd, "\n");
     if (r == 0 && fsync(quarantine->manifest_fd) < 0)
         r = -errno;
-    quarantine->n_lines += r == 0;
+    quarantine->manifest_bytes += r == 0 ? bytes : 0;
     return r;
+}
+
+/* Of a file that was not moved: it would be one too many for whoever reads the manifest. */
+static void take_line_back(pl_quarantine *quarantine, uint64_t manifest_bytes)
+{
+    if (ftruncate(quarantine->manifest_fd, (off_t)manifest_bytes) == 0)
+        quarantine->manifest_bytes = manifest_bytes;
 }
 
 /* ---- moving ---- */
@@ -197,22 +219,55 @@ static int absolute(const char *path, char to[PATH_MAX])
     return join(to, strcmp(real, "/") == 0 ? "" : real, slash ? slash + 1 : path);
 }
 
+/* Why this one is not moved; NULL: it can be tried. Folders are told when they cannot be read, or
+ * lie too deep, and hold files that nobody has looked at. */
+static const char *why_not(const char *from)
+{
+    struct stat status;
+    if (lstat(from, &status) < 0)
+        return strerror(errno);
+    return S_ISDIR(status.st_mode) ? "it is a folder" : NULL;
+}
+
+/* 1 if it was moved; 0, and why in *why, if it is where it was; negative: the manifest's. */
+static int note_and_move(pl_quarantine *quarantine, const char *from, const char *reason,
+                         char to[PATH_MAX], const char **why)
+{
+    char name[NAME_MAX + 1];
+    uint64_t before = quarantine->manifest_bytes;
+    const char *last = strrchr(from, '/') + 1;
+    snprintf(name, sizeof name, "%06" PRIu64 "-%.200s", quarantine->last + 1,
+             is_utf8(last) && strlen(last) <= 200 ? last : "file");
+    int r = join(to, quarantine->folder, name);
+    if (r == 0)
+        r = add_line(quarantine, from, name, reason);
+    if (r < 0) {
+        take_line_back(quarantine, before);
+        return r;
+    }
+    quarantine->last++;
+    r = pl_move_file(from, to);
+    if (r == 0)
+        return 1;
+    take_line_back(quarantine, before);
+    *why = pl_error_text(r);
+    return 0;
+}
+
 int pl_quarantine_move(pl_quarantine *quarantine, const char *path, const char *reason,
                        char to[PATH_MAX], pl_error *reterr)
 {
-    char from[PATH_MAX], name[NAME_MAX + 1];
+    char from[PATH_MAX];
     int r = absolute(path, from);
+    const char *why = r < 0 ? pl_error_text(r) : why_not(from);
+    r = why == NULL ? note_and_move(quarantine, from, reason, to, &why) : 0;
     if (r < 0)
-        return refuse(reterr, r, "find", path);
-    const char *last = strrchr(from, '/') + 1;
-    snprintf(name, sizeof name, "%06" PRIu64 "-%.200s", quarantine->n_lines + 1,
-             is_utf8(last) && strlen(last) <= 200 ? last : "file");
-    r = join(to, quarantine->folder, name);
-    if (r == 0)
-        r = add_line(quarantine, from, name, reason);
-    if (r == 0)
-        r = pl_move_file(from, to);
-    return r < 0 ? refuse(reterr, r, "move to quarantine", path) : 0;
+        return refuse(reterr, r, "write the manifest in", quarantine->folder);
+    if (r == 0) {
+        to[0] = '\0';
+        pl_error_set(reterr, -ECANCELED, "%s", why);
+    }
+    return r;
 }
 
 /* ---- moving back ---- */
@@ -223,6 +278,7 @@ static const char *restore_one(const char *from, const char *to, bool *moved)
     bool is_back = faccessat(AT_FDCWD, from, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     bool is_away = faccessat(AT_FDCWD, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     *moved = false;
+    pl_move_file_clean(to);
     if (!is_away)
         return is_back ? NULL : "it is neither there nor in quarantine";
     if (is_back && pl_files_are_same(from, to)) /* a copy was made, and we died before the end */

@@ -18,7 +18,8 @@
 typedef struct pl_quarantine {
     char folder[PATH_MAX];
     int manifest_fd;
-    uint64_t n_lines;
+    uint64_t last;           /* number that was given to a file */
+    uint64_t manifest_bytes; /* of whole lines */
 } pl_quarantine;
 
 /* Makes the folder if it is not there. -EBUSY: another process has it. */
@@ -29,7 +30,9 @@ void pl_quarantine_close(pl_quarantine *quarantine);
 /* For the walk to pass over. */
 pl_verify_folder pl_quarantine_identity(const pl_quarantine *quarantine);
 
-/* `to` is where it is then. */
+/* 1, and `to` is where it is then; or 0, and *reterr says why it stays where it was: the folder is
+ * read-only, it is gone, it is a folder itself. Negative: nothing more can be moved, because the
+ * manifest cannot be written. */
 PL_MUST_CHECK int pl_quarantine_move(pl_quarantine *quarantine, const char *path,
                                      const char *reason, char to[PATH_MAX], pl_error *reterr);
 

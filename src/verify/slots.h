@@ -18,22 +18,34 @@ typedef struct pl_verify_slot {
     uint32_t height, width;          /* of an image */
     uint8_t format;                  /* pl_verify_format */
     bool is_done;
+    bool is_alike; /* as large as another and with its head: `head` is then of all of it */
 } pl_verify_slot;
 
+/* A slot for each path. Slots stay where they are while more are made. */
 typedef struct pl_verify_slots {
-    const pl_paths *paths;
-    const uint32_t *chosen; /* of the paths; NULL: all */
-    pl_verify_slot *slots;
-    size_t n;
+    pl_memory *memory; /* borrowed */
+    pl_paths paths;
+    pl_block *blocks; /* of PL_VERIFY_BLOCK_SLOTS slots each */
+    size_t n_blocks;
 } pl_verify_slots;
 
-static inline const char *pl_verify_path_at(const pl_verify_slots *slots, size_t i)
+enum { PL_VERIFY_BLOCK_SLOTS = 4096 };
+
+void pl_verify_slots_init(pl_verify_slots *slots, pl_memory *memory);
+void pl_verify_slots_done(pl_verify_slots *slots);
+
+/* For all paths that have none yet. PL_EBUDGET, -ENOMEM. */
+PL_MUST_CHECK int pl_verify_slots_make(pl_verify_slots *slots, pl_error *reterr);
+
+static inline pl_verify_slot *pl_verify_slot_at(const pl_verify_slots *slots, size_t i)
 {
-    return pl_paths_at(slots->paths, slots->chosen ? slots->chosen[i] : i);
+    pl_verify_slot *block = slots->blocks[i / PL_VERIFY_BLOCK_SLOTS].data;
+    return &block[i % PL_VERIFY_BLOCK_SLOTS];
 }
 
-/* Tells of copies, of images that have other sizes than most, and of folders that have far more
- * files than their neighbours. `tell` is the options'; *n_notes counts. */
+/* Of finished slots, once: they are changed on the way. Tells of copies, of images that have other
+ * sizes than most, and of folders that have far more files than their neighbours. `tell` is the
+ * options'; *n_notes counts. */
 PL_MUST_CHECK int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *options,
                                   uint64_t *n_notes, pl_error *reterr);
 

@@ -64,6 +64,24 @@ static void compare_to_first(tar_check *check, const pl_sample *sample)
 
 /* ---- what is in a file ---- */
 
+/* What it is; or, told, that it is empty or is not what its name promises, as of a file by itself.
+ * An empty text is a text: a caption that nobody has written. */
+static pl_verify_format recognise(tar_check *check, const pl_sample_part *part, const char *name,
+                                  const char *where)
+{
+    pl_verify_format promise = pl_verify_promise(name);
+    pl_verify_format format = pl_verify_sniff(part->data, part->data_bytes, true, promise);
+    bool is_text = promise == PL_VERIFY_TEXT || promise == PL_VERIFY_UNKNOWN;
+    if (part->data_bytes == 0 && !is_text) {
+        pl_verify_report(check->file, PL_VERIFY_ERROR, part->offset, "%sit is empty: 0 bytes",
+                         where);
+        return PL_VERIFY_UNKNOWN;
+    }
+    if (promise != PL_VERIFY_UNKNOWN && promise != format)
+        pl_verify_report_promise(check->file, format, promise, part->offset, where);
+    return format;
+}
+
 static int check_part(tar_check *check, const pl_sample *sample, const pl_sample_part *part,
                       pl_error *reterr)
 {
@@ -73,13 +91,15 @@ static int check_part(tar_check *check, const pl_sample *sample, const pl_sample
     snprintf(name, sizeof name, ".%s", part->extension);
     snprintf(where, sizeof where, "'%s%s': ", pl_excerpt_of(sample->key, strlen(sample->key)).text,
              pl_excerpt_of(name, strlen(name)).text);
-    switch (pl_verify_sniff(part->data, part->data_bytes, true, pl_verify_promise(name))) {
+    switch (recognise(check, part, name, where)) {
     case PL_VERIFY_JPEG:
     case PL_VERIFY_PNG:
+    case PL_VERIFY_BMP:
+    case PL_VERIFY_PICTURE:
         return pl_verify_image_bytes(check->file, part->data, part->data_bytes, part->offset, where,
                                      reterr);
     case PL_VERIFY_JSON:
-        pl_verify_json_bytes(check->file, part->data, part->data_bytes, part->offset, where);
+        pl_verify_json_bytes(check->file, name, part->data, part->data_bytes, part->offset, where);
         break;
     case PL_VERIFY_NPY:
         if (pl_npy_parse(part->data, part->data_bytes, part->data_bytes, name, &npy, &why) < 0)

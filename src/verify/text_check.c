@@ -97,23 +97,25 @@ static int measure_lines(pl_verify_file *file, pl_error *reterr)
     return r;
 }
 
-int pl_verify_text(pl_verify_file *file, pl_error *reterr)
+static int check_stream(pl_verify_file *file, pl_error *reterr)
 {
     pl_file_window window;
-    pl_error why = {0};
-    if (file->want_size_only) {
-        int r = measure_lines(file, &why);
-        return r < 0 ? pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr) : 0;
-    }
-    if (file->is_whole && !file->is_packed) {
+    int r = pl_file_window_init(&window, file->path, PL_PACKING_AUTO, 0, file->memory, reterr);
+    if (r < 0)
+        return r;
+    r = check_window(file, &window, reterr);
+    pl_file_window_done(&window);
+    return r;
+}
+
+int pl_verify_text(pl_verify_file *file, pl_error *reterr)
+{
+    if (!file->want_size_only && file->is_whole && !file->is_packed) {
         size_t n;
         check_piece(file, &(place){.line = 1}, (const char *)file->head, file->n_head, true, &n);
         return 0;
     }
-    int r = pl_file_window_init(&window, file->path, PL_PACKING_AUTO, 0, file->memory, &why);
-    if (r == 0) {
-        r = check_window(file, &window, &why);
-        pl_file_window_done(&window);
-    }
+    pl_error why = {0};
+    int r = file->want_size_only ? measure_lines(file, &why) : check_stream(file, &why);
     return r < 0 ? pl_verify_report_error(file, PL_VERIFY_NO_OFFSET, &why, reterr) : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `plimsoll check`: which of these files could not be read, before a training finds out.
- *   walk     the files, in order of their names
+ *   walk     the files, in order of their names, found by one of the threads while the others look
  *   check    looks at one file, whole, by one of several threads
  *   slot     what is kept of each file for the end: 56 bytes
  *   told     findings, in the order of the walk, whatever the threads: as soon as all files before
@@ -16,13 +16,14 @@
 #include "verify/walk.h"
 
 typedef struct pl_verify_summary {
-    uint64_t n_files;   /* found by the walk, or sampled of them */
+    uint64_t n_files;   /* found by the walk so far, or sampled of all */
     uint64_t n_checked; /* looked at: fewer after an interruption */
-    uint64_t n_unknown; /* of these, of no format that is known */
+    uint64_t n_unknown; /* of these, that could be read, of no format that is known */
     uint64_t n_errors, n_warnings, n_notes;
     uint64_t n_bytes; /* of the files looked at */
     uint64_t n_of_format[PL_VERIFY_N_FORMATS];
     uint64_t n_elements, element_bytes, total_bytes; /* the largest; of all */
+    bool all_found;                                  /* else n_files still grows */
     bool interrupted;
 } pl_verify_summary;
 

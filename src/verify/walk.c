@@ -4,15 +4,17 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FOLDERS_DEEP = 256 }; /* far more than anybody has; each takes some stack */
-
 typedef struct walk {
-    pl_paths *paths;
+    pl_verify_found *found;
+    void *context;
+    pl_memory *memory;
     pl_verify_folder skip;
+    pl_paths files; /* of one folder, by name */
     int depth;
     size_t n; /* bytes of path */
     char path[PATH_MAX];
@@ -26,65 +28,83 @@ static bool is_skipped(const walk *w, const struct stat *status)
            w->skip.inode != 0;
 }
 
-/* What an entry is, where the folder does not tell, and what a link leads to. */
-static int walk_other(walk *w, bool is_link, pl_paths *folders, pl_error *reterr)
+static int tell(walk *w, const char *folder, pl_error *reterr)
 {
-    struct stat status;
-    if (stat(w->path, &status) < 0)
-        return is_link && errno == ENOENT ? pl_paths_add(w->paths, w->path, reterr) : 0;
-    if (S_ISREG(status.st_mode))
-        return pl_paths_add(w->paths, w->path, reterr);
-    return S_ISDIR(status.st_mode) && !is_link ? pl_paths_add(folders, w->path, reterr) : 0;
+    return w->files.n > 0 ? w->found(w->context, folder, &w->files, reterr) : 0;
 }
 
-static int walk_entry(walk *w, const struct dirent *entry, pl_paths *folders, pl_error *reterr)
+static int tell_one(walk *w, const char *folder, const char *name, pl_error *reterr)
 {
-    size_t before = w->n, n = strlen(entry->d_name);
-    bool slash = w->n > 0 && w->path[w->n - 1] != '/';
+    pl_paths_clear(&w->files);
+    int r = pl_paths_add(&w->files, name, reterr);
+    return r == 0 ? tell(w, folder, reterr) : r;
+}
+
+/* What an entry is, where the folder does not tell, and what a link leads to. */
+static int list_other(walk *w, int folder, const struct dirent *entry, pl_paths *folders,
+                      pl_error *reterr)
+{
+    struct stat status;
+    bool is_link = entry->d_type == DT_LNK;
+    if (fstatat(folder, entry->d_name, &status, 0) < 0)
+        return is_link ? pl_paths_add(&w->files, entry->d_name, reterr) : 0; /* leads nowhere */
+    if (S_ISREG(status.st_mode))
+        return pl_paths_add(&w->files, entry->d_name, reterr);
+    return S_ISDIR(status.st_mode) && !is_link ? pl_paths_add(folders, entry->d_name, reterr) : 0;
+}
+
+static int list_entry(walk *w, int folder, const struct dirent *entry, pl_paths *folders,
+                      pl_error *reterr)
+{
     if (entry->d_name[0] == '.')
         return 0;
+    switch (entry->d_type) {
+    case DT_REG:
+        return pl_paths_add(&w->files, entry->d_name, reterr);
+    case DT_DIR:
+        return pl_paths_add(folders, entry->d_name, reterr);
+    case DT_LNK:
+    case DT_UNKNOWN:
+        return list_other(w, folder, entry, folders, reterr);
+    default:
+        return 0;
+    }
+}
+
+/* Its files and folders, sorted. */
+static int list_folder(walk *w, DIR *folder, pl_paths *folders, pl_error *reterr)
+{
+    int r = 0;
+    pl_paths_clear(&w->files);
+    for (struct dirent *entry; r == 0 && (entry = readdir(folder)) != NULL;)
+        r = list_entry(w, dirfd(folder), entry, folders, reterr);
+    pl_paths_sort(&w->files, false);
+    pl_paths_sort(folders, false);
+    return r;
+}
+
+/* A folder whose path is too long is told like one that cannot be read. */
+static int walk_below(walk *w, const char *name, pl_error *reterr)
+{
+    size_t before = w->n, n = strlen(name);
+    bool slash = w->n > 0 && w->path[w->n - 1] != '/';
     if (w->n + slash + n >= sizeof w->path)
-        return pl_error_set(reterr, -ENAMETOOLONG, "'%s/%s' is too long for a path", w->path,
-                            entry->d_name);
+        return tell_one(w, w->path, name, reterr);
     memcpy(w->path + w->n, "/", slash);
-    memcpy(w->path + w->n + slash, entry->d_name, n + 1);
+    memcpy(w->path + w->n + slash, name, n + 1);
     w->n += slash + n;
-    int r = entry->d_type == DT_REG   ? pl_paths_add(w->paths, w->path, reterr)
-            : entry->d_type == DT_DIR ? pl_paths_add(folders, w->path, reterr)
-            : entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN
-                ? walk_other(w, entry->d_type == DT_LNK, folders, reterr)
-                : 0;
+    int r = walk_folder(w, reterr);
     w->n = before;
     w->path[before] = '\0';
     return r;
 }
 
-static void set_path(walk *w, const char *path)
-{
-    w->n = strlen(path);
-    memcpy(w->path, path, w->n + 1); /* from a path that fitted */
-}
-
-/* Its files, sorted; its folders go to `folders`. */
-static int list_folder(walk *w, DIR *folder, pl_paths *folders, pl_error *reterr)
-{
-    size_t first = w->paths->n;
-    int r = 0;
-    for (struct dirent *entry; r == 0 && (entry = readdir(folder)) != NULL;)
-        r = walk_entry(w, entry, folders, reterr);
-    pl_paths_sort(w->paths, first);
-    return r;
-}
-
-static int walk_folders(walk *w, pl_paths *folders, pl_error *reterr)
+static int walk_folders(walk *w, const pl_paths *folders, pl_error *reterr)
 {
     int r = 0;
-    pl_paths_sort(folders, 0);
     w->depth++;
-    for (size_t i = 0; r == 0 && i < folders->n; i++) {
-        set_path(w, pl_paths_at(folders, i));
-        r = walk_folder(w, reterr);
-    }
+    for (size_t i = 0; r == 0 && i < folders->n; i++)
+        r = walk_below(w, pl_paths_at(folders, i), reterr);
     w->depth--;
     return r;
 }
@@ -93,47 +113,65 @@ static int walk_folder(walk *w, pl_error *reterr)
 {
     struct stat status;
     pl_paths folders;
-    DIR *folder = w->depth < FOLDERS_DEEP ? opendir(w->path) : NULL;
+    DIR *folder = w->depth < PL_VERIFY_FOLDERS_DEEP ? opendir(w->path) : NULL;
     if (!folder)
-        return pl_paths_add(w->paths, w->path, reterr); /* found out about when it is opened */
-    pl_paths_init(&folders, w->paths->memory);
+        return tell_one(w, "", w->path, reterr); /* found out about when it is opened */
+    pl_paths_init(&folders, w->memory);
     bool skipped = fstat(dirfd(folder), &status) == 0 && is_skipped(w, &status);
     int r = skipped ? 0 : list_folder(w, folder, &folders, reterr);
     closedir(folder);
+    if (r == 0 && !skipped)
+        r = tell(w, w->path, reterr);
     if (r == 0)
         r = walk_folders(w, &folders, reterr);
     pl_paths_done(&folders);
     return r;
 }
 
-static int walk_root(walk *w, const char *root, pl_error *reterr)
+static int check_root(const char *root, bool *ret_is_folder, pl_error *reterr)
 {
     struct stat status;
-    w->n = strlen(root);
-    if (w->n >= sizeof w->path)
+    if (strlen(root) >= PATH_MAX)
         return pl_error_set(reterr, -ENAMETOOLONG, "'%s' is too long for a path", root);
+    if (stat(root, &status) < 0)
+        return pl_error_set(reterr, -errno, "cannot look at '%s': %s", root, strerror(errno));
+    *ret_is_folder = S_ISDIR(status.st_mode);
+    if (!*ret_is_folder && !S_ISREG(status.st_mode))
+        return pl_error_set(reterr, -EINVAL,
+                            "cannot look at '%s': it is neither a file nor a folder", root);
+    return 0;
+}
+
+int pl_verify_check_roots(const char *const *roots, size_t n_roots, pl_error *reterr)
+{
+    bool is_folder;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n_roots; i++)
+        r = check_root(roots[i], &is_folder, reterr);
+    return r;
+}
+
+static int walk_root(walk *w, const char *root, pl_error *reterr)
+{
+    bool is_folder;
+    int r = check_root(root, &is_folder, reterr);
+    if (r < 0)
+        return r;
+    w->n = strlen(root);
     memcpy(w->path, root, w->n + 1);
     while (w->n > 1 && w->path[w->n - 1] == '/')
         w->path[--w->n] = '\0';
-    if (stat(w->path, &status) < 0)
-        return pl_error_set(reterr, -errno, "cannot look at '%s': %s", root, strerror(errno));
-    if (S_ISDIR(status.st_mode))
-        return walk_folder(w, reterr);
-    if (!S_ISREG(status.st_mode))
-        return pl_error_set(reterr, -EINVAL,
-                            "cannot look at '%s': it is neither a file nor a folder", root);
-    return pl_paths_add(w->paths, w->path, reterr);
+    return is_folder ? walk_folder(w, reterr) : tell_one(w, "", w->path, reterr);
 }
 
-int pl_verify_walk(const char *const *roots, size_t n_roots, pl_verify_folder skip, pl_paths *paths,
-                   pl_error *reterr)
+int pl_verify_walk(const char *const *roots, size_t n_roots, pl_verify_folder skip,
+                   pl_memory *memory, pl_verify_found *found, void *context, pl_error *reterr)
 {
-    walk w = {.paths = paths, .skip = skip};
-    for (size_t i = 0; i < n_roots; i++) {
-        int r = walk_root(&w, roots[i], reterr);
-        if (r < 0)
-            return r;
-    }
-    pl_paths_close(paths);
-    return 0;
+    walk w = {.found = found, .context = context, .memory = memory, .skip = skip};
+    int r = 0;
+    pl_paths_init(&w.files, memory);
+    for (size_t i = 0; r == 0 && i < n_roots; i++)
+        r = walk_root(&w, roots[i], reterr);
+    pl_paths_done(&w.files);
+    return r;
 }

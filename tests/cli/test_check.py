@@ -116,14 +116,14 @@ def test_a_records_flipped_byte_is_found_with_the_record(tree):
     found = tree.only("a.tfrecord", bytes(bad))
     assert of(found) == ("error", "tfrecord", len(parts[0]))
     assert found["reason"].startswith("record 1: ") and "checksum" in found["reason"]
-    assert "n_more" not in found
+    assert "more)" not in found["reason"]
 
 
 def test_all_bad_records_are_counted(tree):
     parts = [bytearray(part) for part in records(5)]
     for part in parts[1:4]:
         part[-1] ^= 1
-    assert tree.only("a.tfrecord", b"".join(parts))["n_more"] == 2
+    assert tree.only("a.tfrecord", b"".join(parts))["reason"].endswith("(and 2 more)")
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -176,7 +176,8 @@ def test_features_are_the_same_in_all_files(tree):
 # Images
 
 
-@pytest.mark.parametrize("format, name", [("JPEG", "a.jpg"), ("JPEG", "a.JPEG"), ("PNG", "a.png")])
+@pytest.mark.parametrize("format, name", [("JPEG", "a.jpg"), ("JPEG", "a.JPEG"), ("PNG", "a.png"),
+                                          ("BMP", "a.bmp")])
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 def test_images_are_good(tree, format, name, mode):
     assert tree.only(name, picture(format, mode=mode)) is None
@@ -191,11 +192,11 @@ def test_an_image_larger_than_what_is_read_at_first_is_decoded_whole(tree):
     assert tree.only("a.png", bytes(bad))["severity"] == "error"
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG"])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "BMP"])
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.95])
 def test_an_image_that_is_cut_off(tree, format, part):
     data = picture(format)
-    name = "a.jpg" if format == "JPEG" else "a.png"
+    name = "a.jpg" if format == "JPEG" else f"a.{format.lower()}"
     found = tree.only(name, data[: int(len(data) * part)])
     assert of(found)[:2] == ("error", format.lower())
 
@@ -204,6 +205,28 @@ def test_an_image_by_another_images_name_is_a_warning(tree):
     found = tree.only("a.jpg", picture("PNG"))
     assert of(found)[:2] == ("warning", "png")
     assert found["reason"] == "its content is png, its name promises jpeg"
+
+
+@pytest.mark.parametrize("format", ["GIF", "WebP", "TIFF"])
+def test_a_picture_that_is_not_decoded_is_told_so(tree, format):
+    for name in ("a.gif", "a.jpg", "noname"):
+        found = tree.only(name, picture(format))
+        assert of(found)[:2] == ("error", "picture")
+        says = f"it is a {format} file: JPEG, PNG and BMP are decoded; convert it"
+        assert found["reason"] == says + (" (and 1 more)" if name == "a.jpg" else "")
+        (tree.folder / name).unlink()
+
+
+def test_two_letters_are_no_bmp(tree):
+    assert tree.only("notes", "BM is what this text begins with, and more of it") is None
+
+
+def test_files_of_a_folder_come_before_those_of_its_folders(tree):
+    names = ["z.txt", "b.txt", "a/2.txt", "a/10.txt", "a-b/1.txt", "a/sub/1.txt", "c/1.txt"]
+    for name in names:
+        tree.put(name, b"\xff")
+    assert list(tree.findings("--jobs", "1")) == ["b.txt", "z.txt", "a/10.txt", "a/2.txt",
+                                                  "a/sub/1.txt", "a-b/1.txt", "c/1.txt"]
 
 
 def test_a_text_by_an_images_name_is_an_error(tree):
@@ -261,8 +284,8 @@ def test_csv_has_as_many_fields_in_each_record(tree):
     good = 'a,b,c\r\n1,"x, ""y""\nz",3\r\n'
     assert tree.only("a.csv", good) is None
     found = tree.only("a.csv", good + "1,2\r\n1,2,3,4\r\n")
-    assert of(found) == ("error", "csv", len(good)) and found["n_more"] == 1
-    assert found["reason"] == "line 4: 2 fields, the first record has 3"
+    assert of(found) == ("error", "csv", len(good))
+    assert found["reason"] == "line 4: 2 fields, the first record has 3 (and 1 more)"
     assert "line 4" in tree.only("a.csv", gzipped(good + "1,2\r\n"))["reason"]
 
 
@@ -275,6 +298,14 @@ def test_csv_may_have_other_delimiters(tree, delimiter):
 
 def test_a_quote_that_nothing_closes(tree):
     assert tree.only("a.csv", 'a,b\n1,"2\n3,4\n')["severity"] == "error"
+
+
+def test_a_record_of_csv_that_is_too_long_is_told_so(tree):
+    data = 'a,b\n1,"' + "x" * (9 << 20) + '"\n3,4\n'
+    assert tree.only("a.csv", data, "--jobs", "1") is None
+    found = tree.only("a.csv", data, "--jobs", "2")
+    assert of(found) == ("error", "csv", 4)
+    assert found["reason"].startswith("line 2: the record does not end within 8.0 MiB")
 
 
 def test_a_column_of_numbers_stays_one(tree):
@@ -320,7 +351,11 @@ def test_json_is_recognised_and_large_json_read_to_its_end(tree):
 def test_json_lines(tree):
     assert tree.only("a.jsonl", '{"a": 1}\n{"a": 2}\n') is None
     found = tree.only("a.jsonl", '{"a": 1}\n{"a": 2\n')
-    assert found["severity"] == "error"
+    assert of(found) == ("error", "json", 16)
+    assert found["reason"] == "line 2: the line ends within a value"
+    assert "of this line" in tree.only("a.jsonl", "{} {}\n")["reason"]
+    (tree.folder / "a.jsonl").unlink()
+    assert tree.only("a.tar", tar([("a.jsonl", b"{}\n{}\n"), ("b.jsonl", b"{}\n")])) is None
 
 
 # Tar
@@ -353,6 +388,22 @@ def test_images_and_arrays_in_a_shard_are_decoded(tree):
     assert found["severity"] == "error" and "x.npy" in found["reason"]
     found = tree.only("a.tar", tar([("x.json", b"{")]))
     assert found["severity"] == "error" and "x.json" in found["reason"]
+
+
+@pytest.mark.parametrize(
+    "name, data, severity, says",
+    [
+        ("a.jpg", b"", "error", "'a.jpg': it is empty: 0 bytes"),
+        ("a.json", b"", "error", "'a.json': it is empty: 0 bytes"),
+        ("a.jpg", b"<html>", "error", "'a.jpg': its content is text, its name promises jpeg"),
+        ("a.seg.png", picture(), "warning", "'a.seg.png': its content is jpeg, its name promises png"),
+        ("a.txt", b"", None, None),
+        ("a.cls", b"", None, None),
+    ],
+)
+def test_a_file_in_a_shard_is_what_its_name_promises(tree, name, data, severity, says):
+    found = tree.only("a.tar", tar([(name, data)]))
+    assert found is None if severity is None else (found["severity"], found["reason"]) == (severity, says)
 
 
 def test_a_shard_that_is_cut_off(tree):
@@ -396,6 +447,22 @@ def test_copies_are_noted(tree):
     assert notes["large2.bin"]["reason"] == f"a copy of '{tree.folder}/large1.bin'"
 
 
+def test_copies_are_found_among_files_that_begin_alike(tree):
+    head = bytes(300_000)
+    for name, tail in ("a", b"1"), ("b", b"2"), ("c", b"2"), ("d", b"3"), ("e", b"1"), ("f", b"2"):
+        tree.put(f"{name}.bin", head + tail)
+    notes = {name: note["reason"][-6:-1] for name, note in tree.findings(notes=True).items()}
+    assert notes == {"c.bin": "b.bin", "e.bin": "a.bin", "f.bin": "b.bin"}
+
+
+def test_a_file_is_no_copy_of_itself(tree):
+    tree.put("a.txt", "a")
+    tree.put("b.txt", "b" * 600_000)
+    (tree.folder / "c.txt").symlink_to("a.txt")
+    (tree.folder / "d.txt").hardlink_to(tree.folder / "b.txt")
+    assert tree.findings(tree.folder, notes=True) == {}
+
+
 def test_images_of_other_sizes_are_noted_once(tree):
     for i in range(5):
         tree.put(f"{i}.jpg", picture(seed=i))
@@ -414,3 +481,15 @@ def test_uneven_folders_are_noted(tree):
     assert set(notes) == {"train"} and "'cat' has 9 files, 'dog' 3" in notes["train"]["reason"]
     (tree.folder / "train/cat/8.txt").unlink()
     assert tree.findings(notes=True) == {}
+
+
+def test_uneven_folders_are_noted_however_many_and_whatever_is_in_them(tree):
+    for i in range(4200):
+        tree.put(f"train/{i:04}/{i}.txt", f"{i}")
+        if i == 7:
+            for j in range(3):
+                tree.put(f"train/{i:04}/{j}x.txt", f"x {j}")
+            tree.put(f"train/{i:04}/more/{i}.txt", f"more {i}")
+    notes = tree.findings(notes=True)
+    assert set(notes) == {"train"}
+    assert notes["train"]["reason"].startswith("4200 folders, if they are labels, are uneven: '0007'")

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import termios
 import time
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from PIL import Image
 
 from check_tree import Tree, example, npy, picture, png_header, program, record
-from support import MIB, PYTHON, cgroup  # noqa: F401: a fixture
+from support import MIB, PYTHON, cgroup, wait_until  # noqa: F401: a fixture
 
 
 @pytest.fixture
@@ -45,6 +46,15 @@ def test_findings_come_in_the_order_of_paths_whatever_the_threads(tree):
     lines = [json.loads(line) for line in answers.pop().splitlines()]
     assert [line["path"] for line in lines] == [f"{tree.folder}/{name}" for name in bad]
     assert set(lines[0]) == {"path", "format", "offset", "reason", "severity"}
+
+
+def test_lines_have_the_same_keys_also_where_more_was_found(tree):
+    tree.put("a.csv", "a,b\n" + "1\n" * 3)
+    (line,) = map(json.loads, tree.check("--jsonl").stdout.splitlines())
+    assert set(line) == {"path", "format", "offset", "reason", "severity"}
+    assert line["reason"].endswith("(and 2 more)")
+    (found,) = json.loads(tree.check("--json").stdout)["findings"]
+    assert found["n_more"] == 2 and "more)" not in found["reason"]
 
 
 def test_thousands_of_files_are_looked_at_once_each(tree):
@@ -78,13 +88,26 @@ def test_text_has_no_bar_without_a_terminal_and_ends_in_a_summary(tree):
 def test_a_terminal_gets_a_bar(tree):
     mix(tree, 50)
     leader, follower = pty.openpty()
-    words = [str(tree.tool), "check", str(tree.folder)]
+    words = [str(tree.tool), "check", "--jobs", "1", str(tree.folder)]  # which first finds all files
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=follower, timeout=300)
     shown = os.read(leader, 65536).decode()
     os.close(leader)
     os.close(follower)
     assert done.returncode == 1
     assert re.search(r"\r\[[#-]{24}\] \d+ of 50 files, \d+ files/s, [\d.]+ MB/s, \d+ s left", shown)
+
+
+@pytest.mark.parametrize("columns", [30, 60, 80])
+def test_the_bar_stays_in_one_line_of_the_terminal(tree, columns):
+    mix(tree, 50)
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (24, columns))
+    words = [str(tree.tool), "check", "--jobs", "1", str(tree.folder)]
+    subprocess.run(words, stdout=subprocess.PIPE, stderr=follower, timeout=300)
+    shown = os.read(leader, 65536).decode().replace("\x1b[K", "")
+    os.close(leader)
+    os.close(follower)
+    assert "of 50 files" in shown and max(map(len, shown.split("\r"))) < columns
 
 
 def test_control_characters_of_names_never_reach_the_terminal(tree):
@@ -138,6 +161,12 @@ def test_a_sample_is_as_large_as_asked_spread_and_the_same_each_time(tree):
     assert tree.check("--sample", "50", "--jsonl").stdout == first
 
 
+def test_a_sample_says_nothing_of_labels(tree):
+    for name in [f"{i}/{j}.txt" for i in range(8) for j in range(10)]:
+        tree.put(name, name)
+    assert tree.check("--sample", 12).stdout.startswith("12 files")
+
+
 def test_hidden_files_and_links_to_folders_are_passed_over(tree):
     tree.put(".git/a.txt", b"\xff")
     tree.put("sub/b.txt", "x")
@@ -147,9 +176,59 @@ def test_hidden_files_and_links_to_folders_are_passed_over(tree):
     assert answer["n_checked"] == 1 and answer["n_errors"] == 0
 
 
+@pytest.mark.parametrize("leads_to", ["missing", "link.jpg", "good.txt/file"])
+def test_a_link_that_leads_nowhere_is_an_error(tree, leads_to):
+    tree.put("good.txt", "x")
+    (tree.folder / "link.jpg").symlink_to(leads_to)
+    answer = json.loads(tree.check("--json").stdout)
+    assert [finding["path"][-8:] for finding in answer["findings"]] == ["link.jpg"]
+    assert answer["findings"][0]["reason"].startswith("it cannot be read: ")
+    assert answer["n_checked"] == 2 and answer["n_unknown"] == 0
+
+
+def test_a_path_that_is_not_utf_8_can_be_had(tree):
+    path = os.fsencode(tree.folder) + b"/caf\xe9.txt"
+    pathlib.Path(os.fsdecode(path)).write_bytes(b"\xff")
+    line = json.loads(tree.check("--jsonl").stdout)
+    assert bytes.fromhex(line["path_hex"]) == path and "caf" in line["path"]
+    os.rename(path, os.fsencode(tree.folder) + "/café.txt".encode())
+    assert "path_hex" not in json.loads(tree.check("--jsonl").stdout)
+
+
 def test_a_pipe_is_passed_over(tree):
     os.mkfifo(tree.folder / "pipe.txt")
     assert json.loads(tree.check("--json").stdout)["n_files"] == 0
+
+
+@pytest.mark.parametrize(
+    "name, n, says",
+    [(200 * "d", 22, "File name too long"), ("d", 260, "more than 256 folders deep")]
+)
+def test_folders_that_are_too_deep_are_told_and_the_rest_is_looked_at(tree, name, n, says):
+    tree.put("a.txt", b"\xff")
+    tree.put("z/b.txt", b"b\xff")
+    folder = os.open(tree.folder, os.O_DIRECTORY)
+    for _ in range(n):
+        os.mkdir(name, dir_fd=folder)
+        below = os.open(name, os.O_DIRECTORY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    answer = json.loads(tree.check("--json").stdout)
+    first, deep, last = answer["findings"]
+    assert first["path"].endswith("a.txt") and last["path"].endswith("z/b.txt")
+    assert says in deep["reason"] and deep["severity"] == "error"
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_folders_of_one_file_each_are_told_in_order(tree, jobs):
+    names = [f"{i:03}/{j}/x.txt" for i in range(40) for j in range(5)]
+    for name in names:
+        tree.put(name, b"\xff" + name.encode())
+    found = json.loads(tree.check("--json", "--jobs", jobs).stdout)["findings"]
+    assert [one["path"] for one in found if one["severity"] == "error"] == [
+        str(tree.folder / name) for name in names
+    ]
 
 
 # Ending early
@@ -180,6 +259,34 @@ def test_an_interruption_keeps_what_was_found(tree, number, status):
     assert "interrupted after 1 of 3 files" in rest and "1 error" in rest and "c.txt" not in rest
 
 
+def test_an_interruption_while_copies_are_compared_is_told(tree):
+    for name in "ab":
+        with open(tree.folder / f"{name}.bin", "wb") as file:
+            file.truncate(64 * 1024 * MIB)  # no format: read for its copy only
+    process = start(tree)
+
+    def compares():
+        infos = pathlib.Path(f"/proc/{process.pid}/fdinfo").glob("*")
+        return any(int(info.read_text().split()[1]) > MIB for info in infos)
+
+    wait_until(compares, "the comparison")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (130, "") and "interrupted after 2 of 2 files" in out
+
+
+def test_an_interruption_ends_all_threads(tree):
+    tree.put("a.txt", b"\xff")
+    for name in "bcd":
+        large_text(tree, f"{name}.txt", 40_000)
+    process = start(tree, "--jobs", "3")
+    assert "a.txt" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=300)
+    assert process.returncode == 130 and errors == ""
+    assert "interrupted after 1 of 4 files" in rest and "1 error" in rest
+
+
 # Memory
 
 
@@ -200,6 +307,15 @@ def test_memory_does_not_grow_with_files(tree):
     np.lib.format.open_memmap(tree.folder / "c.npy", "w+", "f4", (25 * MIB,))
     peak = peak_bytes(tree.tool, "check", tree.folder, "--jobs", "2", "--values", "--strict")
     assert peak < 64 * MIB
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+def test_a_quote_that_nothing_closes_takes_no_more_memory(tree, jobs):
+    for i in range(4):
+        tree.put(f"{i}.csv", b'a,b\n1,"' + b"%d" % i * (40 * MIB))
+    script = 'import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode != 1)'
+    words = (PYTHON, "-c", script, tree.tool, "check", tree.folder, "--jobs", jobs)
+    assert peak_bytes(*words) < 64 * MIB
 
 
 def test_images_fit_a_small_cgroup_or_are_refused_with_the_reason(tree, cgroup):  # noqa: F811
@@ -335,6 +451,69 @@ def test_a_restore_that_is_killed_can_be_run_again(tree, tmp_path):
     assert files_of(tree.folder) == before
 
 
+def test_a_number_is_given_once_also_after_some_were_restored(tree, tmp_path):
+    for name in "abc":
+        tree.put(f"{name}/x.txt", name.encode() + b"\xff")
+    away = tmp_path / "away"
+    tree.check("--quarantine", away)
+    tree.put("c/x.txt", "new")
+    assert restore(tree, away).returncode == 1
+    assert tree.check("--quarantine", away).returncode == 1
+    assert {path.name for path in away.glob("*.txt")} == {
+        f"{number:06}-x.txt" for number in (3, 4, 5)
+    }
+    (tree.folder / "c/x.txt").unlink()
+    assert restore(tree, away).returncode == 0
+    assert files_of(tree.folder) == {f"{name}/x.txt": name.encode() + b"\xff" for name in "abc"}
+
+
+def test_what_cannot_be_moved_is_told_and_the_rest_is_checked(tree, tmp_path):
+    tree.put("gone.txt", b"\xff")
+    tree.put("z.txt", b"\xff\xff")
+    deep = tree.folder.joinpath(*["d"] * 256)
+    deep.mkdir(parents=True)
+    away = tmp_path / "away"
+    # twice the same: the second time it has been moved
+    result = tree.check(tree.folder, "--quarantine", away, "--jsonl", "--jobs", "1")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.returncode == 2 and "could not be moved to" in result.stderr
+    stays = {os.path.relpath(line["path"], tree.folder) for line in lines if "not_moved" in line}
+    assert stays == {"gone.txt", "z.txt", os.path.relpath(deep, tree.folder)}
+    assert len(files_of(away)) == 3 and deep.exists()
+    assert len((away / "manifest.jsonl").read_text().splitlines()) == 2
+    assert restore(tree, away).stdout == "2 files moved back, 0 left\n"
+
+
+def test_a_folder_that_cannot_be_written_to_keeps_its_file(tree, tmp_path):
+    tree.put("a/x.txt", b"\xff")
+    tree.put("b.txt", b"\xff")
+    (tree.folder / "a").chmod(0o555)
+    words = [str(tree.tool), "check", str(tree.folder), "--quarantine", str(tmp_path / "away")]
+    if os.getuid() == 0:  # who may write anywhere, but for this
+        words = ["setpriv", "--bounding-set=-dac_override", *words]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "not moved: Permission denied" in done.stdout
+    assert set(files_of(tree.folder)) == {"a/x.txt"} and "2 errors" in done.stdout
+
+
+def test_links_go_to_quarantine_as_links(tree):
+    away = pathlib.Path(f"/dev/shm/plimsoll-links-{os.getpid()}")
+    tree.put("x.txt", b"\xff")
+    (tree.folder / "k.txt").symlink_to("x.txt")
+    (tree.folder / "l").symlink_to("/nowhere")
+    try:
+        assert tree.check("--quarantine", away).returncode == 1
+        assert list(tree.folder.iterdir()) == []
+        # as if it had been killed within a copy, and when one was made and the first still there
+        (away / "000001-k.txt.partial").write_bytes(b"\xff")
+        (tree.folder / "l").symlink_to("/nowhere")
+        assert restore(tree, away).returncode == 0 and not away.exists()
+        links = {path.name: os.readlink(path) for path in tree.folder.iterdir() if path.is_symlink()}
+        assert links == {"k.txt": "x.txt", "l": "/nowhere"}
+    finally:
+        shutil.rmtree(away, ignore_errors=True)
+
+
 def test_quarantine_on_another_file_system(tree):
     away = pathlib.Path(f"/dev/shm/plimsoll-check-{os.getpid()}")
     if os.stat("/dev/shm").st_dev == os.stat(tree.folder).st_dev:
@@ -385,6 +564,18 @@ def test_a_plan_of_records_lines_and_arrays(tree):
     assert (answer["element_bytes"], answer["n_elements"]) == (800, 5)
 
 
+def test_a_plan_measures_records_of_any_features(tree):
+    tree.put("a.tfrecord", record(example(label=[1])) + record(example(label=[1.5])))
+    status, answer = plan(tree)
+    assert (status, answer["n_elements"], answer["n_errors"]) == (0, 2, 0)
+
+
+def test_a_plan_of_json_lines_counts_lines(tree):
+    tree.put("a.jsonl", '{"a": 1}\n{"a": 22}\n')
+    answer = plan(tree)[1]
+    assert (answer["n_elements"], answer["element_bytes"]) == (2, 9)
+
+
 def test_a_plan_that_does_not_fit_says_which_batch_would(tree):
     tree.put("a.npy", npy(np.zeros(10**6)))
     status, answer = plan(tree, "--batch", "1000000")
@@ -394,6 +585,26 @@ def test_a_plan_that_does_not_fit_says_which_batch_would(tree):
     assert status == 0 and answer["fits"] is True
     text = tree.check("--plan", "--batch", "1000000").stdout
     assert re.search(r"does not fit: .*; use batches of \d+ at most", text)
+
+
+def test_a_budget_in_the_environment_is_kept_and_planned_for(tree):
+    tree.put("a.jpg", picture(size=(3000, 2000)))
+    env = {**os.environ, "PLIMSOLL_BUDGET": "16M"}
+    answer = json.loads(tree.check("--plan", "--json", "--batch", "1", env=env).stdout)
+    assert answer["line_bytes"] <= 16 * MIB and not answer["fits"]
+    done = tree.check("--json", env=env)
+    (found,) = json.loads(done.stdout)["findings"]
+    assert done.returncode == 1 and found["reason"].startswith("no room for 17.2 MiB for 'the pixels': ")
+    done = tree.check(env={**os.environ, "PLIMSOLL_BUDGET": "much"})
+    assert done.returncode == 2 and "'much' is not a size" in done.stderr
+
+
+def test_a_plan_says_that_files_could_not_be_measured(tree):
+    tree.put("a.txt", "x\n")
+    assert plan(tree)[1]["n_errors"] == 0 and "not all" not in tree.check("--plan").stdout
+    tree.put("long.txt", b"x" * (17 << 20))  # a line that no dataset would read
+    assert plan(tree)[1]["n_errors"] == 1
+    assert "not all   of 1 file could be measured" in tree.check("--plan").stdout
 
 
 def test_a_plan_of_nothing_cannot_be_made(tree):

@@ -46,3 +46,25 @@ def test_page_and_synopsis_agree(root, command):
     synopsis = text.partition(".Sh SYNOPSIS")[2].partition(".Sh ")[0]
     named = {"--" + name for name in re.findall(r"Fl -([a-z-]+)", synopsis)}
     assert named | {"--help"} == options_in_page(root, command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_what_the_command_shows(meson_build, call, command):
+    tool = meson_build / "src/cli/plimsoll"
+    done = call(tool, "help", command)
+    assert done.returncode == 0 and done.stdout == call(tool, command, "--help").stdout
+    assert f"  {command} " in call(tool, "help").stdout
+
+
+def test_help_of_no_command_is_refused(meson_build, call):
+    done = call(meson_build / "src/cli/plimsoll", "help", "oops")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "plimsoll: unknown command 'oops' (see 'plimsoll help')\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("words", ["--oops", "-z", "-zy", "--oops=1"])
+def test_an_option_that_is_none_is_named_in_one_line(meson_build, call, command, words):
+    done = call(meson_build / "src/cli/plimsoll", command, words)
+    assert done.returncode in (2, 125) and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and f"unknown option '{words}'" in done.stderr
