@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { N_THREADS = 2, ALIGN = 64 };
+enum { N_THREADS = 2, ALIGN = 64, PIECE = 65536 };
 
 typedef struct part {
     const char *from;
     char *to; /* NULL: only read */
-    size_t bytes;
+    size_t bytes, to_bytes;
     int n_times;
     uint64_t sum;
     pthread_barrier_t *ready;
@@ -43,6 +43,22 @@ static uint64_t read_all(const char *data, size_t bytes)
     return sums[0];
 }
 
+/* Reads all of `from`, piece by piece, and writes all of `to`: what is longer there is copied from
+ * what was read just now, and what is shorter is read and goes nowhere. */
+static uint64_t move_all(const part *p)
+{
+    uint64_t sum = 0;
+    for (size_t at = 0; at < p->to_bytes; at += PIECE) {
+        size_t n = p->to_bytes - at < PIECE ? p->to_bytes - at : PIECE;
+        double share = (double)p->bytes / (double)p->to_bytes;
+        size_t begin = (size_t)((double)at * share), end = (size_t)((double)(at + n) * share);
+        memcpy(p->to + at, p->from + begin / ALIGN * ALIGN, n);
+        if (end > begin + n)
+            sum += read_all(p->from + (begin + n) / ALIGN * ALIGN, end - begin - n);
+    }
+    return sum;
+}
+
 static void *work(void *context)
 {
     part *p = context;
@@ -50,10 +66,7 @@ static void *work(void *context)
     p->begin = seconds(CLOCK_MONOTONIC);
     p->cpu = -seconds(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < p->n_times; i++) {
-        if (p->to)
-            memcpy(p->to, p->from, p->bytes);
-        else
-            p->sum += read_all(p->from, p->bytes);
+        p->sum += p->to ? move_all(p) : read_all(p->from, p->bytes);
         __asm__ volatile("" ::: "memory");
     }
     p->cpu += seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -61,17 +74,20 @@ static void *work(void *context)
     return NULL;
 }
 
-static double run(const char *from, char *to, size_t bytes, int n_times, double *ret_cpu)
+static double run(const char *from, size_t bytes, char *to, size_t to_bytes, int n_times,
+                  double *ret_cpu)
 {
     pthread_t threads[N_THREADS];
     part parts[N_THREADS];
     pthread_barrier_t ready;
     size_t each = bytes / N_THREADS / ALIGN * ALIGN;
+    size_t to_each = to_bytes / N_THREADS / ALIGN * ALIGN;
     pthread_barrier_init(&ready, NULL, N_THREADS);
     for (int i = 0; i < N_THREADS; i++) {
         parts[i] = (part){.from = from + (size_t)i * each,
-                          .to = to ? to + (size_t)i * each : NULL,
+                          .to = to ? to + (size_t)i * to_each : NULL,
                           .bytes = each,
+                          .to_bytes = to_each,
                           .n_times = n_times,
                           .ready = &ready};
         pthread_create(&threads[i], NULL, work, &parts[i]);
@@ -89,22 +105,22 @@ static double run(const char *from, char *to, size_t bytes, int n_times, double 
     return end - begin;
 }
 
-/* `n_times` copies, into new memory if it is large (which is what a result is), else into the same.
- */
-double bandwidth_copy(const char *from, size_t bytes, int n_times, double *ret_cpu)
+/* Reads `bytes` and writes `to_bytes`, `n_times`: to new memory if that is large (which is what a
+ * result is), else to the same. From `from` on there must be as much as is written, too. */
+double bandwidth_copy(const char *from, size_t bytes, size_t to_bytes, int n_times, double *ret_cpu)
 {
-    char *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *to = mmap(NULL, to_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (to == MAP_FAILED)
         return 0;
-    madvise(to, bytes, MADV_HUGEPAGE);
+    madvise(to, to_bytes, MADV_HUGEPAGE);
     if (n_times > 1)
-        memset(to, 1, bytes);
-    double taken = run(from, to, bytes, n_times, ret_cpu);
-    munmap(to, bytes);
+        memset(to, 1, to_bytes);
+    double taken = run(from, bytes, to, to_bytes, n_times, ret_cpu);
+    munmap(to, to_bytes);
     return taken;
 }
 
 double bandwidth_read(const char *from, size_t bytes, int n_times, double *ret_cpu)
 {
-    return run(from, NULL, bytes, n_times, ret_cpu);
+    return run(from, bytes, NULL, 0, n_times, ret_cpu);
 }

@@ -23,7 +23,8 @@ import measure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build")) / "meson"
-TITLE = "plimsoll check, warm files"
+N_JOBS = len(os.sched_getaffinity(0))
+TITLE = f"plimsoll check, warm files, {N_JOBS} threads"
 N_PICTURES = 2000
 N_SHARDS, SHARD_BYTES, EXAMPLE_BYTES = 8, 128 << 20, 65536  # about a picture each
 N_SMALL = 100_000
@@ -109,12 +110,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1, help="of the data, to try this")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=N_JOBS)
     parser.add_argument("--folder", help="for the files (default: a temporary one)")
     options = parser.parse_args()
     rows = costs(options.folder, options.scale, options.jobs, options.rounds,
                  lambda text: print(text, file=sys.stderr, flush=True))
-    print(document.cost_table(f"{TITLE}, {options.jobs} threads", rows))
+    print(document.cost_table(TITLE, rows))
 
 
 if __name__ == "__main__":

@@ -173,12 +173,14 @@ def sections_of(text):
 
 
 def update(path, text, load_average):
-    """Puts the sections that were measured into the page, each with its day; the others stay."""
+    """Puts the sections that were measured into the page, each with its day and the processor, for
+    parts are measured on different ones; the others stay."""
     today = datetime.date.today().isoformat()
     with open(path, encoding="utf-8") as page:
         before, machine_mark, after = page.read().partition("\n## The machine")
     for title, section in sections_of(text).items():
-        dated = f"{section}\n\nMeasured on {today}; load average {load_average:.2f} before."
+        dated = (f"{section}\n\nMeasured on {today}: {machine()[0]}; "
+                 f"load average {load_average:.2f} before.")
         found = sections_of(before).get(title)
         before = before.replace(found, dated) if found else f"{before.rstrip()}\n\n{dated}\n"
     with open(path, "w", encoding="utf-8") as page:

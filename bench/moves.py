@@ -6,8 +6,8 @@ against the memory's bandwidth, interleaved in each round, as ratios.
 usage: bench/moves.py [--rounds N] [--sizes large,cached] [--check] [PATTERN]
 
 Each result is new memory, for NumPy as for sessions. `of bandwidth` is the time that two threads in
-C take for the same bytes: to copy the mean of input and output into new memory, or to read the input
-where the output is small. `CPU` is NumPy's CPU time over the session's, all threads together, and
+C take for the same bytes: to read the input and write as much new memory as the output has, or only
+to read where the output is small. `CPU` is NumPy's CPU time over the session's, all threads together, and
 `CPU of bandwidth` that of the two threads in C: they say the same on a machine that is busy with
 other things. Nothing passes or fails here."""
 
@@ -183,10 +183,10 @@ def build_lines(folder):
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O3", "-march=native", "-shared",
                     "-fPIC", os.path.join(HERE, "bandwidth.c"), "-pthread", "-o", path], check=True)
     library = ctypes.CDLL(path)
-    for name in ("bandwidth_copy", "bandwidth_read"):
+    for name, n_sizes in (("bandwidth_copy", 2), ("bandwidth_read", 1)):
         getattr(library, name).restype = ctypes.c_double
-        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
-                                           ctypes.POINTER(ctypes.c_double)]
+        getattr(library, name).argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * n_sizes,
+                                           ctypes.c_int, ctypes.POINTER(ctypes.c_double)]
     return library
 
 
@@ -204,10 +204,10 @@ def timed(function, n_times, after=None):
     return wall / n_times, cpu / n_times
 
 
-def line_bytes(case, out_bytes):
-    """(bytes, is it a copy?) of the memory's line."""
+def line_sizes(case, out_bytes):
+    """Bytes that are read for the memory's line, and that are written if they are not few."""
     in_bytes = sum(array.nbytes for array in case.arrays)
-    return (in_bytes, False) if out_bytes * 8 < in_bytes else ((in_bytes + out_bytes) // 2, True)
+    return (in_bytes,) if out_bytes * 8 < in_bytes else (in_bytes, out_bytes)
 
 
 def measure_case(plimsoll, lines, source, case, n_rounds, check):
@@ -219,9 +219,9 @@ def measure_case(plimsoll, lines, source, case, n_rounds, check):
             got = plimsoll.array(op.result)
             np.testing.assert_allclose(got, expected, 1e-3, 1e-2, err_msg=case.name)
         op.drop()
-        n_bytes, is_copy = line_bytes(case, expected.nbytes)
-        n_times = max(1, int(4e6 / max(n_bytes, 4096)))
-        draw = lines.bandwidth_copy if is_copy else lines.bandwidth_read
+        sizes = line_sizes(case, expected.nbytes)
+        n_times = max(1, int(4e6 * len(sizes) / max(sum(sizes), 4096)))
+        draw = lines.bandwidth_copy if len(sizes) == 2 else lines.bandwidth_read
         walls, cpus, line_cpu = ([], [], []), ([], [], []), ctypes.c_double()
         for _ in range(n_rounds):
             for i, (function, after) in enumerate(((op.run, op.drop),
@@ -229,7 +229,7 @@ def measure_case(plimsoll, lines, source, case, n_rounds, check):
                 wall, cpu = timed(function, n_times, after)
                 walls[i].append(wall)
                 cpus[i].append(cpu)
-            walls[2].append(draw(source, n_bytes, n_times, line_cpu) / n_times)
+            walls[2].append(draw(source, *sizes, n_times, line_cpu) / n_times)
             cpus[2].append(line_cpu.value / n_times)
     finally:
         op.close()
