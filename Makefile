@@ -6,11 +6,14 @@ PREFIX     ?= /usr/local
 BUILD      := build/meson
 DEPENDENCY := tools/install-deps
 
+# Where ccache is installed, clones side by side share what was compiled.
+export CCACHE_NOHASHDIR := 1
+
 .PHONY: help build test fast-test demo bench install format clean
 
 help:
 	@echo 'make build      build/plimsoll, ready to run in place'
-	@echo 'make test       every test and check, in every build; about ten minutes'
+	@echo 'make test       every test and check, in every build; about half an hour'
 	@echo 'make fast-test  the same without the sanitizer builds'
 	@echo 'make demo       see it work'
 	@echo 'make bench      measure its cost, and rewrite docs/benchmarks.md'
@@ -25,7 +28,7 @@ build:
 	@ln -sfn meson/src/cli/plimsoll build/plimsoll
 	@ln -sfn meson/src/guard/libplimsoll-guard.so build/libplimsoll-guard.so
 	@mkdir -p build/python
-	@ln -sfn ../../python/plimsoll build/python/plimsoll
+	@tools/link-package
 	@ln -sfn ../meson/python/dist-info build/python/plimsoll.dist-info
 
 test: build

@@ -1,7 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plimsoll in Python: what a notebook kernel needs, whichever Python it is.
+"""Plimsoll in Python: what a notebook kernel needs, whichever Python it is, and the runtime.
 
-Nothing is imported here: kernels and servers load the part that they want.
+Nothing is imported here: kernels and servers load the part that they want. What the runtime offers
+under its own name is loaded when it is first asked for:
+
+    budget()               the line, what is claimed, and the most that ever was
+    explain(tensor)        what computing a tensor, or iterating a dataset, will take
+    live(scope="")         what is held, by scope and call site
+    errors(dataset)        the elements that the last pass skipped; also the module of exceptions
+    save(tensor, path)     to an .npy file, piece by piece: larger than the budget, too
+    open(path)             an .npy file as a tensor that is read as it is needed
+    progress(on)           bars for what takes over two seconds: in terminals and notebooks
+
+TensorFlow's names are in plimsoll.tf.
 """
 
 __version__ = "0.1.0"
+
+_OWN = ("budget", "explain", "live", "open", "progress", "save")
+_MODULES = ("errors", "tf")
+
+__all__ = ["budget", "errors", "explain", "live", "open", "progress", "save", "tf"]
+
+
+def __getattr__(name):
+    if name in _OWN:
+        from . import _own
+
+        value = getattr(_own, name)
+    elif name in _MODULES:
+        import importlib
+
+        value = importlib.import_module("." + name, __name__)
+    else:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

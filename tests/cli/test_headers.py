@@ -2,12 +2,16 @@
 """Every header compiles alone; the installed ones in C++ and in strict C as well."""
 
 import pathlib
+import subprocess
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PUBLIC = sorted(path.name for path in (ROOT / "include/plimsoll").glob("*.h"))
 PRIVATE = sorted(str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").glob("*/*.h"))
+PYTHON_H = subprocess.run(
+    ["/usr/bin/python3", "-c", "import sysconfig; print(sysconfig.get_path('include'))"],
+    stdout=subprocess.PIPE, text=True, check=True).stdout.strip()  # fmt: skip
 STRICT = ("-Wall", "-Wextra", "-Wundef", "-Wshadow", "-Werror", "-fsyntax-only")
 
 
@@ -37,7 +41,7 @@ def test_public_header_stands_alone(call, tmp_path, compiler, suffix, header):
 @pytest.mark.parametrize("header", PRIVATE)
 def test_private_header_stands_alone(call, tmp_path, header):
     compiler = ("gcc", "-std=gnu17", "-D_GNU_SOURCE", '-DPL_VERSION="0"',
-                "-DPL_ISA=plain")
+                "-DPL_ISA=plain", f"-isystem{PYTHON_H}")
     done = compile_alone(call, tmp_path, compiler, f'"{header}"', ".c")
     assert done.returncode == 0, done.stderr
 

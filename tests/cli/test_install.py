@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 
 import numpy as np
 from PIL import Image
@@ -84,7 +85,9 @@ def python_files(root, version):
         f"{SITE_FOLDER}/plimsoll-{version}.dist-info/{name}"
         for name in ("METADATA", "INSTALLER", "entry_points.txt")
     }
-    return files | compiled | about | {f"{SITE_FOLDER}/plimsoll"}
+    extension = "_core" + sysconfig.get_config_var("EXT_SUFFIX")
+    package = {f"{PYTHON_FOLDER}/plimsoll/{extension}", f"{SITE_FOLDER}/plimsoll"}
+    return files | compiled | about | package
 
 
 def stated_version(root):
@@ -166,14 +169,15 @@ def test_pkg_config_builds_a_program(prefix, call, tmp_path):
 
 @pytest.fixture
 def example(root, prefix, call, tmp_path):
-    """A program of examples/, compiled as the README says."""
+    """A program of examples/, compiled as the README says; one that leaks ends with 23."""
     environment = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
     flags = call("pkg-config", "--cflags", "--libs", "plimsoll", env=environment).stdout.split()
 
     def compiled(name):
         source, program = root / "examples" / f"{name}.c", tmp_path / name
         rpath = f"-Wl,-rpath,{prefix}/lib"
-        built = call("gcc", "-std=c17", *STRICT, source, "-o", program, *flags, rpath)
+        strict = (*STRICT, "-fsanitize=leak")
+        built = call("gcc", "-std=c17", *strict, source, "-o", program, *flags, rpath)
         assert built.returncode == 0, built.stderr
         return lambda *words: subprocess.run([str(program), *map(str, words)], cwd=tmp_path,
                                              capture_output=True, text=True)
@@ -317,3 +321,46 @@ def test_a_kernelspec_made_by_the_installed_program_names_it(prefix, call, tmp_p
     spec = tmp_path / "share/jupyter/kernels/plimsoll-python3/kernel.json"
     argv = json.loads(spec.read_text())["argv"]
     assert argv[:3] == [str(prefix / "bin/plimsoll"), "run", "--kernel"]
+
+
+# pip
+
+
+@pytest.fixture(scope="module")
+def environment(root, prefix, tmp_path_factory):
+    """A virtual environment into which `pip install .` has put the package. It is built where the
+    prefix was, so that nothing is compiled twice."""
+    folder = tmp_path_factory.mktemp("pip") / "venv"
+    subprocess.run((PYTHON, "-m", "venv", "--system-site-packages", folder), check=True)
+    subprocess.run(
+        (
+            folder / "bin/pip", "install", "--quiet", "--no-index", "--no-build-isolation",
+            f"--config-settings=builddir={prefix.parent / 'build'}", root,
+        ),
+        check=True,
+        cwd=folder,
+    )  # fmt: skip
+    return folder
+
+
+def test_pip_installs_a_package_that_computes(environment, call):
+    said = call(
+        environment / "bin/python", "-c",
+        "import plimsoll._core as core; print(core.__file__); print(core.constant([1, 2]).numpy())",
+        cwd=environment,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    where, value = said.stdout.splitlines()
+    assert where.startswith(f"{environment}/lib/python") and value == "[1 2]"
+
+
+def test_pip_installs_the_command_with_its_guard(environment, call, tmp_path):
+    guard = guard_of(environment / "bin/plimsoll", call, tmp_path)
+    assert guard == str(environment / "lib/plimsoll/libplimsoll-guard.so")
+
+
+def test_pip_takes_away_all_that_it_installed(environment, call):
+    done = call(environment / "bin/pip", "uninstall", "--yes", "plimsoll")
+    assert done.returncode == 0, done.stderr
+    left = [path for path in environment.rglob("*plimsoll*") if path.is_file()]
+    assert left == []

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors from what has elements of its own: by its buffer, by DLPack, or by an array that NumPy
+ * makes of it. See convert.h. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/convert.h"
+#include "python/failure.h"
+
+static PyObject *array_method, *interface_attribute, *dlpack_method;
+
+static int intern_names(void)
+{
+    if (array_method)
+        return 0;
+    interface_attribute = PyUnicode_InternFromString("__array_interface__");
+    dlpack_method = PyUnicode_InternFromString("__dlpack__");
+    array_method =
+        interface_attribute && dlpack_method ? PyUnicode_InternFromString("__array__") : NULL;
+    return array_method ? 0 : -1;
+}
+
+static bool type_has(PyObject *value, PyObject *name)
+{
+    PyObject *found;
+    int r = _PyObject_LookupAttr((PyObject *)Py_TYPE(value), name, &found);
+    Py_XDECREF(found);
+    if (r < 0)
+        PyErr_Clear();
+    return r > 0;
+}
+
+bool convert_is_array(PyObject *value)
+{
+    if (PyFloat_CheckExact(value) || PyLong_Check(value) || PyList_CheckExact(value) ||
+        PyTuple_CheckExact(value) || PyUnicode_Check(value) || PyBytes_Check(value) ||
+        tensor_check(value) || PyType_Check(value) || PyDict_Check(value))
+        return false;
+    if (PyObject_CheckBuffer(value))
+        return true;
+    if (intern_names() < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    return type_has(value, array_method) || type_has(value, interface_attribute) ||
+           type_has(value, dlpack_method);
+}
+
+PyObject *convert_numpy(const char *name)
+{
+    static PyObject *module;
+    static PyObject *found; /* dict of what was asked for */
+    if (!module && !(module = PyImport_ImportModule("numpy")))
+        return NULL;
+    if (!found && !(found = PyDict_New()))
+        return NULL;
+    PyObject *object = PyDict_GetItemString(found, name);
+    if (object)
+        return object;
+    object = PyObject_GetAttrString(module, name);
+    int r = object ? PyDict_SetItemString(found, name, object) : -1;
+    Py_XDECREF(object);
+    return r < 0 ? NULL : object;
+}
+
+/* ---- buffers ---- */
+
+/* Integers by their size, because what 'l' is depends on who says it. */
+static int of_integer(bool is_signed, Py_ssize_t bytes)
+{
+    switch (bytes) {
+    case 1:
+        return is_signed ? PL_I8 : PL_U8;
+    case 2:
+        return is_signed ? PL_I16 : PL_U16;
+    case 4:
+        return is_signed ? PL_I32 : PL_U32;
+    case 8:
+        return is_signed ? PL_I64 : PL_U64;
+    default:
+        return -1;
+    }
+}
+
+/* -1: no element of ours, or in another byte order. */
+static int dtype_of_view(const Py_buffer *view)
+{
+    const char *format = view->format ? view->format : "B";
+    if (*format == '@' || *format == '=' || *format == '<')
+        format++;
+    if (format[0] == '\0' || format[1] != '\0')
+        return -1;
+    switch (*format) {
+    case '?':
+        return PL_BOOL;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+        return of_integer(true, view->itemsize);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+        return of_integer(false, view->itemsize);
+    case 'e':
+        return PL_F16;
+    case 'f':
+        return PL_F32;
+    case 'd':
+        return view->itemsize == 8 ? PL_F64 : -1;
+    default:
+        return -1;
+    }
+}
+
+int convert_array_dtype(PyObject *value)
+{
+    Py_buffer view;
+    if (PyObject_CheckBuffer(value) && PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0) {
+        int found = dtype_of_view(&view);
+        PyBuffer_Release(&view);
+        return found;
+    }
+    PyErr_Clear();
+    PyObject *own = PyObject_GetAttrString(value, "dtype");
+    int found = own ? convert_dtype(own) : -1;
+    PyErr_Clear();
+    Py_XDECREF(own);
+    return found;
+}
+
+static int shape_of_view(const Py_buffer *view, pl_shape *ret_shape)
+{
+    if (view->ndim > PL_RANK_MAX) {
+        PyErr_Format(PyExc_ValueError, "an array of %d axes: at most %d are possible", view->ndim,
+                     PL_RANK_MAX);
+        return -1;
+    }
+    ret_shape->rank = view->ndim;
+    for (int i = 0; i < view->ndim; i++)
+        ret_shape->dims[i] = view->shape[i];
+    return 0;
+}
+
+static bool is_aligned(const Py_buffer *view)
+{
+    uintptr_t all = (uintptr_t)view->buf;
+    for (int i = 0; i < view->ndim; i++)
+        all |= view->shape[i] > 1 ? (uintptr_t)view->strides[i] : 0;
+    return all % (uintptr_t)view->itemsize == 0;
+}
+
+/* ---- borrowed memory: given back with the GIL, whoever lets go of it ---- */
+
+typedef struct borrowed {
+    later base;
+    Py_buffer view;
+} borrowed;
+
+static void give_back(later *self)
+{
+    borrowed *what = (borrowed *)self;
+    PyBuffer_Release(&what->view);
+    free(what);
+}
+
+static void release_borrowed(void *context)
+{
+    module_later(context);
+}
+
+/* Takes over the view, also on failure. */
+static pl_tensor *borrow(Py_buffer *view, pl_dtype dtype, const pl_shape *shape, bool in_order,
+                         const char *what)
+{
+    borrowed *self = malloc(sizeof *self);
+    pl_runtime *runtime = self ? module_runtime() : (pl_runtime *)PyErr_NoMemory();
+    if (!runtime) {
+        free(self);
+        PyBuffer_Release(view);
+        return NULL;
+    }
+    self->base = (later){.run = give_back};
+    self->view = *view;
+    int64_t strides[PL_RANK_MAX];
+    for (int i = 0; !in_order && i < view->ndim; i++)
+        strides[i] = view->strides[i];
+    pl_tensor *made;
+    pl_error error;
+    int r = pl_tensor_borrow(runtime, dtype, shape, in_order ? NULL : strides, self->view.buf,
+                             release_borrowed, self, what, &made, &error);
+    return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
+}
+
+/* Columns that lie one after the other are the rows of what is copied, and then turned. */
+static pl_tensor *copy_columns(pl_runtime *runtime, const Py_buffer *view, pl_dtype dtype,
+                               const pl_shape *shape, const char *what)
+{
+    pl_shape turned = {.rank = shape->rank};
+    int axes[PL_RANK_MAX];
+    for (int i = 0; i < shape->rank; i++) {
+        axes[i] = shape->rank - 1 - i;
+        turned.dims[i] = shape->dims[axes[i]];
+    }
+    pl_tensor *made, *view_of_it = NULL;
+    pl_error error;
+    int r = pl_tensor_new(runtime, dtype, &turned, view->buf, what, &made, &error);
+    if (r < 0)
+        return (pl_tensor *)failure_raise(&error);
+    r = pl_tensor_transpose(made, axes, &view_of_it, &error);
+    pl_tensor_unref(made);
+    return r < 0 ? (pl_tensor *)failure_raise(&error) : view_of_it;
+}
+
+/* What is put in order first is there twice meanwhile, and only one of both is claimed. */
+static int check_room_for_both(pl_runtime *runtime, const Py_buffer *view, const char *what)
+{
+    uint64_t left = view->len < CONVERT_BORROW_BYTES ? UINT64_MAX : pl_runtime_left_bytes(runtime);
+    pl_error error;
+    if ((uint64_t)view->len <= left / 2)
+        return 0;
+    pl_error_set(&error, PL_EBUDGET,
+                 "no room for '%.100s': the array's %zd bytes do not lie one after the other and "
+                 "are needed twice to be copied, and %" PRIu64 " are left of the budget: give it "
+                 "more, or numpy.ascontiguousarray() first",
+                 what, view->len, left);
+    failure_raise(&error);
+    return -1;
+}
+
+static pl_tensor *copy(const Py_buffer *view, pl_dtype dtype, const pl_shape *shape, bool reshaped,
+                       const char *what)
+{
+    pl_runtime *runtime = module_runtime();
+    void *bytes = NULL;
+    if (!runtime)
+        return NULL;
+    if (!PyBuffer_IsContiguous(view, 'C')) {
+        if (!reshaped && PyBuffer_IsContiguous(view, 'F'))
+            return copy_columns(runtime, view, dtype, shape, what);
+        if (check_room_for_both(runtime, view, what) < 0)
+            return NULL;
+        bytes = PyMem_Malloc((size_t)view->len + 1);
+        if (!bytes)
+            return (pl_tensor *)PyErr_NoMemory();
+        if (PyBuffer_ToContiguous(bytes, (Py_buffer *)view, view->len, 'C') < 0) {
+            PyMem_Free(bytes);
+            return NULL;
+        }
+    }
+    pl_tensor *made;
+    pl_error error;
+    int r = pl_tensor_new(runtime, dtype, shape, bytes ? bytes : view->buf, what, &made, &error);
+    PyMem_Free(bytes);
+    return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
+}
+
+/* ---- arrays ---- */
+
+/* The array in a dtype that NumPy has, by NumPy. */
+static pl_tensor *from_astype(PyObject *array, pl_dtype numpy_dtype, pl_dtype dtype,
+                              const pl_shape *shape, const char *what)
+{
+    PyObject *made = PyObject_CallMethod(array, "astype", "s", convert_dtype_name(numpy_dtype));
+    pl_tensor *found = made ? convert_from(made, dtype, shape, what) : NULL;
+    Py_XDECREF(made);
+    return found;
+}
+
+static pl_tensor *from_tolist(PyObject *array, pl_dtype dtype, const pl_shape *shape,
+                              const char *what)
+{
+    PyObject *items = PyObject_CallMethod(array, "tolist", NULL);
+    pl_tensor *found = items ? convert_from_items(items, dtype, shape, what) : NULL;
+    Py_XDECREF(items);
+    return found;
+}
+
+/* What is no number: texts, objects, other byte orders. As lists they can be looked at. */
+static pl_tensor *from_items(PyObject *array, pl_dtype dtype, const pl_shape *shape,
+                             const char *what)
+{
+    if (!PyObject_HasAttrString(array, "tolist"))
+        return (pl_tensor *)PyErr_Format(PyExc_ValueError, "a tensor cannot be made of %R",
+                                         Py_TYPE(array));
+    PyObject *own = PyObject_GetAttrString(array, "dtype");
+    int swapped = own ? convert_dtype(own) : -1; /* has a name of ours, in whatever byte order */
+    PyErr_Clear();
+    Py_XDECREF(own);
+    if (swapped > 0 && swapped != PL_STRING && swapped != PL_BF16)
+        return from_astype(array, (pl_dtype)swapped, dtype, shape, what);
+    return from_tolist(array, dtype, shape, what);
+}
+
+static pl_tensor *refuse_cast(pl_dtype from, pl_dtype to)
+{
+    PyErr_Format(PyExc_TypeError,
+                 "Cannot convert an array of %s to EagerTensor of dtype %s: use "
+                 "tf.cast",
+                 convert_dtype_name(from), convert_dtype_name(to));
+    return NULL;
+}
+
+/* NumPy casts; it has no bfloat16, which comes by way of lists of numbers. */
+static pl_tensor *from_cast(PyObject *array, pl_dtype from, pl_dtype dtype, const pl_shape *shape,
+                            const char *what)
+{
+    if (!convert_dtype_fits(from, dtype))
+        return refuse_cast(from, dtype);
+    PyObject *make = convert_numpy("asarray");
+    PyObject *own = make ? PyObject_CallOneArg(make, array) : NULL;
+    if (!own)
+        return NULL;
+    pl_tensor *made = dtype == PL_BF16 ? from_tolist(own, dtype, shape, what)
+                                       : from_astype(own, dtype, dtype, shape, what);
+    Py_DECREF(own);
+    return made;
+}
+
+/* What is large is cast by the library: it is claimed before it is made, and nothing that is not
+ * lies beside it. At once, because the array may be written to. Takes over the view. */
+static pl_tensor *cast_large(Py_buffer *view, pl_dtype from, pl_dtype dtype, const char *what)
+{
+    static int op_cast;
+    pl_shape shape;
+    if (shape_of_view(view, &shape) < 0) {
+        PyBuffer_Release(view);
+        return NULL;
+    }
+    op_cast = op_cast ? op_cast : pl_op_find("cast");
+    pl_tensor *own = borrow(view, from, &shape, PyBuffer_IsContiguous(view, 'C'), what);
+    tensor *node = own ? tensor_of_value(own, NULL) : NULL;
+    const pl_attr attr = pl_attr_dtype("dtype", dtype);
+    attributes *attrs = node ? attributes_of(op_cast, &attr, 1) : NULL;
+    const tensor_context context = tensor_in;
+    tensor_in = (tensor_context){0}; /* in no graph, also where one is being built */
+    tensor *made = attrs ? tensor_op(op_cast, &node, 1, attrs, NULL) : NULL;
+    tensor_in = context;
+    pl_tensor *value = made ? tensor_value(made, "a constant") : NULL;
+    value = value ? pl_tensor_ref(value) : NULL;
+    Py_XDECREF(made);
+    Py_XDECREF(node);
+    return value;
+}
+
+static bool can_cast_large(const Py_buffer *view, pl_dtype from, pl_dtype dtype,
+                           const pl_shape *wanted)
+{
+    return view->len >= CONVERT_BORROW_BYTES && !wanted && !view->suboffsets && is_aligned(view) &&
+           convert_dtype_fits(from, dtype);
+}
+
+static pl_tensor *from_buffer(PyObject *value, Py_buffer *view, pl_dtype dtype,
+                              const pl_shape *wanted, const char *what)
+{
+    int own = dtype_of_view(view);
+    if (own < 0) {
+        PyBuffer_Release(view);
+        return from_items(value, dtype, wanted, what);
+    }
+    if (dtype && dtype != (pl_dtype)own) {
+        if (can_cast_large(view, (pl_dtype)own, dtype, wanted))
+            return cast_large(view, (pl_dtype)own, dtype, what);
+        PyBuffer_Release(view);
+        return from_cast(value, (pl_dtype)own, dtype, wanted, what);
+    }
+    pl_shape shape;
+    bool in_order = PyBuffer_IsContiguous(view, 'C');
+    int r = shape_of_view(view, &shape);
+    if (r == 0 && wanted)
+        r = convert_fit_shape(wanted, view->itemsize ? view->len / view->itemsize : 0, &shape);
+    /* What can be written to may be, before anybody computes with it. */
+    if (r == 0 && view->readonly && view->len >= CONVERT_BORROW_BYTES && !view->suboffsets &&
+        is_aligned(view) && (in_order || !wanted))
+        return borrow(view, (pl_dtype)own, &shape, in_order, what);
+    pl_tensor *made = r == 0 ? copy(view, (pl_dtype)own, &shape, wanted != NULL, what) : NULL;
+    PyBuffer_Release(view);
+    return made;
+}
+
+static pl_tensor *from_numpy(PyObject *value, pl_dtype dtype, const pl_shape *shape,
+                             const char *what)
+{
+    PyObject *make = convert_numpy("asarray");
+    PyObject *array = make ? PyObject_CallOneArg(make, value) : NULL;
+    if (!array)
+        return NULL;
+    Py_buffer view;
+    pl_tensor *made = NULL;
+    if (PyObject_GetBuffer(array, &view, PyBUF_FULL_RO) == 0) {
+        made = from_buffer(array, &view, dtype, shape, what);
+    } else {
+        PyErr_Clear(); /* dates have none */
+        made = from_items(array, dtype, shape, what);
+    }
+    Py_DECREF(array);
+    return made;
+}
+
+pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *shape,
+                              const char *what)
+{
+    Py_buffer view;
+    if (PyObject_CheckBuffer(value)) {
+        if (PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0)
+            return from_buffer(value, &view, dtype, shape, what);
+        PyErr_Clear(); /* an array of dates has none */
+    }
+    if (intern_names() < 0)
+        return NULL;
+    if (!dtype && !shape && !PyObject_CheckBuffer(value) && type_has(value, dlpack_method))
+        return convert_from_dlpack(value, false, what);
+    return from_numpy(value, dtype, shape, what);
+}

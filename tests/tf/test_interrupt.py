@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C while something is computed, the end of the process, and forks: by real signals, in
+processes of their own."""
+import os
+import signal
+import subprocess
+import textwrap
+
+import pytest
+
+from conftest import PACKAGE
+from support import HANG_S, PYTHON
+
+PRELUDE = """
+import gc, os, signal, sys, threading, time
+from plimsoll import _core
+
+def large(n=1 << 36):
+    x = _core.op("random_normal", [], {"shape": [n], "seed": 1, "stream": 0})
+    return _core.op("sum", [_core.op("sin", [x])])
+
+def product(n=20_000):
+    x = _core.op("random_normal", [], {"shape": [n, n], "seed": 1, "stream": 0})
+    return _core.op("sum", [_core.op("matmul", [x, x])])
+
+def endless():
+    i = _core.placeholder("float32", [])
+    return _core.while_loop(_core.Function([i], [i < 1e9]), _core.Function([i], [i * 1.0]), [0.0])[0]
+
+def claimed():
+    gc.collect()
+    return _core.budget()["claimed"]
+
+(_core.constant([1.0]) + 1.0).numpy()
+before = claimed()
+
+def within(work):
+    print("begun", flush=True)
+    try:
+        work()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def start(text, **environment):
+    return subprocess.Popen(
+        [PYTHON, "-c", PRELUDE + textwrap.dedent(text)],
+        env=os.environ | {"PYTHONPATH": PACKAGE, "PLIMSOLL_BUDGET": "256M"} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def interrupt(child, after=0.3):
+    assert child.stdout.readline() == "begun\n", child.stderr.read()
+    try:
+        child.wait(after)
+    except subprocess.TimeoutExpired:
+        pass
+    child.send_signal(signal.SIGINT)
+
+
+def finish(child):
+    out, err = child.communicate(timeout=HANG_S)
+    assert child.returncode == 0, err
+    return out.splitlines(), err
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "large().numpy()",
+        "product().numpy()",
+        "_core.run([large()])",
+        "_core.evaluate([large()])",
+        "endless().numpy()",
+    ],
+)
+def test_ctrl_c_ends_a_run_and_nothing_stays_claimed(work):
+    child = start(f"within(lambda: {work})\nprint(claimed() - before)")
+    interrupt(child)
+    out, err = finish(child)
+    assert out[0] == "interrupted"
+    assert int(out[1]) <= 0, err
+
+
+def test_a_run_after_that_goes_well():
+    child = start("within(lambda: large().numpy())\nprint((_core.constant([1.0]) + 1.0).numpy())")
+    interrupt(child)
+    assert finish(child)[0] == ["interrupted", "[2.]"]
+
+
+def test_ctrl_c_ends_what_a_python_function_computes():
+    child = start(
+        """
+        class Trace:
+            def _unique_name(self, name, is_op=False): return name
+            def _add(self, node): pass
+        def work():
+            outer = _core.context(Trace(), "", None)
+            (y,) = _core.python_call(lambda: [large().numpy()], [], [("float32", [])])
+            _core.context(*outer)
+            _core.run([y])
+        within(work)
+        print(claimed() - before)
+        """
+    )
+    interrupt(child)
+    out, err = finish(child)
+    assert out[0] == "interrupted", err
+    assert int(out[1]) <= 0
+
+
+def test_ctrl_c_comes_through_a_python_function_that_takes_long():
+    child = start(
+        """
+        def work():
+            _core.python_call(lambda: time.sleep(1000), [], [("float32", [])])
+        within(work)
+        """
+    )
+    interrupt(child)
+    assert finish(child)[0] == ["interrupted"]
+
+
+def test_a_handler_of_the_users_that_raises_nothing_does_not_end_a_run():
+    child = start(
+        """
+        n = []
+        signal.signal(signal.SIGINT, lambda *_: n.append(1))
+        x = large(1 << 26)
+        print("begun", flush=True)
+        value = float(x)
+        print(len(n) > 0 and abs(value) < 1e6)
+        """
+    )
+    interrupt(child, after=0.1)
+    assert finish(child)[0] == ["True"]
+
+
+def test_a_handler_of_the_users_that_raises_is_heard():
+    child = start(
+        """
+        class Stop(Exception):
+            pass
+        def stop(*_):
+            raise Stop
+        signal.signal(signal.SIGINT, stop)
+        print("begun", flush=True)
+        try:
+            large().numpy()
+        except Stop:
+            print("stopped")
+        """
+    )
+    interrupt(child)
+    assert finish(child)[0] == ["stopped"]
+
+
+def test_a_process_that_ignores_the_signal_goes_on_to():
+    child = start(
+        """
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        x = large(1 << 26)
+        print("begun", flush=True)
+        print(abs(float(x)) < 1e6)
+        """
+    )
+    interrupt(child, after=0.1)
+    assert finish(child)[0] == ["True"]
+
+
+def test_runs_of_other_threads_are_not_interrupted():
+    child = start(
+        """
+        done = []
+        thread = threading.Thread(target=lambda: done.append(float(large(1 << 26))))
+        thread.start()
+        within(lambda: time.sleep(1000))
+        thread.join()
+        print(len(done))
+        """
+    )
+    interrupt(child)
+    assert finish(child)[0] == ["interrupted", "1"]
+
+
+def test_a_process_ends_while_other_threads_compute():
+    child = start(
+        """
+        for _ in range(3):
+            threading.Thread(target=lambda: large().numpy(), daemon=True).start()
+        time.sleep(0.2)
+        print("end", flush=True)
+        """
+    )
+    assert finish(child) == (["end"], "")
+
+
+def test_a_process_ends_while_a_python_function_is_called():
+    child = start(
+        """
+        i = _core.placeholder("float32", [])
+        (j,) = _core.python_call(lambda v: [v.numpy()], [i], [("float32", [])])
+        loop = _core.while_loop(_core.Function([i], [i < 1.0]), _core.Function([i], [j]), [0.0])[0]
+        threading.Thread(target=lambda: loop.numpy(), daemon=True).start()
+        time.sleep(0.2)
+        print("end", flush=True)
+        """
+    )
+    assert finish(child) == (["end"], "")
+
+
+def test_the_child_of_a_fork_is_told_that_the_runtime_is_not_its_own():
+    child = start(
+        """
+        threading.Thread(target=lambda: large(1 << 26).numpy()).start()
+        x = _core.constant([1.0]) + 1.0
+        pid = os.fork()
+        if pid == 0:
+            try:
+                x.numpy()
+            except Exception as error:
+                print(type(error).__name__, flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        print(x.numpy(), flush=True)
+        """
+    )
+    out, _ = finish(child)
+    assert len(out) == 2 and out[0].endswith("Error") and out[1] == "[2.]"
