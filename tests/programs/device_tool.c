@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs graphs on devices, for tests/kernels. One command a line on stdin, one answer a line on
- * stdout: "ok ..." or "refused CODE why". Words are as in session_tool.c.
+ * stdout: "ok ..." or "refused CODE why". Words are as graph_words.h and given_files.h say.
  *   set [strict] [cpu=N] [hide=NAME]... [limit=NAME=BYTES]...    a new runtime, with these devices
  *   devices                         what there is: NAME BUDGET IN_USE PEAK, one after the other
  *   device NAME | -                 what is added from now on is placed there, or nowhere
@@ -14,31 +14,15 @@
  *   fail FUNCTION CODE N            from its Nth call on, an OpenCL function fails; 0: never */
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "device/opencl.h"
+#include "given_files.h"
 #include "graph/node.h"
 #include "plimsoll/device.h"
-#include "plimsoll/session.h"
-#include "tensor/dtype.h"
-#include "tensor/shape.h"
 
-enum { WORDS = 64, GIVEN = 128, THREADS_MAX = 8 };
+enum { THREADS_MAX = 8 };
 
-typedef struct given {
-    pl_node *node;
-    char how[16], path[512];
-} given;
-
-static pl_graph *graph;
 static pl_runtime *runtime;
-static pl_error error;
-static given givens[GIVEN];
-static int n_givens;
-static char *words[WORDS];
-static int n_words;
 static char told[1 << 14];
 
 /* ---- failures ---- */
@@ -216,96 +200,16 @@ static int do_device(void)
 
 /* ---- graphs ---- */
 
-static int read_ints(const char *text, int64_t *values, int max)
-{
-    int n = 0;
-    while (*text && *text != ']' && n < max) {
-        values[n++] = strtoll(text, NULL, 10);
-        text += strcspn(text, ",]");
-        text += *text == ',';
-    }
-    return n;
-}
-
-static pl_attr read_attr(char *text, int64_t values[WORDS], pl_shape *shape)
-{
-    char *name = text, *kind = strchr(text, '='), *value = kind + 3;
-    *kind++ = '\0';
-    switch (*kind) {
-    case 'i':
-        return pl_attr_int(name, strtoll(value, NULL, 10));
-    case 'f':
-        return pl_attr_float(name, strtod(value, NULL));
-    case 'b':
-        return pl_attr_bool(name, *value == '1');
-    case 'd':
-        return pl_attr_dtype(name, pl_dtype_by_name(value));
-    case 's':
-        shape->rank = read_ints(value + 1, shape->dims, PL_RANK_MAX);
-        return pl_attr_shape(name, shape);
-    default:
-        return pl_attr_ints(name, values,
-                            strcmp(value, "-") == 0 ? 0 : read_ints(value, values, WORDS));
-    }
-}
-
 static int do_add(void)
 {
-    static int64_t values[WORDS][WORDS];
-    static pl_shape shapes[WORDS];
-    pl_attr attrs[WORDS];
-    pl_node *inputs[WORDS], *node;
-    int n_inputs = 0, n_attrs = 0;
-    if (strcmp(words[3], "-") != 0)
-        for (char *at = words[3], *comma; at; at = comma) {
-            comma = strchr(at, ',');
-            if (comma)
-                *comma++ = '\0';
-            inputs[n_inputs++] = pl_graph_find(graph, at);
-        }
-    for (int i = 4; i < n_words; i++, n_attrs++)
-        attrs[n_attrs] = read_attr(words[i], values[n_attrs], &shapes[n_attrs]);
-    return pl_graph_add(graph, words[1], words[2], inputs, n_inputs, attrs, n_attrs, &node, &error);
+    pl_node *node;
+    return add_node(&node);
 }
 
 static int do_give(void)
 {
-    given *g = &givens[n_givens++];
-    g->node = pl_graph_find(graph, words[1]);
-    snprintf(g->how, sizeof g->how, "%s", words[2]);
-    snprintf(g->path, sizeof g->path, "%s", words[3]);
+    read_given();
     return 0;
-}
-
-static int copy_to_memory(pl_tensor **tensor)
-{
-    pl_tensor *copy = NULL;
-    int64_t at[PL_RANK_MAX] = {0};
-    const pl_shape *shape = pl_tensor_shape(*tensor);
-    void *data = malloc(pl_tensor_bytes(*tensor) + 1);
-    int r = pl_tensor_read(*tensor, at, shape->dims, data, &error);
-    if (r == 0)
-        r = pl_tensor_new(runtime, pl_tensor_dtype(*tensor), shape, data, "given", &copy, &error);
-    free(data);
-    if (r == 0) {
-        pl_tensor_unref(*tensor);
-        *tensor = copy;
-    }
-    return r;
-}
-
-static int turn(pl_tensor **tensor)
-{
-    pl_tensor *view;
-    int axes[PL_RANK_MAX], rank = pl_tensor_shape(*tensor)->rank;
-    for (int i = 0; i < rank; i++)
-        axes[i] = rank - 1 - i;
-    int r = pl_tensor_transpose(*tensor, axes, &view, &error);
-    if (r == 0) {
-        pl_tensor_unref(*tensor);
-        *tensor = view;
-    }
-    return r;
 }
 
 /* ---- runs ---- */
@@ -324,12 +228,8 @@ static int begin(situation *s, int first)
     *s = (situation){0};
     int r = pl_session_new(graph, runtime, &s->session, &error);
     for (int i = 0; r == 0 && i < n_givens; i++) {
-        pl_tensor *tensor = NULL;
-        r = pl_tensor_open_npy(runtime, givens[i].path, &tensor, &error);
-        if (r == 0 && strcmp(givens[i].how, "memory") == 0)
-            r = copy_to_memory(&tensor);
-        if (r == 0 && strcmp(givens[i].how, "transposed") == 0)
-            r = turn(&tensor);
+        pl_tensor *tensor;
+        r = open_given(runtime, &givens[i], &tensor);
         if (tensor)
             s->feeds[s->n_feeds++] = (pl_feed){givens[i].node, tensor};
     }
@@ -484,9 +384,7 @@ int main(void)
     if (pl_graph_new(&graph, &error) < 0 || make_runtime(NULL, 0) < 0)
         return 1;
     while (fgets(line, sizeof line, stdin)) {
-        n_words = 0;
-        for (char *next = strtok(line, " \n"); next && n_words < WORDS; next = strtok(NULL, " \n"))
-            words[n_words++] = next;
+        split_words(line);
         int r = do_command();
         if (r < 0)
             printf("refused %s %s", pl_error_name(r), error.message);

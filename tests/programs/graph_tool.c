@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds a graph as told, for tests and for tools/write-ops-page. One command a line on stdin, one
  * answer a line on stdout: what was made ("NAME DTYPE SHAPE" of each node), or "refused CODE why".
- *   add OP NAME INPUTS [ATTRIBUTE=KIND:VALUE]...   - for no name or inputs; kinds: i f b d (dtype)
- *                                                  s (shape) l (integers) t (text)
+ *   add OP NAME INPUTS [ATTRIBUTE=KIND:VALUE]...   as graph_words.h says; - for no name
  *   stack NAME INPUTS AXIS        expand_dims NAME INPUT AXES      einsum NAME INPUTS EQUATION
  *   split NAME INPUT AXIS PARTS   squeeze NAME INPUT AXES          squared_difference NAME INPUTS
  *   push NAME, pop                scopes
@@ -19,33 +18,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "graph/cost.h"
 #include "graph/node.h"
 #include "graph/op_region.h"
-#include "tensor/dtype.h"
-#include "tensor/shape.h"
+#include "graph_words.h"
 
-enum { WORDS = 128, NODES = 20000 };
+enum { NODES = 20000 };
 
-static pl_graph *graph;
 static pl_shape shapes[NODES]; /* of the last infer */
-static pl_error error;
-static char *words[WORDS];
-static int n_words;
-
-/* ---- reading ---- */
-
-static void split_words(char *line)
-{
-    n_words = 0;
-    for (char *next = strtok(line, " \n"); next && n_words < WORDS; next = strtok(NULL, " \n"))
-        words[n_words++] = next;
-}
 
 static const char *word(int i)
 {
@@ -56,67 +38,6 @@ static const char *word(int i)
 static const char *name_at(int i)
 {
     return strcmp(word(i), "-") == 0 ? NULL : word(i);
-}
-
-static int read_ints(const char *text, int64_t *values, int max)
-{
-    int n = 0;
-    while (*text && strcmp(text, "-") != 0 && n < max) {
-        char *end;
-        values[n++] = *text == '?' ? PL_UNKNOWN : strtoll(text, &end, 10);
-        text += strcspn(text, ",:]");
-        text += *text != '\0';
-    }
-    return n;
-}
-
-/* "[2,?,3]" */
-static pl_shape read_shape(const char *text)
-{
-    pl_shape shape = {0};
-    if (strcmp(text, "[]") != 0)
-        shape.rank = read_ints(text + 1, shape.dims, PL_RANK_MAX);
-    return shape;
-}
-
-static int read_nodes(char *text, pl_node **nodes, int max)
-{
-    int n = 0;
-    if (strcmp(text, "-") == 0)
-        return 0;
-    for (char *at = text; at && n < max;) {
-        char *comma = strchr(at, ',');
-        if (comma)
-            *comma = '\0';
-        nodes[n++] = pl_graph_find(graph, at);
-        if (comma)
-            *comma = ',';
-        at = comma ? comma + 1 : NULL;
-    }
-    return n;
-}
-
-static pl_attr read_attr(char *text, int64_t values[WORDS], pl_shape *shape)
-{
-    char *name = text, *kind = strchr(text, '='), *value = kind + 3;
-    *kind++ = '\0';
-    switch (*kind) {
-    case 'i':
-        return pl_attr_int(name, strtoll(value, NULL, 10));
-    case 'f':
-        return pl_attr_float(name, strtod(value, NULL));
-    case 'b':
-        return pl_attr_bool(name, *value == '1');
-    case 'd':
-        return pl_attr_dtype(name, pl_dtype_by_name(value));
-    case 's':
-        *shape = read_shape(value);
-        return pl_attr_shape(name, shape);
-    case 'l':
-        return pl_attr_ints(name, values, read_ints(value, values, WORDS));
-    default:
-        return pl_attr_string(name, value);
-    }
 }
 
 /* ---- answering ---- */
@@ -146,22 +67,8 @@ static int answer(int r, pl_node *const *nodes, int n)
 
 static int do_add(void)
 {
-    static int64_t values[WORDS][WORDS];
-    static pl_shape attr_shapes[WORDS];
-    static char copies[WORDS][4096];
-    pl_attr attrs[WORDS];
-    pl_node *inputs[WORDS], *node;
-    int n_inputs = read_nodes(words[3], inputs, WORDS), n_attrs = 0;
-    for (int i = 4; i < n_words; i++, n_attrs++) {
-        snprintf(copies[n_attrs], sizeof copies[n_attrs], "%s", words[i]);
-        attrs[n_attrs] = read_attr(copies[n_attrs], values[n_attrs], &attr_shapes[n_attrs]);
-    }
-    int r =
-        pl_graph_add(graph, word(1), name_at(2), inputs, n_inputs, attrs, n_attrs, &node, &error);
-    memset(values, 0xee, sizeof values); /* what the node kept is its own */
-    memset(copies, 0xee, sizeof copies);
-    memset(attr_shapes, 0xee, sizeof attr_shapes);
-    return answer(r, &node, 1);
+    pl_node *node;
+    return answer(add_node(&node), &node, 1);
 }
 
 static int do_composite(void)
