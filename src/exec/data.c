@@ -86,7 +86,8 @@ uint64_t pl_data_input_bytes(const pl_data_call *call)
 
 static int check_made(const pl_data_call *call, uint64_t bytes, pl_error *reterr)
 {
-    bytes = pl_add_sat_u64(pl_memory_cost_bytes(bytes), pl_data_input_bytes(call));
+    bytes = pl_add_sat_u64(pl_buffer_new_cost_bytes(call->runtime->pool, bytes),
+                           pl_data_input_bytes(call));
     return pl_data_check_budget(call, bytes, "what it reads and makes", reterr);
 }
 
@@ -174,7 +175,8 @@ static PL_COLD int refuse_files(const pl_data_call *call, int code, const pl_str
 static int check_files(const pl_data_call *call, const pl_strings *names, const uint64_t *sizes,
                        int64_t largest, uint64_t bytes, pl_error *reterr)
 {
-    uint64_t cost = pl_memory_cost_bytes(pl_strings_buffer_bytes(names->n, bytes));
+    uint64_t cost =
+        pl_buffer_new_cost_bytes(call->runtime->pool, pl_strings_buffer_bytes(names->n, bytes));
     cost = pl_add_sat_u64(cost, pl_buffer_bytes(names->tensor->buffer));
     cost = pl_add_sat_u64(cost, (uint64_t)names->n * sizeof *sizes);
     int r = pl_data_promise(call, cost);

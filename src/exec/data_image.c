@@ -9,11 +9,11 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-static uint64_t needed_bytes(const pl_image *image, uint64_t file_bytes)
+static uint64_t needed_bytes(const pl_data_call *call, const pl_image *image, uint64_t file_bytes)
 {
     uint64_t beside = pl_add_sat_u64(image->work_bytes, image->library_bytes);
-    uint64_t decoded =
-        pl_add_sat_u64(pl_memory_cost_bytes(image->pixel_bytes), pl_memory_cost_bytes(beside));
+    uint64_t made = pl_buffer_new_cost_bytes(call->runtime->pool, image->pixel_bytes);
+    uint64_t decoded = pl_add_sat_u64(made, pl_memory_cost_bytes(beside));
     return pl_add_sat_u64(decoded, pl_memory_cost_bytes(file_bytes));
 }
 
@@ -26,13 +26,13 @@ static PL_COLD int refuse(const pl_data_call *call, int code, const pl_image *im
              "needed to decode it,",
              pl_image_format_name(image->format), image->height, image->width, image->channels,
              PL_SIZE(image->pixel_bytes), PL_SIZE(file_bytes));
-    return pl_data_not_promised(call, code, needed_bytes(image, file_bytes), of, reterr);
+    return pl_data_not_promised(call, code, needed_bytes(call, image, file_bytes), of, reterr);
 }
 
 static int check_budget(const pl_data_call *call, const pl_image *image, size_t file_bytes,
                         pl_error *reterr)
 {
-    int r = pl_data_promise(call, needed_bytes(image, file_bytes));
+    int r = pl_data_promise(call, needed_bytes(call, image, file_bytes));
     return r < 0 ? refuse(call, r, image, file_bytes, reterr) : 0;
 }
 

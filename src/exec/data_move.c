@@ -108,8 +108,9 @@ static int put_strings(mover *m, const pl_tensor *moved, const int64_t *numbers,
     uint64_t n_bytes = 0;
     for (int64_t i = 0; i < n; i++)
         n_bytes = pl_add_sat_u64(n_bytes, found[numbers[i]].n);
-    uint64_t made = pl_add_sat_u64(pl_memory_cost_bytes(pl_strings_buffer_bytes(n, n_bytes)),
-                                   pl_memory_cost_bytes(pl_tensor_bytes(moved)));
+    uint64_t made =
+        pl_buffer_new_cost_bytes(m->call->runtime->pool, pl_strings_buffer_bytes(n, n_bytes));
+    made = pl_add_sat_u64(made, pl_memory_cost_bytes(pl_tensor_bytes(moved)));
     int r = pl_data_check_budget(m->call, pl_add_sat_u64(made, m->held_bytes),
                                  "what it reads and makes", reterr);
     if (r == 0)

@@ -304,7 +304,7 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
     if (r < 0)
         return r;
     job j = describe(call->node, pl_threads_count_here(call->runtime->threads), in, &shape);
-    uint64_t needed = pl_add_sat_u64(pl_memory_cost_bytes((uint64_t)bytes),
+    uint64_t needed = pl_add_sat_u64(pl_buffer_new_cost_bytes(call->runtime->pool, (uint64_t)bytes),
                                      pl_memory_cost_bytes(pl_tensor_bytes(call->inputs[0])));
     r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(&j)),
                              "what it reads and makes", reterr);

@@ -335,6 +335,42 @@ static void count_dropped(tally *t, const pl_node *stage)
     }
 }
 
+/* What a stage cannot do without: what it reads, and what it makes. */
+static uint64_t needed_bytes(tally *t, const pl_node *stage, uint64_t read)
+{
+    uint64_t large = t->large_bytes, small = t->small_bytes, bytes;
+    t->large_bytes = read;
+    t->small_bytes = 0;
+    (void)count_made(t, stage);
+    for (int k = 0; k < stage->n_inputs; k++)
+        if (t->r.uses[stage->inputs[k]->number].made) {
+            (void)know(t->r.stages, t->shapes, stage->inputs[k], &bytes);
+            *kind_of(t, bytes) = pl_add_sat_u64(*kind_of(t, bytes), bytes);
+        }
+    uint64_t needed = live_bytes(t);
+    t->large_bytes = large;
+    t->small_bytes = small;
+    return needed;
+}
+
+/* Where what idles is too much beside a stage, it is put on disk, and the stage has the budget. */
+static int count_peak(tally *t, const pl_node *stage, uint64_t read, pl_error *reterr)
+{
+    const pl_stages *stages = t->r.stages;
+    uint64_t peak = pl_add_sat_u64(live_bytes(t), read), budget;
+    if (stages->budget(stages->context, stage, true, &budget) < 0)
+        return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+    uint64_t needed = peak <= budget ? peak : needed_bytes(t, stage, read);
+    if (needed > budget)
+        return pl_error_set(reterr, PL_EBUDGET,
+                            "%s '%s': what it reads and makes needs %s; the budget is %s: give at "
+                            "least %s",
+                            stage->op->name, stage->name, PL_SIZE(needed), PL_SIZE(budget),
+                            PL_SIZE(needed));
+    raise_peak(t, pl_min_u64(peak, budget));
+    return 0;
+}
+
 static int count_stage(tally *t, const pl_node *stage, pl_error *reterr)
 {
     uint64_t read;
@@ -348,10 +384,11 @@ static int count_stage(tally *t, const pl_node *stage, pl_error *reterr)
             pl_add_sat_u64(read, pl_data_resize_scratch_bytes(t->r.stages->runtime, stage,
                                                               &t->shapes[stage->inputs[0]->number],
                                                               &t->shapes[stage->number]));
-    raise_peak(t, pl_add_sat_u64(live_bytes(t), read));
     t->cost.n_unknown += !known || code == 0;
-    count_dropped(t, stage);
-    return 0;
+    code = count_peak(t, stage, read, reterr);
+    if (code == 0)
+        count_dropped(t, stage);
+    return code;
 }
 
 /* As pl_stages_run(), but that nothing is made. */

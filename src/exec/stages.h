@@ -63,7 +63,8 @@ typedef struct pl_stages_cost {
 typedef int pl_stages_foresee(void *context, const pl_node *node, const pl_shape *shapes,
                               uint64_t live_bytes, uint64_t *ret_bytes, pl_error *reterr);
 
-/* `foresee` gets the context of `stages`. -ENOMEM, and what it gave. */
+/* `foresee` gets the context of `stages`. PL_EBUDGET for a stage that would be refused, as far as
+ * it is known; -ENOMEM, and what `foresee` gave. */
 PL_MUST_CHECK int pl_stages_count(const pl_stages *stages, const pl_shape *shapes,
                                   pl_stages_foresee *foresee, pl_stages_cost *ret_cost,
                                   pl_error *reterr);

@@ -52,6 +52,9 @@ static inline uint64_t pl_slabs_bytes(uint64_t slab_bytes, uint64_t small_bytes,
     return bytes > 0 && used > 0 ? (1 + bytes / used) * slab_bytes : 0;
 }
 
+/* The most that a new value claims: a small one may need a slab. */
+uint64_t pl_buffer_new_cost_bytes(const pl_pool *pool, uint64_t bytes);
+
 /* A new value, resident, not zeroed, and pinned by the caller for writing. */
 PL_MUST_CHECK int pl_buffer_new(pl_pool *pool, uint64_t bytes, const char *what,
                                 pl_buffer **ret_buffer, void **ret_data, pl_error *reterr);

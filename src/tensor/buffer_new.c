@@ -129,6 +129,16 @@ static int new_small(pl_pool *pool, pl_buffer *buffer, pl_error *reterr)
     return r == -ENOMEM ? no_memory(buffer->what, reterr) : r;
 }
 
+static bool is_small(const pl_pool *pool, uint64_t bytes)
+{
+    return bytes <= pool->slab_bytes / PL_POOL_SMALL_SHARE;
+}
+
+uint64_t pl_buffer_new_cost_bytes(const pl_pool *pool, uint64_t bytes)
+{
+    return pl_memory_cost_bytes(is_small(pool, bytes) ? pool->slab_bytes : bytes);
+}
+
 int pl_buffer_new(pl_pool *pool, uint64_t bytes, const char *what, pl_buffer **ret_buffer,
                   void **ret_data, pl_error *reterr)
 {
@@ -138,8 +148,7 @@ int pl_buffer_new(pl_pool *pool, uint64_t bytes, const char *what, pl_buffer **r
     pl_buffer *buffer = buffer_alloc(pool, bytes, what);
     if (!buffer)
         return no_memory(what, reterr);
-    bool small = bytes <= pool->slab_bytes / PL_POOL_SMALL_SHARE;
-    r = small ? new_small(pool, buffer, reterr) : new_large(pool, buffer, reterr);
+    r = is_small(pool, bytes) ? new_small(pool, buffer, reterr) : new_large(pool, buffer, reterr);
     if (r < 0) {
         pl_buffer_drop(buffer);
         return r;

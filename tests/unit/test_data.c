@@ -185,12 +185,35 @@ static void the_budget_of_a_run_holds_for_its_stages(void **state)
     (void)state;
     pl_node *name, *total = image_graph(&name);
     pl_tensor *text = strings_of(PL_SHAPE(), (const char *[]){path});
-    const pl_run_options options = {.budget_bytes = 100 * PL_KIB};
+    const pl_run_options options = {.budget_bytes = 200 * PL_KIB};
     float got;
     write_image(small_jpeg, sizeof small_jpeg);
     assert_int_equal(run_on(total, name, text, &options, &got), PL_EBUDGET);
     assert_non_null(strstr(error.message, "decode_image 'image': a JPEG of 6 x 5 x 3 pixels"));
-    assert_non_null(strstr(error.message, "the budget is 100.0 KiB"));
+    assert_non_null(strstr(error.message, "the budget is 200.0 KiB"));
+    pl_tensor_unref(text);
+}
+
+/* What is small is taken in a slab, which can be more than a run may have. */
+static void a_stage_whose_slab_passes_the_budget_is_refused(void **state)
+{
+    (void)state;
+    const pl_shape shape = PL_SHAPE(2);
+    pl_node *x = place("x", PL_STRING, shape);
+    pl_node *unequal = must_add("not_equal", "unequal", NODES(x, x), NO_ATTRS);
+    pl_tensor *text = strings_of(shape, (const char *[]){"1", "2"});
+    const pl_run_options options = {.budget_bytes = 20 * PL_KIB};
+    const pl_fetch fetch = {unequal, NULL};
+    const pl_feed feed = {x, text};
+    pl_run_cost cost;
+    pl_tensor *none = NULL;
+    assert_int_equal(
+        pl_session_explain(session, &fetch, 1, &feed, 1, &options, false, NULL, &cost, &error),
+        PL_EBUDGET);
+    assert_non_null(strstr(error.message, "not_equal 'unequal': what it reads and makes needs "));
+    assert_int_equal(pl_session_run(session, &fetch, 1, &feed, 1, &options, &none, &error),
+                     PL_EBUDGET);
+    assert_non_null(strstr(error.message, "; the budget is 20.0 KiB: give at least "));
     pl_tensor_unref(text);
 }
 
@@ -782,6 +805,7 @@ int main(void)
         DATA_CASE(what_is_not_fed_is_told),
         DATA_CASE(a_stage_can_be_cancelled),
         DATA_CASE(the_budget_of_a_run_holds_for_its_stages),
+        DATA_CASE(a_stage_whose_slab_passes_the_budget_is_refused),
         DATA_CASE(what_stages_cost_is_stated_where_it_is_known),
         DATA_CASE(what_is_not_known_before_is_said),
         DATA_CASE(what_idles_between_stages_is_in_the_budget),
