@@ -5,6 +5,7 @@ import collections
 import importlib.machinery
 import importlib.util
 import pathlib
+import shutil
 import time
 
 import pytest
@@ -176,6 +177,7 @@ def pytest_part(driver, tmp_path, monkeypatch):
 
 UNSTEADY = """
 import pathlib
+import shutil
 def test_steady(): pass
 def test_broken(): assert False
 def test_unsteady(tmp_path):
@@ -212,7 +214,11 @@ def fuzzer(driver, tmp_path, monkeypatch):
     """Runs a shell script in the place of a libFuzzer program; returns its one result."""
     for name in ("LOGS", "BUILD", "ROOT"):
         monkeypatch.setattr(driver, name, tmp_path)
-    (tmp_path / "fuzz" / "sample").mkdir(parents=True)
+    kept = tmp_path / "tests" / "fuzz" / "corpus" / "sample"
+    for folder in (tmp_path / "fuzz" / "sample", kept):
+        folder.mkdir(parents=True)
+        for name in ("b", "a"):
+            (folder / name).write_text("seed")
 
     def run(script, seconds=60):
         program = tmp_path / "program"
@@ -229,8 +235,27 @@ def test_a_fuzzer_that_finds_nothing_is_one_passed_test(fuzzer, tmp_path):
     result = fuzzer(f'echo "$@" >{tmp_path}/arguments')
     assert (result.name, result.outcome) == ("fuzz: sample", "passed")
     arguments = (tmp_path / "arguments").read_text().split()
-    assert "-max_total_time=60" in arguments and str(tmp_path / "fuzz" / "sample") in arguments
+    assert "-max_total_time=60" in arguments
     assert "-runs=0" not in arguments  # it would end at once
+    (seeds,) = (word for word in arguments if word.startswith("-seed_inputs=@"))
+    listed = pathlib.Path(seeds.removeprefix("-seed_inputs=@")).read_text().split(",")
+    folders = tmp_path / "fuzz" / "sample", tmp_path / "tests" / "fuzz" / "corpus" / "sample"
+    assert listed == [str(folder / name) for folder in folders for name in ("a", "b")]
+
+
+def test_a_search_ends_where_it_was_tried_but_for_one_that_is_asked_to_be_long(
+    driver, fuzzer, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(driver.FUZZ_RUNS, "sample", 1234)
+    for seconds, expected in ((60, "-runs=1234"), (600, "-runs=-1"), (0, "-runs=0")):
+        shutil.rmtree(tmp_path / "fuzz" / "sample-found", ignore_errors=True)
+        fuzzer(f'echo "$@" >{tmp_path}/arguments', seconds)
+        assert expected in (tmp_path / "arguments").read_text().split()
+
+
+def test_every_target_has_a_number_of_runs(driver, root):
+    targets = {path.stem.removeprefix("fuzz_") for path in (root / "tests/fuzz").glob("fuzz_*.c")}
+    assert targets == set(driver.FUZZ_RUNS)
 
 
 def test_no_seconds_are_a_pass_over_the_corpus(fuzzer, tmp_path):
