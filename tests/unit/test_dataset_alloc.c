@@ -3,7 +3,7 @@
  * graphs, policies, batches and what runs ahead: an error each time, with a message, and nothing is
  * left: no block, no claim. What does not fail is right to the bit. There are no threads to be had,
  * so that everything happens in this one. */
-#include "faults.h"
+#include "lives.h"
 
 #include "graph_fixture.h"
 
@@ -33,8 +33,6 @@ typedef struct life {
     pl_error error;
     uint64_t sum;
 } life;
-
-static uint64_t first_sum; /* of the life without a failure */
 
 static void begin_life(life *l)
 {
@@ -196,7 +194,7 @@ static void live_by_lines(life *l, int n_parallel)
 }
 
 /* From the beginning to the end; the code of the first failure, and its error. */
-static int live(uint64_t *ret_sum)
+static int live(uint64_t *ret_sum, pl_error *reterr)
 {
     life l = {.sum = 1};
     begin_life(&l);
@@ -211,7 +209,7 @@ static int live(uint64_t *ret_sum)
         assert_int_equal(pl_runtime_claimed_bytes(l.runtime), 0);
     pl_runtime_unref(l.runtime);
     *ret_sum = l.sum;
-    error = l.error;
+    *reterr = l.error;
     return l.code;
 }
 
@@ -230,46 +228,15 @@ static int end(void **state)
     return unlink(path);
 }
 
-static void a_life_without_failure_is_the_same_twice(void **state)
-{
-    uint64_t again;
-    (void)state;
-    for (int i = 0; i < 2; i++)
-        if (live(i ? &again : &first_sum) < 0)
-            fail_msg("%s", error.message);
-    assert_int_equal(first_sum, again);
-}
-
 static void every_allocation_fails_once_in_turn(void **state)
 {
     (void)state;
-    fault_need_alloc();
-    long live_before = fault_live;
-    int n_failed = 0, number = 1;
-    for (bool hit = true; hit; number++) {
-        uint64_t sum;
-        error.message[0] = '\0';
-        fault_alloc_begin(number);
-        int r = live(&sum);
-        hit = fault_alloc_end();
-        if (fault_live != live_before)
-            fail_msg("%ld blocks are left after allocation %d failed: %s",
-                     (long)fault_live - live_before, number, error.message);
-        if (r < 0 && (!hit || error.message[0] == '\0'))
-            fail_msg("allocation %d: code %d, '%s'", number, r, error.message);
-        if (r == 0 && sum != first_sum)
-            fail_msg("allocation %d failed, and the result is another", number);
-        n_failed += r < 0;
-        assert_true(number < 100000);
-    }
-    print_message("# %d allocations, %d errors\n", number, n_failed);
-    assert_true(n_failed > 200);
+    live_through_failures(&(whole_life){.live = live, .n_errors_least = 200});
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_life_without_failure_is_the_same_twice),
         cmocka_unit_test(every_allocation_fails_once_in_turn),
     };
     return cmocka_run_group_tests(tests, begin, end);

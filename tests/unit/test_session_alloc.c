@@ -3,7 +3,7 @@
  * result's, over graphs that reach every kind of step, spilling, eviction, .npy files in and out,
  * constants and variables: an error each time, with a message, and nothing is left: no block, no
  * claim, no file. What does not fail is right to the bit. */
-#include "faults.h"
+#include "lives.h"
 
 #include "graph_fixture.h"
 
@@ -34,8 +34,6 @@ typedef struct life {
     int code; /* the first failure */
     pl_error error;
 } life;
-
-static uint64_t first_sum; /* of all bits of all results, of the life without a failure */
 
 static pl_node *add(life *l, const char *op, pl_node **inputs, int n_inputs, const pl_attr *attrs,
                     int n_attrs)
@@ -279,7 +277,7 @@ static void end_life(life *l)
 }
 
 /* From the beginning to the end; the code of the first failure, and its error. */
-static int live(uint64_t *ret_sum)
+static int live(uint64_t *ret_sum, pl_error *reterr)
 {
     life l = {0};
     uint64_t sum = 1;
@@ -292,7 +290,7 @@ static int live(uint64_t *ret_sum)
         run_all(&l, &sum);
     end_life(&l);
     *ret_sum = sum;
-    error = l.error;
+    *reterr = l.error;
     return l.code;
 }
 
@@ -344,48 +342,20 @@ static int end(void **state)
     return rmdir(folder); /* nothing else is left in it */
 }
 
-static void a_life_without_failure_is_the_same_twice(void **state)
+static bool has_left(void)
 {
-    uint64_t again;
-    (void)state;
-    for (int i = 0; i < 2; i++)
-        if (live(i ? &again : &first_sum) < 0)
-            fail_msg("%s", error.message);
-    assert_int_equal(first_sum, again);
+    return is_there(out_path, ".partial") || is_there(other_path, ".partial");
 }
 
 static void every_allocation_fails_once_in_turn(void **state)
 {
     (void)state;
-    fault_need_alloc();
-    long live_before = fault_live;
-    int n_failed = 0, number = 1;
-    for (bool hit = true; hit; number++) {
-        uint64_t sum;
-        error.message[0] = '\0';
-        fault_alloc_begin(number);
-        int r = live(&sum);
-        hit = fault_alloc_end();
-        if (fault_live != live_before)
-            fail_msg("%ld blocks are left after allocation %d failed: %s",
-                     (long)fault_live - live_before, number, error.message);
-        if (r < 0 && (!hit || error.message[0] == '\0'))
-            fail_msg("allocation %d: code %d, '%s'", number, r, error.message);
-        if (r == 0 && sum != first_sum)
-            fail_msg("allocation %d failed, and the result is another", number);
-        if (is_there(out_path, ".partial") || is_there(other_path, ".partial"))
-            fail_msg("allocation %d failed, and a partial file is left", number);
-        n_failed += r < 0;
-        assert_true(number < 100000);
-    }
-    print_message("# %d allocations, %d errors\n", number, n_failed);
-    assert_true(n_failed > 400);
+    live_through_failures(&(whole_life){.live = live, .has_left = has_left, .n_errors_least = 400});
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_life_without_failure_is_the_same_twice),
         cmocka_unit_test(every_allocation_fails_once_in_turn),
     };
     return cmocka_run_group_tests(tests, begin, end);
