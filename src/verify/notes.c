@@ -21,6 +21,7 @@ typedef struct note_taker {
     const pl_verify_slots *slots;
     const pl_verify_options *options;
     uint64_t n;
+    bool heads_alike; /* of files that are longer */
 } note_taker;
 
 static pl_verify_slot *slot_at(const note_taker *notes, size_t i)
@@ -117,12 +118,13 @@ static int compare_file(note_taker *notes, uint32_t i, bool by_heads, uint32_t *
         return 0;
     if (by_heads && slot_at(notes, i)->file_bytes > PL_VERIFY_HEAD_BYTES) {
         slot_at(notes, i)->is_alike = slot_at(notes, first)->is_alike = true;
+        notes->heads_alike = true;
         return 0;
     }
     return is_same_file(notes, i, first) ? 0 : note_copy(notes, i, first, reterr);
 }
 
-static int note_copies(note_taker *notes, uint32_t *table, uint64_t mask, pl_error *reterr)
+static int compare_heads(note_taker *notes, uint32_t *table, uint64_t mask, pl_error *reterr)
 {
     int r = 0;
     memset(table, 0, (mask + 1) * sizeof *table);
@@ -131,6 +133,14 @@ static int note_copies(note_taker *notes, uint32_t *table, uint64_t mask, pl_err
         if (slot->is_done && slot->file_bytes > 0)
             r = compare_file(notes, i, true, table, mask, reterr);
     }
+    return r;
+}
+
+static int note_copies(note_taker *notes, uint32_t *table, uint64_t mask, pl_error *reterr)
+{
+    int r = compare_heads(notes, table, mask, reterr);
+    if (r < 0 || !notes->heads_alike)
+        return r;
     memset(table, 0, (mask + 1) * sizeof *table);
     for (uint32_t i = 0; r == 0 && i < notes->slots->paths.n; i++) {
         pl_verify_slot *slot = slot_at(notes, i);
