@@ -15,6 +15,27 @@ const char *pl_verify_severity_name(pl_verify_severity severity)
     return names[severity];
 }
 
+int pl_verify_room_init(pl_verify_room *room, pl_memory *memory, pl_error *reterr)
+{
+    *room = (pl_verify_room){0};
+    return pl_memory_take(memory, PL_VERIFY_HEAD_BYTES, "head of a file", &room->head, reterr);
+}
+
+void pl_verify_room_done(pl_verify_room *room, pl_memory *memory)
+{
+    pl_memory_give(memory, &room->head);
+    pl_memory_give(memory, &room->unpacked_head);
+    pl_memory_give(memory, &room->pixels);
+    pl_memory_give(memory, &room->bytes);
+}
+
+void pl_verify_leave_folder(pl_verify_near *folder)
+{
+    if (folder->fd > 0)
+        close(folder->fd);
+    *folder = (pl_verify_near){0};
+}
+
 void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_t offset,
                       const char *format, ...)
 {

@@ -47,9 +47,17 @@ typedef struct pl_verify_near {
 } pl_verify_near;
 
 typedef struct pl_verify_room {
-    pl_block head, pixels, bytes;
+    pl_block head; /* PL_VERIFY_HEAD_BYTES */
+    pl_block unpacked_head, pixels, bytes;
     pl_verify_near folder;
 } pl_verify_room;
+
+/* All zero, or with a head: PL_EBUDGET. */
+PL_MUST_CHECK int pl_verify_room_init(pl_verify_room *room, pl_memory *memory, pl_error *reterr);
+void pl_verify_room_done(pl_verify_room *room, pl_memory *memory);
+
+/* By the thread that looked there: another may not have the descriptor. */
+void pl_verify_leave_folder(pl_verify_near *folder);
 
 struct pl_verify_schema;
 

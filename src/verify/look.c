@@ -21,13 +21,13 @@ static pl_verify_check *const checks[PL_VERIFY_N_FORMATS] = {
     [PL_VERIFY_PICTURE] = pl_verify_image,
 };
 
-static int read_head(pl_verify_file *file, void *room)
+static int read_head(pl_verify_file *file)
 {
     struct stat status;
-    ssize_t n = read(file->fd, room, PL_VERIFY_HEAD_BYTES);
+    ssize_t n = read(file->fd, file->room->head.data, PL_VERIFY_HEAD_BYTES);
     if (n < 0)
         return -errno;
-    file->head = room;
+    file->head = file->room->head.data;
     file->n_head = (size_t)n;
     file->file_bytes = (uint64_t)n;
     file->is_whole = n < PL_VERIFY_HEAD_BYTES;
@@ -52,17 +52,17 @@ static int unpack_head(pl_verify_file *file, pl_error *reterr)
     enum { UNPACKED_BYTES = 64 * 1024 };
     pl_byte_stream stream;
     pl_error why = {0};
-    int r = pl_verify_room_for(file, &file->room->head, UNPACKED_BYTES, file->path, &why);
+    int r = pl_verify_room_for(file, &file->room->unpacked_head, UNPACKED_BYTES, file->path, &why);
     if (r == 0)
         r = pl_byte_stream_init(&stream, file->path, file->memory, &why);
     if (r == 0) {
         r = pl_byte_stream_unpack(&stream, PL_PACKING_GZIP, &why);
         if (r == 0)
-            r = pl_byte_stream_read(&stream, file->room->head.data, UNPACKED_BYTES, &file->n_head,
-                                    &why);
+            r = pl_byte_stream_read(&stream, file->room->unpacked_head.data, UNPACKED_BYTES,
+                                    &file->n_head, &why);
         pl_byte_stream_done(&stream);
     }
-    file->head = file->room->head.data;
+    file->head = file->room->unpacked_head.data;
     file->is_packed = true;
     file->is_whole = false;
     return r < 0 ? pl_verify_report_error(file, 0, &why, reterr) : 1;
@@ -146,8 +146,7 @@ static int open_file(const char *path, pl_verify_near *folder)
     if (n == 0)
         return open(path, flags);
     if (!is_near(folder, path, n)) {
-        if (folder->fd > 0)
-            close(folder->fd);
+        pl_verify_leave_folder(folder);
         *folder = (pl_verify_near){.path = path, .n_path = n};
         return open(path, flags);
     }
@@ -167,11 +166,10 @@ static void report_unread(pl_verify_file *file, int code)
                          strerror(-code));
 }
 
-int pl_verify_look(pl_verify_file *file, const pl_verify_options *options, void *head_room,
-                   pl_error *reterr)
+int pl_verify_look(pl_verify_file *file, const pl_verify_options *options, pl_error *reterr)
 {
     file->fd = open_file(file->path, &file->room->folder);
-    int r = file->fd < 0 ? -errno : read_head(file, head_room);
+    int r = file->fd < 0 ? -errno : read_head(file);
     if (r == 0)
         r = check_content(file, options, reterr);
     else if (r == -EMFILE || r == -ENFILE)

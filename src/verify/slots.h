@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of each file until all have been looked at. For verify.c and notes.c. */
+/* What is kept of each file until all have been looked at. For verify.c, tell.c and notes.c. */
 #ifndef PL_VERIFY_SLOTS_H
 #define PL_VERIFY_SLOTS_H
 

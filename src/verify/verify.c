@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See verify.h. The first thread walks, and then looks as the others do, who wait for files where
- * there are none yet; whoever ends the one that all wait for tells what is known by then. */
+ * there are none yet. A thread takes files in a turn at the lock, looks at them without it, and
+ * hands over what became of them in the next turn, where it also tells what is known by then. */
 #include "verify/verify.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "util/threads.h"
 #include "verify/schema.h"
-#include "verify/slots.h"
+#include "verify/tell.h"
 
 /* The window around a record of CSV doubles until it has all of it, and what it was before is kept
  * for the next file: twice the record's bytes, in each thread. With the rest, below 64 MiB. */
@@ -19,9 +20,22 @@
 
 #define PROGRESS_NS (100 * PL_NS_PER_MS)
 
+/* So many files a thread takes in one turn, where those of the last turn were as small as that on
+ * average: two threads lose a seventh of their time to turns for each. Larger ones are taken one by
+ * one, and told as soon as they are done. */
+enum { MOST_AT_ONCE = 32, SMALL_BYTES = 16 * 1024 };
+
+/* Both stay where they are while more files are found. */
+typedef struct taken_file {
+    const char *path;
+    pl_verify_slot *slot;
+} taken_file;
+
 typedef struct worker {
-    pl_block head;
     pl_verify_room room;
+    taken_file taken[MOST_AT_ONCE];
+    size_t n_taken;
+    pl_verify_summary done; /* of these: n_checked and what is counted with it */
 } worker;
 
 typedef struct verify_run {
@@ -33,73 +47,80 @@ typedef struct verify_run {
     pl_verify_slots slots;
     pl_verify_summary summary;
     size_t n_taken; /* files before this one are being looked at */
-    size_t n_told;  /* files before this one are told */
+    pl_verify_teller teller;
     uint64_t next_progress_ns;
-    pl_verify_schema *schema; /* of the first TFRecord file */
-    const char *schema_path;
-    int failure;    /* of telling: nothing is told any more */
     bool ended;     /* by a thread that failed: no more files are taken */
     pl_error error; /* of the first that failed */
 } verify_run;
 
-/* ---- telling, with the lock held ---- */
+/* ---- looking, without the lock ---- */
 
-static void count_finding(pl_verify_summary *summary, pl_verify_severity severity)
+static void count_file(pl_verify_summary *done, const pl_verify_file *file)
 {
-    summary->n_errors += severity == PL_VERIFY_ERROR;
-    summary->n_warnings += severity == PL_VERIFY_WARNING;
+    done->n_checked++;
+    done->n_unknown += file->format == PL_VERIFY_UNKNOWN && file->n_head > 0;
+    done->n_of_format[file->format]++;
+    done->n_bytes += file->file_bytes;
+    done->n_elements += file->n_elements;
+    done->total_bytes = pl_add_sat_u64(done->total_bytes, file->total_bytes);
+    done->element_bytes = pl_max_u64(done->element_bytes, file->element_bytes);
 }
 
-/* Files of examples are one dataset: the first one's features are all others'. */
-static void compare_schema(verify_run *run, pl_verify_slot *slot, const char *path,
-                           pl_verify_finding *finding)
+static int keep_finding(const pl_verify_file *file, pl_verify_slot *slot, pl_error *reterr)
 {
-    char text[PL_VERIFY_DIFFERENCE_BYTES];
-    pl_verify_schema *schema = PL_TAKE(slot->schema);
-    if (!schema)
-        return;
-    if (!run->schema) {
-        run->schema = schema;
-        run->schema_path = path;
-        return;
-    }
-    pl_verify_file file = {.path = path, .finding = *finding};
-    pl_verify_severity severity = pl_verify_schema_compare_schema(run->schema, schema, text);
-    if (severity != PL_VERIFY_GOOD)
-        pl_verify_report(&file, severity, 0, "record 0: %s; the first is '%.120s'", text,
-                         run->schema_path);
-    *finding = file.finding;
-    pl_verify_schema_free(schema);
-}
-
-static int tell_slot(verify_run *run, size_t i, pl_error *reterr)
-{
-    pl_verify_slot *slot = pl_verify_slot_at(&run->slots, i);
-    const char *path = pl_paths_at(&run->slots.paths, i);
-    if (!slot->finding && !slot->schema)
+    if (file->finding.severity == PL_VERIFY_GOOD)
         return 0;
-    pl_verify_finding finding = {0};
-    if (slot->finding)
-        finding = *slot->finding;
-    compare_schema(run, slot, path, &finding);
-    free(PL_TAKE(slot->finding));
-    if (finding.severity == PL_VERIFY_GOOD)
-        return 0;
-    count_finding(&run->summary, finding.severity);
-    const pl_verify_told told = {.path = path, .format = slot->format, .finding = &finding};
-    return run->options->tell(run->options->context, &told, reterr);
+    slot->finding = malloc(sizeof *slot->finding);
+    if (!slot->finding)
+        return pl_error_set(reterr, -ENOMEM, "no memory for what was found in '%s'", file->path);
+    *slot->finding = file->finding;
+    return 0;
 }
 
-/* All that is done from the first on; with `all`, whatever is done. */
-static void tell_done(verify_run *run, bool all)
+/* The slot is this thread's until it is handed over. */
+static int keep(const pl_verify_file *file, pl_verify_slot *slot, bool notes, pl_error *reterr)
 {
-    for (; run->n_told < run->n_taken && run->failure == 0; run->n_told++) {
-        if (pl_verify_slot_at(&run->slots, run->n_told)->is_done)
-            run->failure = tell_slot(run, run->n_told, &run->error);
-        else if (!all)
-            break;
-    }
+    int r = keep_finding(file, slot, reterr);
+    if (r < 0)
+        return r;
+    slot->file_bytes = file->file_bytes;
+    slot->schema = file->schema;
+    slot->height = (uint32_t)file->height;
+    slot->width = (uint32_t)file->width;
+    slot->format = (uint8_t)file->format;
+    if (notes)
+        slot->head =
+            XXH3_128bits(file->room->head.data, pl_min_u64(file->file_bytes, PL_VERIFY_HEAD_BYTES));
+    return 0;
 }
+
+static int look(const verify_run *run, worker *w, const taken_file *taken, pl_error *reterr)
+{
+    const pl_verify_options *options = run->options;
+    pl_verify_file file = {
+        .path = taken->path,
+        .memory = options->memory,
+        .room = &w->room,
+        .stopped = options->stopped,
+        .want_values = options->values,
+        .want_size_only = options->size_only,
+        .limit_bytes = pl_max_u64(CSV_LIMIT_BYTES / (uint64_t)run->n_workers, PL_MIB),
+    };
+    int r = pl_verify_go_on(&file, reterr);
+    if (r == 0)
+        r = pl_verify_look(&file, options, reterr);
+    if (r == 0)
+        r = keep(&file, taken->slot, options->notes, reterr);
+    if (r == 0)
+        count_file(&w->done, &file);
+    else
+        pl_verify_schema_free(file.schema);
+    return r;
+}
+
+/* ---- threads ---- */
+
+/* What becomes known, is told and is taken, with the lock held. */
 
 static void show_progress(verify_run *run)
 {
@@ -110,101 +131,59 @@ static void show_progress(verify_run *run)
     run->options->progress(run->options->context, &run->summary);
 }
 
-/* ---- looking ---- */
-
-static void count_file(pl_verify_summary *summary, const pl_verify_file *file)
+/* What the thread has done becomes known to all. */
+static int hand_over(verify_run *run, worker *w, pl_error *reterr)
 {
-    summary->n_checked++;
-    summary->n_unknown += file->format == PL_VERIFY_UNKNOWN && file->n_head > 0;
-    summary->n_of_format[file->format]++;
-    summary->n_bytes += file->file_bytes;
-    summary->n_elements += file->n_elements;
-    summary->total_bytes = pl_add_sat_u64(summary->total_bytes, file->total_bytes);
-    summary->element_bytes = pl_max_u64(summary->element_bytes, file->element_bytes);
-}
-
-typedef struct looked {
-    pl_verify_file file;
-    pl_verify_finding *finding; /* a copy of the file's, if it is not good */
-    XXH128_hash_t head;
-} looked;
-
-/* With the lock held. */
-static int keep(verify_run *run, size_t i, const looked *what)
-{
-    const pl_verify_file *file = &what->file;
-    *pl_verify_slot_at(&run->slots, i) = (pl_verify_slot){
-        .file_bytes = file->file_bytes,
-        .head = what->head,
-        .finding = what->finding,
-        .schema = file->schema,
-        .height = (uint32_t)file->height,
-        .width = (uint32_t)file->width,
-        .format = (uint8_t)file->format,
-        .is_done = true,
-    };
-    count_file(&run->summary, file);
-    if (i == run->n_told)
-        tell_done(run, false);
+    pl_verify_summary *all = &run->summary;
+    const pl_verify_summary *done = &w->done;
+    all->n_checked += done->n_checked;
+    all->n_unknown += done->n_unknown;
+    all->n_bytes += done->n_bytes;
+    all->n_elements += done->n_elements;
+    all->total_bytes = pl_add_sat_u64(all->total_bytes, done->total_bytes);
+    all->element_bytes = pl_max_u64(all->element_bytes, done->element_bytes);
+    for (int i = 0; i < PL_VERIFY_N_FORMATS; i++)
+        all->n_of_format[i] += done->n_of_format[i];
+    for (size_t i = 0; i < done->n_checked; i++)
+        w->taken[i].slot->is_done = true;
+    int r = pl_verify_tell(&run->teller, run->n_taken, false, reterr);
     show_progress(run);
-    return run->failure;
+    return r;
 }
 
-static int copy_finding(looked *what, pl_error *reterr)
+/* Of what is left the others have most: the last files are taken one by one, and no thread is left
+ * with many of them while the others have nothing to do. */
+static size_t count_to_take(const verify_run *run, const worker *w)
 {
-    if (what->file.finding.severity == PL_VERIFY_GOOD)
-        return 0;
-    what->finding = malloc(sizeof *what->finding);
-    if (!what->finding)
-        return pl_error_set(reterr, -ENOMEM, "no memory for what was found in '%s'",
-                            what->file.path);
-    *what->finding = what->file.finding;
-    return 0;
+    size_t n_left = run->summary.n_files - run->n_taken;
+    size_t n_each = n_left / (4 * (size_t)run->n_workers);
+    bool small = w->n_taken > 0 && w->done.n_bytes <= w->n_taken * SMALL_BYTES;
+    if (!small || n_each == 0)
+        return pl_min_u64(n_left, 1);
+    return pl_min_u64(n_each, MOST_AT_ONCE);
 }
 
-static int look(const verify_run *run, const char *path, worker *w, looked *ret_what,
-                pl_error *reterr)
-{
-    const pl_verify_options *options = run->options;
-    *ret_what =
-        (looked){.file = {
-                     .path = path,
-                     .memory = options->memory,
-                     .room = &w->room,
-                     .stopped = options->stopped,
-                     .want_values = options->values,
-                     .want_size_only = options->size_only,
-                     .limit_bytes = pl_max_u64(CSV_LIMIT_BYTES / (uint64_t)run->n_workers, PL_MIB),
-                 }};
-    pl_verify_file *file = &ret_what->file;
-    int r = pl_verify_go_on(file, reterr);
-    if (r == 0)
-        r = pl_verify_look(file, options, w->head.data, reterr);
-    if (r == 0)
-        r = copy_finding(ret_what, reterr);
-    if (r < 0) {
-        pl_verify_schema_free(file->schema);
-        return r;
-    }
-    if (options->notes)
-        ret_what->head =
-            XXH3_128bits(w->head.data, pl_min_u64(file->file_bytes, PL_VERIFY_HEAD_BYTES));
-    return 0;
-}
-
-/* ---- threads ---- */
-
-/* The next file, with the lock held. False: there are no more, or nobody wants them. */
-static bool take_file(verify_run *run, size_t *ret_i, const char **ret_path)
+/* The next files. False: there are no more, or nobody wants them. */
+static bool take_files(verify_run *run, worker *w)
 {
     while (run->n_taken == run->summary.n_files && !run->summary.all_found && !run->ended)
         pthread_cond_wait(&run->found, &run->lock);
-    bool taken = run->n_taken < run->summary.n_files && !run->ended;
-    if (taken) {
-        *ret_i = run->n_taken++;
-        *ret_path = pl_paths_at(&run->slots.paths, *ret_i);
-    }
-    return taken;
+    w->n_taken = run->ended ? 0 : count_to_take(run, w);
+    w->done = (pl_verify_summary){0};
+    for (size_t i = 0; i < w->n_taken; i++, run->n_taken++)
+        w->taken[i] = (taken_file){
+            .path = pl_paths_at(&run->slots.paths, run->n_taken),
+            .slot = pl_verify_slot_at(&run->slots, run->n_taken),
+        };
+    return w->n_taken > 0;
+}
+
+static int look_at_taken(verify_run *run, worker *w, pl_error *reterr)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < w->n_taken; i++)
+        r = look(run, w, &w->taken[i], reterr);
+    return r;
 }
 
 static int add_files(verify_run *run, const char *folder, const pl_paths *names, pl_error *reterr)
@@ -254,32 +233,44 @@ static void end(verify_run *run, const pl_error *error)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* What became of a file is kept, and the next one taken, in one turn at the lock. */
 static int look_at_some(verify_run *run, worker *w, pl_error *reterr)
 {
-    size_t i;
-    const char *path;
-    looked what;
     int r = 0;
     pthread_mutex_lock(&run->lock);
-    while (r == 0 && take_file(run, &i, &path)) {
+    while (r == 0 && take_files(run, w)) {
         pthread_mutex_unlock(&run->lock);
-        r = look(run, path, w, &what, reterr);
+        r = look_at_taken(run, w, reterr);
         pthread_mutex_lock(&run->lock);
-        if (r == 0)
-            r = keep(run, i, &what);
+        int told = hand_over(run, w, r < 0 ? NULL : reterr);
+        r = r < 0 ? r : told;
     }
     pthread_mutex_unlock(&run->lock);
     return r;
 }
 
+/* The kernel has threads take turns at the table of descriptors that they share, whenever one opens
+ * or closes a file: a sixth of the time of small ones. So those that are started here, not the
+ * caller, have a table each, which begins as a copy. What a thread opens from here on it closes
+ * itself. Where a sandbox forbids it they go on sharing, which is as right. */
+static void part_descriptors(int number)
+{
+#if defined(__SANITIZE_THREAD__)
+    number = 0; /* TSan takes a number for the same descriptor in all threads */
+#endif
+    if (number > 0)
+        (void)unshare(CLONE_FILES);
+}
+
 static int work(void *context, int64_t part, int number)
 {
     verify_run *run = context;
+    worker *w = &run->workers[number];
     pl_error error = {0};
+    part_descriptors(number);
     int r = part == 0 && !run->summary.all_found ? walk(run, &error) : 0;
     if (r == 0)
-        r = look_at_some(run, &run->workers[number], &error);
+        r = look_at_some(run, w, &error);
+    pl_verify_leave_folder(&w->room.folder);
     if (r < 0)
         end(run, &error);
     return r;
@@ -306,22 +297,14 @@ static int make_workers(verify_run *run, int n, pl_error *reterr)
     run->n_workers = n;
     int r = 0;
     for (int i = 0; r == 0 && i < n; i++)
-        r = pl_memory_take(run->options->memory, PL_VERIFY_HEAD_BYTES, "head of a file",
-                           &run->workers[i].head, reterr);
+        r = pl_verify_room_init(&run->workers[i].room, run->options->memory, reterr);
     return r;
 }
 
 static void free_workers(verify_run *run)
 {
-    for (int i = 0; i < run->n_workers; i++) {
-        worker *w = &run->workers[i];
-        pl_memory_give(run->options->memory, &w->head);
-        pl_memory_give(run->options->memory, &w->room.head);
-        pl_memory_give(run->options->memory, &w->room.pixels);
-        pl_memory_give(run->options->memory, &w->room.bytes);
-        if (w->room.folder.fd > 0)
-            close(w->room.folder.fd);
-    }
+    for (int i = 0; i < run->n_workers; i++)
+        pl_verify_room_done(&run->workers[i].room, run->options->memory);
     free(PL_TAKE(run->workers));
     run->n_workers = 0;
 }
@@ -346,12 +329,9 @@ static int look_at_all(verify_run *run, pl_error *reterr)
 static int tell_all(verify_run *run, int r, pl_error *reterr)
 {
     run->summary.interrupted = r == -ECANCELED;
-    r = r == -ECANCELED ? 0 : r;
-    tell_done(run, true);
-    if (r < 0 || run->failure == 0)
-        return r;
-    *reterr = run->error;
-    return run->failure;
+    bool failed = r < 0 && r != -ECANCELED;
+    int told = pl_verify_tell(&run->teller, run->n_taken, true, failed ? NULL : reterr);
+    return failed ? r : told;
 }
 
 int pl_verify_run(const pl_verify_options *options, pl_verify_summary *ret_summary,
@@ -360,6 +340,7 @@ int pl_verify_run(const pl_verify_options *options, pl_verify_summary *ret_summa
     verify_run run = {
         .options = options, .lock = PTHREAD_MUTEX_INITIALIZER, .found = PTHREAD_COND_INITIALIZER};
     pl_verify_slots_init(&run.slots, options->memory);
+    run.teller = (pl_verify_teller){&run.slots, options, &run.summary};
     int r = pl_verify_check_roots(options->roots, options->n_roots, reterr);
     if (r == 0 && options->n_sample > 0)
         r = choose_sample(&run, reterr);
@@ -370,7 +351,7 @@ int pl_verify_run(const pl_verify_options *options, pl_verify_summary *ret_summa
         r = pl_verify_notes(&run.slots, options, &run.summary.n_notes, reterr);
     run.summary.interrupted |= r == 0 && atomic_load(options->stopped);
     *ret_summary = run.summary;
-    pl_verify_schema_free(run.schema);
+    pl_verify_teller_done(&run.teller);
     pl_verify_slots_done(&run.slots);
     pthread_mutex_destroy(&run.lock);
     pthread_cond_destroy(&run.found);

@@ -2,13 +2,17 @@
 /* `plimsoll check`: which of these files could not be read, before a training finds out.
  *   walk     the files, in order of their names, found by one of the threads while the others look
  *   check    looks at one file, whole, by one of several threads
- *   slot     what is kept of each file for the end: 56 bytes
- *   told     findings, in the order of the walk, whatever the threads: as soon as all files before
- *            have been looked at. Notes come last: they are about the whole
+ *   turn     of a thread: it hands over the files it has looked at, and takes the next ones;
+ * several where they are small slot     what is kept of each file for the end: 56 bytes told
+ * findings, in the order of the walk, whatever the threads: as soon as all files before have been
+ * handed over. Notes come last: they are about the whole
  *
  * Memory: per thread a head and a window (256 KiB and 512 KiB) and one decoded image, or one record
  * or sample if that is larger; the paths and slots; all claimed. Nothing is mapped: a file that is
- * cut off meanwhile is a finding, not a signal. */
+ * cut off meanwhile is a finding, not a signal.
+ *
+ * The threads that are started have tables of descriptors of their own: what `tell` and `progress`
+ * use must be open before, or be opened and closed within one call. */
 #ifndef PL_VERIFY_VERIFY_H
 #define PL_VERIFY_VERIFY_H
 
@@ -59,6 +63,6 @@ PL_MUST_CHECK int pl_verify_run(const pl_verify_options *options, pl_verify_summ
 
 /* Looks at one file: finds out what it is, and has it validated. For verify.c. */
 PL_MUST_CHECK int pl_verify_look(pl_verify_file *file, const pl_verify_options *options,
-                                 void *head_room, pl_error *reterr);
+                                 pl_error *reterr);
 
 #endif

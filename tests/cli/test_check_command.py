@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`plimsoll check` as a command: order, forms, exit status, Ctrl-C, memory, quarantine, plans."""
 
+import ctypes
+import errno
 import json
 import os
 import pathlib
@@ -8,6 +10,7 @@ import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import termios
 import time
@@ -64,6 +67,42 @@ def test_thousands_of_files_are_looked_at_once_each(tree):
     assert (answer["n_files"], answer["n_checked"]) == (3000, 3000)
     assert answer["formats"] == {"text": 3000}
     assert answer["n_bytes"] == sum(len(str(i)) for i in range(3000))
+
+
+def test_large_files_among_small_ones_come_in_order(tree):
+    """Small ones are taken many at a time, large ones one by one."""
+    expected = []
+    for i in range(400):
+        is_large, is_bad = i % 50 > 46, i % 10 > 7
+        tree.put(f"{i:03}.txt", f"{i}\n".encode() * (80_000 if is_large else 1) + b"\xff" * is_bad)
+        expected += [f"{tree.folder}/{i:03}.txt"] * is_bad
+    answers = {tree.check("--jsonl", "--jobs", jobs).stdout for jobs in ("1", "2", "3", "16")}
+    assert len(answers) == 1
+    assert [json.loads(line)["path"] for line in answers.pop().splitlines()] == expected
+
+
+def refuse_unshare():
+    """As containers do: the call, and no other, fails from here on, also in what is started."""
+    number = {"x86_64": 272, "aarch64": 97}[os.uname().machine]
+    load, jump_if_equal, ret = 0x20, 0x15, 0x06  # of classic BPF
+    allow, fail = 0x7FFF0000, 0x00050000 | errno.EPERM
+    program = [(load, 0, 0, 0), (jump_if_equal, 0, 1, number), (ret, 0, 0, fail), (ret, 0, 0, allow)]
+    code = b"".join(struct.pack("=HBBI", *line) for line in program)
+    room = ctypes.create_string_buffer(code, len(code))
+    filter = struct.pack("HxxxxxxP", len(program), ctypes.addressof(room))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, set_seccomp, by_filter = 38, 22, 2
+    assert libc.prctl(no_new_privileges, 1, 0, 0, 0) == 0
+    assert libc.prctl(set_seccomp, by_filter, filter, 0, 0) == 0
+    assert libc.unshare(0) == -1 and ctypes.get_errno() == errno.EPERM
+
+
+def test_threads_share_descriptors_where_they_have_to(tree):
+    mix(tree, 1000)
+    own = tree.check("--jsonl", "--jobs", "4")
+    shared = tree.check("--jsonl", "--jobs", "4", preexec_fn=refuse_unshare)
+    assert (own.returncode, own.stderr) == (shared.returncode, shared.stderr) == (1, "")
+    assert own.stdout == shared.stdout
 
 
 def test_json_has_findings_and_summary(tree):
@@ -349,11 +388,12 @@ def restore(tree, away):
     return subprocess.run(words, capture_output=True, text=True, timeout=300)
 
 
-def test_bad_files_go_to_quarantine_and_come_back(tree, tmp_path):
-    bad = mix(tree, 60)
+@pytest.mark.parametrize(("jobs", "n"), [("1", 60), ("2", 60), ("8", 600)])
+def test_bad_files_go_to_quarantine_and_come_back(tree, tmp_path, jobs, n):
+    bad = mix(tree, n)
     before = files_of(tree.folder)
     away = tmp_path / "away"
-    result = tree.check("--quarantine", away, "--jsonl")
+    result = tree.check("--quarantine", away, "--jsonl", "--jobs", jobs)
     assert result.returncode == 1
     assert set(files_of(tree.folder)) == set(before) - set(bad)
     for line in map(json.loads, result.stdout.splitlines()):

@@ -28,10 +28,9 @@ static void look_at(const char *path, pl_verify_format format, bool size_only, p
 {
     static const atomic_bool stopped;
     const pl_verify_options options = {.format = format, .values = true, .memory = memory};
-    pl_verify_room room = {0};
-    pl_block head = {0};
+    pl_verify_room room;
     pl_error error = {0};
-    REQUIRE(pl_memory_take(memory, PL_VERIFY_HEAD_BYTES, "head", &head, &error) == 0);
+    REQUIRE(pl_verify_room_init(&room, memory, &error) == 0);
     pl_verify_file file = {
         .path = path,
         .memory = memory,
@@ -41,19 +40,15 @@ static void look_at(const char *path, pl_verify_format format, bool size_only, p
         .want_size_only = size_only,
         .limit_bytes = PL_MIB,
     };
-    int r = pl_verify_look(&file, &options, head.data, &error);
+    int r = pl_verify_look(&file, &options, &error);
     REQUIRE(r == 0 || r == PL_EBUDGET);
     if (r < 0)
         check_message(r, &error);
     else
         check_finding(&file.finding);
     pl_verify_schema_free(file.schema);
-    if (room.folder.fd > 0)
-        close(room.folder.fd);
-    pl_memory_give(memory, &room.head);
-    pl_memory_give(memory, &room.pixels);
-    pl_memory_give(memory, &room.bytes);
-    pl_memory_give(memory, &head);
+    pl_verify_leave_folder(&room.folder);
+    pl_verify_room_done(&room, memory);
     REQUIRE(pl_memory_claimed_bytes(memory) == 0);
 }
 
