@@ -20,6 +20,11 @@
 
 #define PROGRESS_NS (100 * PL_NS_PER_MS)
 
+/* Who waits for files is woken for MOST_AT_ONCE of them, because waking costs as much as looking at
+ * several small ones; and else looks by itself whether there is one, because a folder may take long
+ * to read, and the files before it long to look at. */
+#define WAIT_NS (5 * PL_NS_PER_MS)
+
 /* So many files a thread takes in one turn, where those of the last turn were as small as that on
  * average: two threads lose a seventh of their time to turns for each. Larger ones are taken one by
  * one, and told as soon as they are done. */
@@ -43,7 +48,7 @@ typedef struct verify_run {
     worker *workers;
     int n_workers;
     pthread_mutex_t lock; /* for all below, and while anything is told */
-    pthread_cond_t found; /* more files, or there are no more, or nobody wants them */
+    pthread_cond_t found; /* many files, or there are no more, or nobody wants them */
     pl_verify_slots slots;
     pl_verify_summary summary;
     size_t n_taken; /* files before this one are being looked at */
@@ -163,11 +168,19 @@ static size_t count_to_take(const verify_run *run, const worker *w)
     return pl_min_u64(n_each, MOST_AT_ONCE);
 }
 
+static void wait_for_files(verify_run *run)
+{
+    uint64_t end_ns = pl_clock_monotonic_ns() + WAIT_NS;
+    const struct timespec until = {.tv_sec = (time_t)(end_ns / PL_NS_PER_SEC),
+                                   .tv_nsec = (long)(end_ns % PL_NS_PER_SEC)};
+    pthread_cond_clockwait(&run->found, &run->lock, CLOCK_MONOTONIC, &until);
+}
+
 /* The next files. False: there are no more, or nobody wants them. */
 static bool take_files(verify_run *run, worker *w)
 {
     while (run->n_taken == run->summary.n_files && !run->summary.all_found && !run->ended)
-        pthread_cond_wait(&run->found, &run->lock);
+        wait_for_files(run);
     w->n_taken = run->ended ? 0 : count_to_take(run, w);
     w->done = (pl_verify_summary){0};
     for (size_t i = 0; i < w->n_taken; i++, run->n_taken++)
@@ -205,7 +218,8 @@ static int take_names(void *context, const char *folder, const pl_paths *names, 
         return pl_error_set(reterr, -ECANCELED, "interrupted within '%s'", folder);
     pthread_mutex_lock(&run->lock);
     int r = add_files(run, folder, names, reterr);
-    pthread_cond_broadcast(&run->found);
+    if (run->summary.n_files - run->n_taken >= MOST_AT_ONCE)
+        pthread_cond_broadcast(&run->found);
     pthread_mutex_unlock(&run->lock);
     return r;
 }

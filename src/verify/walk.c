@@ -22,10 +22,11 @@ typedef struct walk {
 
 static int walk_folder(walk *w, pl_error *reterr);
 
-static bool is_skipped(const walk *w, const struct stat *status)
+static bool is_skipped(const walk *w, DIR *folder)
 {
-    return w->skip.inode == status->st_ino && w->skip.device == status->st_dev &&
-           w->skip.inode != 0;
+    struct stat status;
+    return w->skip.inode != 0 && fstat(dirfd(folder), &status) == 0 &&
+           w->skip.inode == status.st_ino && w->skip.device == status.st_dev;
 }
 
 static int tell(walk *w, const char *folder, pl_error *reterr)
@@ -111,13 +112,12 @@ static int walk_folders(walk *w, const pl_paths *folders, pl_error *reterr)
 
 static int walk_folder(walk *w, pl_error *reterr)
 {
-    struct stat status;
     pl_paths folders;
     DIR *folder = w->depth < PL_VERIFY_FOLDERS_DEEP ? opendir(w->path) : NULL;
     if (!folder)
         return tell_one(w, "", w->path, reterr); /* found out about when it is opened */
     pl_paths_init(&folders, w->memory);
-    bool skipped = fstat(dirfd(folder), &status) == 0 && is_skipped(w, &status);
+    bool skipped = is_skipped(w, folder);
     int r = skipped ? 0 : list_folder(w, folder, &folders, reterr);
     closedir(folder);
     if (r == 0 && !skipped)
