@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/ahead.h"
 #include "kernels/cast.h"
 #include "kernels/elementwise.h"
 #include "kernels/gather.h"
@@ -34,19 +35,24 @@ typedef struct operation {
     const pl_instr *instr;
     pl_elementwise op;
     pl_dtype dtype;               /* of what it computes with */
+    int64_t item_bytes;           /* of what it makes */
     pl_cast_kernel cast;          /* or */
     pl_elementwise_kernel kernel; /* for these operands being repeated: */
     unsigned repeated;
     int places[INPUTS]; /* operands come first, then operations */
     /* Of this tile: */
     char *to;
-    int64_t step_bytes; /* that each element moves `to`: 0 for a strip */
+    int64_t step_bytes;            /* that each element of the tile moves `to`: 0 for a strip */
+    int64_t operand_bytes[INPUTS]; /* that each of a strip moves its operands: 0 if repeated */
 } operation;
 
 typedef struct chain {
     operand *operands;
     operation *operations;
     int n_operands, n_operations;
+    /* Of this tile: */
+    pl_ahead ahead;
+    const operand *streams[PL_AHEAD_STREAMS_MAX]; /* NULL: what the last operation makes */
 } chain;
 
 /* One block with all that it points to, because a step of ten elements makes one too. */
@@ -108,7 +114,7 @@ static int place_of(const chain *c, const pl_program *program, int instr)
 
 static operation operation_of(const pl_program *program, const pl_instr *instr)
 {
-    operation o = {.instr = instr};
+    operation o = {.instr = instr, .item_bytes = item_bytes_of(instr)};
     o.dtype = input_of(program, instr, instr->n_inputs - 1)->dtype;
     if (instr->kind == PL_INSTR_CAST) {
         o.cast = pl_cast_find(o.dtype, instr->dtype);
@@ -278,14 +284,16 @@ static void choose_ways(chain *c, const walk *w)
     }
 }
 
-static void choose_kernels(chain *c)
+static void choose_kernels(chain *c, const pl_program *program)
 {
     for (int i = 0; i < c->n_operations; i++) {
         operation *o = &c->operations[i];
         unsigned repeated = 0;
-        for (int k = 0; k < o->instr->n_inputs; k++)
-            if (o->places[k] < c->n_operands && c->operands[o->places[k]].way == REPEATED)
-                repeated |= 1u << k;
+        for (int k = 0; k < o->instr->n_inputs; k++) {
+            bool once = o->places[k] < c->n_operands && c->operands[o->places[k]].way == REPEATED;
+            repeated |= (unsigned)once << k;
+            o->operand_bytes[k] = once ? 0 : item_bytes_of(input_of(program, o->instr, k));
+        }
         if (!o->cast && repeated != o->repeated) {
             o->kernel = pl_elementwise_find(o->op, o->dtype, repeated);
             o->repeated = repeated;
@@ -303,23 +311,72 @@ static void set_outputs(pl_frame *frame, chain *c, const pl_region *out)
         pl_register *reg = &frame->registers[o->instr - program->instrs];
         bool whole = o->instr->whole && !(is_last && frame->taker);
         o->to = is_last && frame->target ? frame->target : frame->scratch + o->instr->slot;
-        o->step_bytes = whole ? item_bytes_of(o->instr) : 0;
+        o->step_bytes = whole ? o->item_bytes : 0;
         reg->data = o->to;
-        pl_region_packed_strides(out, (size_t)item_bytes_of(o->instr), reg->strides);
+        pl_region_packed_strides(out, (size_t)o->item_bytes, reg->strides);
     }
+}
+
+static bool is_large(const pl_box *box, const pl_instr *instr)
+{
+    int64_t bytes = item_bytes_of(instr);
+    for (int i = 0; i < box->shape.rank; i++)
+        bytes *= box->shape.dims[i];
+    return (uint64_t)bytes >= PL_AHEAD_VALUE_BYTES;
+}
+
+/* Is it read where a value lies? What was made or copied for this tile is near. */
+static bool is_of_value(const pl_frame *frame, int at)
+{
+    const pl_program *program = &frame->step->program;
+    const pl_instr *instr = &program->instrs[at];
+    while (instr->kind == PL_INSTR_VIEW || instr->kind == PL_INSTR_PACK) {
+        if (instr->slot != PL_NO_SLOT && frame->registers[at].data == frame->scratch + instr->slot)
+            return false;
+        at = program->inputs[instr->first_input];
+        instr = &program->instrs[at];
+    }
+    return instr->kind == PL_INSTR_LOAD && is_large(&program->boxes[instr->box], instr);
+}
+
+/* None for a single operation: it asks for one line after the other, and so does the processor. */
+static void choose_streams(const pl_frame *frame, chain *c, const pl_chain *of, bool is_taken)
+{
+    const pl_program *program = &frame->step->program;
+    const operation *last = &c->operations[c->n_operations - 1];
+    bool is_result = last->instr == &program->instrs[program->n_instrs - 1] && frame->step->direct;
+    int64_t strip_bytes = 0;
+    c->ahead = (pl_ahead){.n_operations = c->n_operations, .is_taken = is_taken};
+    for (int i = 0; c->n_operations + is_taken > 1 && i < c->n_operands; i++) {
+        const operand *o = &c->operands[i];
+        if (o->way != POINTED || !is_of_value(frame, o->instr))
+            continue;
+        c->streams[c->ahead.n_streams++] = o;
+        strip_bytes += of->strip * o->item_bytes;
+    }
+    if (c->ahead.n_streams > 0 && is_result && is_large(&program->boxes[0], last->instr)) {
+        c->streams[c->ahead.n_streams++] = NULL;
+        strip_bytes += of->strip * last->item_bytes;
+    }
+    pl_ahead_set_piece(&c->ahead, of->strip, strip_bytes);
 }
 
 /* ---- strips ---- */
 
-/* Where the operand's element at `position` is. */
-static const char *element_at(const operand *o, const walk *w, int64_t position)
+/* Bytes from the operand's first element to the one at `position`. */
+static int64_t offset_of(const operand *o, const walk *w, int64_t position)
 {
-    const char *data = o->data;
+    int64_t offset = 0;
     for (int i = w->rank - 1; i > 0 && position > 0; i--) {
-        data += position % w->extent[i] * o->strides[i];
+        offset += position % w->extent[i] * o->strides[i];
         position /= w->extent[i];
     }
-    return data + position * o->strides[0];
+    return offset + position * o->strides[0];
+}
+
+static const char *element_at(const operand *o, const walk *w, int64_t position)
+{
+    return o->data + offset_of(o, w, position);
 }
 
 static void copy_strip(const operand *o, const walk *w, int64_t from, int64_t n)
@@ -350,6 +407,21 @@ static void set_operand_strips(const chain *c, const walk *w, int64_t from, int6
     }
 }
 
+/* What lies a strip ahead is asked for along with the n elements at `from`; at the end of a tile,
+ * what lies behind it: often it is the next one. */
+static void begin_ahead(chain *c, const pl_chain *of, const walk *w, int64_t from, int64_t n)
+{
+    const operation *last = &c->operations[c->n_operations - 1];
+    int64_t then = from + of->strip, n_calls = pl_ahead_n_calls(&c->ahead, n);
+    for (int i = 0; i < c->ahead.n_streams; i++) {
+        const operand *o = c->streams[i];
+        uintptr_t at = o ? (uintptr_t)o->data + (uintptr_t)offset_of(o, w, then)
+                         : (uintptr_t)last->to + (uintptr_t)(then * last->step_bytes);
+        pl_stream_begin(&c->ahead.streams[i], at, n * (o ? o->item_bytes : last->item_bytes),
+                        n_calls);
+    }
+}
+
 static int64_t strip_from(const pl_frame *frame, const pl_chain *of, const walk *w, int64_t from,
                           bool is_taken)
 {
@@ -358,15 +430,36 @@ static int64_t strip_from(const pl_frame *frame, const pl_chain *of, const walk 
     return is_taken ? frame->taker->limit(frame->taker->context, from, n) : n;
 }
 
-static void run_strip(const chain *c, const char **at, int64_t from, int64_t n)
+/* n elements of a strip, from `begin` on. */
+static inline void run_piece(const operation *o, const char **at, char *to, int64_t begin,
+                             int64_t n)
+{
+    const char *a = at[o->places[0]] + begin * o->operand_bytes[0];
+    to += begin * o->item_bytes;
+    if (o->cast)
+        o->cast(to, a, (size_t)n);
+    else
+        o->kernel(to, a, at[o->places[1]] + begin * o->operand_bytes[1],
+                  at[o->places[2]] + begin * o->operand_bytes[2], (size_t)n);
+}
+
+static void run_pieces(const operation *o, const char **at, char *to, int64_t n, pl_ahead *ahead)
+{
+    for (int64_t begin = 0; begin < n; begin += ahead->piece) {
+        pl_ahead_ask(ahead);
+        run_piece(o, at, to, begin, n - begin < ahead->piece ? n - begin : ahead->piece);
+    }
+}
+
+static void run_strip(chain *c, const char **at, int64_t from, int64_t n)
 {
     for (int i = 0; i < c->n_operations; i++) {
         const operation *o = &c->operations[i];
         char *to = o->to + from * o->step_bytes;
-        if (o->cast)
-            o->cast(to, at[o->places[0]], (size_t)n);
+        if (c->ahead.n_streams == 0)
+            run_piece(o, at, to, 0, n);
         else
-            o->kernel(to, at[o->places[0]], at[o->places[1]], at[o->places[2]], (size_t)n);
+            run_pieces(o, at, to, n, &c->ahead);
         at[c->n_operands + i] = to;
     }
 }
@@ -383,14 +476,18 @@ void pl_strips_run(pl_frame *frame, int number)
         set_strides(frame, &c->operands[i], out);
     walk w = merge_axes(c, out);
     choose_ways(c, &w);
-    choose_kernels(c);
+    choose_kernels(c, program);
     set_outputs(frame, c, out);
+    choose_streams(frame, c, of, is_taken);
     for (int64_t from = 0, n; from < w.count; from += n) {
         n = strip_from(frame, of, &w, from, is_taken);
         set_operand_strips(c, &w, from, n, at);
+        if (c->ahead.n_streams > 0)
+            begin_ahead(c, of, &w, from, n);
         run_strip(c, at, from, n);
-        if (is_taken)
-            frame->taker->take(frame->taker->context, at[c->n_operands + c->n_operations - 1], from,
-                               n);
+        if (!is_taken)
+            continue;
+        pl_ahead_ask(&c->ahead);
+        frame->taker->take(frame->taker->context, at[c->n_operands + c->n_operations - 1], from, n);
     }
 }

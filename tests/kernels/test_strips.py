@@ -9,6 +9,7 @@ import pytest
 from test_sessions import AMPLE, Graph, chance, graph, session_tool  # noqa: F401
 
 STRIP = 1024  # of float32; 512 of float64
+FAR = 4 << 20  # bytes, from which on values are asked for ahead of time, and strips run in pieces
 
 
 def close(got, wanted):
@@ -188,3 +189,44 @@ def test_views_straight_to_a_file(graph, chance):
     part = graph.add("slice", [x], value[1:299, 3::2], start=[1, 3], stop=[299, 700], step=[1, 2])
     for name in (turned, part):
         graph.check(name, compare=close, straight=True, caps=[AMPLE, 3 << 20, 1 << 20])
+
+
+def bits(array):
+    return array.view(f"u{array.itemsize}")
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "int16", "uint8"))
+def test_values_beyond_the_caches_give_the_same_bits(graph, chance, dtype):
+    """A part of each is small, and computed as a value of its own, in whole strips."""
+    n, part = FAR // np.dtype(dtype).itemsize + 77, slice(1000, 31007)
+    arrays = [chance.integers(-90, 90, n).astype(dtype) for _ in range(2)]
+    a, b, c, d = (graph.give(array[cut], "memory") for cut in (slice(None), part) for array in arrays)
+    seven = graph.give(np.asarray(7, dtype), "memory")
+    ends, sums = [], []
+    for x, y in ((a, b), (c, d)):
+        left, right = graph.value(x), graph.value(y)
+        product = graph.add("mul", [x, y], left * right)
+        both = graph.add("add", [product, seven], (left * right + np.asarray(7, dtype)).astype(dtype))
+        flags = graph.add("less", [x, y], left < right)
+        ends.append(graph.add("where", [flags, both, x],
+                              np.where(left < right, graph.value(both), left)))
+        sums.append(graph.add("max", [ends[-1]], graph.value(ends[-1]).max()))
+    check_alone(graph, *ends, *sums, caps=(AMPLE, 40 << 20))
+    _, (whole, small) = graph.run(AMPLE, *ends)
+    np.testing.assert_array_equal(bits(whole)[part], bits(small))
+
+
+@pytest.mark.parametrize("shape", ((1031, 1100), (3500, 300), (5, 220_000)))
+def test_rows_beyond_the_caches(graph, chance, shape):
+    a = graph.give(chance.standard_normal(shape, "f4"), "memory")
+    row, column = (graph.give(chance.standard_normal(of, "f4"), "memory")
+                   for of in (shape[1:], (shape[0], 1)))
+    for operand in (row, column):
+        chain = fused(graph, a, operand)
+        value = graph.value(chain)
+        check_alone(graph, chain, graph.add("sum", [chain], value.sum(1, "f8").astype("f4"), axes=[1]),
+                    graph.add("sum", [chain], value.sum(0, "f8").astype("f4"), axes=[0]))
+    cut = (slice(1, None), slice(3, -2))
+    part = graph.add("slice", [a], graph.value(a)[cut], start=[1, 3],
+                     stop=[shape[0], shape[1] - 2], step=[1, 1])
+    check_alone(graph, fused(graph, part, graph.give(graph.value(row)[3:-2], "memory")))
