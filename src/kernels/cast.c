@@ -11,8 +11,9 @@
 
 enum { PIECE = 512 };
 
-#if PL_HAS_AVX2_BUILD
-#define BY_ISA(isa, name) ((isa) == PL_ISA_AVX2 ? name##_avx2 : name##_plain)
+#if PL_HAS_X86_BUILDS
+#define BY_ISA(isa, name)                                                                          \
+    ((isa) == PL_ISA_AVX512 ? name##_avx512 : (isa) == PL_ISA_AVX2 ? name##_avx2 : name##_plain)
 #else
 #define BY_ISA(isa, name) ((void)(isa), name##_plain)
 #endif

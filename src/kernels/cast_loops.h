@@ -8,8 +8,10 @@
 /* Between bool, integers, f32 and f64; NULL for the rest. */
 pl_cast_kernel pl_cast_loop_plain(pl_dtype from, pl_dtype to);
 pl_cast_kernel pl_cast_loop_avx2(pl_dtype from, pl_dtype to);
+pl_cast_kernel pl_cast_loop_avx512(pl_dtype from, pl_dtype to);
 
 void pl_cast_f64_to_odd_f32_plain(float *out, const double *in, size_t n);
 void pl_cast_f64_to_odd_f32_avx2(float *out, const double *in, size_t n);
+void pl_cast_f64_to_odd_f32_avx512(float *out, const double *in, size_t n);
 
 #endif

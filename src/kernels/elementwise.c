@@ -53,8 +53,9 @@ pl_dtype pl_elementwise_result(pl_elementwise op, pl_dtype dtype)
         return forms;                                                                              \
     }
 SEARCH(plain)
-#if PL_HAS_AVX2_BUILD
+#if PL_HAS_X86_BUILDS
 SEARCH(avx2)
+SEARCH(avx512)
 #endif
 
 pl_elementwise_kernel pl_elementwise_find_for(pl_isa isa, pl_elementwise op, pl_dtype dtype,
@@ -62,9 +63,10 @@ pl_elementwise_kernel pl_elementwise_find_for(pl_isa isa, pl_elementwise op, pl_
 {
     if (repeated >= (1u << infos[op].n_operands) - 1)
         return NULL;
-#if PL_HAS_AVX2_BUILD
-    pl_elementwise_forms forms =
-        isa == PL_ISA_AVX2 ? search_avx2(op, dtype) : search_plain(op, dtype);
+#if PL_HAS_X86_BUILDS
+    pl_elementwise_forms forms = isa == PL_ISA_AVX512 ? search_avx512(op, dtype)
+                                 : isa == PL_ISA_AVX2 ? search_avx2(op, dtype)
+                                                      : search_plain(op, dtype);
 #else
     (void)isa;
     pl_elementwise_forms forms = search_plain(op, dtype);

@@ -19,6 +19,7 @@ typedef pl_elementwise_forms pl_elementwise_group(pl_elementwise op, pl_dtype dt
         pl_elementwise_logic_##isa, pl_elementwise_ternary_##isa, pl_elementwise_functions_##isa
 PL_GROUP_DECLARE(plain);
 PL_GROUP_DECLARE(avx2);
+PL_GROUP_DECLARE(avx512);
 #undef PL_GROUP_DECLARE
 
 #define PL_STRIP_ARGUMENTS                                                                         \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The instruction sets that kernels are compiled for, and which of them this machine has. The same
- * sources are compiled for each: see meson.build. AVX-512 is not among them: nothing here gained by
- * it could be measured. Safe from any thread. */
+ * sources are compiled for each: see meson.build. Safe from any thread. */
 #ifndef PL_KERNELS_ISA_H
 #define PL_KERNELS_ISA_H
 
@@ -9,22 +8,27 @@
 #include "kernels/elementwise.h"
 
 #ifdef __x86_64__
-#define PL_HAS_AVX2_BUILD 1
+#define PL_HAS_X86_BUILDS 1
 #else
-#define PL_HAS_AVX2_BUILD 0
+#define PL_HAS_X86_BUILDS 0
 #endif
 
 typedef enum pl_isa {
-    PL_ISA_PLAIN, /* whatever the compiler assumes: on x86-64, SSE2 */
-    PL_ISA_AVX2,  /* with FMA */
+    PL_ISA_PLAIN,  /* whatever the compiler assumes: on x86-64, SSE2 */
+    PL_ISA_AVX2,   /* with FMA */
+    PL_ISA_AVX512, /* F, BW, DQ, VL, VBMI and VBMI2. Elementwise and casts only; the rest is AVX2 */
 } pl_isa;
 
 /* The best that this machine has; the same answer each time. */
 static inline pl_isa pl_isa_best(void)
 {
-#if PL_HAS_AVX2_BUILD
+#if PL_HAS_X86_BUILDS
     /* Answered from what the loader found out; it also says whether the system keeps the wide
      * registers. */
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2"))
+        return PL_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return PL_ISA_AVX2;
 #endif

@@ -2,7 +2,7 @@
 /* Which table of loops is used: see isa_table.h. */
 #include "kernels/isa_table.h"
 
-static int limit = PL_ISA_AVX2;
+static int limit = PL_ISA_AVX512;
 
 pl_isa pl_isa_used(void)
 {

@@ -13,8 +13,8 @@ pl_isa pl_isa_used(void);
 /* Nothing above `most` from here on, in all threads: for tests and benchmarks. */
 void pl_isa_limit(pl_isa most);
 
-#if PL_HAS_AVX2_BUILD
-#define PL_ISA_TABLE(name) (pl_isa_used() == PL_ISA_AVX2 ? &name##_avx2 : &name##_plain)
+#if PL_HAS_X86_BUILDS
+#define PL_ISA_TABLE(name) (pl_isa_used() >= PL_ISA_AVX2 ? &name##_avx2 : &name##_plain)
 #else
 #define PL_ISA_TABLE(name) (&name##_plain)
 #endif

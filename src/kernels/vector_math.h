@@ -16,7 +16,14 @@
 #include "kernels/strip.h"
 
 /* Vectors, and the name of a function on them: PL_LIBRARY_F32(sin, u10). */
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#include <sleef.h>
+typedef __m512 pl_lanes_F32;
+typedef __m512d pl_lanes_F64;
+#define PL_LIBRARY_F32(name, ulp) Sleef_##name##f16_##ulp##avx512f
+#define PL_LIBRARY_F64(name, ulp) Sleef_##name##d8_##ulp##avx512f
+#elif defined(__AVX2__)
 #include <immintrin.h>
 #include <sleef.h>
 typedef __m256 pl_lanes_F32;

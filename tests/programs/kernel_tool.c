@@ -5,8 +5,8 @@
  *   op ISA STRIP NAME OUT IN...   a file of rank 0 is a repeated operand; the others are one length
  *   cast ISA STRIP TO OUT IN
  *   in_place ISA STRIP NAME OUT IN...   the same as op, over a copy of the first operand
- * ISA is best or plain; STRIP is how many elements each call of the kernel gets. The dtype is the
- * last operand's. */
+ * ISA is plain, avx2 or avx512, which the machine must have; STRIP is how many elements each call
+ * of the kernel gets. The dtype is the last operand's. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,12 @@ static void save(const char *path, pl_dtype dtype, const void *data, size_t n)
 
 static pl_isa isa_of(const char *name)
 {
-    return strcmp(name, "plain") == 0 ? PL_ISA_PLAIN : pl_isa_best();
+    pl_isa isa = strcmp(name, "avx512") == 0 ? PL_ISA_AVX512
+                 : strcmp(name, "avx2") == 0 ? PL_ISA_AVX2
+                                             : PL_ISA_PLAIN;
+    if (isa > pl_isa_best())
+        die("this machine has no", name);
+    return isa;
 }
 
 static size_t smaller(size_t a, size_t b)

@@ -242,6 +242,25 @@ static void exact_operations_give_the_same_bits_by_any_instruction_set(void **st
     visit_kernels(check_against_plain);
 }
 
+static void our_functions_give_the_same_bits_by_vectors_of_any_width(void **state)
+{
+    (void)state;
+    static const pl_elementwise ours[] = {PL_ELEMENTWISE_SIN,  PL_ELEMENTWISE_COS,
+                                          PL_ELEMENTWISE_EXP,  PL_ELEMENTWISE_LOG,
+                                          PL_ELEMENTWISE_TANH, PL_ELEMENTWISE_SIGMOID};
+    if (pl_isa_best() < PL_ISA_AVX512) {
+        print_message("this machine has no vectors of 512 bits\n");
+        skip();
+    }
+    for (size_t i = 0; i < PL_COUNT_OF(ours); i++) {
+        void *wide = compute(PL_ISA_AVX512, ours[i], PL_F32, 0, N_MAX, N_MAX);
+        void *narrow = compute(PL_ISA_AVX2, ours[i], PL_F32, 0, N_MAX, N_MAX);
+        assert_same(ours[i], PL_F32, wide, narrow, N_MAX);
+        free(wide);
+        free(narrow);
+    }
+}
+
 static void mul_add_rounds_as_mul_and_add_do(void **state)
 {
     (void)state;
@@ -288,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_kernel_stays_in_its_strips_and_gives_the_same_for_any_length),
         cmocka_unit_test(the_output_may_be_any_of_the_operands),
         cmocka_unit_test(exact_operations_give_the_same_bits_by_any_instruction_set),
+        cmocka_unit_test(our_functions_give_the_same_bits_by_vectors_of_any_width),
         cmocka_unit_test(mul_add_rounds_as_mul_and_add_do),
         cmocka_unit_test(a_cast_exists_between_all_numbers_and_stays_in_its_strips),
     };
