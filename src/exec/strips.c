@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/ahead.h"
+#include "exec/lookahead.h"
 #include "kernels/cast.h"
 #include "kernels/elementwise.h"
 #include "kernels/gather.h"
@@ -51,8 +51,8 @@ typedef struct chain {
     operation *operations;
     int n_operands, n_operations;
     /* Of this tile: */
-    pl_ahead ahead;
-    const operand *streams[PL_AHEAD_STREAMS_MAX]; /* NULL: what the last operation makes */
+    pl_lookahead ahead;
+    const operand *streams[PL_LOOKAHEAD_STREAMS_MAX]; /* NULL: what the last operation makes */
 } chain;
 
 /* One block with all that it points to, because a step of ten elements makes one too. */
@@ -322,7 +322,7 @@ static bool is_large(const pl_box *box, const pl_instr *instr)
     int64_t bytes = item_bytes_of(instr);
     for (int i = 0; i < box->shape.rank; i++)
         bytes *= box->shape.dims[i];
-    return (uint64_t)bytes >= PL_AHEAD_VALUE_BYTES;
+    return (uint64_t)bytes >= PL_LOOKAHEAD_VALUE_BYTES;
 }
 
 /* Is it read where a value lies? What was made or copied for this tile is near. */
@@ -346,7 +346,7 @@ static void choose_streams(const pl_frame *frame, chain *c, const pl_chain *of, 
     const operation *last = &c->operations[c->n_operations - 1];
     bool is_result = last->instr == &program->instrs[program->n_instrs - 1] && frame->step->direct;
     int64_t strip_bytes = 0;
-    c->ahead = (pl_ahead){.n_operations = c->n_operations, .is_taken = is_taken};
+    c->ahead = (pl_lookahead){.n_operations = c->n_operations, .is_taken = is_taken};
     for (int i = 0; c->n_operations + is_taken > 1 && i < c->n_operands; i++) {
         const operand *o = &c->operands[i];
         if (o->way != POINTED || !is_of_value(frame, o->instr))
@@ -358,7 +358,7 @@ static void choose_streams(const pl_frame *frame, chain *c, const pl_chain *of, 
         c->streams[c->ahead.n_streams++] = NULL;
         strip_bytes += of->strip * last->item_bytes;
     }
-    pl_ahead_set_piece(&c->ahead, of->strip, strip_bytes);
+    pl_lookahead_set_piece(&c->ahead, of->strip, strip_bytes);
 }
 
 /* ---- strips ---- */
@@ -412,7 +412,7 @@ static void set_operand_strips(const chain *c, const walk *w, int64_t from, int6
 static void begin_ahead(chain *c, const pl_chain *of, const walk *w, int64_t from, int64_t n)
 {
     const operation *last = &c->operations[c->n_operations - 1];
-    int64_t then = from + of->strip, n_calls = pl_ahead_n_calls(&c->ahead, n);
+    int64_t then = from + of->strip, n_calls = pl_lookahead_n_calls(&c->ahead, n);
     for (int i = 0; i < c->ahead.n_streams; i++) {
         const operand *o = c->streams[i];
         uintptr_t at = o ? (uintptr_t)o->data + (uintptr_t)offset_of(o, w, then)
@@ -443,10 +443,11 @@ static inline void run_piece(const operation *o, const char **at, char *to, int6
                   at[o->places[2]] + begin * o->operand_bytes[2], (size_t)n);
 }
 
-static void run_pieces(const operation *o, const char **at, char *to, int64_t n, pl_ahead *ahead)
+static void run_pieces(const operation *o, const char **at, char *to, int64_t n,
+                       pl_lookahead *ahead)
 {
     for (int64_t begin = 0; begin < n; begin += ahead->piece) {
-        pl_ahead_ask(ahead);
+        pl_lookahead_ask(ahead);
         run_piece(o, at, to, begin, n - begin < ahead->piece ? n - begin : ahead->piece);
     }
 }
@@ -487,7 +488,7 @@ void pl_strips_run(pl_frame *frame, int number)
         run_strip(c, at, from, n);
         if (!is_taken)
             continue;
-        pl_ahead_ask(&c->ahead);
+        pl_lookahead_ask(&c->ahead);
         frame->taker->take(frame->taker->context, at[c->n_operands + c->n_operations - 1], from, n);
     }
 }

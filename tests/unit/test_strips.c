@@ -5,11 +5,11 @@
 #include <assert.h>
 #include <math.h>
 
-#include "exec/ahead.h"
+#include "exec/lookahead.h"
 
 /* Tiles, strips and pieces that are not full at their ends. */
 enum { N = 4 * 1024 * 1024 / sizeof(double) + 77 };
-static_assert(N * sizeof(double) >= PL_AHEAD_VALUE_BYTES, "no stream, else");
+static_assert(N * sizeof(double) >= PL_LOOKAHEAD_VALUE_BYTES, "no stream, else");
 
 static int begin(void **state)
 {

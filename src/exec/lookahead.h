@@ -11,75 +11,77 @@
  * more. docs/kernels.md has the measurements.
  *
  * Nothing is read: to ask for what lies behind the end of a value does no harm. */
-#ifndef PL_EXEC_AHEAD_H
-#define PL_EXEC_AHEAD_H
+#ifndef PL_EXEC_LOOKAHEAD_H
+#define PL_EXEC_LOOKAHEAD_H
 
 #include "plan/program.h"
 
 enum {
-    PL_AHEAD_STREAMS_MAX = PL_CHAIN_OPERANDS_MAX + 1,
-    PL_AHEAD_LINE_BYTES = 64,
-    PL_AHEAD_SHARE_LINES = 16,    /* of all streams together: about so many are wanted */
-    PL_AHEAD_PIECE_ELEMENTS = 64, /* kernels have loops of so many, and slower ones for the rest */
-    PL_AHEAD_PIECE_LEAST = 128,   /* for less, a call would show */
+    PL_LOOKAHEAD_STREAMS_MAX = PL_CHAIN_OPERANDS_MAX + 1,
+    PL_LOOKAHEAD_LINE_BYTES = 64,
+    PL_LOOKAHEAD_SHARE_LINES = 16,    /* of all streams together: about so many are wanted */
+    PL_LOOKAHEAD_PIECE_ELEMENTS = 64, /* of a kernel's loop; it has slower ones for the rest */
+    PL_LOOKAHEAD_PIECE_LEAST = 128,   /* for less, a call would show */
 };
 
 /* Smaller values are no streams: they may be near, and to ask for what is near takes as long as a
  * cheap kernel does. Of 4 to 16 MiB in the third-level cache nothing was gained, and little lost.
  */
-#define PL_AHEAD_VALUE_BYTES (4 * PL_MIB)
+#define PL_LOOKAHEAD_VALUE_BYTES (4 * PL_MIB)
 
 typedef struct pl_stream {
     uintptr_t next, end; /* of what was not yet asked for along with this strip */
     uintptr_t share_bytes;
 } pl_stream;
 
-typedef struct pl_ahead {
-    pl_stream streams[PL_AHEAD_STREAMS_MAX];
+typedef struct pl_lookahead {
+    pl_stream streams[PL_LOOKAHEAD_STREAMS_MAX];
     int n_streams;
     int n_operations;
     bool is_taken; /* by one more call for the whole strip */
     int64_t piece; /* elements */
-} pl_ahead;
+} pl_lookahead;
 
-static inline int64_t pl_ahead_divide_up(int64_t a, int64_t b)
+static inline int64_t pl_lookahead_divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
 
 /* For strips of so many elements, of which the streams together have so many bytes. */
-static inline void pl_ahead_set_piece(pl_ahead *ahead, int64_t strip, int64_t strip_bytes)
+static inline void pl_lookahead_set_piece(pl_lookahead *ahead, int64_t strip, int64_t strip_bytes)
 {
-    int64_t n_shares = strip_bytes / (PL_AHEAD_LINE_BYTES * PL_AHEAD_SHARE_LINES);
-    int64_t n_pieces = pl_ahead_divide_up(n_shares - ahead->is_taken, ahead->n_operations);
-    int64_t piece = pl_ahead_divide_up(strip, n_pieces > 1 ? n_pieces : 1);
-    piece = pl_ahead_divide_up(piece, PL_AHEAD_PIECE_ELEMENTS) * PL_AHEAD_PIECE_ELEMENTS;
-    ahead->piece = piece > PL_AHEAD_PIECE_LEAST ? piece : PL_AHEAD_PIECE_LEAST;
+    int64_t n_shares = strip_bytes / (PL_LOOKAHEAD_LINE_BYTES * PL_LOOKAHEAD_SHARE_LINES);
+    int64_t n_pieces = pl_lookahead_divide_up(n_shares - ahead->is_taken, ahead->n_operations);
+    int64_t piece = pl_lookahead_divide_up(strip, n_pieces > 1 ? n_pieces : 1);
+    piece =
+        pl_lookahead_divide_up(piece, PL_LOOKAHEAD_PIECE_ELEMENTS) * PL_LOOKAHEAD_PIECE_ELEMENTS;
+    ahead->piece = piece > PL_LOOKAHEAD_PIECE_LEAST ? piece : PL_LOOKAHEAD_PIECE_LEAST;
 }
 
 /* How many calls there are for a strip of n elements. */
-static inline int64_t pl_ahead_n_calls(const pl_ahead *ahead, int64_t n)
+static inline int64_t pl_lookahead_n_calls(const pl_lookahead *ahead, int64_t n)
 {
-    return ahead->n_operations * pl_ahead_divide_up(n, ahead->piece) + ahead->is_taken;
+    return ahead->n_operations * pl_lookahead_divide_up(n, ahead->piece) + ahead->is_taken;
 }
 
 static inline void pl_stream_begin(pl_stream *s, uintptr_t at, int64_t bytes, int64_t n_calls)
 {
-    int64_t n_lines = bytes / PL_AHEAD_LINE_BYTES;
+    int64_t n_lines = bytes / PL_LOOKAHEAD_LINE_BYTES;
     s->next = at;
-    s->end = at + (uintptr_t)(n_lines * PL_AHEAD_LINE_BYTES);
-    s->share_bytes = (uintptr_t)(pl_ahead_divide_up(n_lines, n_calls) * PL_AHEAD_LINE_BYTES);
+    s->end = at + (uintptr_t)(n_lines * PL_LOOKAHEAD_LINE_BYTES);
+    s->share_bytes =
+        (uintptr_t)(pl_lookahead_divide_up(n_lines, n_calls) * PL_LOOKAHEAD_LINE_BYTES);
 }
 
 /* Before each call. Inline, because gcc takes a function that only asks for one that does nothing,
  * and leaves out its calls. */
-static inline __attribute__((always_inline)) void pl_ahead_ask(pl_ahead *ahead)
+static inline __attribute__((always_inline)) void pl_lookahead_ask(pl_lookahead *ahead)
 {
     for (int i = 0; i < ahead->n_streams; i++) {
         pl_stream *s = &ahead->streams[i];
         uintptr_t left = s->end - s->next;
         uintptr_t end = s->next + (left < s->share_bytes ? left : s->share_bytes);
-        for (; s->next != end; s->next += PL_AHEAD_LINE_BYTES)
+        for (; s->next != end; s->next += PL_LOOKAHEAD_LINE_BYTES)
             __builtin_prefetch((const void *)s->next, 0, 2);
     }
 }
