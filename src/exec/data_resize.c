@@ -24,6 +24,8 @@ typedef struct job {
     int64_t n_strips, strip_rows; /* of each image */
     int n_workers;
     pl_resize_tap *across, *down;
+    pl_resize_picks picks;                     /* of `across` */
+    bool picked;                               /* rows are made by them */
     pl_resize_span *spans_across, *spans_down; /* antialiased: instead of taps */
     float *weights_across, *weights_down;
     int64_t places_across, places_down;
@@ -58,6 +60,11 @@ static const float *widen(const job *j, widened *w, int64_t image, int64_t y, in
             return w->rows[i];
     int at = w->numbers[0] == keep;
     const void *row = input_row(j, image, y);
+    w->numbers[at] = y;
+    if (j->picked) {
+        pl_resize_picked_row(&j->picks, row, w->rows[at]);
+        return w->rows[at];
+    }
     pl_dtype dtype = j->dtype;
     if (dtype != PL_U8 && dtype != PL_F32) {
         pl_cast_find(dtype, PL_F32)(w->converted, row, (size_t)(j->in_width * j->channels));
@@ -65,7 +72,6 @@ static const float *widen(const job *j, widened *w, int64_t image, int64_t y, in
         dtype = PL_F32;
     }
     pl_resize_row(dtype, row, j->in_width, j->channels, j->across, j->width, w->rows[at]);
-    w->numbers[at] = y;
     return w->rows[at];
 }
 
@@ -197,12 +203,19 @@ static job describe(const pl_node *node, int n_workers, const pl_shape *in, cons
     return j;
 }
 
-/* Of taps or spans; the workers' is behind it. */
+/* Of a row of bytes with two taps. */
+static uint64_t picks_bytes(const job *j)
+{
+    bool are_bytes = j->dtype == PL_U8 && j->places_down == 0;
+    return are_bytes ? pl_resize_picks_bytes(j->width, j->channels) : 0;
+}
+
+/* Of picks, and taps or spans; the workers' is behind it. */
 static uint64_t table_bytes(const job *j)
 {
     uint64_t n = (uint64_t)(j->width + j->height + 2);
     if (j->places_down == 0)
-        return rounded(sizeof(pl_resize_tap) * n);
+        return picks_bytes(j) + rounded(sizeof(pl_resize_tap) * n);
     uint64_t n_weights =
         (uint64_t)(j->width * j->places_across) + (uint64_t)(j->height * j->places_down);
     return rounded(sizeof(pl_resize_span) * n + sizeof(float) * n_weights);
@@ -234,7 +247,7 @@ static void set_tables(const pl_data_call *call, job *j, char *scratch)
 {
     bool nearest = strcmp(call->node->attrs[PL_ATTR_resize_method].value.text, "nearest") == 0;
     j->scratch = scratch + table_bytes(j);
-    j->across = (pl_resize_tap *)scratch;
+    j->across = (pl_resize_tap *)(scratch + picks_bytes(j));
     if (nearest) {
         for (int64_t x = 0; x < j->width; x++)
             j->across[x].lower = pl_resize_nearest(j->in_width, j->width, x);
@@ -244,6 +257,8 @@ static void set_tables(const pl_data_call *call, job *j, char *scratch)
         j->down = j->across + j->width;
         pl_resize_taps(j->in_width, j->width, j->across);
         pl_resize_taps(j->in_height, j->height, j->down);
+        j->picked = j->dtype == PL_U8 && pl_resize_picks_set(&j->picks, j->across, j->in_width,
+                                                             j->channels, j->width, scratch);
     }
 }
 

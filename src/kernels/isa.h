@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The instruction sets that kernels are compiled for, and which of them this machine has. The same
- * sources are compiled for each: see meson.build. Safe from any thread. */
+ * sources are compiled for each: see meson.build. For AVX-512 that is elementwise kernels and casts;
+ * another loop that gains by it is written for it, beside the one for AVX2. Safe from any thread. */
 #ifndef PL_KERNELS_ISA_H
 #define PL_KERNELS_ISA_H
 
@@ -16,7 +17,7 @@
 typedef enum pl_isa {
     PL_ISA_PLAIN,  /* whatever the compiler assumes: on x86-64, SSE2 */
     PL_ISA_AVX2,   /* with FMA */
-    PL_ISA_AVX512, /* F, BW, DQ, VL, VBMI and VBMI2. Elementwise and casts only; the rest is AVX2 */
+    PL_ISA_AVX512, /* F, BW, DQ, VL, VBMI and VBMI2; what has no loop for it uses AVX2's */
 } pl_isa;
 
 /* The best that this machine has; the same answer each time. */

@@ -62,6 +62,31 @@ int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at)
     return inside((int64_t)floorf(((float)at + 0.5f) * scale), n_in);
 }
 
+uint64_t pl_resize_picks_bytes(int64_t n_out, int64_t n_channels)
+{
+    enum { PICKS_MOST = 256 };
+    int64_t n;
+    if (__builtin_mul_overflow(n_out, n_channels, &n) || n <= 0 || n > 16 * PICKS_MOST)
+        return 0;
+    return (uint64_t)(n + 15) / 16 * PL_RESIZE_PICK_BYTES;
+}
+
+bool pl_resize_picks_set(pl_resize_picks *picks, const pl_resize_tap *taps, int64_t n_in,
+                         int64_t n_channels, int64_t n_out, void *table)
+{
+    *picks = (pl_resize_picks){.table = table};
+#if PL_HAS_X86_BUILDS
+    pl_isa isa = pl_isa_used();
+    int64_t row_bytes;
+    return isa >= PL_ISA_AVX2 && pl_resize_picks_bytes(n_out, n_channels) > 0 &&
+           !__builtin_mul_overflow(n_in, n_channels, &row_bytes) && row_bytes <= INT32_MAX &&
+           pl_resize_set_picks_avx2(isa, picks, taps, n_in, n_channels, n_out);
+#else
+    (void)taps, (void)n_in, (void)n_channels, (void)n_out;
+    return false;
+#endif
+}
+
 void pl_resize_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
                    const pl_resize_tap *taps, int64_t n_out, float *out)
 {

@@ -3,6 +3,7 @@
 #ifndef PL_KERNELS_RESIZE_LOOPS_H
 #define PL_KERNELS_RESIZE_LOOPS_H
 
+#include "kernels/isa.h"
 #include "kernels/resize.h"
 
 typedef struct pl_resize_loops {
@@ -20,6 +21,12 @@ typedef struct pl_resize_loops {
                 int64_t n);
     void (*blend)(const float *top, const float *bottom, float lerp, float *out, int64_t n);
 } pl_resize_loops;
+
+#if PL_HAS_X86_BUILDS
+/* pl_resize_picks_set(), with a table of the right size. */
+bool pl_resize_set_picks_avx2(pl_isa isa, pl_resize_picks *picks, const pl_resize_tap *taps,
+                              int64_t n_in, int64_t n_channels, int64_t n_out);
+#endif
 
 extern const pl_resize_loops pl_resize_loops_plain, pl_resize_loops_avx2;
 

@@ -47,6 +47,69 @@ static void compare(pl_dtype dtype, int64_t n_in, int64_t n_out, int64_t n_chann
     free(taps);
 }
 
+/* What picks give is what rows give, of all instruction sets that have them; and nothing is written
+ * behind the room that there is to be. */
+static void compare_picks(int64_t n_in, int64_t n_out, int64_t n_channels, bool fits)
+{
+    size_t n = (size_t)(n_out * n_channels);
+    uint8_t *row = malloc((size_t)(n_in * n_channels));
+    uint64_t table_bytes = pl_resize_picks_bytes(n_out, n_channels);
+    void *table = aligned_alloc(64, table_bytes);
+    float *wanted = malloc((n + PL_RESIZE_EXTRA) * sizeof(float));
+    float *made = malloc((n + PL_RESIZE_EXTRA) * sizeof(float));
+    pl_resize_tap *taps = calloc((size_t)n_out, sizeof *taps);
+    assert_true(table_bytes > 0);
+    fill(row, PL_U8, n_in * n_channels);
+    pl_resize_taps(n_in, n_out, taps);
+    pl_isa_limit(PL_ISA_PLAIN);
+    pl_resize_picks picks;
+    assert_false(pl_resize_picks_set(&picks, taps, n_in, n_channels, n_out, table));
+    pl_resize_row(PL_U8, row, n_in, n_channels, taps, n_out, wanted);
+    for (int isa = PL_ISA_AVX2; isa <= (int)pl_isa_best(); isa++) {
+        pl_isa_limit((pl_isa)isa);
+        bool is_set = pl_resize_picks_set(&picks, taps, n_in, n_channels, n_out, table);
+        if (fits)
+            assert_true(is_set);
+        if (!is_set)
+            continue;
+        memset(made, 0xff, n * sizeof(float));
+        pl_resize_picked_row(&picks, row, made);
+        assert_memory_equal(made, wanted, n * sizeof(float));
+    }
+    pl_isa_limit(pl_isa_best());
+    free(row);
+    free(table);
+    free(wanted);
+    free(made);
+    free(taps);
+}
+
+static void picks_give_the_same_bits(void **state)
+{
+    (void)state;
+    srandom(6);
+    for (int64_t n_channels = 1; n_channels <= 5; n_channels++)
+        for (int64_t n_in = 1; n_in <= 70; n_in++)
+            for (int64_t n_out = 1; n_out <= 90; n_out += n_out < 20 ? 1 : 7)
+                compare_picks(n_in, n_out, n_channels, false);
+    compare_picks(500, 256, 3, true);
+    compare_picks(500, 256, 1, true);
+    compare_picks(500, 256, 4, true);
+    compare_picks(224, 1365, 3, true);
+    compare_picks(900, 229, 3, true);
+    compare_picks(5000, 77, 3, false);
+}
+
+static void picks_are_for_rows_that_stay_in_the_cache(void **state)
+{
+    (void)state;
+    assert_int_equal(pl_resize_picks_bytes(256, 3), 48 * PL_RESIZE_PICK_BYTES);
+    assert_int_equal(pl_resize_picks_bytes(1, 1), PL_RESIZE_PICK_BYTES);
+    assert_int_equal(pl_resize_picks_bytes(0, 3), 0);
+    assert_int_equal(pl_resize_picks_bytes(4097, 1), 0);
+    assert_int_equal(pl_resize_picks_bytes(INT64_MAX, 3), 0);
+}
+
 /* The same antialiased: spans added up place by place, as resize.h has it, is what both give. */
 static void compare_spans(pl_dtype dtype, int64_t n_in, int64_t n_out, int64_t n_channels)
 {
@@ -153,6 +216,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_instruction_sets_give_the_same_bits),
+        cmocka_unit_test(picks_give_the_same_bits),
+        cmocka_unit_test(picks_are_for_rows_that_stay_in_the_cache),
         cmocka_unit_test(spans_are_added_up_place_by_place),
         cmocka_unit_test(rows_are_added_up_one_after_the_other),
         cmocka_unit_test(the_nearest_pixel_is_always_one),
