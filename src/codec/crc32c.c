@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See crc32c.h. The instruction takes 8 bytes a cycle, but gives its sum only three cycles later:
- * so three pieces of the bytes are summed at a time, and their sums put together. */
+ * so three pieces of the bytes are summed at a time, and their sums put together. Where there are
+ * products of 512 bits without carries (VPCLMULQDQ), 64 bytes are made 16 at a time, which have the
+ * same sum, and the instruction is for these. */
 #include "codec/crc32c.h"
 
 #include <assert.h>
@@ -94,8 +96,9 @@ enum { LONG_BYTES = 3 * LONG_LANE_WORDS * WORD, SHORT_BYTES = 3 * SHORT_LANE_WOR
 #define BEHIND_LONG_2  0xa51b6135u
 #define BEHIND_SHORT_1 0x0d3b6092u
 #define BEHIND_SHORT_2 0xb9e02b86u
-/* Two lanes of what is shorter, and 23 bytes that are left. */
-static const uint32_t behind[2 * (SHORT_LANE_WORDS - 1) * WORD + 3 * WORD] = {
+/* As much as two lanes of what is shorter, and 23 bytes that are left; or as FEW_BYTES. */
+enum { FEW_BYTES = 320 };
+static const uint32_t behind[FEW_BYTES + 1] = {
     0xa9cdda0d, 0xbf818109, 0x780d5a4d, 0xfe2b5c35, 0x05ec76f1, 0x01000000, 0x00010000, 0x00000100,
     0x00000001, 0xf26b8303, 0x13a29877, 0xa541927e, 0xdd45aab8, 0x38116fac, 0xef306b19, 0x68032cc8,
     0x493c7d27, 0xf43ed648, 0xcb567ba5, 0x9771f7c1, 0x3171d430, 0x30d23865, 0x54075546, 0x678efd01,
@@ -129,6 +132,14 @@ static const uint32_t behind[2 * (SHORT_LANE_WORDS - 1) * WORD + 3 * WORD] = {
     0x299847d5, 0xe60b6df0, 0xf3886418, 0x9a7417c4, 0x048dc5cc, 0x8eca64d1, 0x2136a8cc, 0x8eefdfbc,
     0xffd852c6, 0xe5d3197e, 0xdd053833, 0x236ebf7d, 0xce937661, 0x93638317, 0xc407c007, 0xd40e632b,
     0xb9e02b86, 0xa4ee3cbb, 0x2b3837ce, 0x6fdea1d4, 0x1426a815, 0x25bbf5db, 0x4a7ff165, 0x547df88f,
+    0xdcb17aa4, 0x650d93c3, 0xd0b8d8a3, 0xb1cbfe8a, 0xe9a5d8be, 0x1e846836, 0x165c2a31, 0xc29e9698,
+    0x18b33a4e, 0xed1b11a1, 0x50cd2db4, 0x75df28fb, 0x6a921b66, 0x470de691, 0x608472f2, 0x12359bf0,
+    0xf37c5aee, 0x4fbb6b67, 0xb5434ce2, 0x02be9ba1, 0x5022883e, 0x9ccbd41e, 0xbcbab39c, 0xdf578974,
+    0xb6dd949b, 0x0b978ab8, 0x38c7bd8c, 0xcf8d3315, 0x25605e40, 0x415e7de2, 0x024a8690, 0x92aab691,
+    0x6051d5a2, 0x43109484, 0x452fbcf3, 0xe07bb33d, 0x8f2b7ed1, 0x213749d6, 0xf553310a, 0x6b177b09,
+    0x78d9ccb7, 0x66a7cfee, 0x4f2eb0f2, 0x121a3132, 0xd1ca2377, 0xa583fac5, 0xf6d9b122, 0xc1702798,
+    0x18b0d4ff, 0xad65e385, 0xb7aa4a87, 0x568bf5d9, 0xab37b192, 0x7338bb51, 0xa33d616b, 0xf8ec0538,
+    0xbac2fd7b,
 };
 
 TARGET static inline __m128i times(uint64_t crc, uint32_t factor)
@@ -199,7 +210,7 @@ TARGET static __attribute__((noinline)) uint64_t sum_long(uint64_t crc, const ui
     return n < 3 * WORD ? sum_few(crc, at, n) : sum_short(crc, at, n);
 }
 
-TARGET static uint32_t by_instruction(uint32_t begin, const uint8_t *at, size_t n)
+TARGET static uint32_t by_lanes(uint32_t begin, const uint8_t *at, size_t n)
 {
     uint64_t crc = ~begin;
     if (PL_LIKELY(n >= 3 * WORD && n < SHORT_BYTES))
@@ -217,6 +228,105 @@ TARGET static uint32_t word_by_instruction(uint64_t word)
 static bool has_instruction(void)
 {
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
+
+/* ---- by products of 512 bits ---- */
+
+#define TARGET_WIDE                                                                                \
+    __attribute__((target("sse4.2,pclmul,bmi2,avx512f,avx512bw,avx512vl,vpclmulqdq")))
+
+enum { WIDE = 64 };
+
+/* The halves of 16 bytes with d bytes behind them, as those d bytes come to lie on them: times
+ * behind[d + 12] and behind[d + 4], in the upper half of a word, where a product's bits fall in
+ * place. Of WIDE bytes: d of the first 16 is 48 more than d of the last. */
+#define FACTOR(b) (UINT64_C(b) << 32)
+static const uint64_t factors[FEW_BYTES / WIDE][WIDE / WORD] __attribute__((aligned(WIDE))) = {
+    {FACTOR(0xab37b192), FACTOR(0xd1ca2377), FACTOR(0x8f2b7ed1), FACTOR(0x25605e40),
+     FACTOR(0x5022883e), FACTOR(0x6a921b66), FACTOR(0xe9a5d8be), FACTOR(0x1426a815)},
+    {FACTOR(0xce937661), FACTOR(0x048dc5cc), FACTOR(0x0d62d3a3), FACTOR(0xad327462),
+     FACTOR(0xe6040d5a), FACTOR(0x57060022), FACTOR(0x7ccbbbf2), FACTOR(0x31c94608)},
+    {FACTOR(0xacecf924), FACTOR(0xc54608cd), FACTOR(0x3207b4fe), FACTOR(0x3fc16b86),
+     FACTOR(0xcf23ab10), FACTOR(0xcf519517), FACTOR(0x6577b245), FACTOR(0x7417153f)},
+    {FACTOR(0x169472b6), FACTOR(0x963e61cd), FACTOR(0xc92f998d), FACTOR(0x3365346a),
+     FACTOR(0x1c42da43), FACTOR(0x6d883e38), FACTOR(0x1c19243b), FACTOR(0x75bba45b)},
+    {FACTOR(0xa46ef4aa), FACTOR(0x6051243f), FACTOR(0x33ccbbbc), FACTOR(0xa2158b34),
+     FACTOR(0x3743f7bd), FACTOR(0x3171d430), FACTOR(0xdd45aab8), FACTOR(0x05ec76f1)},
+};
+/* The same with 4 * WIDE bytes behind; the upper half first. */
+#define FACTORS_4 (long long)FACTOR(0x1426a815), (long long)FACTOR(0xe9a5d8be)
+
+TARGET_WIDE static inline __m512i folded(__m512i bytes, __m512i factor)
+{
+    return _mm512_xor_si512(_mm512_clmulepi64_epi128(bytes, factor, 0x00),
+                            _mm512_clmulepi64_epi128(bytes, factor, 0x11));
+}
+
+/* What 4 * 16 bytes, all at the same place, come to; and, behind these 16, `more` of 8. */
+TARGET_WIDE static inline uint32_t sum_folded(__m512i all, uint64_t more)
+{
+    __m256i half = _mm256_xor_si256(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+    __m128i one = _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    uint64_t crc = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(one));
+    return (uint32_t)_mm_crc32_u64(crc, (uint64_t)_mm_extract_epi64(one, 1) ^ more);
+}
+
+/* Those of the last n <= FEW_BYTES bytes before `end` that are among the WIDE which end `before`
+ * it; zeros for the others, which are not touched. */
+TARGET_WIDE static inline __m512i wide_before(const uint8_t *end, int64_t before, int64_t n)
+{
+    int64_t zeros = before + WIDE - n;
+    zeros = zeros < 0 ? 0 : zeros > WIDE ? WIDE : zeros;
+    __mmask64 there = ~_bzhi_u64(UINT64_MAX, (unsigned)zeros);
+    /* An address, which may lie before all that there is, and not a pointer. */
+    return _mm512_maskz_loadu_epi8(there, (const void *)((uintptr_t)end - (size_t)before - WIDE));
+}
+
+/* No branch depends on the length, which no processor could guess: as sum_rest(). */
+TARGET_WIDE static inline uint32_t sum_few_wide(uint32_t crc, const uint8_t *at, size_t n)
+{
+    __m512i all = _mm512_setzero_si512();
+    for (int i = 0; i < FEW_BYTES / WIDE; i++) {
+        __m512i bytes = wide_before(at + n, FEW_BYTES - WIDE * (i + 1), (int64_t)n);
+        all = _mm512_xor_si512(all, folded(bytes, _mm512_load_si512(factors[i])));
+    }
+    return sum_folded(all, (uint64_t)_mm_cvtsi128_si64(times(crc, behind[n])));
+}
+
+/* More than FEW_BYTES: the last of them are left for the above. */
+TARGET_WIDE static __attribute__((noinline)) uint32_t sum_many_wide(uint32_t crc, const uint8_t *at,
+                                                                    size_t n)
+{
+    const __m512i ahead = _mm512_broadcast_i32x4(_mm_set_epi64x(FACTORS_4));
+    __m512i sums[4];
+    for (int i = 0; i < 4; i++)
+        sums[i] = _mm512_loadu_si512(at + WIDE * i);
+    sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+    for (at += 4 * WIDE, n -= 4 * WIDE; n > FEW_BYTES; at += 4 * WIDE, n -= 4 * WIDE)
+        for (int i = 0; i < 4; i++)
+            sums[i] = _mm512_xor_si512(folded(sums[i], ahead), _mm512_loadu_si512(at + WIDE * i));
+    __m512i all = _mm512_setzero_si512();
+    for (int i = 0; i < 4; i++)
+        all = _mm512_xor_si512(all, folded(sums[i], _mm512_load_si512(factors[i + 1])));
+    return sum_few_wide(sum_folded(all, 0), at, n);
+}
+
+TARGET_WIDE static uint32_t by_wide(uint32_t begin, const uint8_t *at, size_t n)
+{
+    return ~(PL_LIKELY(n <= FEW_BYTES) ? sum_few_wide(~begin, at, n)
+                                       : sum_many_wide(~begin, at, n));
+}
+
+static bool has_wide(void)
+{
+    return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
+}
+
+/* Few bytes take as long as FEW_BYTES when they are summed widely. */
+static inline uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t n)
+{
+    return n >= WIDE && has_wide() ? by_wide(crc, at, n) : by_lanes(crc, at, n);
 }
 
 #elif defined(__ARM_FEATURE_CRC32)
@@ -241,9 +351,12 @@ static bool has_instruction(void)
     return true;
 }
 
+#define by_lanes by_instruction
+
 #else
 
 #define by_instruction pl_crc32c_by_table
+#define by_lanes       pl_crc32c_by_table
 
 static uint32_t word_by_instruction(uint64_t word)
 {
@@ -261,6 +374,11 @@ uint32_t pl_crc32c(uint32_t crc, const void *bytes, size_t n)
 {
     return PL_LIKELY(has_instruction()) ? by_instruction(crc, bytes, n)
                                         : pl_crc32c_by_table(crc, bytes, n);
+}
+
+uint32_t pl_crc32c_by_lanes(uint32_t crc, const void *bytes, size_t n)
+{
+    return has_instruction() ? by_lanes(crc, bytes, n) : pl_crc32c_by_table(crc, bytes, n);
 }
 
 uint32_t pl_crc32c_word(uint64_t word)

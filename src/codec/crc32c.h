@@ -14,8 +14,10 @@ uint32_t pl_crc32c(uint32_t crc, const void *bytes, size_t n);
 /* Of the 8 bytes of a word, lowest first. */
 uint32_t pl_crc32c_word(uint64_t word);
 
-/* The same by table lookup: what other processors do, and what tests hold against it. */
+/* The same by table lookup: what other processors do, and what tests hold against it; and without
+ * products of 512 bits, as processors do it that have none. */
 uint32_t pl_crc32c_by_table(uint32_t crc, const void *bytes, size_t n);
+uint32_t pl_crc32c_by_lanes(uint32_t crc, const void *bytes, size_t n);
 
 /* As TFRecord stores it: the sum of data that holds its own sum would be the same for all data. */
 static inline uint32_t pl_crc32c_mask(uint32_t crc)

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "codec/crc32c.h"
 
@@ -60,9 +62,32 @@ static void every_way_gives_the_same_for_every_length(void **state)
         size_t begin = n % 9;
         uint32_t wanted = by_bits(7, bytes + begin, n);
         assert_int_equal(pl_crc32c_by_table(7, bytes + begin, n), wanted);
+        assert_int_equal(pl_crc32c_by_lanes(7, bytes + begin, n), wanted);
         assert_int_equal(pl_crc32c(7, bytes + begin, n), wanted);
     }
     assert_int_equal(pl_crc32c(0, bytes, N), by_bits(0, bytes, N));
+}
+
+/* From blocks of their own, so that a sanitizer sees what is read beside them; and where a page
+ * ends before or behind them. */
+static void nothing_beside_the_bytes_is_read(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *pages = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            *middle = pages + page;
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
+    memcpy(middle, bytes, page);
+    for (size_t n = 0; n < 700; n++) {
+        uint8_t *block = malloc(n ? n : 1);
+        memcpy(block, bytes, n);
+        assert_int_equal(pl_crc32c(0, block, n), by_bits(0, bytes, n));
+        assert_int_equal(pl_crc32c(0, middle, n), by_bits(0, bytes, n));
+        assert_int_equal(pl_crc32c(0, middle + page - n, n), by_bits(0, bytes + page - n, n));
+        free(block);
+    }
+    assert_int_equal(munmap(pages, 3 * page), 0);
 }
 
 static void a_sum_goes_on_from_where_it_was(void **state)
@@ -73,6 +98,7 @@ static void a_sum_goes_on_from_where_it_was(void **state)
         uint32_t first = pl_crc32c(0, bytes, cut);
         assert_int_equal(pl_crc32c(first, bytes + cut, N - cut), whole);
         assert_int_equal(pl_crc32c_by_table(first, bytes + cut, N - cut), whole);
+        assert_int_equal(pl_crc32c_by_lanes(first, bytes + cut, N - cut), whole);
     }
 }
 
@@ -81,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_sums_are_found),
         cmocka_unit_test(every_way_gives_the_same_for_every_length),
+        cmocka_unit_test(nothing_beside_the_bytes_is_read),
         cmocka_unit_test(a_sum_goes_on_from_where_it_was),
     };
     return cmocka_run_group_tests_name("crc32c", tests, fill, NULL);
