@@ -2,6 +2,7 @@
 /* See image.h: which format it is, by the first bytes. */
 #include "codec/image.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static int decode_as_it_is(const void *bytes, size_t n, const pl_image *image, v
         return pl_png_decode(bytes, n, image, pixels, work, reterr);
     if (image->format == PL_IMAGE_BMP)
         return pl_bmp_decode(bytes, n, image, pixels, reterr);
-    return pl_jpeg_decode(bytes, n, image, pixels, work, reterr);
+    return pl_jpeg_decode(bytes, n, image, NULL, pixels, work, reterr);
 }
 
 /* ---- other samples, in place ---- */
@@ -157,5 +158,28 @@ int pl_image_decode(const void *bytes, size_t n, const pl_image *image, void *pi
     int r = decode_as_it_is(bytes, n, &as_it_is, end - as_it_is.pixel_bytes, work, reterr);
     if (r == 0)
         convert(image, as_it_is.samples, pixels, n_samples);
+    return r;
+}
+
+static uint64_t row_bytes(const pl_image *image)
+{
+    return (uint64_t)image->width * (uint64_t)image->channels;
+}
+
+uint64_t pl_image_rows_bytes(const pl_image *image)
+{
+    return image->format == PL_IMAGE_JPEG ? row_bytes(image) + PL_JPEG_ROW_EXTRA
+                                          : image->pixel_bytes;
+}
+
+int pl_image_decode_rows(const void *bytes, size_t n, const pl_image *image,
+                         const pl_image_rows *rows, void *room, void *work, pl_error *reterr)
+{
+    assert(image->samples == PL_IMAGE_U8);
+    if (image->format == PL_IMAGE_JPEG)
+        return pl_jpeg_decode(bytes, n, image, rows, room, work, reterr);
+    int r = pl_image_decode(bytes, n, image, room, work, reterr);
+    for (int64_t y = 0; r == 0 && y < image->height; y++)
+        rows->take(rows->context, y, (const uint8_t *)room + (uint64_t)y * row_bytes(image));
     return r;
 }

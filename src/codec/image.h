@@ -62,6 +62,21 @@ PL_MUST_CHECK int pl_image_header_of(const void *bytes, size_t n, int channels,
 PL_MUST_CHECK int pl_image_decode(const void *bytes, size_t n, const pl_image *image, void *pixels,
                                   void *work, pl_error *reterr);
 
+/* Rows of bytes, from the first on, for whoever needs no picture whole: those of a JPEG as they are
+ * decoded, one at a time. `row` is lent until take() returns. */
+typedef struct pl_image_rows {
+    void (*take)(void *context, int64_t y, const uint8_t *row);
+    void *context;
+} pl_image_rows;
+
+/* What that needs instead of the pixels. */
+uint64_t pl_image_rows_bytes(const pl_image *image);
+
+/* pl_image_decode() of samples of bytes. Where it fails some rows may have been given. */
+PL_MUST_CHECK int pl_image_decode_rows(const void *bytes, size_t n, const pl_image *image,
+                                       const pl_image_rows *rows, void *room, void *work,
+                                       pl_error *reterr);
+
 /* Does it begin as a picture of a format that is known, and not decoded? */
 bool pl_image_is_foreign(const void *bytes, size_t n);
 

@@ -10,8 +10,13 @@
 PL_MUST_CHECK int pl_jpeg_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 PL_MUST_CHECK int pl_png_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 
+/* With `rows`, `pixels` has room for one and PL_JPEG_ROW_EXTRA bytes, which all of them pass
+ * through.
+ */
+enum { PL_JPEG_ROW_EXTRA = 32 };
 PL_MUST_CHECK int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image,
-                                 uint8_t *pixels, uint8_t *work, pl_error *reterr);
+                                 const pl_image_rows *rows, uint8_t *pixels, uint8_t *work,
+                                 pl_error *reterr);
 PL_MUST_CHECK int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image,
                                 uint8_t *pixels, uint8_t *work, pl_error *reterr);
 

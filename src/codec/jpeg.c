@@ -143,7 +143,15 @@ static void read_inks(decoder *d, const pl_image *image, uint8_t *row, uint8_t *
     }
 }
 
-static void decode(decoder *d, const pl_image *image, uint8_t *pixels, uint8_t *work)
+/* A place in the room for a row that is no multiple of 16. At one that is, libjpeg-turbo writes
+ * rows past the caches, to be read from memory then: three times as long as all of a resize. */
+static uint8_t *row_in(uint8_t *room)
+{
+    return (uint8_t *)(((uintptr_t)room + 15) / 16 * 16) + 8;
+}
+
+static void decode(decoder *d, const pl_image *image, const pl_image_rows *rows, uint8_t *pixels,
+                   uint8_t *work)
 {
     jpeg_read_header(&d->jpeg, TRUE);
     bool inks = d->jpeg.num_components == 4;
@@ -156,27 +164,30 @@ static void decode(decoder *d, const pl_image *image, uint8_t *pixels, uint8_t *
     }
     size_t row_bytes = (size_t)image->width * (size_t)image->channels;
     while (d->jpeg.output_scanline < d->jpeg.output_height) {
-        uint8_t *row = pixels + d->jpeg.output_scanline * row_bytes;
+        size_t y = d->jpeg.output_scanline;
+        uint8_t *row = rows ? row_in(pixels) : pixels + y * row_bytes;
         if (inks)
             read_inks(d, image, row, work);
         else
             jpeg_read_scanlines(&d->jpeg, (JSAMPARRAY)&row, 1);
+        if (rows)
+            rows->take(rows->context, (int64_t)y, row);
     }
     jpeg_finish_decompress(&d->jpeg); /* up to the end's marker */
 }
 
 /* On its own, because what is local to a function that is jumped back into may be lost. */
-static void attempt(decoder *d, const uint8_t *bytes, const pl_image *image, uint8_t *pixels,
-                    uint8_t *work)
+static void attempt(decoder *d, const uint8_t *bytes, const pl_image *image,
+                    const pl_image_rows *rows, uint8_t *pixels, uint8_t *work)
 {
     if (setjmp(d->out) != 0)
         return;
     begin(d, bytes, d->n, image);
-    decode(d, image, pixels, work);
+    decode(d, image, rows, pixels, work);
 }
 
-int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_t *pixels,
-                   uint8_t *work, pl_error *reterr)
+int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image, const pl_image_rows *rows,
+                   uint8_t *pixels, uint8_t *work, pl_error *reterr)
 {
     decoder d = {.n = n, .recover = image->recover};
     d.jpeg.err = jpeg_std_error(&d.errors);
@@ -184,7 +195,7 @@ int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_
     d.errors.emit_message = hear;
     d.errors.output_message = stay_silent;
     d.jpeg.client_data = &d;
-    attempt(&d, bytes, image, pixels, work);
+    attempt(&d, bytes, image, rows, pixels, work);
     size_t at = n - d.source.bytes_in_buffer;
     jpeg_destroy_decompress(&d.jpeg);
     if (d.code == -ENOMEM)

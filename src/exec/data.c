@@ -374,7 +374,8 @@ int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *rete
     case PL_OP_decode_image:
         return pl_data_decode(call, ret_tensor, reterr);
     case PL_OP_resize:
-        return pl_data_resize(call, ret_tensor, reterr);
+        return call->decoded ? pl_data_decode_resized(call, ret_tensor, reterr)
+                             : pl_data_resize(call, ret_tensor, reterr);
     case PL_OP_identity:
         *ret_tensor = pl_tensor_ref(call->inputs[0]);
         return 0;

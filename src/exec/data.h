@@ -28,7 +28,8 @@ typedef int pl_data_run_graph(void *context, const pl_data_graph *graph, pl_tens
 typedef struct pl_data_call {
     pl_runtime *runtime;
     const pl_node *node;
-    pl_tensor *const *inputs; /* borrowed, as many as the node has */
+    const pl_node *decoded;   /* of a resize: the picture's node, if that is made on the way */
+    pl_tensor *const *inputs; /* borrowed, as many as the node has, or `decoded` */
     uint64_t budget_bytes;    /* that values and scratch may take, inputs included */
     /* Called once, before what it makes is claimed: so many bytes, inputs included, will be.
      * Negative ends the call. */
@@ -89,6 +90,21 @@ PL_MUST_CHECK int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tenso
 /* What that takes beside its tensors. */
 uint64_t pl_data_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
                                       const pl_shape *out);
+
+/* Can the resize be made of rows of bytes that come one by one, by one thread? */
+bool pl_data_takes_rows(const pl_node *resize);
+
+/* Then so: both shapes are a picture's, `scratch` has as many bytes, `made` is the result. Owns
+ * nothing. */
+typedef struct pl_data_rows pl_data_rows;
+uint64_t pl_data_rows_bytes(const pl_node *resize, const pl_shape *in, const pl_shape *out);
+pl_data_rows *pl_data_rows_begin(const pl_node *resize, const pl_shape *in, const pl_shape *out,
+                                 void *scratch, void *made);
+void pl_data_rows_take(void *rows, int64_t y, const uint8_t *row);
+
+/* A resize with the picture that it is of, of which no more than some rows are there at a time. */
+PL_MUST_CHECK int pl_data_decode_resized(const pl_data_call *call, pl_tensor **ret_tensor,
+                                         pl_error *reterr);
 
 /* data_strings.c */
 PL_MUST_CHECK int pl_data_string_length(const pl_data_call *call, pl_tensor **ret_tensor,

@@ -53,25 +53,29 @@ typedef struct widened {
     float *converted; /* a row of the input, if it is neither u8 nor f32 */
 } widened;
 
+static void widen_row(const job *j, const void *row, float *converted, float *out)
+{
+    if (j->picked) {
+        pl_resize_picked_row(&j->picks, row, out);
+        return;
+    }
+    pl_dtype dtype = j->dtype;
+    if (dtype != PL_U8 && dtype != PL_F32) {
+        pl_cast_find(dtype, PL_F32)(converted, row, (size_t)(j->in_width * j->channels));
+        row = converted;
+        dtype = PL_F32;
+    }
+    pl_resize_row(dtype, row, j->in_width, j->channels, j->across, j->width, out);
+}
+
 static const float *widen(const job *j, widened *w, int64_t image, int64_t y, int64_t keep)
 {
     for (int i = 0; i < 2; i++)
         if (w->numbers[i] == y)
             return w->rows[i];
     int at = w->numbers[0] == keep;
-    const void *row = input_row(j, image, y);
     w->numbers[at] = y;
-    if (j->picked) {
-        pl_resize_picked_row(&j->picks, row, w->rows[at]);
-        return w->rows[at];
-    }
-    pl_dtype dtype = j->dtype;
-    if (dtype != PL_U8 && dtype != PL_F32) {
-        pl_cast_find(dtype, PL_F32)(w->converted, row, (size_t)(j->in_width * j->channels));
-        row = w->converted;
-        dtype = PL_F32;
-    }
-    pl_resize_row(dtype, row, j->in_width, j->channels, j->across, j->width, w->rows[at]);
+    widen_row(j, input_row(j, image, y), w->converted, w->rows[at]);
     return w->rows[at];
 }
 
@@ -243,9 +247,14 @@ static void set_spans(job *j, char *scratch)
     pl_resize_spans(j->in_height, j->height, j->spans_down, j->weights_down);
 }
 
-static void set_tables(const pl_data_call *call, job *j, char *scratch)
+static bool is_nearest(const pl_node *node)
 {
-    bool nearest = strcmp(call->node->attrs[PL_ATTR_resize_method].value.text, "nearest") == 0;
+    return strcmp(node->attrs[PL_ATTR_resize_method].value.text, "nearest") == 0;
+}
+
+static void set_tables(const pl_node *node, job *j, char *scratch)
+{
+    bool nearest = is_nearest(node);
     j->scratch = scratch + table_bytes(j);
     j->across = (pl_resize_tap *)(scratch + picks_bytes(j));
     if (nearest) {
@@ -294,7 +303,7 @@ static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out
     if (r == 0) {
         j->in = in;
         j->out = out;
-        set_tables(call, j, scratch.data);
+        set_tables(call->node, j, scratch.data);
         r = pl_threads_run(call->runtime->threads, j->n * j->n_strips, work, j);
     }
     pl_memory_give(call->runtime->memory, &scratch);
@@ -336,4 +345,53 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
     else
         pl_tensor_unref(tensor);
     return r;
+}
+
+/* ---- row by row ---- */
+
+struct pl_data_rows {
+    job j;
+    float *wide[2]; /* of the input's rows, the last two that are of use, by their number */
+    int64_t next;   /* row of the result */
+};
+
+bool pl_data_takes_rows(const pl_node *resize)
+{
+    const int64_t *size = resize->attrs[PL_ATTR_resize_size].value.values;
+    return resize->op->id == PL_OP_resize && resize->inputs[0]->dtype == PL_U8 &&
+           !is_nearest(resize) && !is_antialiased(resize) && size[0] > 0 && size[1] > 0;
+}
+
+uint64_t pl_data_rows_bytes(const pl_node *resize, const pl_shape *in, const pl_shape *out)
+{
+    const job j = describe(resize, 1, in, out);
+    return rounded(sizeof(pl_data_rows)) + scratch_bytes(&j);
+}
+
+pl_data_rows *pl_data_rows_begin(const pl_node *resize, const pl_shape *in, const pl_shape *out,
+                                 void *scratch, void *made)
+{
+    pl_data_rows *rows = scratch;
+    *rows = (pl_data_rows){.j = describe(resize, 1, in, out)};
+    set_tables(resize, &rows->j, (char *)scratch + rounded(sizeof *rows));
+    rows->j.out = made;
+    rows->wide[0] = (float *)rows->j.scratch;
+    rows->wide[1] = rows->wide[0] + row_items(rows->j.width, rows->j.channels);
+    return rows;
+}
+
+/* Of two taps the lower is the upper or the row before it: both are there when the upper is. */
+void pl_data_rows_take(void *context, int64_t y, const uint8_t *row)
+{
+    pl_data_rows *rows = context;
+    const job *j = &rows->j;
+    int64_t n = j->width * j->channels;
+    if (rows->next == j->height || y < j->down[rows->next].lower)
+        return;
+    widen_row(j, row, NULL, rows->wide[y % 2]);
+    for (; rows->next < j->height && j->down[rows->next].upper <= y; rows->next++) {
+        const pl_resize_tap *tap = &j->down[rows->next];
+        pl_resize_blend(rows->wide[tap->lower % 2], rows->wide[tap->upper % 2], tap->lerp,
+                        (float *)j->out + rows->next * n, n);
+    }
 }

@@ -15,9 +15,10 @@
 
 /* A stage, or what stages wait for and no plan has. */
 typedef struct uses {
-    int n_left; /* stages that still read it */
-    bool made;  /* here, not given */
-    bool kept;  /* the plan asks for it, or it becomes a variable's value */
+    int n_left;      /* stages that still read it */
+    bool made;       /* here, not given */
+    bool kept;       /* the plan asks for it, or it becomes a variable's value */
+    bool on_the_way; /* a picture that is made within the resize that alone reads it */
 } uses;
 
 /* As often a stage is tried again. */
@@ -121,18 +122,56 @@ static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
     return pl_infer_run(&in, reterr);
 }
 
+/* The picture that is decoded within a resize; NULL: none. */
+static const pl_node *decoded_within(const runner *r, const pl_node *node)
+{
+    return node->n_inputs > 0 && r->uses[node->inputs[0]->number].on_the_way ? node->inputs[0]
+                                                                             : NULL;
+}
+
+/* Whose inputs a stage reads. */
+static const pl_node *reader_of(const runner *r, const pl_node *node)
+{
+    const pl_node *decoded = decoded_within(r, node);
+    return decoded ? decoded : node;
+}
+
+static bool makes_pictures(const pl_node *node)
+{
+    return node->op->id == PL_OP_decode_jpeg || node->op->id == PL_OP_decode_png ||
+           node->op->id == PL_OP_decode_image;
+}
+
+/* Is it a picture that one resize reads, and nobody else? Then that takes it row by row, which stay
+ * in the nearest cache. Where there are threads to share the rows it is made first. */
+static bool is_on_the_way(const runner *r, const pl_node *node)
+{
+    const pl_stages *stages = r->stages;
+    const uses *u = &r->uses[node->number];
+    if (!makes_pictures(node) || u->n_left != 1 || u->kept ||
+        pl_threads_count_here(stages->runtime->threads) > 1)
+        return false;
+    for (int i = node->number + 1; i < pl_graph_n_nodes(stages->graph); i++) {
+        const pl_node *user = pl_graph_node(stages->graph, i);
+        if (stages->needed[i] && user->n_inputs == 1 && user->inputs[0] == node)
+            return !stages->of_node[i] && user->op->id == PL_OP_resize && pl_data_takes_rows(user);
+    }
+    return false;
+}
+
 static int run_once(runner *r, const pl_node *node, bool exactly, bool *ret_promised,
                     pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
     pl_data_call call = {.runtime = stages->runtime,
                          .node = node,
+                         .decoded = decoded_within(r, node),
                          .inputs = r->inputs,
                          .promise = stages->promise,
                          .run_graph = stages->run_graph,
                          .context = stages->context};
     *ret_promised = false;
-    if (stages->budget(stages->context, node, exactly, &call.budget_bytes) < 0)
+    if (stages->budget(stages->context, reader_of(r, node), exactly, &call.budget_bytes) < 0)
         return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
     int code = pl_data_run(&call, &stages->of_node[node->number], reterr);
     *ret_promised = stages->settle(stages->context);
@@ -154,7 +193,7 @@ static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
             exactly = true;
         else if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
             n_broken++;
-        else if (refused && !made_room && stages->make_room(stages->context, node))
+        else if (refused && !made_room && stages->make_room(stages->context, reader_of(r, node)))
             made_room = true; /* once, for what shares its memory with an input comes back */
         else if (refused)
             waited = stages->wait(stages->context);
@@ -166,20 +205,21 @@ static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
 static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_stages *stages = r->stages;
+    const pl_node *reader = reader_of(r, node);
     int code = stages->check(stages->context) < 0 ? cancelled(node, reterr) : 0;
-    for (int k = 0; code == 0 && k < node->n_inputs; k++)
+    for (int k = 0; code == 0 && k < reader->n_inputs; k++)
         if (k > 0 || node->op->id != PL_OP_assign) /* the variable need not have a value */
-            code = find_input(r, node->inputs[k], &r->inputs[k], reterr);
+            code = find_input(r, reader->inputs[k], &r->inputs[k], reterr);
         else
             r->inputs[k] = NULL;
     if (code == 0)
-        code = infer_again(r, node, reterr);
+        code = infer_again(r, reader, reterr);
     if (code == 0)
         code = run_in_turn(r, node, reterr);
     if (code < 0)
         return code;
     r->uses[node->number].made = true;
-    drop_inputs(r, node);
+    drop_inputs(r, reader);
     return 0;
 }
 
@@ -208,6 +248,9 @@ int pl_stages_run(const pl_stages *stages, pl_error *reterr)
     for (int i = 0; code == 0 && i < n; i++) {
         const pl_node *node = pl_graph_node(stages->graph, i);
         if (stages->needed[i] && !stages->of_node[i] && pl_data_takes(node))
+            r.uses[i].on_the_way = is_on_the_way(&r, node);
+        if (stages->needed[i] && !stages->of_node[i] && pl_data_takes(node) &&
+            !r.uses[i].on_the_way)
             code = run_stage(&r, node, reterr);
     }
     free(r.uses);

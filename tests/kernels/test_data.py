@@ -374,6 +374,89 @@ def test_a_batch_of_images_goes_through_one_run(graph, tmp_path):
                                    rtol=1e-6, atol=1e-4)
 
 
+def cmyk_jpeg(array):
+    return saved(Image.fromarray(array).convert("CMYK"), "JPEG")
+
+
+# With one thread a picture that only a resize reads is decoded within it, row by row.
+PICTURES = {
+    "JPEG": lambda array: saved(Image.fromarray(array), "JPEG", quality=90),
+    "JPEG, progressive": lambda array: saved(Image.fromarray(array), "JPEG", progressive=True),
+    "JPEG, 4:4:4": lambda array: saved(Image.fromarray(array), "JPEG", subsampling=0),
+    "JPEG, CMYK": cmyk_jpeg,
+    "JPEG, grey": lambda array: saved(Image.fromarray(array).convert("L"), "JPEG"),
+    "PNG": lambda array: saved(Image.fromarray(array), "PNG"),
+    "BMP": lambda array: saved(Image.fromarray(array), "BMP"),
+}
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+@pytest.mark.parametrize("channels", [0, 1, 3])
+def test_what_is_decoded_on_the_way_is_the_same_to_the_bit(graph, tmp_path, kind, channels):
+    for seen, made in (((75, 100), (32, 48)), ((9, 5), (31, 40)), ((64, 96), (64, 96)),
+                       ((200, 3), (7, 11)), ((33, 300), (2, 1)), ((1, 1), (5, 5))):
+        data = PICTURES[kind](picture(*seen))
+        image = decoded(graph, tmp_path, data, channels=channels)
+        name = graph.add("resize", [image], size=list(made))
+        graph.threads = 1
+        alone = graph.fetch(name)
+        _, beside = graph.fetch(image, name)  # the picture is asked for, too: it is made whole
+        graph.threads = 2
+        np.testing.assert_array_equal(alone, graph.fetch(name))
+        np.testing.assert_array_equal(alone, beside)
+
+
+def test_a_picture_that_two_read_is_decoded_for_both(graph, tmp_path):
+    graph.threads = 1
+    image = decoded(graph, tmp_path, PICTURES["JPEG"](picture(75, 100)))
+    small = [graph.add("resize", [image], size=[20, 30]) for _ in range(2)]
+    nearest = graph.add("resize", [image], size=[20, 30], method="nearest")
+    mean = graph.add("mean", [graph.add("cast", [image], dtype="d:float32")])
+    got = graph.fetch(*small, nearest, mean)
+    np.testing.assert_array_equal(got[0], got[1])
+    np.testing.assert_array_equal(got[0], graph.fetch(small[0]))
+
+
+def test_a_picture_that_would_not_fit_whole_is_refused_on_the_way_too(graph, tmp_path):
+    pixels = picture(1500, 2000)
+    image = decoded(graph, tmp_path, PICTURES["JPEG"](pixels), "decode_jpeg")
+    name = graph.add("resize", [image], size=[16, 16])
+    cap = 4 << 20
+    assert cap < pixels.nbytes
+    needed = set()
+    for graph.threads in (1, 2):
+        said = graph.refused(name, cap=cap)
+        assert said.startswith(f"refused PL_EBUDGET decode_jpeg '{image}': a JPEG of 1500 x 2000 x 3 "
+                               "pixels (8.6 MiB) in a file of ")
+        needed.add(re.search(r"needs ([\d.]+ .iB)", said)[1])
+    assert len(needed) == 1
+
+
+def test_what_is_made_on_the_way_has_to_fit(graph, tmp_path):
+    graph.threads = 1
+    image = decoded(graph, tmp_path, PICTURES["JPEG"](picture(40, 60)), "decode_jpeg")
+    large = graph.add("resize", [image], size=[2000, 2000])
+    said = graph.refused(large, cap=8 << 20)
+    assert said.startswith(f"refused PL_EBUDGET decode_jpeg '{image}': a JPEG of 40 x 60 x 3 pixels")
+    assert graph.fetch(large).shape == (2000, 2000, 3)
+
+
+def test_a_corrupt_image_on_the_way_is_told_with_its_node(graph, tmp_path):
+    graph.threads = 1
+    data = PICTURES["JPEG"](picture(40, 60))
+    image = decoded(graph, tmp_path, data[:-300])
+    name = graph.add("resize", [image], size=[16, 16])
+    assert re.fullmatch(rf"refused PL_ECORRUPT decode_image '{image}': the JPEG is corrupt at byte "
+                        rf"\d+ of {len(data) - 300}: .+", graph.refused(name))
+    image = graph.add("decode_image", [graph.give(np.array(b"GIF89a"))])
+    said = graph.refused(graph.add("resize", [image], size=[16, 16]))
+    assert f"decode_image '{image}': it is a GIF file" in said
+    image = decoded(graph, tmp_path, data[:-300], "decode_jpeg", try_recover_truncated=True)
+    name = graph.add("resize", [image], size=[16, 16])
+    alone = graph.fetch(name)
+    np.testing.assert_array_equal(alone, graph.fetch(image, name)[1])
+
+
 def test_a_corrupt_image_is_told_with_its_node(graph, tmp_path):
     data = saved(Image.fromarray(picture(40, 60)), "JPEG")
     name = decoded(graph, tmp_path, data[:-300])
