@@ -19,6 +19,39 @@ static void check_result(int r, const pl_error *error)
         check_message(r, error);
 }
 
+/* Rows as they should come. */
+typedef struct rows_wanted {
+    const uint8_t *pixels; /* NULL: they are not known */
+    size_t row_bytes;
+    int64_t next, height;
+} rows_wanted;
+
+static inline void take_row(void *context, int64_t y, const uint8_t *row)
+{
+    rows_wanted *wanted = context;
+    REQUIRE(y == wanted->next++ && y < wanted->height);
+    if (wanted->pixels)
+        REQUIRE(memcmp(row, wanted->pixels + (size_t)y * wanted->row_bytes, wanted->row_bytes) ==
+                0);
+}
+
+/* Row by row it is the same, or refused as well: `r` and `pixels` are what it came to. */
+static void try_rows(const uint8_t *bytes, size_t n, const pl_image *image, int r,
+                     const uint8_t *pixels, uint8_t *work)
+{
+    rows_wanted wanted = {.pixels = r == 0 ? pixels : NULL,
+                          .row_bytes = (size_t)(image->width * image->channels),
+                          .height = image->height};
+    const pl_image_rows rows = {take_row, &wanted};
+    pl_error error = {0};
+    uint8_t *room = malloc(pl_image_rows_bytes(image));
+    REQUIRE(room);
+    REQUIRE(pl_image_decode_rows(bytes, n, image, &rows, room, work, &error) == r);
+    REQUIRE(r < 0 || wanted.next == image->height);
+    check_result(r, &error);
+    free(room);
+}
+
 /* Blocks of their own, so that a sanitizer sees the first byte behind each. The length decides
  * which samples are asked for: all that is decoded is decoded to each of them, sooner or later. */
 static void try_image(const uint8_t *bytes, size_t n, int channels)
@@ -44,6 +77,8 @@ static void try_image(const uint8_t *bytes, size_t n, int channels)
     check_result(r, &error);
     n_refused += r < 0;
     n_decoded += r == 0;
+    if (samples == PL_IMAGE_U8)
+        try_rows(bytes, n, &image, r, pixels, work);
     free(pixels);
     free(work);
 }
