@@ -168,7 +168,7 @@ static uint64_t row_bytes(const pl_image *image)
 
 uint64_t pl_image_rows_bytes(const pl_image *image)
 {
-    return image->format == PL_IMAGE_JPEG ? row_bytes(image) + PL_JPEG_ROW_EXTRA
+    return image->format == PL_IMAGE_JPEG ? pl_jpeg_rows_bytes(row_bytes(image))
                                           : image->pixel_bytes;
 }
 

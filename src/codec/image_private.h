@@ -10,10 +10,9 @@
 PL_MUST_CHECK int pl_jpeg_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 PL_MUST_CHECK int pl_png_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 
-/* With `rows`, `pixels` has room for one and PL_JPEG_ROW_EXTRA bytes, which all of them pass
- * through.
- */
-enum { PL_JPEG_ROW_EXTRA = 32 };
+/* With `rows`, `pixels` has room for PL_JPEG_ROWS of them, which all pass through. */
+enum { PL_JPEG_ROWS = 8 };
+uint64_t pl_jpeg_rows_bytes(uint64_t row_bytes);
 PL_MUST_CHECK int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image,
                                  const pl_image_rows *rows, uint8_t *pixels, uint8_t *work,
                                  pl_error *reterr);

@@ -143,11 +143,31 @@ static void read_inks(decoder *d, const pl_image *image, uint8_t *row, uint8_t *
     }
 }
 
-/* A place in the room for a row that is no multiple of 16. At one that is, libjpeg-turbo writes
- * rows past the caches, to be read from memory then: three times as long as all of a resize. */
-static uint8_t *row_in(uint8_t *room)
+uint64_t pl_jpeg_rows_bytes(uint64_t row_bytes)
 {
-    return (uint8_t *)(((uintptr_t)room + 15) / 16 * 16) + 8;
+    return PL_JPEG_ROWS * ((row_bytes + 15) / 16 * 16) + 32;
+}
+
+/* A few rows at a time: one that was just written has to be waited for. None begins at a multiple
+ * of 16: there libjpeg-turbo writes past the caches, and what is read then comes from memory, which
+ * takes three times as long as all of a resize. */
+static void pass_rows(decoder *d, const pl_image_rows *rows, size_t row_bytes, uint8_t *room)
+{
+    uint8_t *first = (uint8_t *)(((uintptr_t)room + 15) / 16 * 16) + 8, *at[PL_JPEG_ROWS];
+    for (int i = 0; i < PL_JPEG_ROWS; i++)
+        at[i] = first + (size_t)i * ((row_bytes + 15) / 16 * 16);
+    int64_t y = d->jpeg.output_scanline;
+    unsigned n = jpeg_read_scanlines(&d->jpeg, at, PL_JPEG_ROWS);
+    for (unsigned i = 0; i < n; i++)
+        rows->take(rows->context, y + i, at[i]);
+}
+
+static void pass_inks(decoder *d, const pl_image *image, const pl_image_rows *rows, uint8_t *room,
+                      uint8_t *work)
+{
+    int64_t y = d->jpeg.output_scanline;
+    read_inks(d, image, room, work);
+    rows->take(rows->context, y, room);
 }
 
 static void decode(decoder *d, const pl_image *image, const pl_image_rows *rows, uint8_t *pixels,
@@ -164,14 +184,15 @@ static void decode(decoder *d, const pl_image *image, const pl_image_rows *rows,
     }
     size_t row_bytes = (size_t)image->width * (size_t)image->channels;
     while (d->jpeg.output_scanline < d->jpeg.output_height) {
-        size_t y = d->jpeg.output_scanline;
-        uint8_t *row = rows ? row_in(pixels) : pixels + y * row_bytes;
-        if (inks)
+        uint8_t *row = pixels + (rows ? 0 : d->jpeg.output_scanline * row_bytes);
+        if (rows && inks)
+            pass_inks(d, image, rows, row, work);
+        else if (rows)
+            pass_rows(d, rows, row_bytes, row);
+        else if (inks)
             read_inks(d, image, row, work);
         else
             jpeg_read_scanlines(&d->jpeg, (JSAMPARRAY)&row, 1);
-        if (rows)
-            rows->take(rows->context, (int64_t)y, row);
     }
     jpeg_finish_decompress(&d->jpeg); /* up to the end's marker */
 }
