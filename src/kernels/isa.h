@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The instruction sets that kernels are compiled for, and which of them this machine has. The same
- * sources are compiled for each: see meson.build. For AVX-512 that is elementwise kernels and casts;
- * another loop that gains by it is written for it, beside the one for AVX2. Safe from any thread. */
+ * sources are compiled for each: see meson.build. For AVX-512 that is elementwise kernels and
+ * casts; another loop that gains by it is written for it, beside the one for AVX2. Safe from any
+ * thread. */
 #ifndef PL_KERNELS_ISA_H
 #define PL_KERNELS_ISA_H
 
