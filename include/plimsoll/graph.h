@@ -117,7 +117,8 @@ PL_API int pl_op_attr_find(int op, const char *name);
 
 /* What a node of that op would be: fails as pl_graph_add() would. `name` is its own in messages and
  * `input_names` (may be NULL, or any of them) are its inputs'. Of an input of unknown rank only the
- * dtype is looked at, and the result's rank is unknown as well. Allocates for more than eight
+ * dtype is looked at, and the result's rank is unknown as well, unless the attributes tell it (of
+ * reshape, ensure_shape and reductions to a scalar). Allocates for more than eight
  * inputs only. */
 PL_API PL_MUST_CHECK int pl_op_infer(int op, const char *name, const pl_type *inputs,
                                      const char *const *input_names, int n_inputs,

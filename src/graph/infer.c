@@ -190,14 +190,28 @@ int pl_infer_run(pl_infer *in, pl_error *reterr)
     return r < 0 ? r : check_size(in, reterr);
 }
 
-int pl_infer_dtype(pl_infer *in, pl_error *reterr)
+/* Of a result whose input has any rank. */
+static pl_shape shape_by_attrs(const pl_infer *in)
+{
+    if (in->op->id == PL_OP_ensure_shape)
+        return pl_shape_of_attr(&in->attrs[PL_ATTR_ensure_shape]);
+    if (in->op->id == PL_OP_reshape)
+        return pl_shape_of_attr(&in->attrs[PL_ATTR_reshape_shape]);
+    bool reduces = in->op->infer == pl_infer_reduce || in->op->infer == pl_infer_reduce_some;
+    if (reduces && in->attrs[PL_ATTR_reduce_axes].type == PL_ATTR_NONE &&
+        !in->attrs[PL_ATTR_reduce_keepdims].value.i)
+        return (pl_shape){.rank = 0};
+    return (pl_shape){.rank = PL_RANK_UNKNOWN};
+}
+
+int pl_infer_open(pl_infer *in, pl_error *reterr)
 {
     int r = check_dtypes(in, reterr);
     if (r < 0)
         return r;
     in->dtype = result_dtype(in);
-    in->shape = (pl_shape){.rank = PL_RANK_UNKNOWN};
-    return 0;
+    in->shape = shape_by_attrs(in);
+    return in->shape.rank == PL_RANK_UNKNOWN ? 0 : check_size(in, reterr);
 }
 
 /* ---- a graph ---- */

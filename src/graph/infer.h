@@ -25,8 +25,8 @@ struct pl_infer {
  * after. -EINVAL, or -EOVERFLOW for more bytes than can be counted. */
 PL_MUST_CHECK int pl_infer_run(pl_infer *in, pl_error *reterr);
 
-/* The same where an input's rank is not known: the dtypes, and nothing of the shapes. */
-PL_MUST_CHECK int pl_infer_dtype(pl_infer *in, pl_error *reterr);
+/* The same where an input's rank is not known: the dtypes, and a shape that attributes tell. */
+PL_MUST_CHECK int pl_infer_open(pl_infer *in, pl_error *reterr);
 
 /* Refuses a number of inputs that the op does not take. */
 PL_MUST_CHECK int pl_infer_count(const pl_op *op, const char *name, int n_inputs, pl_error *reterr);

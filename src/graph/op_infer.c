@@ -120,7 +120,7 @@ int pl_op_infer(int op, const char *name, const pl_type *inputs, const char *con
         bool known = stand_ins_fill(&s, inputs, input_names, n_inputs);
         in.inputs = s.at;
         in.n_inputs = n_inputs;
-        r = known ? pl_infer_run(&in, reterr) : pl_infer_dtype(&in, reterr);
+        r = known ? pl_infer_run(&in, reterr) : pl_infer_open(&in, reterr);
     }
     stand_ins_done(&s);
     if (r == 0)

@@ -6,6 +6,7 @@
 
 #include "python/program.h"
 #include "python/streams.h"
+#include "python/types.h"
 
 /* Marks, while the body is looked for: of a node that is not own. */
 enum { OTHER = INT_MIN };
@@ -204,9 +205,10 @@ static int gather(making *m, const tensor *node, const int *links)
     return 0;
 }
 
-/* It is where the traced one was, and was made there. */
+/* It is where the traced one was, and was made there; what set_shape() said of it is true of it. */
 static void inherit(tensor *copy, const tensor *node)
 {
+    copy->type.shape = types_meet(&copy->type.shape, &node->type.shape);
     if (node->device)
         Py_XSETREF(copy->device, Py_NewRef(node->device));
     if (node->code) {
@@ -239,6 +241,13 @@ static PyObject *copy_op(making *m, const tensor *node, bool draws, uint64_t str
     return (PyObject *)made;
 }
 
+static PyObject *copy_item(const making *m, const tensor *node, int link)
+{
+    tensor *made = (tensor *)PyList_GET_ITEM(m->made[link], node->item);
+    made->type.shape = types_meet(&made->type.shape, &node->type.shape);
+    return Py_NewRef((PyObject *)made);
+}
+
 /* What is made may have had to be shortened, and have computed an eager node on the way. */
 static PyObject *refuse_settled(const tensor *node)
 {
@@ -254,7 +263,7 @@ static PyObject *copy(making *m, const tensor *node, const int *links)
     if (node->value) /* a constant of the trace: elsewhere it is a value like others */
         return (PyObject *)tensor_of_value(pl_tensor_ref(node->value), NULL);
     if (node->kind == TENSOR_ITEM)
-        return Py_NewRef(PyList_GET_ITEM(m->made[links[0]], node->item));
+        return copy_item(m, node, links[0]);
     uint64_t stream = 0;
     bool draws = walk_stream(node, &stream);
     stream += m->stream - m->body->first_stream;

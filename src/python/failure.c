@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "python/site.h"
+
 #define MARK "python exception "
 
 /* ---- what the user's code raised, until it is raised again ---- */
@@ -106,6 +108,18 @@ static void forget_locals(PyObject *exception)
     Py_XDECREF(at);
 }
 
+/* A new reference to something of plimsoll.errors; NULL, without an exception, if it is not there.
+ */
+static PyObject *of_errors(const char *name)
+{
+    PyObject *module = PyImport_ImportModule("plimsoll.errors");
+    PyObject *found = module ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    if (!found)
+        PyErr_Clear();
+    return found;
+}
+
 /* ---- exceptions as errors ---- */
 
 static int number_of(PyObject *object, const char *attribute, int fallback)
@@ -141,23 +155,33 @@ static int code_of(PyObject *exception)
     return number > 0 && number < 4096 ? -number : -EIO;
 }
 
-/* " (train.py:12)": the innermost line of the traceback; "" if there is none. */
+/* " (train.py:12)": the innermost line of the traceback that is not the package's own; "" if there
+ * is none. */
 static void where_raised(PyObject *exception, char *text, size_t bytes)
 {
     text[0] = '\0';
     PyObject *trace = PyException_GetTraceback(exception);
     if (!trace)
         return;
-    PyTracebackObject *last = (PyTracebackObject *)trace;
-    while (last->tb_next)
-        last = last->tb_next;
-    PyCodeObject *code = PyFrame_GetCode(last->tb_frame);
-    const char *file = PyUnicode_AsUTF8(code->co_filename);
-    int line = PyCode_Addr2Line(code, last->tb_lasti);
-    if (file)
-        snprintf(text, bytes, " (%.150s:%d)", file, line);
-    Py_DECREF(code);
+    for (PyTracebackObject *at = (PyTracebackObject *)trace; at; at = at->tb_next) {
+        PyCodeObject *code = PyFrame_GetCode(at->tb_frame);
+        const char *file = site_is_ours(code) ? NULL : PyUnicode_AsUTF8(code->co_filename);
+        if (file)
+            snprintf(text, bytes, " (%.150s:%d)", file, PyCode_Addr2Line(code, at->tb_lasti));
+        else
+            PyErr_Clear(); /* a name that cannot be printed */
+        Py_DECREF(code);
+    }
     Py_DECREF(trace);
+}
+
+/* What is raised anew has the class of such a one, and says it. */
+static bool is_of_errors(PyObject *exception)
+{
+    PyObject *base = of_errors("OpError");
+    bool is = base && PyErr_GivenExceptionMatches(exception, base);
+    Py_XDECREF(base);
+    return is;
 }
 
 int failure_take(pl_error *reterr)
@@ -180,8 +204,9 @@ int failure_take(pl_error *reterr)
     int r = code_of(exception);
     const char *name = strrchr(Py_TYPE(exception)->tp_name, '.');
     name = name ? name + 1 : Py_TYPE(exception)->tp_name;
-    pl_error_set(reterr, r, MARK "%u: %s: %.200s%s", keep(Py_NewRef(exception)), name,
-                 words ? words : "", where);
+    bool own = is_of_errors(exception);
+    pl_error_set(reterr, r, MARK "%u: %s%s%.200s%s", keep(Py_NewRef(exception)), own ? "" : name,
+                 own ? "" : ": ", words ? words : "", where);
     bool interrupts = PyErr_GivenExceptionMatches(exception, PyExc_KeyboardInterrupt);
     Py_XDECREF(text);
     Py_DECREF(class);
@@ -196,18 +221,6 @@ int failure_take(pl_error *reterr)
 }
 
 /* ---- errors as exceptions ---- */
-
-/* A new reference to something of plimsoll.errors; NULL, without an exception, if it is not there.
- */
-static PyObject *of_errors(const char *name)
-{
-    PyObject *module = PyImport_ImportModule("plimsoll.errors");
-    PyObject *found = module ? PyObject_GetAttrString(module, name) : NULL;
-    Py_XDECREF(module);
-    if (!found)
-        PyErr_Clear();
-    return found;
-}
 
 static PyObject *plain_class(int code)
 {

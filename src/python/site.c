@@ -28,7 +28,7 @@ int site_set_package(PyObject *folder)
     return 0;
 }
 
-static bool is_ours(const PyCodeObject *code)
+bool site_is_ours(const PyCodeObject *code)
 {
     PyObject *file = code->co_filename;
     if (!package || PyUnicode_KIND(file) != PyUnicode_KIND(package))
@@ -43,7 +43,7 @@ static bool is_ours(const PyCodeObject *code)
 PyCodeObject *site_capture(int *ret_instruction)
 {
     const _PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame;
-    while (frame && is_ours(frame->f_code))
+    while (frame && site_is_ours(frame->f_code))
         frame = frame->previous;
     if (!frame)
         return NULL;
@@ -58,7 +58,7 @@ PyCodeObject *site_capture(int *ret_instruction)
     PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
     while (frame) {
         PyCodeObject *code = PyFrame_GetCode(frame);
-        if (!is_ours(code)) {
+        if (!site_is_ours(code)) {
             *ret_instruction = PyFrame_GetLasti(frame);
             Py_DECREF(frame);
             return code;

@@ -12,5 +12,6 @@ PyCodeObject *site_capture(int *ret_instruction);
 
 /* The folder whose files are ours: this package's. 0, or -1 with an exception. */
 int site_set_package(PyObject *folder);
+bool site_is_ours(const PyCodeObject *code);
 
 #endif

@@ -35,6 +35,18 @@ static inline bool types_agree(const pl_shape *a, const pl_shape *b)
     return a->rank == b->rank;
 }
 
+/* What is known of a value that has both shapes; the first, if it cannot. */
+static inline pl_shape types_meet(const pl_shape *a, const pl_shape *b)
+{
+    if (a->rank == PL_RANK_UNKNOWN)
+        return *b;
+    pl_shape both = *a;
+    for (int i = 0; i < a->rank && types_agree(a, b) && b->rank == a->rank; i++)
+        if (both.dims[i] < 0)
+            both.dims[i] = b->dims[i];
+    return both;
+}
+
 /* What is known of a value that is one or the other. */
 static inline pl_type types_join(const pl_type *a, const pl_type *b)
 {

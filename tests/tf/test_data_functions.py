@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data's stages with functions: how they are called, traced, and what they give."""
 import collections
+import copy
 import threading
 
 import numpy as np
@@ -801,3 +802,74 @@ def test_functions_of_every_kind_are_called():
     add = functools.partial(lambda a, x: x + a, 30)
     for function, expected in ((Adder(), 10), (Adder().method, 20), (add, 30), (tf.negative, 0)):
         assert elements(Dataset.range(1).map(function)) == [expected]
+
+
+# ---- shapes of what Python gives ----
+
+
+def _any_rank(x):
+    return tf.py_function(lambda y: y, [x], tf.int64)
+
+
+@pytest.mark.parametrize(
+    "tell, shape",
+    [
+        (lambda y: tf.reshape(y, ()), []),
+        (lambda y: tf.reshape(y, [-1, 1]), [None, 1]),
+        (lambda y: tf.ensure_shape(y, []), []),
+        (lambda y: y.set_shape([]) or y, []),
+        (lambda y: y.set_shape([]) or y + 1, []),
+        (tf.reduce_sum, []),
+    ],
+)
+def test_what_is_told_of_a_shape_is_the_elements(tell, shape):
+    dataset = Dataset.range(3).map(lambda x: tell(_any_rank(x)))
+    assert dataset.element_spec.shape.as_list() == shape
+    assert dataset.batch(3).element_spec.shape.as_list() == [None, *shape]
+    assert len(elements(dataset)) == 3
+
+
+def test_rows_of_any_length_that_python_gives_are_padded():
+    def row(x):
+        y = tf.numpy_function(lambda n: np.ones(n, np.float32), [x], tf.float32)
+        y.set_shape([None])
+        return y
+
+    assert elements(Dataset.range(3).map(row).padded_batch(3))[0].tolist() == [[0, 0], [1, 0], [1, 1]]
+
+
+def test_a_shape_that_is_not_the_one_that_was_told_is_refused():
+    def lie(x):
+        y = tf.numpy_function(lambda _: np.ones(3, np.float32), [x], tf.float32)
+        y.set_shape([2])
+        return y
+
+    for dataset in (Dataset.range(1).map(lie), Dataset.range(1).map(lambda x: lie(x) + 1)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[2\]"):
+            elements(dataset)
+
+
+# ---- where an error was made ----
+
+
+def test_an_error_names_the_line_that_the_user_wrote():
+    def fails(x):
+        return tf.py_function(lambda y: tf.reshape(tf.ones([3]), [2, 2]), [x], tf.float32)
+
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        elements(Dataset.range(1).map(fails))
+    assert "does not become [2,2]" in caught.value.message
+    assert caught.value.message.count("Error") == 0
+    assert "test_data_functions.py" in caught.value.message
+
+
+def test_an_error_of_no_line_of_the_users_names_none():
+    dataset = Dataset.from_generator(lambda: [[1, 2, 3]], output_signature=tf.TensorSpec([2], tf.int32))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shape") as caught:
+        elements(dataset)
+    assert ".py" not in caught.value.message
+
+
+def test_copies_of_a_dataset_are_the_dataset():
+    dataset = Dataset.range(3)
+    assert copy.copy(dataset) is dataset and copy.deepcopy({"a": dataset})["a"] is dataset

@@ -384,7 +384,7 @@ def test_what_is_left_out_is_told_by_whatever_the_pass_was_made_of(capfd):
     assert [batch.tolist() for batch in elements(batches)] == [[1.0, 0.5]]
     assert numbers.errors() == batches.errors() and len(numbers.errors()) == 1
     assert numbers.error_count() == (1, 3)
-    assert numbers.errors()[0]["message"].startswith("map 'map': element 1, InvalidArgumentError: no number")
+    assert numbers.errors()[0]["message"].startswith("map 'map': element 1, no number")
     assert "1 of 3 elements were left out" in capfd.readouterr().err
 
 

@@ -344,3 +344,13 @@ def test_sparse_tensors_go_through_functions_and_sessions():
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         value = session.run(tf.sparse.SparseTensor([[1]], [2.0], [3]))
     assert value.values.tolist() == [2.0] and value.dense_shape.tolist() == [3]
+
+
+def test_lists_take_tensors_of_one_number():
+    """As TensorFlow's tutorial writes records, in a py_function."""
+    ints = tf.train.Int64List(value=[tf.constant(True), tf.constant(3, tf.int64), np.bool_(False)])
+    assert ints.value == [1, 3, 0]
+    assert tf.train.FloatList(value=[tf.constant(0.5, tf.float64)]).value == [0.5]
+    assert tf.train.BytesList(value=[tf.constant("a")]).value == [b"a"]
+    with pytest.raises(TypeError, match="expected one of: int"):
+        tf.train.Int64List(value=[tf.constant(1.5)])

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.function, conditions and loops while tracing, Python functions as ops."""
 import collections
+import copy
 import gc
+import threading
+import time
 import weakref
 
 import numpy as np
@@ -598,3 +601,72 @@ def test_a_case_in_which_two_hold():
         assert session.run(chosen, {x: 5}) == 0
         with pytest.raises(tf.errors.InvalidArgumentError, match="More than one"):
             session.run(chosen, {x: 20})
+
+
+def test_threads_that_call_at_once_trace_once():
+    begun = threading.Barrier(8)
+
+    @tf.function
+    def slow(x):
+        time.sleep(0.05)
+        return x + 1
+
+    results = []
+
+    def work():
+        begun.wait()
+        results.append(int(slow(tf.constant(1))))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [2] * 8 and slow.experimental_get_tracing_count() == 1
+
+
+def test_a_deep_copy_is_a_function_of_its_own():
+    class Scaled(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.v = tf.Variable(2.0)
+            self.run = tf.function(self._run)
+
+        def _run(self, x):
+            return x * self.v
+
+    first = Scaled()
+    assert float(first.run(tf.constant(3.0))) == 6.0
+    second = copy.deepcopy(first)
+    second.v.assign(10.0)
+    assert float(second.run(tf.constant(3.0))) == 30.0 and float(first.run(tf.constant(3.0))) == 6.0
+
+
+@pytest.mark.parametrize("call", [tf.py_function, tf.numpy_function])
+def test_set_shape_tells_the_shape_of_what_python_gives(call):
+    @tf.function
+    def picture(x):
+        y = call(lambda a: np.ones([4, 6, 3], np.float32) * np.float32(a), [x], tf.float32)
+        assert y.shape.rank is None
+        y.set_shape([None, None, 3])
+        return tf.image.resize(y, [2, 2])
+
+    assert picture.get_concrete_function(tf.TensorSpec([], tf.float32)).output_shapes == [2, 2, 3]
+    assert picture(tf.constant(2.0)).numpy().tolist() == np.full([2, 2, 3], 2.0).tolist()
+
+
+def test_a_py_function_may_give_arrays_of_another_dtype_of_its_kind():
+    twice = tf.function(lambda x: tf.py_function(lambda y: y.numpy() * np.int64(2), [x], tf.int32))
+    assert twice(tf.constant(3)).numpy() == 6 and twice(tf.constant(3)).dtype == tf.int32
+    assert tf.py_function(lambda: np.array([0.5]), [], tf.float32).dtype == tf.float32
+    with pytest.raises(tf.errors.InvalidArgumentError, match="0-th value returned by .* int32"):
+        tf.py_function(lambda: np.array([0.5]), [], tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is int64, but expects int32"):
+        tf.numpy_function(lambda: np.array([1]), [], tf.int32)
+
+
+def test_a_failed_assertion_says_what_failed_and_no_more():
+    checked = tf.function(lambda x: tf.debugging.assert_positive(x) or x)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        checked(tf.constant([-1]))
+    assert caught.value.message == "Condition x > 0 did not hold element-wise: x = [-1]"

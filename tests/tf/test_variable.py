@@ -377,3 +377,49 @@ def test_batches_of_a_variable_are_assigned_to():
     assert v.gather_nd([[0, 2], [1, 1]]).numpy().tolist() == [8, 7]
     with pytest.raises(TypeError, match="IndexedSlices"):
         v.scatter_add([1])
+
+
+# ---- threads ----
+
+
+def in_threads(work, n=8):
+    threads = [threading.Thread(target=work) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_no_update_is_lost_between_threads():
+    added, taken, rows = tf.Variable(0), tf.Variable(0), tf.Variable([0, 0])
+
+    def work():
+        for _ in range(200):
+            added.assign_add(1)
+            taken.assign_sub(1)
+            rows.scatter_add(tf.IndexedSlices([1], [1]))
+
+    in_threads(work)
+    assert added.numpy() == 1600 and taken.numpy() == -1600 and rows.numpy().tolist() == [0, 1600]
+
+
+def test_no_update_of_a_function_is_lost_between_threads():
+    first, second = tf.Variable(0), tf.Variable(0)
+
+    @tf.function
+    def step(x):
+        first.assign_add(x)
+        second.assign(first * 2)
+        return first.read_value()
+
+    seen = []
+    in_threads(lambda: seen.extend(int(step(tf.constant(1))) for _ in range(200)))
+    assert first.numpy() == 1600 and second.numpy() == 3200
+    assert sorted(seen) == list(range(1, 1601))
+
+
+def test_an_update_of_another_shape_changes_nothing():
+    v = tf.Variable([1.0])
+    with pytest.raises(ValueError, match="Shape mismatch"):
+        v.assign_add([1.0, 2.0])
+    assert v.numpy().tolist() == [1.0]

@@ -15,6 +15,7 @@ eagerly, each time that it is called, and that is said once on stderr.
 """
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 import sys
@@ -49,6 +50,8 @@ class ConcreteFunction:
         self._core = traced.function(name)
         self._cells = [entry.cell for entry in traced.entries]
         self._written = [entry.cell for entry in traced.written]
+        by_effects = [i for i, cell in enumerate(self._written) if cell is _trace.effects]
+        self._effects = by_effects[0] if by_effects else None  # their place among what is written
 
     @property
     def graph(self) -> Any:
@@ -95,17 +98,35 @@ class ConcreteFunction:
 
     def _call(self, tensors: Any) -> Any:
         n = len(self._traced.outputs)
-        given = [*tensors, *self._traced.captures, *map(_trace.read_cell, self._cells)]
-        made = self._core(*given)
-        if self._written:
-            if _context.here.graph is None:
-                _core.evaluate(made)
-            elif not _context.here.graph._is_trace and _trace.effects in self._written:
-                done = made[n + self._written.index(_trace.effects)]
-                made[:n] = _trace.after(done, made[:n])
-            for cell, value in zip(self._written, made[n:]):
-                _trace.write_cell(cell, value)
+        while True:
+            cells = [_trace.read_cell(cell) for cell in self._cells]
+            made = self._core(*tensors, *self._traced.captures, *cells)
+            if not self._written:
+                break
+            if _context.here.graph is not None:
+                self._write(made, n)
+                break
+            _core.evaluate(made)
+            if self._store(cells, made[n:]):
+                break
         return self._traced.pack(made[:n])
+
+    def _store(self, read: List[Any], written: List[Any]) -> bool:
+        """False if another thread assigned to one of the variables meanwhile: then it is to be
+        called anew, as if it had been called later. What had effects is not called again."""
+        if self._effects is not None:
+            for cell, value in zip(self._written, written):
+                cell.write_outside(value)
+            return True
+        before = {id(cell): value for cell, value in zip(self._cells, read)}
+        return _trace.swap(self._written, [before[id(cell)] for cell in self._written], written)
+
+    def _write(self, made: List[Any], n: int) -> None:
+        """In a graph, or a trace: nodes."""
+        if not _context.here.graph._is_trace and self._effects is not None:
+            made[:n] = _trace.after(made[n + self._effects], made[:n])
+        for cell, value in zip(self._written, made[n:]):
+            _trace.write_cell(cell, value)
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.name} at {id(self):#x}>"
@@ -312,7 +333,7 @@ class Function:
                 of = weakref.ref(instance, forget)
             except TypeError:  # it cannot be referred to weakly: it stays
                 of = functools.partial(lambda kept: kept, instance)  # type: ignore[assignment]
-            self._of_instance[key] = of, self._bound_to(of)
+            self._of_instance.setdefault(key, (of, self._bound_to(of)))
         return self._of_instance[key][1]
 
     def _forget(self, key: int, reference: Any) -> None:
@@ -397,17 +418,27 @@ class Function:
 
     def _find(self, signature: _Signature, must_trace: bool = False) -> Any:
         outer = id(_context.here.graph)
+        found = self._traced_before(signature, outer, must_trace)
+        if found is not self:
+            return found
+        with self._lock:
+            found = self._traced_before(signature, outer, must_trace)
+            if found is not self:  # by another thread, meanwhile
+                return found
+            for concrete in self._relaxed:
+                if concrete._signature.takes(signature):
+                    return concrete
+            return self._add(signature, outer, must_trace)
+
+    def _traced_before(self, signature: _Signature, outer: int, must_trace: bool) -> Any:
+        """The trace, or None where it runs in Python; itself if there is none yet."""
         for key in (signature.key, (signature.key, outer)):
             found = self._concrete.get(key, self)
             if found is None and must_trace:
                 break
             if found is not self:
                 return found
-        with self._lock:
-            for concrete in self._relaxed:
-                if concrete._signature.takes(signature):
-                    return concrete
-            return self._add(signature, outer, must_trace)
+        return self
 
     def _add(self, signature: _Signature, outer: int, must_trace: bool) -> Any:
         if self._reduce_retracing:
@@ -461,6 +492,12 @@ class Function:
         _trace.tell_once(
             self, f"tf.function '{self.name}' runs in Python at each call: it cannot be traced: {error}"
         )
+
+    def __deepcopy__(self, memo: Any) -> "Function":
+        """One that was not traced yet: the copy of what it closes over is another object."""
+        function = copy.deepcopy(self._python_function, memo)
+        memo[id(self)] = made = Function(function, self._input_signature, self._reduce_retracing)
+        return made
 
     def __repr__(self) -> str:
         return f"<tf.function '{self.name}'>"

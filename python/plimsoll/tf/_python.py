@@ -63,7 +63,7 @@ def _call(func: Callable[..., Any], inp: Any, Tout: Any, name: str, numpy: bool)
     label = getattr(func, "__name__", name)
 
     def call(*values: Any) -> List[Any]:
-        return _checked(func(*values), specs, label)
+        return _checked(func(*values), specs, label, numpy)
 
     if _context.here.graph is None and not any(tensor.is_symbolic for tensor in inputs):
         made = call(*[tensor.numpy() for tensor in inputs] if numpy else inputs)
@@ -91,7 +91,7 @@ def _spec(one: Any) -> TensorSpec:
     return one if isinstance(one, TensorSpec) else TensorSpec(None, one)
 
 
-def _checked(made: Any, specs: Sequence[TensorSpec], label: str) -> List[Any]:
+def _checked(made: Any, specs: Sequence[TensorSpec], label: str, numpy: bool) -> List[Any]:
     """What a function gave, as tensors of the dtypes that were said."""
     if not specs:
         return []
@@ -101,7 +101,10 @@ def _checked(made: Any, specs: Sequence[TensorSpec], label: str) -> List[Any]:
             None, None, f"{label} returns {len(values)} values, but expects to see {len(specs)} values."
         )
     with _context.entered(None):
-        return [_as_said(value, spec, i, label) for i, (value, spec) in enumerate(zip(values, specs))]
+        return [
+            _as_said(value, spec, f"{i}-th value returned by {label}", numpy)
+            for i, (value, spec) in enumerate(zip(values, specs))
+        ]
 
 
 def _as_list(made: Any, n: int) -> List[Any]:
@@ -110,25 +113,26 @@ def _as_list(made: Any, n: int) -> List[Any]:
     return [made]
 
 
-def _as_said(value: Any, spec: TensorSpec, number: int, label: str) -> Any:
+def _as_said(value: Any, spec: TensorSpec, label: str, numpy: bool) -> Any:
+    """Of a numpy_function, arrays have the dtype that was said; of a py_function they are cast,
+    where no kind of number is lost."""
     if value is None:
-        raise InvalidArgumentError(None, None, f"{label} returned None for output {number}")
+        raise InvalidArgumentError(None, None, f"{label} is None, but expects {spec.dtype.name}")
     if hasattr(value, "__plimsoll_tensor__"):
         value = value.__plimsoll_tensor__()
-    has_dtype = isinstance(value, Tensor) or type(value).__module__ == "numpy"
-    tensor = _core.convert(value, dtype=None if has_dtype else spec.dtype)
+    has_dtype = isinstance(value, Tensor) or (numpy and type(value).__module__ == "numpy")
+    try:
+        tensor = _core.convert(value, dtype=None if has_dtype else spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            None, None, f"{label} does not become {spec.dtype.name}: {error}"
+        ) from error
     if tensor.dtype != spec.dtype:
         raise InvalidArgumentError(
-            None,
-            None,
-            f"{number}-th value returned by {label} is {tensor.dtype.name}, but expects "
-            f"{spec.dtype.name}",
+            None, None, f"{label} is {tensor.dtype.name}, but expects {spec.dtype.name}"
         )
     if not tensor.shape.is_compatible_with(spec.shape):
         raise InvalidArgumentError(
-            None,
-            None,
-            f"{number}-th value returned by {label} has shape {tensor.shape}, but expects "
-            f"{spec.shape}",
+            None, None, f"{label} has shape {tensor.shape}, but expects {spec.shape}"
         )
     return tensor

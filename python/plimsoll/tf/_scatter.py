@@ -81,8 +81,8 @@ def _scattered(variable: Any, how: str, places: Any, values: Any, name: Optional
     if how == "floor_divide" and variable.dtype.is_floating:
         how = "divide"
     function = getattr(_index, f"tensor_scatter_nd_{how}", None) or _index._scatter(how)
-    value = function(variable, places, _core.convert(values, variable.dtype))
-    return variable.assign(value, name=name)
+    updates = _core.convert(values, variable.dtype)
+    return variable.update(lambda now: function(now, places, updates), name or "Assign")
 
 
 def gather_nd(self: Any, indices: Any, name: Optional[str] = None) -> Any:
@@ -114,8 +114,10 @@ def batch_scatter_update(
 
     from ._convert import numpy_call
 
-    values = [_core.convert(self), sparse_delta.indices, sparse_delta.values]
-    return self.assign(numpy_call(placed, values, self.dtype, self.shape.as_list()), name=name)
+    rest, dims = [sparse_delta.indices, sparse_delta.values], self.shape.as_list()
+    return self.update(
+        lambda now: numpy_call(placed, [now, *rest], self.dtype, dims), name or "Assign"
+    )
 
 
 _DOC = """Its value, {doc} where the indices say, is assigned to it.

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -85,6 +86,24 @@ def write_cell(cell: Any, node: Any) -> None:
         cell.write_outside(node)
     else:
         trace.write(cell, node)
+
+
+_swapping = threading.RLock()  # whoever handles a signal may assign as well
+
+
+def swap(cells: Sequence[Any], were: Sequence[Any], values: Sequence[Any]) -> bool:
+    """Gives cells their values, outside of traces, unless one of them is not any more what it was.
+
+    So that an update is never lost: whoever was slower makes it anew. Nothing of a user's runs
+    meanwhile, and no lock is held while values are computed.
+    """
+    settled = [cell.settled(value) for cell, value in zip(cells, values)]
+    with _swapping:
+        if any(cell.read_outside() is not was for cell, was in zip(cells, were)):
+            return False
+        for cell, value in zip(cells, settled):
+            cell.put(value)
+    return True
 
 
 class _Effects:

@@ -103,7 +103,7 @@ class Variable:
         if value.graph is not None:
             value = _value_of_node(value)
         self._take(value, shape)
-        self._value = self._settled(value)
+        self._value = self._computed(value)
 
     def _init_in_graph(
         self, initial_value: Any, dtype: Any, shape: Any, name: Optional[str], collections: Any
@@ -133,7 +133,7 @@ class Variable:
                 f"supplied `shape` argument ({self._shape})."
             )
 
-    def _settled(self, value: Any) -> Any:
+    def _computed(self, value: Any) -> Any:
         """Computed, under this name: what a loop assigns must not pile up."""
         with _context.scoped(""):
             value = _core.op("identity", [value], None, self._name)
@@ -150,12 +150,19 @@ class Variable:
         return self._value if self._graph is None else self._handle
 
     def write_outside(self, node: Any) -> None:
+        self.put(self.settled(node))
+
+    def settled(self, node: Any) -> Any:
+        """A value for it that needs nothing more."""
         if _context.here.graph is not None:
             raise NotImplementedError(
                 f"variable '{self._name}' was made outside of graphs: assign to it there, or make "
                 "it in the graph"
             )
-        self._value = self._settled(node)
+        return self._computed(node)
+
+    def put(self, value: Any) -> None:
+        self._value = value
 
     # ---- what it is ----
 
@@ -290,17 +297,26 @@ class Variable:
         self, delta: Any, use_locking: Any = False, name: Optional[str] = None, read_value: bool = True
     ) -> Any:
         """`delta` is added to it."""
-        return self._store(self._changed("add", delta), name or "AssignAdd")
+        return self._change("add", delta, name or "AssignAdd")
 
     def assign_sub(
         self, delta: Any, use_locking: Any = False, name: Optional[str] = None, read_value: bool = True
     ) -> Any:
         """`delta` is taken from it."""
-        return self._store(self._changed("sub", delta), name or "AssignSub")
+        return self._change("sub", delta, name or "AssignSub")
 
-    def _changed(self, op: str, delta: Any) -> Any:
-        now = self.__plimsoll_tensor__()
-        return self._checked(_core.binary(op, now, _core.convert(delta, dtype=self._dtype)))
+    def _change(self, op: str, delta: Any, name: str) -> Any:
+        by = _core.convert(delta, dtype=self._dtype)
+        return self.update(lambda now: _core.binary(op, now, by), name)
+
+    def update(self, change: Callable[[Any], Any], name: str) -> Any:
+        """It is `change` of what it is. What other threads assign meanwhile is not lost."""
+        if self._graph is not None or _context.here.graph is not None:
+            return self._store(self._checked(change(self.__plimsoll_tensor__())), name)
+        while True:
+            was = self._value
+            if _trace.swap([self], [was], [self._checked(change(was))]):
+                return self
 
     def _checked(self, value: Any) -> Any:
         if not value.shape.is_compatible_with(self._shape):

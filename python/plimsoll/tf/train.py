@@ -194,7 +194,7 @@ class FloatList(_ValueList):
 
 
 class Int64List(_ValueList):
-    """int64 numbers.
+    """int64 numbers; tensors of one, and bools, are taken for such.
 
     >>> Int64List(value=[1, -2]).value
     [1, -2]
@@ -202,6 +202,8 @@ class Int64List(_ValueList):
 
     @staticmethod
     def _check(value: Any) -> int:
+        if getattr(getattr(value, "dtype", None), "name", None) == "bool":
+            value = bool(value)  # of a tensor or an array, which are no indices
         try:
             number = value.__index__()
         except (AttributeError, TypeError):

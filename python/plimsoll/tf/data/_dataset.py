@@ -50,6 +50,12 @@ class Dataset(Sources, Stages, Functional, Derived, Own, Base, metaclass=_Named)
     [10]
     """
 
+    def __copy__(self) -> "Dataset":
+        return self  # it is never changed
+
+    def __deepcopy__(self, memo: Any) -> "Dataset":
+        return self
+
     def as_numpy_iterator(self) -> NumpyIterator:
         """Elements whose tensors are NumPy arrays.
 
