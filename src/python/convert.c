@@ -213,6 +213,16 @@ static int refuse_ragged(void)
     return -1;
 }
 
+/* Of what PySequence_Fast() gave: a new reference. Converting an item may run Python, and that may
+ * change the list: NULL with RuntimeError if it has become shorter. */
+static PyObject *item_of(PyObject *items, Py_ssize_t i)
+{
+    if (i < PySequence_Fast_GET_SIZE(items))
+        return Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
+    PyErr_SetString(PyExc_RuntimeError, "a list changed its size while it was converted");
+    return NULL;
+}
+
 static int look_at(outline *all, PyObject *value, int depth)
 {
     if (!is_list(value)) {
@@ -230,8 +240,11 @@ static int look_at(outline *all, PyObject *value, int depth)
         all->shape.dims[depth] = n;
     else if (all->shape.dims[depth] != n)
         r = refuse_ragged();
-    for (Py_ssize_t i = 0; r == 0 && i < n; i++)
-        r = look_at(all, PySequence_Fast_GET_ITEM(items, i), depth + 1);
+    for (Py_ssize_t i = 0; r == 0 && i < n; i++) {
+        PyObject *item = item_of(items, i);
+        r = item ? look_at(all, item, depth + 1) : -1;
+        Py_XDECREF(item);
+    }
     Py_DECREF(items);
     return r;
 }
@@ -301,12 +314,16 @@ static int fill(PyObject *value, const outline *all, int depth, pl_dtype dtype, 
     if (!items)
         return -1;
     int r = PySequence_Fast_GET_SIZE(items) == all->shape.dims[depth] ? 0 : refuse_ragged();
-    for (Py_ssize_t i = 0; r == 0 && i < all->shape.dims[depth]; i++)
-        r = fill(PySequence_Fast_GET_ITEM(items, i), all, depth + 1, dtype, at);
+    for (Py_ssize_t i = 0; r == 0 && i < all->shape.dims[depth]; i++) {
+        PyObject *item = item_of(items, i);
+        r = item ? fill(item, all, depth + 1, dtype, at) : -1;
+        Py_XDECREF(item);
+    }
     Py_DECREF(items);
     return r;
 }
 
+/* Nothing of Python's runs here: what the texts point to stays as long as the list. */
 static int fill_texts(PyObject *value, const outline *all, int depth, pl_string **at)
 {
     if (depth == all->shape.rank) {
@@ -522,14 +539,14 @@ static tensor *from_method(PyObject *value, pl_dtype dtype)
 }
 
 /* The dtype of the first tensor in a list: the others' too, if they are numbers. */
-static pl_dtype first_dtype(PyObject *value)
+static pl_dtype first_dtype(PyObject *value, int depth)
 {
     if (tensor_check(value))
         return ((tensor *)value)->type.dtype;
-    if (!PyList_Check(value) && !PyTuple_Check(value))
+    if (depth > PL_RANK_MAX || (!PyList_Check(value) && !PyTuple_Check(value)))
         return PL_DTYPE_NONE;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
-        pl_dtype found = first_dtype(PySequence_Fast_GET_ITEM(value, i));
+        pl_dtype found = first_dtype(PySequence_Fast_GET_ITEM(value, i), depth + 1);
         if (found)
             return found;
     }
@@ -545,7 +562,9 @@ static tensor *packed(PyObject *value, pl_dtype dtype, pl_dtype like)
     tensor **nodes = PyMem_New(tensor *, n + 1), *made = NULL;
     int n_made = 0;
     while (nodes && n_made < n) {
-        tensor *node = convert_to_node(PySequence_Fast_GET_ITEM(items, n_made), dtype, like);
+        PyObject *item = item_of(items, n_made);
+        tensor *node = item ? convert_to_node(item, dtype, like) : NULL;
+        Py_XDECREF(item);
         if (!node)
             break;
         nodes[n_made++] = node;
@@ -560,16 +579,21 @@ static tensor *packed(PyObject *value, pl_dtype dtype, pl_dtype like)
     return made;
 }
 
-/* Is there a tensor somewhere in these lists? -1 with an exception. */
-static int has_tensor(PyObject *value)
+/* Is there a tensor somewhere in these lists? Not looked for where they are deeper than a tensor
+ * can be, or in each other: that is refused later. */
+static bool has_tensor(PyObject *value, int depth)
 {
     if (!PyList_Check(value) && !PyTuple_Check(value))
         return tensor_check(value) || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) &&
                                        kind_of(value) == LEAF_TENSOR);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
-        if (has_tensor(PySequence_Fast_GET_ITEM(value, i)))
-            return 1;
-    return 0;
+    bool found = false;
+    for (Py_ssize_t i = 0; depth <= PL_RANK_MAX && !found && i < PySequence_Fast_GET_SIZE(value);
+         i++) {
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
+        found = has_tensor(item, depth + 1);
+        Py_DECREF(item);
+    }
+    return found;
 }
 
 /* A plain number, which most operands are, without further ado. */
@@ -595,9 +619,13 @@ static tensor *named_node(PyObject *value, pl_dtype dtype, pl_dtype like, PyObje
     bool plain = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
     if (!plain && has_attribute(value, tensor_method))
         return from_method(value, dtype);
-    if (!plain && is_list(value) && has_tensor(value)) {
-        pl_dtype first = first_dtype(value);
-        return packed(value, dtype, first ? first : like);
+    if (!plain && is_list(value) && has_tensor(value, 0)) {
+        pl_dtype first = first_dtype(value, 0);
+        if (Py_EnterRecursiveCall(" while a list is converted"))
+            return NULL;
+        tensor *made = packed(value, dtype, first ? first : like);
+        Py_LeaveRecursiveCall();
+        return made;
     }
     pl_tensor *made =
         plain ? from_plain(value, dtype, like) : from_any(value, dtype, like, NULL, "constant");
@@ -665,7 +693,7 @@ static PyObject *constant(PyObject *module, PyObject *arguments, PyObject *keywo
     int own = convert_dtype(dtype);
     if (own < 0 || convert_shape(shape, &wanted) < 0)
         return NULL;
-    bool is_node = tensor_check(value) || (is_list(value) && has_tensor(value)) ||
+    bool is_node = tensor_check(value) || (is_list(value) && has_tensor(value, 0)) ||
                    kind_of(value) == LEAF_TENSOR;
     if (is_node) {
         tensor *node = named_node(value, (pl_dtype)own, PL_DTYPE_NONE, name);

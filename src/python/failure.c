@@ -43,6 +43,16 @@ static PyObject *find(unsigned number)
     return exception;
 }
 
+/* A new reference; NULL if there is none, or None (with_traceback(None)). */
+static PyObject *trace_of(PyObject *exception)
+{
+    PyObject *trace = PyException_GetTraceback(exception);
+    if (!trace || PyTraceBack_Check(trace))
+        return trace;
+    Py_DECREF(trace);
+    return NULL;
+}
+
 /* The same place of the same code, in a frame that has nothing else: no local variables, and none
  * that called it. */
 static PyObject *bare_entry(const PyTracebackObject *at, PyObject *next)
@@ -80,7 +90,7 @@ static PyObject *bare_trace(const PyTracebackObject *trace, int n)
 static void clear_frames(PyObject *exception)
 {
     enum { TOLD_MAX = 64 }; /* of a recursion without end the outermost are enough */
-    PyObject *trace = PyException_GetTraceback(exception);
+    PyObject *trace = trace_of(exception);
     int n = 0;
     for (PyTracebackObject *at = (PyTracebackObject *)trace; at && n < TOLD_MAX; at = at->tb_next)
         n++;
@@ -160,7 +170,7 @@ static int code_of(PyObject *exception)
 static void where_raised(PyObject *exception, char *text, size_t bytes)
 {
     text[0] = '\0';
-    PyObject *trace = PyException_GetTraceback(exception);
+    PyObject *trace = trace_of(exception);
     if (!trace)
         return;
     for (PyTracebackObject *at = (PyTracebackObject *)trace; at; at = at->tb_next) {

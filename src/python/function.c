@@ -316,6 +316,8 @@ static int take_pairs(PyObject *pairs, tensor ***ret_nodes, tensor ***ret_others
     PyObject *fast = PySequence_Fast(pairs, "a sequence of (node, replacement) is expected");
     int n = fast ? (int)PySequence_Fast_GET_SIZE(fast) : 0, made = 0;
     tensor **at = fast ? PyMem_Calloc(2 * (size_t)n + 2, sizeof *at) : NULL;
+    if (fast && !at)
+        PyErr_NoMemory();
     *ret_nodes = at;
     *ret_others = at ? at + n : NULL;
     for (; at && made < n; made++) {

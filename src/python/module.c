@@ -220,18 +220,51 @@ static int add_all(PyObject *module)
     return PyModule_AddStringConstant(module, "__version__", PL_VERSION);
 }
 
+/* Types, tensors and the runtime are the process's, and threads of ours call Python by the main
+ * interpreter's GIL state: another interpreter (mod_wsgi has some) would share objects with it and
+ * never end. Imported again by the main one, it is what it was. */
+static PyObject *module_of_process;
+
+static PyObject *create(PyObject *spec, PyModuleDef *definition)
+{
+    (void)definition;
+    if (PyInterpreterState_Get() != PyInterpreterState_Main())
+        return PyErr_Format(PyExc_ImportError,
+                            "plimsoll works in a process's main interpreter only; under mod_wsgi: "
+                            "WSGIApplicationGroup %%{GLOBAL}");
+    if (module_of_process)
+        return Py_NewRef(module_of_process);
+    PyObject *name = PyObject_GetAttrString(spec, "name");
+    PyObject *module = name ? PyModule_NewObject(name) : NULL;
+    Py_XDECREF(name);
+    return module;
+}
+
+static int fill(PyObject *module)
+{
+    if (module == module_of_process)
+        return 0;
+    if (add_all(module) < 0)
+        return -1;
+    module_of_process = Py_NewRef(module);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_create, (void *)create},
+    {Py_mod_exec, (void *)fill},
+    {0, NULL},
+};
+
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "plimsoll._core",
     .m_doc = "The runtime: lazy tensors, programs, functions and datasets. For plimsoll.tf.",
-    .m_size = -1,
+    .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-    PyObject *module = PyModule_Create(&definition);
-    if (module && add_all(module) < 0)
-        Py_CLEAR(module);
-    return module;
+    return PyModuleDef_Init(&definition);
 }

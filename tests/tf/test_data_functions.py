@@ -873,3 +873,14 @@ def test_an_error_of_no_line_of_the_users_names_none():
 def test_copies_of_a_dataset_are_the_dataset():
     dataset = Dataset.range(3)
     assert copy.copy(dataset) is dataset and copy.deepcopy({"a": dataset})["a"] is dataset
+
+
+def test_an_exception_may_come_from_one_without_a_traceback():
+    def fails(x):
+        raise ValueError("outer") from KeyError("inner").with_traceback(None)
+
+    dataset = Dataset.range(1).map(lambda x: tf.py_function(fails, [x], tf.int64))
+    for _ in range(3):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="outer") as caught:
+            elements(dataset)
+        assert caught.value.__cause__.__cause__.args == ("inner",)

@@ -282,3 +282,22 @@ def test_whatever_version_one_offers_has_an_example():
     for name, thing in vars(v1).items():
         if inspect.isfunction(thing) and thing.__module__ == v1.__name__ and name[0] != "_":
             assert ">>>" in (thing.__doc__ or ""), name
+
+
+def test_only_the_main_interpreter_may_import_it(run_python):
+    printed = run_python("""
+import sys
+import _xxsubinterpreters as interpreters
+import plimsoll._core as core
+other = interpreters.create()
+try:
+    interpreters.run_string(other, f"import sys; sys.path[:] = {sys.path!r}; import plimsoll.tf")
+except interpreters.RunFailedError as error:
+    print(error)
+interpreters.destroy(other)
+del sys.modules["plimsoll._core"]
+import plimsoll._core as again
+print(again is core)
+""")
+    assert "ImportError" in printed and "main interpreter only" in printed
+    assert printed.endswith("True\n")

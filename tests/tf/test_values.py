@@ -501,3 +501,35 @@ def test_a_capsule_that_nobody_takes_gives_back_its_memory():
 def test_strings_have_no_capsule():
     with pytest.raises(BufferError, match="string has no DLPack"):
         _core.constant("a").__dlpack__()
+
+
+# ---- lists that are no tensors ----
+
+
+def test_lists_that_hold_themselves_are_refused():
+    numbers = [1]
+    numbers.append(numbers)
+    with pytest.raises(ValueError, match="non-rectangular"):
+        _core.constant(numbers)
+    tensors = [_core.constant(1)]
+    tensors.append(tensors)
+    with pytest.raises(RecursionError):
+        _core.constant(tensors)
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="more than 8 deep"):
+        _core.constant(1) + deep
+
+
+@pytest.mark.parametrize("method", ["__index__", "__plimsoll_tensor__"])
+def test_a_list_that_is_emptied_while_it_is_converted(method):
+    items = []
+
+    def convert(self):
+        items.clear()
+        return 1 if method == "__index__" else _core.constant(1)
+
+    items += [type("Item", (), {method: convert})() for _ in range(1000)]
+    with pytest.raises(RuntimeError, match="changed its size"):
+        _core.constant(items, "int32")
