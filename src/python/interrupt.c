@@ -14,8 +14,6 @@
 
 #include "python/gil.h"
 
-#include "python/gil.h"
-
 /* What hangs is left behind: the process ends all the same. */
 enum { EXIT_WAIT_MS = 2000, EXIT_LOOK_MS = 5 };
 
@@ -24,7 +22,9 @@ static interrupt *waits;                               /* mu; all that are under
 static bool watching;                                  /* mu; the thread is there */
 static atomic_bool ending;                             /* the interpreter is */
 static sem_t arrived;                                  /* posted by the handler */
+static atomic_uint n_arrived;                          /* counted by it */
 static struct sigaction beneath;                       /* what our handler calls. The GIL */
+static atomic_bool always_raises = true;               /* it: it is Python's own */
 
 /* 0: not looked yet; 1: it is the main thread; -1: it is another. */
 static _Thread_local int is_main_thread;
@@ -47,15 +47,23 @@ static void on_signal(int number, siginfo_t *info, void *context)
         beneath.sa_sigaction(number, info, context);
     else if (beneath.sa_handler != SIG_DFL && beneath.sa_handler != SIG_IGN)
         beneath.sa_handler(number);
+    atomic_fetch_add(&n_arrived, 1);
     sem_post(&arrived);
     errno = error;
+}
+
+/* With the lock held. */
+static bool is_meant(const interrupt *wait)
+{
+    unsigned n = atomic_load(&n_arrived) - wait->n_before;
+    return wait->is_main && n > (wait->is_final && !atomic_load(&always_raises) ? 1u : 0u);
 }
 
 static void cancel_waits(bool all)
 {
     pthread_mutex_lock(&mu);
     for (interrupt *wait = waits; wait; wait = wait->after)
-        if (all || wait->is_main)
+        if (all || is_meant(wait))
             wait->cancel(wait->context);
     pthread_mutex_unlock(&mu);
 }
@@ -97,6 +105,19 @@ static bool is_worth_a_look(void)
     return n_looks < LOOKS_PER_TICK && ++n_looks;
 }
 
+static bool is_pythons_own(void)
+{
+    PyObject *module = PyImport_ImportModule("_signal");
+    PyObject *now = module ? PyObject_CallMethod(module, "getsignal", "i", SIGINT) : NULL;
+    PyObject *own = now ? PyObject_GetAttrString(module, "default_int_handler") : NULL;
+    bool is = own && own == now;
+    Py_XDECREF(own);
+    Py_XDECREF(now);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return is;
+}
+
 /* A handler that was installed since is put beneath ours; a process that ignores the signal, or
  * dies of it, goes on to. */
 static void stand_before(void)
@@ -111,6 +132,7 @@ static void stand_before(void)
     struct sigaction ours = {
         .sa_sigaction = on_signal, .sa_mask = now.sa_mask, .sa_flags = now.sa_flags | SA_SIGINFO};
     beneath = now;
+    atomic_store(&always_raises, is_pythons_own());
     (void)sigaction(SIGINT, &ours, NULL);
 }
 
@@ -129,9 +151,10 @@ static void add_wait(interrupt *self)
     pthread_mutex_unlock(&mu);
 }
 
-int interrupt_begin(interrupt *self, void (*cancel)(void *context), void *context)
+int interrupt_begin(interrupt *self, bool is_final, void (*cancel)(void *context), void *context)
 {
-    *self = (interrupt){.cancel = cancel, .context = context, .is_main = in_main_thread()};
+    *self = (interrupt){
+        .cancel = cancel, .context = context, .is_final = is_final, .is_main = in_main_thread()};
     if (atomic_load(&ending)) {
         PyErr_SetString(PyExc_RuntimeError, "the interpreter is at its end: nothing is run");
         return -1;
@@ -141,6 +164,7 @@ int interrupt_begin(interrupt *self, void (*cancel)(void *context), void *contex
         return 0;
     }
     stand_before();
+    self->n_before = atomic_load(&n_arrived); /* before what they left is looked for */
     add_wait(self);
     /* What came before the handler or the wait was there left its note with Python. */
     if (PyErr_CheckSignals() == 0)

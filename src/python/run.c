@@ -40,7 +40,7 @@ static int run_once(program *what, pl_tensor *const *leaves, const char *const *
     bool raised = false;
     interrupt wait;
     progress bar;
-    if (interrupt_begin(&wait, set_flag, &cancel) < 0)
+    if (interrupt_begin(&wait, false, set_flag, &cancel) < 0)
         return -ECANCELED;
     state->cancel = outer && outer->cancel ? outer->cancel : &cancel;
     state->raised = &raised;

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import textwrap
+import time
 
 import pytest
 
@@ -231,3 +232,83 @@ def test_the_child_of_a_fork_is_told_that_the_runtime_is_not_its_own():
     )
     out, _ = finish(child)
     assert len(out) == 2 and out[0].endswith("Error") and out[1] == "[2.]"
+
+
+STORM = """
+import os, signal, threading, time
+import plimsoll.tf as tf
+
+numbers = tf.data.Dataset.range(2000).map(lambda x: x * 2).batch(7)
+x = tf.random.normal([200, 200])
+n_raised, over = 0, threading.Event()
+
+def storm():
+    for i in range(400):
+        time.sleep(0.002 + i % 7 * 0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+    over.set()
+
+def work():
+    while not over.is_set():
+        for _ in numbers:
+            pass
+        float(tf.reduce_sum(x @ x))
+
+thread = threading.Thread(target=storm)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+thread.start()
+while not over.is_set():
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        try:
+            work()
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    except KeyboardInterrupt:
+        n_raised += 1
+thread.join()
+print(n_raised, len(list(numbers)))
+"""
+
+
+def test_what_is_begun_after_an_interrupt_is_not_cancelled_by_it(run_python):
+    """CancelledError, which nobody expects, would end the program here."""
+    n_raised, n_batches = map(int, run_python(STORM).split())
+    assert n_raised > 100 and n_batches == 286
+
+
+def test_a_handler_of_the_users_that_raises_nothing_does_not_end_a_pass():
+    child = start(
+        """
+        import plimsoll.tf as tf
+        n = []
+        signal.signal(signal.SIGINT, lambda *_: n.append(1))
+        def slow(x):
+            time.sleep(0.5)
+            return x
+        numbers = tf.data.Dataset.range(3).map(lambda x: tf.py_function(slow, [x], tf.int64))
+        print("begun", flush=True)
+        print([int(x) for x in numbers], len(n))
+        """
+    )
+    interrupt(child, after=0.2)
+    assert finish(child)[0] == ["[0, 1, 2] 1"]
+
+
+def test_a_second_signal_ends_a_pass_whatever_the_handler():
+    child = start(
+        """
+        import plimsoll.tf as tf
+        signal.signal(signal.SIGINT, lambda *_: None)
+        numbers = tf.data.Dataset.range(1 << 60).filter(lambda x: x < 0)
+        print("begun", flush=True)
+        try:
+            list(numbers)
+        except tf.errors.CancelledError:
+            print("cancelled")
+        """
+    )
+    interrupt(child, after=0.2)
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    assert finish(child)[0] == ["cancelled"]
