@@ -89,7 +89,15 @@ static int take_inputs(pl_dataset *dataset, pl_dataset *const *inputs, int n_inp
             return pl_error_set(reterr, -EINVAL, "%s: '%s' is of another runtime",
                                 dataset->class->name, pl_dataset_name(input));
         dataset->inputs[dataset->n_inputs] = pl_dataset_ref(input);
+        if (dataset->depth < input->depth)
+            dataset->depth = input->depth;
     }
+    if (dataset->depth++ == PL_DATASET_DEPTH_MAX)
+        return pl_error_set(reterr, -EINVAL,
+                            "%s: it would be the last of more than %d stages in a row: many "
+                            "datasets are joined by flat_map or interleave over what tells them "
+                            "apart",
+                            dataset->class->name, PL_DATASET_DEPTH_MAX);
     return 0;
 }
 

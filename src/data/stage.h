@@ -35,6 +35,10 @@ typedef struct pl_loader pl_loader; /* state.h */
 /* Those of elements that are read several at once, at most. */
 enum { PL_BLOCK_COMPONENTS = 16 };
 
+/* A stage asks its input on the stack: up to 520 bytes for each were measured, and a thread has
+ * 8 MiB. */
+enum { PL_DATASET_DEPTH_MAX = 8192 };
+
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
@@ -79,6 +83,7 @@ struct pl_dataset {
     int64_t cardinality;
     pl_dataset **inputs; /* all that are known when it is made */
     int n_inputs;
+    int depth;                    /* 1 + the largest of its inputs'; at most PL_DATASET_DEPTH_MAX */
     _Atomic uint64_t n_passes;    /* ever opened: shuffles count them */
     _Atomic uint64_t n_iterators; /* ever made of it */
 };

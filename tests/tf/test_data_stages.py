@@ -580,3 +580,11 @@ INFINITE, UNKNOWN = tf.data.INFINITE_CARDINALITY, tf.data.UNKNOWN_CARDINALITY
 )
 def test_cardinalities_are_tensorflows(make, expected):
     assert int(make().cardinality()) == expected
+
+
+def test_stages_without_end_are_refused():
+    dataset = Dataset.range(2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="8192 stages in a row"):
+        for _ in range(100_000):
+            dataset = dataset.concatenate(Dataset.range(1))
+    assert int(next(iter(dataset))) == 0

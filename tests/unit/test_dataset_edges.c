@@ -156,6 +156,25 @@ static void a_batch_refuses_elements_that_have_no_room_for_its_axis(void **state
     pl_iterator_free(iterator);
 }
 
+static void stages_in_a_row_are_so_many_at_most(void **state)
+{
+    (void)state;
+    pl_dataset *dataset = range(3);
+    int n = 1, r = 0;
+    for (; r == 0 && n < 100000; n++) {
+        pl_dataset *next = NULL;
+        r = pl_dataset_take(dataset, 2, &next, &error);
+        if (r == 0) {
+            pl_dataset_unref(dataset);
+            dataset = next;
+        }
+    }
+    assert_int_equal(r, -EINVAL);
+    assert_int_equal(n, 8193);
+    assert_non_null(strstr(error.message, "more than 8192 stages in a row"));
+    pl_dataset_unref(dataset);
+}
+
 /* A name, and a number of a file; every other one's is cut off by now. */
 typedef struct cut_files {
     pl_tensor *name, *numbers[2];
@@ -259,6 +278,7 @@ int main(void)
                                         finish),
         cmocka_unit_test_setup_teardown(a_batch_refuses_elements_that_have_no_room_for_its_axis,
                                         begin, finish),
+        cmocka_unit_test_setup_teardown(stages_in_a_row_are_so_many_at_most, begin, finish),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_leaves_nothing_in_the_batch, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(

@@ -65,7 +65,7 @@ static void of_an_unknown_rank_the_dtype_is_inferred(void **state)
     const pl_type a = {PL_F32, PL_SHAPE(3, 4)}, any = {PL_U8, {.rank = PL_RANK_UNKNOWN}};
     const pl_attr axes = pl_attr_ints("axes", (const int64_t[]){1}, 1);
     const pl_attr size = pl_attr_ints("size", (const int64_t[]){8, 9}, 2);
-    const pl_attr shape = pl_attr_ints("shape", (const int64_t[]){-1, 2}, 2);
+    const pl_attr shape = pl_attr_shape("shape", &PL_SHAPE(PL_UNKNOWN, 2));
     const pl_attr keepdims = pl_attr_bool("keepdims", true);
     pl_type type;
     assert_int_equal(infer("sum", &any, 1, &axes, 1, &type), 0);
