@@ -14,7 +14,7 @@ import plimsoll.tf as tf
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "tf-ops.md"
 MODULES = ["_axes", "_make", "_pieces", "_index", "_elementwise", "_reduce", "math", "nn", "linalg",
            "random", "strings", "bitwise", "io", "_gfile", "_examples", "image", "_resize", "_tensor",
-           "_unicode", "_special"]
+           "_unicode", "_special", "lookup", "_fingerprint"]
 
 
 def public(module):
@@ -55,7 +55,7 @@ def listed():
 
 
 @pytest.mark.parametrize("module", ["tf.math", "tf.nn", "tf.linalg", "tf.random", "tf.io", "tf.io.gfile",
-                                    "tf.image", "tf.strings", "tf.bitwise"])
+                                    "tf.image", "tf.strings", "tf.bitwise", "tf.lookup"])
 def test_the_documentation_lists_what_there_is(module):
     found = tf
     for part in module.split(".")[1:]:

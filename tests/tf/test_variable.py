@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables: eager, in graphs with sessions, by name in scopes."""
 import copy
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -423,3 +425,41 @@ def test_an_update_of_another_shape_changes_nothing():
     with pytest.raises(ValueError, match="Shape mismatch"):
         v.assign_add([1.0, 2.0])
     assert v.numpy().tolist() == [1.0]
+
+
+# ---- parts ----
+
+
+def test_a_part_can_be_assigned_to():
+    v = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert v[:2, :2].assign([[7.0, 7.0], [8.0, 8.0]]) is v
+    assert v.numpy().tolist() == [[7, 7, 3], [8, 8, 6]]
+    v[0, 0].assign(22.0)
+    v[..., 1].assign([0.0, 1.0])
+    assert v.numpy().tolist() == [[22, 0, 3], [8, 1, 6]]
+    tf.function(lambda x: v[1].assign(x))(tf.constant([9.0, 9.0, 9.0]))
+    assert v[1].numpy().tolist() == [9, 9, 9] and v[:].assign(tf.zeros([2, 3])).numpy().sum() == 0
+    with pytest.raises(ValueError, match="shape"):
+        v[0].assign([1.0, 2.0])
+    with pytest.raises(NotImplementedError, match="scatter_nd_update"):
+        v[tf.constant(0)].assign([1.0, 2.0, 3.0])
+
+
+def test_a_part_of_a_graphs_variable_is_assigned_to_in_a_run(graph):
+    v = v1.get_variable("v", [3], initializer=tf.zeros_initializer())
+    put = v[1].assign(5.0)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        session.run(put)
+        assert session.run(v).tolist() == [0, 5, 0]
+
+
+def test_a_part_holds_its_variable_no_longer_than_it_lives():
+    v = tf.Variable(tf.zeros([4]))
+    kept = weakref.ref(v)
+    parts = [v[:], v[1], v[1:3]]
+    del v
+    assert kept() is not None
+    del parts
+    gc.collect()
+    assert kept() is None

@@ -47,8 +47,8 @@ __version__ = "2.15.0-plimsoll"
 __git_version__ = __version__
 
 _MODULES = frozenset(
-    "autograph bitwise compat config data debugging dtypes experimental image io linalg math nest "
-    "nn random sparse strings test train version".split()
+    "autograph bitwise compat config data debugging dtypes experimental image io linalg lookup math "
+    "nest nn random sparse strings test train version".split()
 )
 _OF_DEBUGGING = ("Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank")
 

@@ -124,6 +124,10 @@ _NAMES: Dict[str, FrozenSet[str]] = {
         svd tensor_diag tensor_diag_part tensordot trace triangular_solve tridiagonal_matmul
         tridiagonal_solve
     """),
+    "tf.lookup": _names("""
+        KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex
+        TextFileInitializer experimental
+    """),
     "tf.math": _names("""
         accumulate_n acos acosh add add_n angle approx_max_k approx_min_k argmax argmin asin asinh
         atan atan2 atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc bincount ceil

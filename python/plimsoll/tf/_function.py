@@ -15,7 +15,6 @@ eagerly, each time that it is called, and that is said once on stderr.
 """
 from __future__ import annotations
 
-import copy
 import functools
 import operator
 import sys
@@ -495,7 +494,9 @@ class Function:
 
     def __deepcopy__(self, memo: Any) -> "Function":
         """One that was not traced yet: the copy of what it closes over is another object."""
-        function = copy.deepcopy(self._python_function, memo)
+        from copy import deepcopy
+
+        function = deepcopy(self._python_function, memo)
         memo[id(self)] = made = Function(function, self._input_signature, self._reduce_retracing)
         return made
 

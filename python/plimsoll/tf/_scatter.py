@@ -5,6 +5,7 @@ What is assigned is made by tf.tensor_scatter_nd_*: NumPy's, over the whole valu
 """
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional
 
 from .. import _core
@@ -120,6 +121,43 @@ def batch_scatter_update(
     )
 
 
+def part(self: Any, index: Any) -> Any:
+    """Part of its value, as of a tensor's; what it is can be assigned to.
+
+    >>> v = tf.Variable([1, 2, 3])
+    >>> v[1:].assign([5, 6]).numpy().tolist()
+    [1, 5, 6]
+    """
+    now = self.__plimsoll_tensor__()
+    made = now[index]
+    if made is now:  # what is hung on it must not be hung on the variable's own value
+        made = _core.op("identity", [now])
+    made.assign = functools.partial(_assign_part, self, index)
+    return made
+
+
+def _assign_part(
+    variable: Any, index: Any, value: Any, use_locking: bool = False, name: Optional[str] = None
+) -> Any:
+    """The variable, of which this part is `value` from now on."""
+    from ._convert import numpy_call
+
+    def placed(array: Any, given: Any) -> Any:
+        out = array.copy()
+        out[index] = given
+        return out
+
+    if any(hasattr(one, "__plimsoll_tensor__") or isinstance(one, _core.Tensor)
+           for one in (index if isinstance(index, tuple) else (index,))):
+        raise NotImplementedError(
+            "Variable[index].assign() with a tensor for an index: use scatter_nd_update()"
+        )
+    given, dims = _core.convert(value, variable.dtype), variable.shape.as_list()
+    return variable.update(
+        lambda now: numpy_call(placed, [now, given], variable.dtype, dims), name or "Assign"
+    )
+
+
 _DOC = """Its value, {doc} where the indices say, is assigned to it.
 
     >>> v = tf.Variable([1, 2, 3])
@@ -153,5 +191,6 @@ def attach(cls: Any) -> None:
                 doc=doc, example=method.__name__ + example, result=[1, result, 3]
             )
             setattr(cls, method.__name__, method)
+    cls.__getitem__ = part
     for function in (gather_nd, sparse_read, batch_scatter_update):
         setattr(cls, function.__name__, function)

@@ -400,7 +400,7 @@ _scatter.attach(Variable)
 
 
 _FORWARDED = (
-    "abs add and bool float floordiv format ge getitem gt index int invert le len lshift lt matmul "
+    "abs add and bool float floordiv format ge gt index int invert le len lshift lt matmul "
     "mod mul neg or pos pow radd rand rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift "
     "rsub rtruediv rxor sub truediv xor dlpack dlpack_device"
 )

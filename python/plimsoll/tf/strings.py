@@ -19,9 +19,9 @@ from plimsoll.tf._unicode import (  # noqa: F401
 
 __all__ = [
     "as_string", "bytes_split", "format", "join", "length", "lower", "ngrams", "reduce_join",
-    "regex_full_match", "regex_replace", "split", "strip", "substr", "to_number", "unicode_decode",
-    "unicode_decode_with_offsets", "unicode_encode", "unicode_split", "unicode_split_with_offsets",
-    "unicode_transcode", "unsorted_segment_join", "upper",
+    "regex_full_match", "regex_replace", "split", "strip", "substr", "to_hash_bucket_fast",
+    "to_number", "unicode_decode", "unicode_decode_with_offsets", "unicode_encode",
+    "unicode_split", "unicode_split_with_offsets", "unicode_transcode", "unsorted_segment_join", "upper",
 ]
 
 __getattr__ = _absent.getter("tf.strings")
@@ -120,6 +120,19 @@ def bytes_split(input: Any, name: str | None = None) -> Tensor:
         return out
 
     return numpy_call(parts, [x], _types.string, [None], name)
+
+
+def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """The bucket of each text, by its FarmHash, as everywhere: int64.
+
+    >>> tf.strings.to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy().tolist()
+    [0, 2, 2]
+    """
+    if num_buckets < 1:
+        invalid(f"num_buckets is {num_buckets}: at least 1")
+    from plimsoll.tf._fingerprint import fingerprint64
+
+    return _each(lambda text: fingerprint64(text) % num_buckets, input, name, _types.int64)
 
 
 def strip(input: Any, name: str | None = None) -> Tensor:
