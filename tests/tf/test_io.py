@@ -374,3 +374,58 @@ def test_what_is_no_example_is_an_invalid_argument():
         tf.io.parse_single_example(b"garbage", feature)
     with pytest.raises(errors.InvalidArgumentError, match="could not parse"):
         tf.io.parse_example([b"garbage"], feature)
+
+
+# ---- JPEGs that are written ----
+
+
+def _picture(height, width, n_channels):
+    small = np.random.default_rng(1).integers(0, 255, (4, 5, 3), dtype=np.uint8)
+    large = PIL.Image.fromarray(small).resize((width, height), PIL.Image.BICUBIC)
+    return np.asarray(large)[..., :n_channels].copy()
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (8, 8, 1), (17, 23, 3), (50, 61, 1), (64, 48, 3)])
+@pytest.mark.parametrize("quality", [100, 95, 50, 10])
+@pytest.mark.parametrize("halves", [True, False])
+def test_a_jpeg_is_as_near_to_the_pixels_as_libjpegs(shape, quality, halves):
+    pixels = _picture(*shape)
+    made = tf.io.encode_jpeg(pixels, quality=quality, chroma_downsampling=halves).numpy()
+    theirs = io.BytesIO()
+    plain = pixels if shape[2] == 3 else pixels[..., 0]
+    PIL.Image.fromarray(plain).save(theirs, "JPEG", quality=quality, subsampling=2 if halves else 0)
+
+    def error(data):
+        return np.abs(np.asarray(PIL.Image.open(io.BytesIO(data))).astype(int) - plain).mean()
+
+    assert PIL.Image.open(io.BytesIO(made)).info["dpi"] == (300, 300)
+    assert error(made) <= error(theirs.getvalue()) * 1.1 + 0.3
+    assert tf.io.decode_jpeg(made).shape == shape
+
+
+def test_any_pixels_can_be_written_at_any_quality():
+    noise = np.random.default_rng(2).integers(0, 2, (40, 40, 3), dtype=np.uint8) * 255
+    for quality in (0, 1, 100):
+        made = tf.io.encode_jpeg(noise, quality=quality, chroma_downsampling=False).numpy()
+        found = np.asarray(PIL.Image.open(io.BytesIO(made))).astype(int)
+        assert np.abs(found - noise).mean() < (2 if quality == 100 else 130)
+
+
+def test_jpegs_are_written_in_datasets():
+    pictures = tf.data.Dataset.from_tensor_slices(np.stack([_picture(16, 24, 3)] * 3))
+    files = pictures.map(tf.io.encode_jpeg)
+    assert files.element_spec == tf.TensorSpec([], tf.string)
+    assert [bool(tf.io.is_jpeg(file)) for file in files] == [True] * 3
+
+
+def test_what_no_jpeg_can_be_made_of_is_refused():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="uint8 is needed"):
+        tf.io.encode_jpeg(tf.zeros([4, 4, 3]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"1 or 3 channels.*\(4, 4, 2\)"):
+        tf.io.encode_jpeg(tf.zeros([4, 4, 2], tf.uint8))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"3 channels"):
+        tf.image.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), format="rgb")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="quality"):
+        tf.io.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), quality=101)
+    with pytest.raises(NotImplementedError, match="progressive"):
+        tf.io.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), progressive=True)

@@ -16,13 +16,14 @@ from plimsoll.tf._elementwise import named
 from plimsoll.tf._pieces import pad, tile
 from plimsoll.tf._resize import ResizeMethod, resize  # noqa: F401
 from plimsoll.tf.io import (  # noqa: F401
-    decode_bmp, decode_image, decode_jpeg, decode_png, encode_png, is_jpeg,
+    decode_bmp, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, is_jpeg,
 )
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",
     "adjust_saturation", "central_crop", "convert_image_dtype", "crop_to_bounding_box",
-    "decode_bmp", "decode_image", "decode_jpeg", "decode_png", "encode_png", "flip_left_right",
+    "decode_bmp", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png",
+    "flip_left_right",
     "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "is_jpeg", "pad_to_bounding_box",
     "per_image_standardization", "psnr", "random_brightness", "random_contrast", "random_crop",
     "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",

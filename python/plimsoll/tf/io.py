@@ -19,9 +19,9 @@ from plimsoll.tf.strings import _each
 __all__ = [
     "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
     "VarLenFeature", "decode_base64", "decode_bmp", "decode_compressed", "decode_csv",
-    "decode_image", "decode_jpeg", "decode_png", "decode_raw", "encode_base64", "encode_png",
-    "is_jpeg", "match_files", "matching_files", "parse_example", "parse_single_example",
-    "parse_tensor", "read_file", "serialize_tensor", "write_file",
+    "decode_image", "decode_jpeg", "decode_png", "decode_raw", "encode_base64", "encode_jpeg",
+    "encode_png", "is_jpeg", "match_files", "matching_files", "parse_example",
+    "parse_single_example", "parse_tensor", "read_file", "serialize_tensor", "write_file",
 ]
 
 __getattr__ = _absent.getter("tf.io")
@@ -215,6 +215,49 @@ def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
 
 
 _CHANNELS = {1: 0, 2: 4, 3: 2, 4: 6}  # PNG's numbers of its colour types
+
+
+def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bool = False,
+                optimize_size: bool = False, chroma_downsampling: bool = True,
+                density_unit: str = "in", x_density: int = 300, y_density: int = 300,
+                xmp_metadata: Any = "", name: str | None = None) -> Tensor:
+    """A JPEG of pixels: uint8, [height, width, 1 or 3 channels].
+
+    `optimize_size` changes nothing.
+
+    >>> pixels = tf.io.decode_jpeg(tf.io.encode_jpeg(tf.fill([8, 8, 1], tf.constant(7, tf.uint8))))
+    >>> pixels.shape, int(pixels[0, 0, 0])
+    (TensorShape([8, 8, 1]), 7)
+    """
+    from plimsoll.tf._axes import cast
+    from plimsoll.tf._jpeg_write import jpeg_of
+
+    if progressive:
+        raise NotImplementedError("tf.io.encode_jpeg(progressive=True): baseline JPEGs are written")
+    wanted = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
+    if wanted is None:
+        invalid(f"encode_jpeg: format is '{format}': '', 'grayscale' or 'rgb'")
+    if not 0 <= quality <= 100:
+        invalid(f"encode_jpeg: quality must be in [0,100], got {quality}")
+    if density_unit not in ("in", "cm"):
+        invalid(f"encode_jpeg: density_unit is '{density_unit}': 'in' or 'cm'")
+    x = image if isinstance(image, Tensor) else cast(image, _types.uint8)
+    if x.dtype != _types.uint8:
+        invalid(f"encode_jpeg: uint8 is needed, and {x.dtype.name} was given")
+    xmp = xmp_metadata.encode() if isinstance(xmp_metadata, str) else bytes(xmp_metadata)
+    density = (density_unit, x_density, y_density)
+
+    def encode(array: Any) -> Any:
+        import numpy as np
+
+        n_most = 65535  # the file has two bytes for each
+        if array.ndim != 3 or array.shape[2] not in wanted or 0 in array.shape or (
+                max(array.shape) > n_most):
+            invalid(f"encode_jpeg: [height, width, {' or '.join(map(str, wanted))} channels] is "
+                    f"needed, of at most {n_most} each, and {array.shape} was given")
+        return np.array(jpeg_of(array, quality, chroma_downsampling, density, xmp), object)
+
+    return numpy_call(encode, [x], _types.string, [], name)
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
