@@ -97,11 +97,23 @@ static int add_parts(build *b, const program_step *step, pl_error *reterr)
     return r;
 }
 
+/* NULL: it is a leaf, or nobody has named it. */
+static const char *giver_of(const program *self, int slot)
+{
+    const program_part *part = slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
+    if (!part || part->name || part->kind != TENSOR_ITEM)
+        return part ? part->name : NULL;
+    return self->parts[self->inputs[part->first] - self->n_leaves].call->class->name;
+}
+
+/* By the name of what gives it, which messages have if it turns out to be another shape. */
 static int add_placeholder(build *b, const pl_type *type, int slot, pl_error *reterr)
 {
     char name[32];
+    const char *own = giver_of(b->program, slot);
     snprintf(name, sizeof name, "input_%d", slot);
-    return pl_graph_placeholder(b->graph, name, type->dtype, &type->shape, &b->at[slot], reterr);
+    return pl_graph_placeholder(b->graph, own ? own : name, type->dtype, &type->shape, &b->at[slot],
+                                reterr);
 }
 
 /* The value of a number that a fill can be made of, bit by bit: NaNs are not told apart there. */

@@ -670,3 +670,14 @@ def test_a_failed_assertion_says_what_failed_and_no_more():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         checked(tf.constant([-1]))
     assert caught.value.message == "Condition x > 0 did not hold element-wise: x = [-1]"
+
+
+def test_a_shape_that_was_told_wrong_is_told_with_who_gave_it():
+    @tf.function
+    def wrong(x):
+        y = tf.numpy_function(lambda _: np.ones(3, np.float32), [x], tf.float32)
+        y.set_shape([2])
+        return y + 1.0
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"'py_function' is .*\[2\].*\[3\]"):
+        wrong(tf.constant(1.0))
