@@ -414,7 +414,14 @@ pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *s
     }
     if (intern_names() < 0)
         return NULL;
-    if (!dtype && !shape && !PyObject_CheckBuffer(value) && type_has(value, dlpack_method))
-        return convert_from_dlpack(value, false, what);
+    if (!dtype && !shape && !PyObject_CheckBuffer(value) && type_has(value, dlpack_method)) {
+        bool has_array = type_has(value, array_method);
+        pl_tensor *made = convert_from_dlpack(value, false, what);
+        bool refused = !made && (PyErr_ExceptionMatches(PyExc_RuntimeError) ||
+                                 PyErr_ExceptionMatches(PyExc_BufferError));
+        if (!refused || !has_array)
+            return made;
+        PyErr_Clear(); /* it has no way for that dtype, as PyTorch 1 for bool: NumPy may */
+    }
     return from_numpy(value, dtype, shape, what);
 }

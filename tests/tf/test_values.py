@@ -533,3 +533,23 @@ def test_a_list_that_is_emptied_while_it_is_converted(method):
     items += [type("Item", (), {method: convert})() for _ in range(1000)]
     with pytest.raises(RuntimeError, match="changed its size"):
         _core.constant(items, "int32")
+
+
+def test_what_dlpack_refuses_is_asked_for_an_array():
+    class Bools:
+        """As a PyTorch that has no bool there."""
+
+        def __dlpack__(self, stream=None):
+            raise RuntimeError("Bool type is not supported by dlpack")
+
+        def __array__(self, dtype=None):
+            return np.array([True, False])
+
+    assert _core.convert(Bools()).numpy().tolist() == [True, False]
+
+    class Nothing:
+        def __dlpack__(self, stream=None):
+            raise RuntimeError("nor is this")
+
+    with pytest.raises(RuntimeError, match="nor is this"):
+        _core.convert(Nothing())
