@@ -292,7 +292,15 @@ static pl_tensor *from_items(PyObject *array, pl_dtype dtype, const pl_shape *sh
     PyObject *own = PyObject_GetAttrString(array, "dtype");
     int swapped = own ? convert_dtype(own) : -1; /* has a name of ours, in whatever byte order */
     PyErr_Clear();
+    PyObject *fields = own ? PyObject_GetAttrString(own, "names") : NULL;
+    bool is_record = fields && fields != Py_None;
+    PyErr_Clear();
+    Py_XDECREF(fields);
     Py_XDECREF(own);
+    if (is_record)
+        return (pl_tensor *)PyErr_Format(PyExc_ValueError,
+                                         "Failed to convert a NumPy array to a Tensor: its items "
+                                         "have fields: make a tensor of each");
     if (swapped > 0 && swapped != PL_STRING && swapped != PL_BF16)
         return from_astype(array, (pl_dtype)swapped, dtype, shape, what);
     return from_tolist(array, dtype, shape, what);

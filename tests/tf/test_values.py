@@ -553,3 +553,8 @@ def test_what_dlpack_refuses_is_asked_for_an_array():
 
     with pytest.raises(RuntimeError, match="nor is this"):
         _core.convert(Nothing())
+
+
+def test_arrays_of_records_are_refused():
+    with pytest.raises(ValueError, match="have fields: make a tensor of each"):
+        _core.constant(np.zeros(3, [("a", "i4"), ("b", "f4")]))
