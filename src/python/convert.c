@@ -213,9 +213,15 @@ static int refuse_ragged(void)
     return -1;
 }
 
+/* Of such a one nothing of Python's runs, whatever is done with it. */
+static inline bool is_inert(PyObject *value)
+{
+    return PyLong_CheckExact(value) || PyFloat_CheckExact(value);
+}
+
 /* Of what PySequence_Fast() gave: a new reference. Converting an item may run Python, and that may
  * change the list: NULL with RuntimeError if it has become shorter. */
-static PyObject *item_of(PyObject *items, Py_ssize_t i)
+static inline PyObject *item_of(PyObject *items, Py_ssize_t i)
 {
     if (i < PySequence_Fast_GET_SIZE(items))
         return Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
@@ -584,12 +590,14 @@ static tensor *packed(PyObject *value, pl_dtype dtype, pl_dtype like)
 static bool has_tensor(PyObject *value, int depth)
 {
     if (!PyList_Check(value) && !PyTuple_Check(value))
-        return tensor_check(value) || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) &&
-                                       kind_of(value) == LEAF_TENSOR);
+        return tensor_check(value) || (!is_inert(value) && kind_of(value) == LEAF_TENSOR);
     bool found = false;
     for (Py_ssize_t i = 0; depth <= PL_RANK_MAX && !found && i < PySequence_Fast_GET_SIZE(value);
          i++) {
-        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
+        PyObject *item = PySequence_Fast_GET_ITEM(value, i);
+        if (is_inert(item))
+            continue;
+        Py_INCREF(item);
         found = has_tensor(item, depth + 1);
         Py_DECREF(item);
     }
