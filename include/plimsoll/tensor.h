@@ -159,7 +159,8 @@ PL_API PL_MUST_CHECK int pl_tensor_pin_string(pl_tensor *tensor, const int64_t *
                                               pl_string *ret_string, pl_error *reterr);
 
 /* Copies the elements [begin, begin + extent) to `data`, one after the other, wherever the tensor
- * is, without bringing it into memory as a whole. */
+ * is, without bringing it into memory as a whole; but a view whose elements do not lie in order is,
+ * if there is room for it. */
 PL_API PL_MUST_CHECK int pl_tensor_read(pl_tensor *tensor, const int64_t *begin,
                                         const int64_t *extent, void *data, pl_error *reterr);
 

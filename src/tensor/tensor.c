@@ -251,16 +251,87 @@ int pl_tensor_read_dense(pl_buffer *buffer, uint64_t offset_bytes, const pl_shap
     return 0;
 }
 
-static int read_pinned(pl_tensor *tensor, const pl_region *region, void *data, pl_error *reterr)
+/* What is read at once of elements that do not lie in order; and of how little they may be a part:
+ * a page costs as much as one element of it. */
+#define SPAN_BYTES (16 * PL_KIB)
+#define SPAN_PAGE  (4 * PL_KIB)
+#define SPAN_SHARE 8
+
+typedef struct scattered {
+    pl_buffer *buffer;
+    const int64_t *strides, *to_strides;
+    int rank;
+    size_t item_bytes;
+    char *room; /* SPAN_BYTES */
+} scattered;
+
+/* From the first byte that elements have to the last; *ret_before: of those that lie before `at`.
+ * *ret_axis: along which they lie furthest apart. */
+static uint64_t span_of(const scattered *s, const int64_t *extent, uint64_t *ret_before,
+                        int *ret_axis)
+{
+    uint64_t after = s->item_bytes, most = 0;
+    *ret_before = 0;
+    *ret_axis = 0;
+    for (int i = 0; i < s->rank; i++) {
+        uint64_t way = (uint64_t)(extent[i] - 1) * (uint64_t)llabs(s->strides[i]);
+        *(s->strides[i] < 0 ? ret_before : &after) += way;
+        if (way > most) {
+            most = way;
+            *ret_axis = i;
+        }
+    }
+    return *ret_before + after;
+}
+
+/* What lies close together is read together; else one half is, then the other. */
+static int read_scattered(const scattered *s, uint64_t at, const int64_t *extent, char *to,
+                          pl_error *reterr)
+{
+    uint64_t before, n = s->item_bytes;
+    int axis;
+    uint64_t span = span_of(s, extent, &before, &axis);
+    for (int i = 0; i < s->rank; i++)
+        n *= (uint64_t)extent[i];
+    if (span <= SPAN_PAGE || (span <= SPAN_BYTES && n >= span / SPAN_SHARE)) {
+        int r = pl_buffer_read(s->buffer, at - before, s->room, span, reterr);
+        if (r == 0)
+            pl_region_copy(to, s->to_strides, s->room + before, s->strides, extent, s->rank,
+                           s->item_bytes);
+        return r;
+    }
+    int64_t half[PL_RANK_MAX], first = extent[axis] / 2;
+    memcpy(half, extent, (size_t)s->rank * sizeof *half);
+    half[axis] = first;
+    int r = read_scattered(s, at, half, to, reterr);
+    half[axis] = extent[axis] - first;
+    return r < 0 ? r
+                 : read_scattered(s, at + (uint64_t)(first * s->strides[axis]), half,
+                                  to + first * s->to_strides[axis], reterr);
+}
+
+/* Elements that do not lie in order: from memory, if there is room to have them all there. */
+static int read_unordered(pl_tensor *tensor, const pl_region *region, char *data, pl_error *reterr)
 {
     const void *from;
+    char room[SPAN_BYTES];
     int64_t strides[PL_RANK_MAX], to_strides[PL_RANK_MAX];
-    int r = pl_tensor_pin(tensor, &from, strides, reterr);
-    if (r < 0)
-        return r;
     pl_shape shape = {.rank = region->rank};
     memcpy(shape.dims, region->extent, sizeof shape.dims);
     pl_shape_strides(&shape, item_bytes_of(tensor), to_strides);
+    int r = pl_tensor_pin(tensor, &from, strides, reterr);
+    if (r == PL_EBUDGET) {
+        const scattered s = {.buffer = tensor->buffer,
+                             .strides = tensor->strides,
+                             .to_strides = to_strides,
+                             .rank = region->rank,
+                             .item_bytes = item_bytes_of(tensor),
+                             .room = room};
+        int64_t at = tensor->offset_bytes + pl_region_offset(region, tensor->strides);
+        return read_scattered(&s, (uint64_t)at, region->extent, data, reterr);
+    }
+    if (r < 0)
+        return r;
     pl_region_copy(data, to_strides, (const char *)from + pl_region_offset(region, strides),
                    strides, region->extent, region->rank, item_bytes_of(tensor));
     pl_tensor_unpin(tensor);
@@ -286,7 +357,7 @@ int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *exten
     if (pl_region_is_empty(&region))
         return 0;
     if (!in_order)
-        return read_pinned(tensor, &region, data, reterr);
+        return read_unordered(tensor, &region, data, reterr);
     return pl_tensor_read_dense(tensor->buffer, (uint64_t)tensor->offset_bytes, &tensor->shape,
                                 item_bytes_of(tensor), &region, data, reterr);
 }
