@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "codec/crc32c.h"
@@ -23,34 +22,9 @@ static int refuse(const char *path, int code, pl_error *reterr)
 
 /* ---- the part ---- */
 
-static bool names(const char *path, int fd)
-{
-    struct stat named, open;
-    return stat(path, &named) == 0 && fstat(fd, &open) == 0 && named.st_dev == open.st_dev &&
-           named.st_ino == open.st_ino;
-}
-
-/* The descriptor of a part that is locked, and still has its name: the one who had it may have
- * renamed or removed it between our open() and our lock. */
-static int open_locked(const char *part)
-{
-    for (;;) {
-        int fd = open(part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (fd < 0)
-            return -errno;
-        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        int r = fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
-        if (r == 0 && names(part, fd))
-            return fd;
-        close(fd);
-        if (r < 0)
-            return r == -EAGAIN || r == -EACCES ? -EBUSY : r;
-    }
-}
-
 static int begin_part(pl_kept_writer *writer, pl_error *reterr)
 {
-    int fd = open_locked(writer->part);
+    int fd = pl_file_open_locked(writer->part);
     if (fd == -EBUSY)
         return pl_error_set(reterr, -EBUSY,
                             "'%s' is being written by another process or pass: wait for it, or "

@@ -221,34 +221,33 @@ static int write_all(const pl_strings *strings, int fd, uint64_t offset, uint32_
     return r;
 }
 
-static int save(const pl_strings *strings, const char *path, pl_error *reterr)
+static int save(const pl_strings *strings, const char *path, pl_npy_file *ret_file,
+                pl_error *reterr)
 {
-    int fd;
     uint64_t offset;
     uint32_t width = 1;
     int r = find_width(strings, path, &width, reterr);
     if (r == 0)
-        r = pl_npy_create_wide(path, PL_STRING, width, &strings->tensor->shape, &fd, &offset,
+        r = pl_npy_create_wide(path, PL_STRING, width, &strings->tensor->shape, ret_file, &offset,
                                reterr);
     if (r < 0)
         return r;
-    r = write_all(strings, fd, offset, width);
-    if (close(fd) < 0 && r == 0)
-        r = -errno;
+    r = write_all(strings, ret_file->fd, offset, width);
     if (r < 0) {
         pl_error_set(reterr, r, "cannot write '%s': %s", path, pl_error_text(r));
-        pl_npy_discard(path);
+        pl_npy_discard(ret_file);
     }
     return r;
 }
 
-int pl_npy_write_strings(pl_tensor *tensor, const char *path, pl_error *reterr)
+int pl_npy_write_strings(pl_tensor *tensor, const char *path, pl_npy_file *ret_file,
+                         pl_error *reterr)
 {
     pl_strings strings;
     int r = pl_strings_pin(&strings, tensor, reterr);
     if (r < 0)
         return r;
-    r = save(&strings, path, reterr);
+    r = save(&strings, path, ret_file, reterr);
     pl_strings_unpin(&strings);
     return r;
 }

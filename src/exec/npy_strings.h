@@ -4,6 +4,7 @@
 #define PL_EXEC_NPY_STRINGS_H
 
 #include "codec/npy.h"
+#include "exec/npy_tensor.h"
 #include "plimsoll/tensor.h"
 
 /* Copies them, in pieces: to memory, or to the spill file where there is no room; `spilled`: the
@@ -14,6 +15,7 @@ PL_MUST_CHECK int pl_npy_open_strings(pl_runtime *runtime, int fd, const char *p
 
 /* pl_npy_write() for strings: as wide as the longest, at least 1. -EINVAL for one that ends with
  * NUL. */
-PL_MUST_CHECK int pl_npy_write_strings(pl_tensor *tensor, const char *path, pl_error *reterr);
+PL_MUST_CHECK int pl_npy_write_strings(pl_tensor *tensor, const char *path, pl_npy_file *ret_file,
+                                       pl_error *reterr);
 
 #endif

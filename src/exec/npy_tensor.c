@@ -22,85 +22,176 @@
 /* Copied at a time, where something has to be copied. */
 #define PIECE_BYTES PL_MIB
 
+/* As many as Linux follows. */
+#define LINKS_MAX 40
+
 static int fail(pl_error *reterr, const char *what, const char *path, int code)
 {
     return pl_error_set(reterr, code, "cannot %s '%s': %s", what, path, pl_error_text(code));
 }
 
-static int partial_name(const char *path, char name[PATH_MAX])
+static int not_regular(pl_error *reterr, const char *what, const char *path)
 {
-    return snprintf(name, PATH_MAX, "%s.partial", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
+    return pl_error_set(reterr, -EINVAL, "cannot %s '%s': it is not a regular file", what, path);
+}
+
+/* What a link leads to takes its place, relative to the folder that the link is in. */
+static int follow_once(char path[PATH_MAX], const char *to)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = to[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
+    if (n + strlen(to) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(path + n, to, strlen(to) + 1);
+    return 0;
+}
+
+/* The name that the file is to have: nothing has to be there yet, also where a link leads. */
+static int follow_links(const char *path, char name[PATH_MAX])
+{
+    char to[PATH_MAX];
+    if (snprintf(name, PATH_MAX, "%s", path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    for (int i = 0; i < LINKS_MAX; i++) {
+        ssize_t n = readlink(name, to, sizeof to - 1);
+        if (n < 0)
+            return 0;
+        to[n] = '\0';
+        int r = follow_once(name, to);
+        if (r < 0)
+            return r;
+    }
+    return -ELOOP;
 }
 
 /* What would fail only when all is computed, or not with an error at all. */
 static int check_place(const char *path, uint64_t header_bytes, uint64_t item_bytes,
-                       const pl_shape *shape)
+                       const pl_shape *shape, pl_error *reterr)
 {
     struct stat info;
     int64_t bytes;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return -EISDIR;
+    bool there = stat(path, &info) == 0;
+    if (there && S_ISDIR(info.st_mode))
+        return fail(reterr, "write", path, -EISDIR);
+    if (there && !S_ISREG(info.st_mode))
+        return not_regular(reterr, "write", path);
     int r = pl_shape_bytes(shape, item_bytes, &bytes, NULL);
-    return r < 0 ? r : pl_file_may_grow(pl_add_sat_u64((uint64_t)bytes, header_bytes));
+    if (r == 0)
+        r = pl_file_may_grow(pl_add_sat_u64((uint64_t)bytes, header_bytes));
+    return r < 0 ? fail(reterr, "write", path, r) : 0;
 }
 
-int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, int *ret_fd,
+static int open_alone(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The first name that nobody writes to now; what was left there by who was killed is taken over. */
+static int open_partial(pl_npy_file *file)
+{
+    size_t room = strlen(file->path) + 32;
+    file->partial = malloc(room);
+    if (!file->partial)
+        return -ENOMEM;
+    for (int i = 0;; i++) {
+        if (i == 0)
+            snprintf(file->partial, room, "%s.partial", file->path);
+        else
+            snprintf(file->partial, room, "%s.partial-%d", file->path, i);
+        file->fd = pl_file_open_locked(file->partial);
+        if (file->fd == -ENOLCK || file->fd == -EOPNOTSUPP) /* a file system without locks */
+            file->fd = open_alone(file->partial);
+        if (file->fd >= 0)
+            return pl_file_cut(file->fd, 0);
+        if (file->fd != -EBUSY)
+            return file->fd;
+    }
+}
+
+static int begin_file(const char *path, pl_npy_file *ret_file)
+{
+    char name[PATH_MAX];
+    int r = follow_links(path, name);
+    if (r < 0)
+        return r;
+    *ret_file = (pl_npy_file){.path = strdup(name), .fd = -1};
+    return ret_file->path ? open_partial(ret_file) : -ENOMEM;
+}
+
+int pl_npy_create(const char *path, pl_dtype dtype, const pl_shape *shape, pl_npy_file *ret_file,
                   uint64_t *ret_offset, pl_error *reterr)
 {
-    return pl_npy_create_wide(path, dtype, 0, shape, ret_fd, ret_offset, reterr);
+    return pl_npy_create_wide(path, dtype, 0, shape, ret_file, ret_offset, reterr);
 }
 
 int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, const pl_shape *shape,
-                       int *ret_fd, uint64_t *ret_offset, pl_error *reterr)
+                       pl_npy_file *ret_file, uint64_t *ret_offset, pl_error *reterr)
 {
-    char header[PL_NPY_HEADER_BYTES], name[PATH_MAX];
+    char header[PL_NPY_HEADER_BYTES];
+    *ret_file = (pl_npy_file){0};
     int n = pl_npy_format(dtype, item_bytes, shape, header, reterr);
     if (n < 0)
         return n;
-    int r = partial_name(path, name);
+    int r = check_place(path, (uint64_t)n,
+                        item_bytes > 0 ? item_bytes : pl_dtype_info_of(dtype)->item_bytes, shape,
+                        reterr);
+    if (r < 0)
+        return r;
+    r = begin_file(path, ret_file);
     if (r == 0)
-        r = check_place(path, (uint64_t)n,
-                        item_bytes > 0 ? item_bytes : pl_dtype_info_of(dtype)->item_bytes, shape);
-    int fd = r < 0 ? -1 : open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (r == 0 && fd < 0)
-        r = -errno;
-    if (r == 0)
-        r = pl_file_write(fd, header, (size_t)n, 0);
+        r = pl_file_write(ret_file->fd, header, (size_t)n, 0);
     if (r < 0) {
-        if (fd >= 0) {
-            close(fd);
-            unlink(name);
-        }
+        pl_npy_discard(ret_file);
         return fail(reterr, "write", path, r);
     }
-    *ret_fd = fd;
     *ret_offset = (uint64_t)n;
     return 0;
 }
 
-int pl_npy_look(const char *path, pl_error *reterr)
+/* Some file systems tell when a descriptor is closed what they could not write; the lock stays with
+ * the other one. */
+static int look_closed(int fd)
 {
-    char name[PATH_MAX];
-    int r = partial_name(path, name);
-    if (r == 0 && access(name, F_OK) < 0)
-        r = -errno;
-    return r < 0 ? fail(reterr, "write", path, r) : 0;
+    int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return other < 0 || close(other) < 0 ? -errno : 0;
 }
 
-int pl_npy_publish(const char *path, pl_error *reterr)
+int pl_npy_look(const pl_npy_file *file, pl_error *reterr)
 {
-    char name[PATH_MAX];
-    int r = partial_name(path, name);
-    if (r == 0 && rename(name, path) < 0)
-        r = -errno;
-    return r < 0 ? fail(reterr, "write", path, r) : 0;
+    if (!file->partial)
+        return 0;
+    int r = access(file->partial, F_OK) < 0 ? -errno : look_closed(file->fd);
+    return r < 0 ? fail(reterr, "write", file->path, r) : 0;
 }
 
-void pl_npy_discard(const char *path)
+static void forget(pl_npy_file *file)
 {
-    char name[PATH_MAX];
-    if (partial_name(path, name) == 0)
-        unlink(name);
+    if (file->partial && file->fd >= 0)
+        close(file->fd);
+    free(file->partial);
+    free(file->path);
+    *file = (pl_npy_file){0};
+}
+
+int pl_npy_publish(pl_npy_file *file, pl_error *reterr)
+{
+    if (!file->partial)
+        return 0;
+    if (rename(file->partial, file->path) < 0) {
+        int r = fail(reterr, "write", file->path, -errno);
+        pl_npy_discard(file);
+        return r;
+    }
+    forget(file);
+    return 0;
+}
+
+void pl_npy_discard(pl_npy_file *file)
+{
+    if (file->partial && file->fd >= 0)
+        unlink(file->partial);
+    forget(file);
 }
 
 /* Big-endian elements, piece by piece into a buffer of our own. */
@@ -173,7 +264,7 @@ int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled, pl_tensor *
     int64_t strides[PL_RANK_MAX];
     int fd = pl_file_open_regular(path, &file_bytes);
     if (fd == -EINVAL)
-        return pl_error_set(reterr, fd, "cannot open '%s': it is not a regular file", path);
+        return not_regular(reterr, "open", path);
     if (fd < 0)
         return fail(reterr, "open", path, fd);
     int r = pl_npy_read(fd, path, &npy, reterr);
@@ -224,29 +315,28 @@ static int save_pieces(pl_tensor *tensor, int fd, uint64_t offset, const char *p
     return r;
 }
 
-int pl_npy_write(pl_tensor *tensor, const char *path, pl_error *reterr)
+int pl_npy_write(pl_tensor *tensor, const char *path, pl_npy_file *ret_file, pl_error *reterr)
 {
-    int fd;
     uint64_t offset;
     if (tensor->dtype == PL_STRING)
-        return pl_npy_write_strings(tensor, path, reterr);
-    int r = pl_npy_create(path, tensor->dtype, &tensor->shape, &fd, &offset, reterr);
+        return pl_npy_write_strings(tensor, path, ret_file, reterr);
+    int r = pl_npy_create(path, tensor->dtype, &tensor->shape, ret_file, &offset, reterr);
+    if (r == 0)
+        r = save_pieces(tensor, ret_file->fd, offset, path, reterr);
     if (r < 0)
-        return r;
-    r = save_pieces(tensor, fd, offset, path, reterr);
-    if (close(fd) < 0 && r == 0)
-        r = fail(reterr, "write", path, -errno);
-    if (r < 0)
-        pl_npy_discard(path);
+        pl_npy_discard(ret_file);
     return r;
 }
 
 int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
-    int r = pl_npy_write(tensor, path, reterr);
+    pl_npy_file file = {0};
+    int r = pl_npy_write(tensor, path, &file, reterr);
     if (r == 0)
-        r = pl_npy_publish(path, reterr);
+        r = pl_npy_look(&file, reterr);
+    if (r == 0)
+        r = pl_npy_publish(&file, reterr);
     if (r < 0)
-        pl_npy_discard(path);
+        pl_npy_discard(&file);
     return r;
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/stop.h"
+#include "exec/npy_tensor.h"
 #include "plan/plan.h"
 #include "plimsoll/session.h"
 #include "tensor/runtime.h"
@@ -24,8 +25,9 @@ typedef struct pl_live_value {
     uint64_t offset;        /* of the first element in the buffer or file */
     int order[PL_RANK_MAX]; /* of axes in the buffer, if it is permuted */
     bool pinned;
-    int fd; /* of its .npy file; -1: none */
+    int fd; /* of its .npy file, which is `file`'s; -1: none */
     const char *path;
+    pl_npy_file *file; /* the run's; NULL: it goes to none */
 } pl_live_value;
 
 typedef struct pl_run {

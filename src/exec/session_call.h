@@ -34,6 +34,7 @@ typedef struct pl_call {
     pl_plan *plan;
     pl_kept_plan *kept; /* that has the plan; NULL: it is the call's own */
     pl_run run;
+    pl_npy_file *files; /* by fetch: what is being written; NULL: the run has not begun */
     pl_run_mark mark;
     pl_turn turn;
     bool promised;        /* what the plan claims, or a stage */

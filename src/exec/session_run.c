@@ -26,7 +26,8 @@ static int set_values(call *c, pl_error *reterr)
     run->cancelled = c->outer ? &c->outer->mark.cancelled : &c->mark.cancelled;
     pthread_mutex_init(&run->telling, NULL);
     run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
-    if (!run->values)
+    c->files = calloc((size_t)c->n_fetches + 1, sizeof *c->files);
+    if (!run->values || !c->files)
         return pl_call_no_memory(reterr);
     for (int i = 0; i < c->plan->n_values; i++)
         run->values[i].fd = -1;
@@ -38,8 +39,11 @@ static int set_values(call *c, pl_error *reterr)
         memcpy(value->strides, tensor->strides, sizeof value->strides);
         pl_tensor_order(tensor, value->order);
     }
-    for (int i = 0; i < c->n_fetches; i++)
-        run->values[c->plan->value_of[c->fetches[i].node->number]].path = c->fetches[i].npy_path;
+    for (int i = 0; i < c->n_fetches; i++) {
+        pl_live_value *value = &run->values[c->plan->value_of[c->fetches[i].node->number]];
+        value->path = c->fetches[i].npy_path;
+        value->file = &c->files[i];
+    }
     return 0;
 }
 
@@ -65,7 +69,7 @@ static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr
     int r = pl_call_kept(c, fetch->node, ret_tensor, reterr);
     if (r < 0 || !fetch->npy_path)
         return r;
-    r = pl_npy_write(*ret_tensor, fetch->npy_path, reterr);
+    r = pl_npy_write(*ret_tensor, fetch->npy_path, &c->files[i], reterr);
     if (value->saved)
         pl_buffer_leave((*ret_tensor)->buffer);
     pl_tensor_unref(PL_TAKE(*ret_tensor));
@@ -76,13 +80,8 @@ static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
 {
     for (int i = 0; i < c->plan->n_values; i++) { /* all is written */
         pl_live_value *value = &c->run.values[i];
-        if (value->fd >= 0) {
-            int r = close(value->fd) < 0 ? -errno : 0;
-            value->fd = -1;
-            if (r < 0)
-                return pl_error_set(reterr, r, "cannot write '%s': %s", value->path,
-                                    pl_error_text(r));
-        } else if (c->plan->values[i].kept && value->pinned) {
+        value->fd = -1;
+        if (c->plan->values[i].kept && value->pinned) {
             pl_buffer_unpin(value->buffer);
             value->pinned = false;
         }
@@ -134,19 +133,17 @@ static int publish_files(const call *c, pl_error *reterr)
 {
     int r = 0;
     for (int i = 0; r == 0 && i < c->n_fetches; i++)
-        if (c->fetches[i].npy_path)
-            r = pl_npy_look(c->fetches[i].npy_path, reterr);
+        r = pl_npy_look(&c->files[i], reterr);
     for (int i = 0; r == 0 && i < c->n_fetches; i++)
-        if (c->fetches[i].npy_path)
-            r = pl_npy_publish(c->fetches[i].npy_path, reterr);
+        r = pl_npy_publish(&c->files[i], reterr);
     return r;
 }
 
-static void discard_files(const call *c)
+static void discard_files(call *c)
 {
-    for (int i = 0; c->run.values && i < c->n_fetches; i++)
-        if (c->fetches[i].npy_path)
-            pl_npy_discard(c->fetches[i].npy_path);
+    for (int i = 0; c->files && i < c->n_fetches; i++)
+        pl_npy_discard(&c->files[i]);
+    free(PL_TAKE(c->files));
 }
 
 static void drop_run(call *c)
@@ -161,6 +158,7 @@ static void drop_run(call *c)
 
 void pl_call_done(call *c)
 {
+    discard_files(c);
     drop_run(c);
     pl_call_end_turn(c);
     pl_call_drop_stages(c);

@@ -41,7 +41,9 @@ static int make_file(const pl_run *run, const pl_plan_value *plan, pl_live_value
                      pl_error *reterr)
 {
     int r = pl_npy_create(value->path, plan->node->dtype, &run->plan->shapes[plan->node->number],
-                          &value->fd, &value->offset, reterr);
+                          value->file, &value->offset, reterr);
+    if (r == 0)
+        value->fd = value->file->fd;
     if (r < 0 || plan->bytes == 0)
         return r;
     r = pl_file_reserve(value->fd, value->offset, plan->bytes);
@@ -95,9 +97,7 @@ void pl_run_drop_value(pl_run *run, int number)
     pl_buffer_unref(value->buffer);
     pl_run_leave_device(value);
     pl_memory_give(run->runtime->memory, &value->block);
-    if (value->fd >= 0)
-        close(value->fd);
-    *value = (pl_live_value){.fd = -1, .path = value->path};
+    *value = (pl_live_value){.fd = -1, .path = value->path, .file = value->file};
 }
 
 int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr)

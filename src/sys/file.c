@@ -96,6 +96,30 @@ int pl_file_open_regular(const char *path, uint64_t *ret_bytes)
     return fd;
 }
 
+static bool names(const char *path, int fd)
+{
+    struct stat named, open;
+    return stat(path, &named) == 0 && fstat(fd, &open) == 0 && named.st_dev == open.st_dev &&
+           named.st_ino == open.st_ino;
+}
+
+/* The one who had it may have renamed or removed it between our open() and our lock. */
+int pl_file_open_locked(const char *path)
+{
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return -errno;
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int r = fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
+        if (r == 0 && names(path, fd))
+            return fd;
+        close(fd);
+        if (r < 0)
+            return r == -EAGAIN || r == -EACCES ? -EBUSY : r;
+    }
+}
+
 int pl_file_read(int fd, void *data, size_t n, uint64_t offset)
 {
     char *to = data;

@@ -33,6 +33,12 @@ PL_MUST_CHECK int pl_file_open_direct(int fd);
 /* A regular file for reading. -EINVAL for anything else; nothing is waited for. */
 PL_MUST_CHECK int pl_file_open_regular(const char *path, uint64_t *ret_bytes);
 
+/* A file that this descriptor alone writes: made if it is not there, kept as it is, and locked
+ * until the last copy of the descriptor is closed. -EBUSY if somebody has it, in this process or
+ * another.
+ */
+PL_MUST_CHECK int pl_file_open_locked(const char *path);
+
 /* PL_ECORRUPT if the file ends before: someone cut it off. */
 PL_MUST_CHECK int pl_file_read(int fd, void *data, size_t n, uint64_t offset);
 PL_MUST_CHECK int pl_file_write(int fd, const void *data, size_t n, uint64_t offset);

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/npy_tensor.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -156,6 +158,109 @@ static void what_fails_leaves_no_file_and_no_claim(void **state)
     pl_tensor_unref(whole);
 }
 
+/* 6 MiB of a file, where 4 are allowed. */
+static void a_view_of_a_file_is_read_and_saved_without_room_for_all_of_it(void **state)
+{
+    (void)state;
+    enum { ROWS = 1200, COLUMNS = 1311 };
+    const pl_shape shape = PL_SHAPE(ROWS, COLUMNS);
+    pl_npy_file made;
+    uint64_t offset;
+    assert_int_equal(pl_npy_create(path, PL_I32, &shape, &made, &offset, &error), 0);
+    for (int i = 0; i < ROWS; i++) {
+        int32_t numbers[COLUMNS];
+        for (int k = 0; k < COLUMNS; k++)
+            numbers[k] = i * COLUMNS + k;
+        assert_int_equal(pwrite(made.fd, numbers, sizeof numbers,
+                                (off_t)(offset + (uint64_t)i * sizeof numbers)),
+                         sizeof numbers);
+    }
+    assert_int_equal(pl_npy_publish(&made, &error), 0);
+    pl_tensor *file, *turned, *view, *saved;
+    assert_int_equal(pl_tensor_open_npy(runtime, path, &file, &error), 0);
+    assert_int_equal(pl_tensor_transpose(file, (const int[]){1, 0}, &turned, &error), 0);
+    const int64_t start[] = {COLUMNS - 1, 1}, step[] = {-2, 3}, count[] = {COLUMNS / 2, ROWS / 3};
+    assert_int_equal(pl_tensor_slice(turned, start, step, count, &view, &error), 0);
+    assert_int_equal(element(view, 5, 7), (7 * 3 + 1) * COLUMNS + COLUMNS - 1 - 10);
+    assert_int_equal(pl_tensor_save_npy(view, path, &error), 0); /* over the file that it is of */
+    assert_int_equal(pl_tensor_open_npy(runtime, path, &saved, &error), 0);
+    for (int i = 0; i < COLUMNS / 2; i += 11)
+        for (int k = 0; k < ROWS / 3; k += 7)
+            assert_int_equal(element(saved, i, k), (k * 3 + 1) * COLUMNS + COLUMNS - 1 - 2 * i);
+    assert_int_equal(pl_runtime_claimed_bytes(runtime), 0);
+    pl_tensor_unref(saved);
+    pl_tensor_unref(view);
+    pl_tensor_unref(turned);
+    pl_tensor_unref(file);
+}
+
+static void save_first_number(int number, const char *to, int code)
+{
+    const pl_shape shape = PL_SHAPE(1);
+    pl_tensor *tensor;
+    assert_int_equal(pl_tensor_new(runtime, PL_I32, &shape, &number, "n", &tensor, &error), 0);
+    assert_int_equal(pl_tensor_save_npy(tensor, to, &error), code);
+    pl_tensor_unref(tensor);
+}
+
+static int first_number(const char *from)
+{
+    pl_tensor *file;
+    assert_int_equal(pl_tensor_open_npy(runtime, from, &file, &error), 0);
+    int number = element(file, 0, 0);
+    pl_tensor_unref(file);
+    return number;
+}
+
+static void a_link_is_followed_and_what_is_no_file_stays(void **state)
+{
+    (void)state;
+    char link[128], far[160], pipe[128];
+    struct stat info;
+    snprintf(link, sizeof link, "%s/link.npy", folder);
+    snprintf(far, sizeof far, "%s/far.npy", folder);
+    snprintf(pipe, sizeof pipe, "%s/pipe.npy", folder);
+    assert_int_equal(symlink("link.npy", path), 0);
+    assert_int_equal(symlink(far, link), 0);
+    save_first_number(1, path, 0); /* to what is not there yet */
+    save_first_number(2, path, 0);
+    assert_int_equal(first_number(far), 2);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    save_first_number(3, pipe, -EINVAL);
+    assert_non_null(strstr(error.message, "it is not a regular file"));
+    assert_int_equal(lstat(pipe, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    unlink(link);
+    assert_int_equal(symlink("t.npy", link), 0); /* in a circle */
+    save_first_number(4, path, -ELOOP);
+    unlink(link);
+    unlink(far);
+    unlink(pipe);
+}
+
+/* Two who write one file at the same time: it is one's or the other's, never half of each. */
+static void each_writer_has_a_file_of_its_own(void **state)
+{
+    (void)state;
+    const pl_shape shape = PL_SHAPE(1);
+    pl_npy_file first, second;
+    uint64_t offset;
+    int number = 1;
+    assert_int_equal(pl_npy_create(path, PL_I32, &shape, &first, &offset, &error), 0);
+    assert_int_equal(pwrite(first.fd, &number, sizeof number, (off_t)offset), sizeof number);
+    assert_int_equal(pl_npy_create(path, PL_I32, &shape, &second, &offset, &error), 0);
+    assert_int_equal(pl_npy_publish(&first, &error), 0);
+    number = 2;
+    assert_int_equal(pwrite(second.fd, &number, sizeof number, (off_t)offset), sizeof number);
+    assert_int_equal(first_number(path), 1);
+    save_first_number(3, path, 0);
+    assert_int_equal(first_number(path), 3);
+    assert_int_equal(pl_npy_publish(&second, &error), 0);
+    assert_int_equal(first_number(path), 2);
+}
+
 static void nothing_and_one_element_go_to_a_file_and_back(void **state)
 {
     (void)state;
@@ -217,6 +322,9 @@ int main(void)
         CASE(a_file_is_read_where_it_is),
         CASE(swapped_and_fortran_files_are_what_numpy_says),
         CASE(what_fails_leaves_no_file_and_no_claim),
+        CASE(a_view_of_a_file_is_read_and_saved_without_room_for_all_of_it),
+        CASE(a_link_is_followed_and_what_is_no_file_stays),
+        CASE(each_writer_has_a_file_of_its_own),
         CASE(nothing_and_one_element_go_to_a_file_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
