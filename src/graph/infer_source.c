@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference of sources: what has no input, or one that only lends its shape. */
 #include <assert.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -67,6 +68,22 @@ static double as_double(const pl_attr *number)
     return number->type == PL_ATTR_INT ? (double)number->value.i : number->value.f;
 }
 
+static double largest_of(pl_dtype dtype)
+{
+    return dtype == PL_F16    ? 65504
+           : dtype == PL_BF16 ? 0x1.fep127
+           : dtype == PL_F32  ? (double)FLT_MAX
+                              : DBL_MAX;
+}
+
+/* They are low + u * (high - low), computed in float32 at least: what is infinite there would be
+ * the same number everywhere. */
+static bool uniform_can_be_computed(double low, double high, pl_dtype dtype)
+{
+    return fabs(low) <= largest_of(dtype) && fabs(high) <= largest_of(dtype) &&
+           high - low <= (dtype == PL_F64 ? DBL_MAX : (double)FLT_MAX);
+}
+
 /* Values in [low, high): there must be one. */
 int pl_infer_uniform(pl_infer *in, pl_error *reterr)
 {
@@ -80,6 +97,13 @@ int pl_infer_uniform(pl_infer *in, pl_error *reterr)
     if (both_ints ? low->value.i >= high->value.i : !(as_double(low) < as_double(high)))
         return pl_infer_fail(in, reterr, "'low' is %g and 'high' %g: nothing is between",
                              as_double(low), as_double(high));
+    if (pl_op_takes_dtype(PL_OP_TAKES_FLOATS, in->dtype) &&
+        !uniform_can_be_computed(as_double(low), as_double(high), in->dtype))
+        return pl_infer_fail(
+            in, reterr,
+            "'low' is %g and 'high' %g: these, or what lies between, are more than "
+            "%s holds",
+            as_double(low), as_double(high), pl_dtype_info_of(in->dtype)->name);
     return take_shape(in, reterr);
 }
 

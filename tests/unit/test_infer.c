@@ -251,6 +251,20 @@ static void sources_know_their_shape_or_borrow_one(void **state)
             NO_NODES, ATTRS(pl_attr_dtype("dtype", PL_F32), pl_attr_shape("shape", &PL_SHAPE(-1))));
     refused("random_uniform 'u': 'low' is 3 and 'high' 3: nothing is between", "random_uniform",
             "u", NO_NODES, ATTRS(shape, pl_attr_int("low", 3), pl_attr_int("high", 3)));
+    refused(
+        "random_uniform 'u': 'low' is -3e+38 and 'high' 3e+38: these, or what lies between, are "
+        "more than float32 holds",
+        "random_uniform", "u", NO_NODES,
+        ATTRS(shape, pl_attr_float("low", -3e38), pl_attr_float("high", 3e38)));
+    refused("random_uniform 'u': 'low' is 0 and 'high' inf: these, or what lies between, are more "
+            "than float64 holds",
+            "random_uniform", "u", NO_NODES,
+            ATTRS(shape, pl_attr_dtype("dtype", PL_F64), pl_attr_float("high", __builtin_inf())));
+    refused(
+        "random_uniform 'u': 'low' is 0 and 'high' 70000: these, or what lies between, are more "
+        "than float16 holds",
+        "random_uniform", "u", NO_NODES,
+        ATTRS(shape, pl_attr_dtype("dtype", PL_F16), pl_attr_int("high", 70000)));
     refused("random_uniform 'u': 'low' and 'high' are integers for dtype int32", "random_uniform",
             "u", NO_NODES,
             ATTRS(shape, pl_attr_dtype("dtype", PL_I32), pl_attr_float("high", 2.5)));
