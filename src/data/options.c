@@ -19,7 +19,8 @@ typedef struct options_dataset {
 typedef struct options_stage {
     pl_stage base;
     pl_bad_count count;
-    pl_error failed; /* too many were bad; code 0: not yet */
+    pl_error failed;                  /* too many were bad; code 0: not yet */
+    char one[PL_ERROR_MESSAGE_BYTES]; /* the last one that came by, as it was told */
 } options_stage;
 
 static const pl_dataset_class options_class;
@@ -37,8 +38,9 @@ static int count(options_stage *own, const pl_element *element, bool at_end, pl_
     own->count.n_items += (uint64_t)element->n_items;
     if (element->n_bad == 0 && !at_end)
         return 0;
-    const char *message = element->bad ? element->bad->message : "";
-    if (pl_policy_check(&dataset->policy, &own->count, at_end, message, &own->failed) == 0)
+    if (element->bad)
+        snprintf(own->one, sizeof own->one, "%s", element->bad->message);
+    if (pl_policy_check(&dataset->policy, &own->count, at_end, own->one, &own->failed) == 0)
         return 0;
     *reterr = own->failed;
     return PL_TOLD;
@@ -120,7 +122,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, n_bad, INT64_MAX, &n_items, reterr);
     own->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
-    if (r == 0 && pl_policy_check(policy, &own->count, false, NULL, &own->failed) < 0)
+    if (r == 0 && pl_policy_check(policy, &own->count, false, "", &own->failed) < 0)
         return 0; /* it had failed when it was saved, and goes on so */
     return r;
 }

@@ -112,17 +112,18 @@ bool pl_policy_may_skip(const pl_policy *policy, int code)
 int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_end,
                     const char *message, pl_error *reterr)
 {
+    const char *of = message[0] ? "; one of them: " : "";
     if (policy->max_bad > 0 && count->n_bad > policy->max_bad)
         return pl_error_set(reterr, PL_ECORRUPT,
-                            "%" PRIu64 " elements are bad, and %" PRIu64 " may be; one of them: %s",
-                            count->n_bad, policy->max_bad, message);
+                            "%" PRIu64 " elements are bad, and %" PRIu64 " may be%s%s",
+                            count->n_bad, policy->max_bad, of, message);
     double share = count->n_items > 0 ? (double)count->n_bad / (double)count->n_items : 0;
     bool enough = at_end || count->n_items >= FRACTION_FROM;
     if (policy->max_bad_fraction > 0 && enough && share > policy->max_bad_fraction)
         return pl_error_set(reterr, PL_ECORRUPT,
-                            "%" PRIu64 " of %" PRIu64
-                            " elements are bad, and %g %% may be; one of them: %s",
-                            count->n_bad, count->n_items, policy->max_bad_fraction * 100, message);
+                            "%" PRIu64 " of %" PRIu64 " elements are bad, and %g %% may be%s%s",
+                            count->n_bad, count->n_items, policy->max_bad_fraction * 100, of,
+                            message);
     return 0;
 }
 

@@ -211,6 +211,7 @@ static const pl_dataset_class reduce_class = {
     .close = close_scan,
     .save = save,
     .restore = restore,
+    .of_all = true,
 };
 
 /* ---- making ---- */

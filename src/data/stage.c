@@ -238,7 +238,8 @@ static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
 /* A bad element of this stage: 0 if it is skipped. */
 static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *reterr)
 {
-    int64_t index = stage->n_next++;
+    bool of_all = stage->dataset->class->of_all;
+    int64_t index = of_all ? stage->inputs[0]->n_next - 1 : stage->n_next++;
     size_t reason_at = tell(stage, index, bad, code, reterr);
     if (!pl_policy_may_skip(stage->policy, code)) {
         pl_stage_dropped(stage, bad); /* what went before it still counts */

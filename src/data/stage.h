@@ -71,6 +71,8 @@ typedef struct pl_dataset_class {
     /* Its inputs go side by side, place by place. None skips a bad element alone, unless it says so
      * itself: the stage is handed the error, and drops what lies beside it as well. */
     bool in_step;
+    /* It makes one element of all of its input's: a bad one is told by its index there. */
+    bool of_all;
 } pl_dataset_class;
 
 struct pl_dataset {

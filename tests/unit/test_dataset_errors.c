@@ -244,6 +244,58 @@ static void a_share_of_bad_elements_is_looked_at_where_no_good_one_comes(void **
     }
 }
 
+static void a_share_that_is_too_large_at_the_end_names_one_of_the_bad(void **state)
+{
+    (void)state;
+    static const rule by_three = {3, 1};
+    pl_iterator *iterator = pass_over(
+        with(ruled(range(9), &by_three, 1, "some"),
+             (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP, .max_bad_fraction = 0.1}));
+    pl_value value;
+    for (int64_t i = 0; i < 9; i++)
+        if (i % 3 != 1)
+            assert_int_equal(next_number(iterator), i);
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_ECORRUPT);
+    assert_string_equal(error.message, "3 of 9 elements are bad, and 10 % may be; one of them: map "
+                                       "'some': element 7, 7 is \"bad\"");
+    pl_iterator_free(iterator);
+}
+
+/* Adds up, but for one that it cannot take. */
+static int add_but_five(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                        int n_outputs, pl_error *reterr)
+{
+    (void)context, (void)n_inputs, (void)n_outputs;
+    const int64_t none[1] = {0};
+    int64_t sum, number;
+    if (pl_tensor_read(inputs[0].tensor, none, none, &sum, reterr) < 0 ||
+        pl_tensor_read(inputs[1].tensor, none, none, &number, reterr) < 0)
+        return reterr->code;
+    if (number == 5)
+        return pl_error_set(reterr, -EDOM, "not this one");
+    sum += number;
+    return pl_tensor_new(runtime, PL_I64, &(const pl_shape){0}, &sum, "sum", &outputs[0].tensor,
+                         reterr);
+}
+
+static void what_a_reduce_cannot_take_is_told_by_its_own_index(void **state)
+{
+    (void)state;
+    static const pl_spec spec = {.dtype = PL_I64};
+    const pl_function add = {
+        .call = add_but_five, .output_specs = &spec, .n_inputs = 2, .n_outputs = 1};
+    pl_tensor *zero;
+    pl_value sum;
+    assert_int_equal(
+        pl_tensor_new(runtime, PL_I64, &(const pl_shape){0}, &(int64_t){0}, "zero", &zero, &error),
+        0);
+    pl_dataset *numbers = range(9);
+    assert_int_equal(pl_dataset_reduce(numbers, &zero, 1, &add, &sum, &error), -EDOM);
+    assert_string_equal(error.message, "reduce: element 5, not this one");
+    pl_dataset_unref(numbers);
+    pl_tensor_unref(zero);
+}
+
 static pl_dataset *concatenated(pl_dataset *input, pl_dataset *other)
 {
     pl_dataset *dataset = NULL;
@@ -439,6 +491,10 @@ int main(void)
                                         finish),
         cmocka_unit_test_setup_teardown(limits_count_what_is_below_them, begin, finish),
         cmocka_unit_test_setup_teardown(a_row_of_bad_elements_does_not_go_on_for_ever, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(a_share_that_is_too_large_at_the_end_names_one_of_the_bad,
+                                        begin, finish),
+        cmocka_unit_test_setup_teardown(what_a_reduce_cannot_take_is_told_by_its_own_index, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(
             a_share_of_bad_elements_is_looked_at_where_no_good_one_comes, begin, finish),
