@@ -138,6 +138,10 @@ static int refuse(const pl_spill *spill, int code, uint64_t bytes, pl_error *ret
     uint64_t used = spill->extents.end_bytes - spill->extents.free_bytes;
     if (code == -ENOMEM)
         return pl_error_set(reterr, code, "no memory to spill %s", PL_SIZE(bytes));
+    if (code == -ENOSPC && bytes > pl_sub_sat_u64(spill->limit_bytes, used))
+        return pl_error_set(
+            reterr, code, "cannot spill %s to '%s', where %s are spilled: the limit is %s",
+            PL_SIZE(bytes), spill->directory, PL_SIZE(used), PL_SIZE(spill->limit_bytes));
     return pl_error_set(reterr, code, "cannot spill %s to '%s', where %s are spilled: %s",
                         PL_SIZE(bytes), spill->directory, PL_SIZE(used), pl_error_text(code));
 }

@@ -145,7 +145,7 @@ static void the_limit_is_kept_and_room_says_what_is_left(void **state)
     assert_int_equal(pl_spill_room_bytes(small), 3 * PL_MIB);
     assert_int_equal(pl_spill_reserve(small, 3 * PL_MIB + 1, &b, &error), -ENOSPC);
     assert_non_null(strstr(error.message, folder));
-    assert_non_null(strstr(error.message, "5.0 MiB are spilled"));
+    assert_non_null(strstr(error.message, "5.0 MiB are spilled: the limit is 8.0 MiB"));
     assert_int_equal(pl_spill_reserve(small, 3 * PL_MIB, &b, NULL), 0);
     assert_int_equal(pl_spill_room_bytes(small), 0);
     pl_spill_release(small, a);
