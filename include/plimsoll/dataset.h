@@ -119,7 +119,7 @@ PL_API PL_MUST_CHECK int pl_iterator_next(pl_iterator *iterator, pl_value *ret_v
 PL_API void pl_iterator_cancel(pl_iterator *iterator);
 
 /* Writes the pass as it is to a file, which is there as a whole or not at all: buffers of shuffles
- * and queues included. The pass goes on. */
+ * and queues included. The pass goes on. PL_EFORMAT if something else is there under that name. */
 PL_API PL_MUST_CHECK int pl_iterator_save(pl_iterator *iterator, const char *path,
                                           pl_error *reterr);
 

@@ -47,4 +47,16 @@ static inline void pl_kept_format_start(const char *kind, uint32_t version, void
     pl_tfrecord_write(&start, sizeof start, record);
 }
 
+/* Does a file begin as one of ours, as far as it goes? An empty one may become one. Another that
+ * the user has under this name must not be taken for a broken one of ours. */
+static inline bool pl_kept_starts_as(const void *there, size_t n, const char *kind)
+{
+    uint8_t ours[PL_KEPT_START_BYTES];
+    const size_t known = PL_TFRECORD_HEAD_BYTES + offsetof(pl_kept_start_data, version);
+    pl_kept_format_start(kind, PL_KEPT_VERSION, ours);
+    return memcmp(there, ours, n < known ? n : known) == 0;
+}
+
+#define PL_KEPT_NOT_OURS "'%s' is no file of this kind (%s): give another path, or remove it"
+
 #endif

@@ -28,20 +28,15 @@ static int fail(const pl_kept_reader *reader, int code, pl_error *reterr)
 
 /* ---- its start and its end ---- */
 
-/* Another file that the user has under this name must not be taken for a broken one of ours. */
 static int check_start(pl_kept_reader *reader, const char *kind, pl_error *reterr)
 {
-    uint8_t there[PL_KEPT_START_BYTES] = {0}, ours[PL_KEPT_START_BYTES];
-    pl_kept_format_start(kind, PL_KEPT_VERSION, ours);
+    uint8_t there[PL_KEPT_START_BYTES] = {0};
     size_t n = (size_t)pl_min_u64(reader->file_bytes, sizeof there);
     int r = pl_file_read(reader->fd, there, n, 0);
     if (r < 0)
         return fail(reader, r, reterr);
-    const size_t known = PL_TFRECORD_HEAD_BYTES + offsetof(pl_kept_start_data, version);
-    if (memcmp(there, ours, pl_min_u64(n, known)) != 0)
-        return pl_error_set(reterr, PL_EFORMAT,
-                            "'%s' is no file of this kind (%s): give another path, or remove it",
-                            reader->path, kind);
+    if (!pl_kept_starts_as(there, n, kind))
+        return pl_error_set(reterr, PL_EFORMAT, PL_KEPT_NOT_OURS, reader->path, kind);
     pl_tfrecord record;
     r = pl_tfrecord_find(there, n, 0, &record, reterr);
     if (r == 0)
@@ -224,6 +219,8 @@ static int open_file(pl_kept_reader *reader, const char *path, pl_error *reterr)
     if (!reader->path)
         return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
     reader->fd = pl_file_open_regular(path, &reader->file_bytes);
+    if (reader->fd == -EINVAL)
+        return pl_error_set(reterr, -EINVAL, "cannot read '%s': it is not a regular file", path);
     if (reader->fd < 0)
         return fail(reader, reader->fd, reterr);
     return pl_memory_take(reader->loader.runtime->memory, PL_KEPT_WINDOW_BYTES, "file window",

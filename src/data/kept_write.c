@@ -22,8 +22,33 @@ static int refuse(const char *path, int code, pl_error *reterr)
 
 /* ---- the part ---- */
 
-static int begin_part(pl_kept_writer *writer, pl_error *reterr)
+/* What is there is replaced if it is one of ours, whole or not; nothing else is. */
+static int check_place(const char *path, const char *kind, pl_error *reterr)
 {
+    uint8_t start[PL_KEPT_START_BYTES];
+    uint64_t file_bytes;
+    int fd = pl_file_open_regular(path, &file_bytes);
+    if (fd == -ENOENT)
+        return 0;
+    if (fd == -EINVAL)
+        return pl_error_set(reterr, fd, "cannot write '%s': it is not a regular file", path);
+    if (fd < 0)
+        return refuse(path, fd, reterr);
+    size_t n = (size_t)pl_min_u64(file_bytes, sizeof start);
+    int r = pl_file_read(fd, start, n, 0);
+    close(fd);
+    if (r < 0)
+        return refuse(path, r, reterr);
+    return pl_kept_starts_as(start, n, kind)
+               ? 0
+               : pl_error_set(reterr, PL_EFORMAT, PL_KEPT_NOT_OURS, path, kind);
+}
+
+static int begin_part(pl_kept_writer *writer, const char *kind, pl_error *reterr)
+{
+    int checked = check_place(writer->path, kind, reterr);
+    if (checked < 0)
+        return checked;
     int fd = pl_file_open_locked(writer->part);
     if (fd == -EBUSY)
         return pl_error_set(reterr, -EBUSY,
@@ -103,16 +128,21 @@ static int put_end(pl_kept_writer *writer, pl_error *reterr)
 
 /* ---- from begin to end ---- */
 
-static int set_up(pl_kept_writer *writer, const char *path, bool in_place, pl_error *reterr)
+static int set_up(pl_kept_writer *writer, const char *path, const char *kind, bool in_place,
+                  pl_error *reterr)
 {
-    bool made = (writer->path = strdup(path)) &&
-                (in_place || asprintf(&writer->part, "%s" PL_KEPT_PART, path) > 0);
+    char name[PATH_MAX];
+    int followed = pl_file_follow_links(path, name);
+    if (followed < 0)
+        return refuse(path, followed, reterr);
+    bool made = (writer->path = strdup(name)) &&
+                (in_place || asprintf(&writer->part, "%s" PL_KEPT_PART, name) > 0);
     if (!made)
         return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
     int r = pl_memory_take(writer->saver.runtime->memory, PL_KEPT_WINDOW_BYTES, "file window",
                            &writer->window, reterr);
     if (r == 0)
-        r = in_place ? begin_in_place(writer, reterr) : begin_part(writer, reterr);
+        r = in_place ? begin_in_place(writer, reterr) : begin_part(writer, kind, reterr);
     return r;
 }
 
@@ -124,7 +154,7 @@ static int begin(pl_kept_writer *writer, pl_runtime *runtime, const char *path, 
         .fd = -1,
         .generation = pl_fork_generation(),
     };
-    int r = set_up(writer, path, in_place, reterr);
+    int r = set_up(writer, path, kind, in_place, reterr);
     if (r == 0)
         r = put_start(writer, kind, reterr);
     if (r < 0)

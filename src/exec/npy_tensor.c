@@ -22,9 +22,6 @@
 /* Copied at a time, where something has to be copied. */
 #define PIECE_BYTES PL_MIB
 
-/* As many as Linux follows. */
-#define LINKS_MAX 40
-
 static int fail(pl_error *reterr, const char *what, const char *path, int code)
 {
     return pl_error_set(reterr, code, "cannot %s '%s': %s", what, path, pl_error_text(code));
@@ -33,35 +30,6 @@ static int fail(pl_error *reterr, const char *what, const char *path, int code)
 static int not_regular(pl_error *reterr, const char *what, const char *path)
 {
     return pl_error_set(reterr, -EINVAL, "cannot %s '%s': it is not a regular file", what, path);
-}
-
-/* What a link leads to takes its place, relative to the folder that the link is in. */
-static int follow_once(char path[PATH_MAX], const char *to)
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = to[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
-    if (n + strlen(to) >= PATH_MAX)
-        return -ENAMETOOLONG;
-    memcpy(path + n, to, strlen(to) + 1);
-    return 0;
-}
-
-/* The name that the file is to have: nothing has to be there yet, also where a link leads. */
-static int follow_links(const char *path, char name[PATH_MAX])
-{
-    char to[PATH_MAX];
-    if (snprintf(name, PATH_MAX, "%s", path) >= PATH_MAX)
-        return -ENAMETOOLONG;
-    for (int i = 0; i < LINKS_MAX; i++) {
-        ssize_t n = readlink(name, to, sizeof to - 1);
-        if (n < 0)
-            return 0;
-        to[n] = '\0';
-        int r = follow_once(name, to);
-        if (r < 0)
-            return r;
-    }
-    return -ELOOP;
 }
 
 /* What would fail only when all is computed, or not with an error at all. */
@@ -112,7 +80,7 @@ static int open_partial(pl_npy_file *file)
 static int begin_file(const char *path, pl_npy_file *ret_file)
 {
     char name[PATH_MAX];
-    int r = follow_links(path, name);
+    int r = pl_file_follow_links(path, name);
     if (r < 0)
         return r;
     *ret_file = (pl_npy_file){.path = strdup(name), .fd = -1};

@@ -20,6 +20,9 @@ enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 /* The kernel cuts one call at 2 GiB less a page; whole pieces keep direct access aligned. */
 #define PIECE_BYTES PL_GIB
 
+/* As many as Linux follows. */
+#define LINKS_MAX 40
+
 static int open_and_unlink(const char *directory)
 {
     char path[PATH_MAX];
@@ -94,6 +97,35 @@ int pl_file_open_regular(const char *path, uint64_t *ret_bytes)
     }
     *ret_bytes = (uint64_t)info.st_size;
     return fd;
+}
+
+/* What a link leads to takes its place, relative to the folder that the link is in. */
+static int follow_once(char path[PATH_MAX], const char *to)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = to[0] != '/' && slash ? (size_t)(slash - path) + 1 : 0;
+    if (n + strlen(to) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(path + n, to, strlen(to) + 1);
+    return 0;
+}
+
+int pl_file_follow_links(const char *path, char name[PATH_MAX])
+{
+    char to[PATH_MAX];
+    if (strlen(path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    memcpy(name, path, strlen(path) + 1);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        ssize_t n = readlink(name, to, sizeof to - 1);
+        if (n < 0)
+            return 0;
+        to[n] = '\0';
+        int r = follow_once(name, to);
+        if (r < 0)
+            return r;
+    }
+    return -ELOOP;
 }
 
 static bool names(const char *path, int fd)

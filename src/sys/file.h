@@ -7,6 +7,7 @@
 #ifndef PL_SYS_FILE_H
 #define PL_SYS_FILE_H
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -32,6 +33,10 @@ PL_MUST_CHECK int pl_file_open_direct(int fd);
 
 /* A regular file for reading. -EINVAL for anything else; nothing is waited for. */
 PL_MUST_CHECK int pl_file_open_regular(const char *path, uint64_t *ret_bytes);
+
+/* What is to be written to instead of `path`, where that is a link, or a link to one. Nothing has
+ * to be there yet. -ELOOP, -ENAMETOOLONG. */
+PL_MUST_CHECK int pl_file_follow_links(const char *path, char name[PATH_MAX]);
 
 /* A file that this descriptor alone writes: made if it is not there, kept as it is, and locked
  * until the last copy of the descriptor is closed. -EBUSY if somebody has it, in this process or

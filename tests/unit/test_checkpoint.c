@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "data/kept_format.h"
 
@@ -527,6 +528,43 @@ static void a_pass_that_is_over_is_not_saved(void **state)
     pl_iterator_free(iterator);
 }
 
+static int save_to(const char *name)
+{
+    pl_dataset *numbers = sample(100);
+    pl_iterator *iterator;
+    assert_int_equal(pl_iterator_new(numbers, &iterator, &error), 0);
+    int r = pl_iterator_save(iterator, name, &error);
+    pl_iterator_free(iterator);
+    pl_dataset_unref(numbers);
+    return r;
+}
+
+static void what_is_no_checkpoint_is_not_replaced(void **state)
+{
+    (void)state;
+    struct stat info;
+    char link[160], *bytes;
+    write_file("my thesis", 9);
+    assert_int_equal(save_to(path), PL_EFORMAT);
+    assert_non_null(strstr(error.message, "is no file of this kind"));
+    assert_int_equal(read_file(&bytes), 9);
+    assert_memory_equal(bytes, "my thesis", 9);
+    free(bytes);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(save_to(path), -EINVAL);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    unlink(path);
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink("checkpoint", link), 0);
+    assert_int_equal(save_to(link), 0); /* to where it leads */
+    assert_int_equal(save_to(link), 0);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
+    unlink(link);
+}
+
 static void what_cannot_be_written_leaves_the_old_file(void **state)
 {
     (void)state;
@@ -560,6 +598,7 @@ int main(int argc, char **argv)
         KEPT(records_in_another_order_are_refused),
         KEPT(only_a_new_pass_is_restored),
         KEPT(a_pass_that_is_over_is_not_saved),
+        KEPT(what_is_no_checkpoint_is_not_replaced),
         KEPT(what_cannot_be_written_leaves_the_old_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
