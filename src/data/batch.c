@@ -3,8 +3,10 @@
  *
  * The first element says how large a batch is; its bytes are claimed then, of as many elements as
  * the input says it has if these are fewer. Each element is copied to its place and let go of as it
- * comes: so a batch costs itself and one element, not two of itself. Strings have no size before
- * they are there: they are held until the batch is whole. */
+ * comes: so a batch costs itself and one element, not two of itself. Where there is no room for
+ * both what was gathered is let go of while an element is made, so that it may go to disk
+ * meanwhile: a lack of room is no fault of an element that would fit by itself, and no policy may
+ * skip it. Strings have no size before they are there: they are held until the batch is whole. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@ typedef struct column {
     pl_shape shape; /* of an element */
     size_t bytes;   /* of an element */
     pl_buffer *buffer;
-    char *data;
+    char *data; /* while it is pinned */
+    bool pinned;
     pl_tensor **strings; /* instead of the buffer; n of the batch */
 } column;
 
@@ -58,10 +61,9 @@ static int64_t room_of(const pl_stage *stage)
 
 static void drop_column(column *c, int64_t n_gathered)
 {
-    if (c->buffer) {
+    if (c->pinned)
         pl_buffer_unpin(c->buffer);
-        pl_buffer_unref(c->buffer);
-    }
+    pl_buffer_unref(c->buffer);
     for (int64_t i = 0; c->strings && i < n_gathered; i++)
         pl_tensor_unref(c->strings[i]);
     free(c->strings);
@@ -109,6 +111,32 @@ static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *
     return PL_TOLD;
 }
 
+static void let_go(pl_stage *stage)
+{
+    for (int i = 0; i < stage->dataset->n_components; i++) {
+        column *c = &((batch_stage *)stage)->columns[i];
+        if (c->pinned)
+            pl_buffer_unpin(c->buffer);
+        c->pinned = false;
+    }
+}
+
+static int bring_back(pl_stage *stage, pl_error *reterr)
+{
+    for (int i = 0; i < stage->dataset->n_components; i++) {
+        column *c = &((batch_stage *)stage)->columns[i];
+        void *data;
+        if (!c->buffer || c->pinned)
+            continue;
+        int r = pl_buffer_pin(c->buffer, PL_PIN_WRITE, &data, reterr);
+        if (r < 0)
+            return refuse(stage, c, r, reterr);
+        c->data = data;
+        c->pinned = true;
+    }
+    return 0;
+}
+
 static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_shape *shape,
                            pl_error *reterr)
 {
@@ -131,8 +159,11 @@ static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_
     void *data;
     r = pl_buffer_new(stage->pass->runtime->pool, (uint64_t)bytes, "batch", &c->buffer, &data,
                       reterr);
+    if (r < 0)
+        return refuse(stage, c, r, reterr);
     c->data = data;
-    return r < 0 ? refuse(stage, c, r, reterr) : 0;
+    c->pinned = true;
+    return 0;
 }
 
 static int begin_column(pl_stage *stage, column *c, const pl_item *item, pl_error *reterr)
@@ -283,6 +314,7 @@ static int end_column(pl_stage *stage, column *c, pl_tensor **ret_tensor, pl_err
     if (c->strings)
         return end_strings(stage, c, &shape, ret_tensor, reterr);
     pl_buffer_unpin(c->buffer);
+    c->pinned = false;
     return pl_tensor_wrap(PL_TAKE(c->buffer), c->dtype, &shape, NULL, 0, ret_tensor, reterr);
 }
 
@@ -357,15 +389,36 @@ static void gather_block(pl_stage *stage)
         drop_columns(stage);
 }
 
+/* The one that waits, or the input's. */
+static int next_of_input(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    batch_stage *own = (batch_stage *)stage;
+    *ret_element = own->waiting;
+    own->waiting = (pl_element){0};
+    if (ret_element->n > 0)
+        return 1;
+    if (pl_pass_turn(stage->pass) == PL_TURN_ALONE)
+        let_go(stage);
+    int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
+    int back = r < 0 ? 0 : bring_back(stage, reterr);
+    if (back == 0)
+        return r;
+    own->ended = r == 0;
+    own->waiting = *ret_element;
+    return back;
+}
+
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
     if (own->n_gathered == 0 && !own->ended && own->waiting.n == 0)
         gather_block(stage);
+    int r = bring_back(stage, reterr);
+    if (r < 0)
+        return r;
     while (!own->ended && own->n_gathered < size_of(stage)) {
-        pl_element element = own->waiting;
-        own->waiting = (pl_element){0};
-        int r = element.n > 0 ? 1 : pl_stage_next(stage->inputs[0], &element, reterr);
+        pl_element element;
+        r = next_of_input(stage, &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;
@@ -405,7 +458,9 @@ static int save_column(const column *c, int64_t n, pl_saver *saver, pl_error *re
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
-    int r = pl_save_int(saver, own->ended, reterr);
+    int r = bring_back(stage, reterr);
+    if (r == 0)
+        r = pl_save_int(saver, own->ended, reterr);
     if (r == 0)
         r = pl_save_int(saver, own->n_gathered, reterr);
     if (r == 0)

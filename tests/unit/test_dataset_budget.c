@@ -119,6 +119,21 @@ static void too_little_for_two_batches_runs_with_one(void **state)
     assert_true(pl_runtime_peak_bytes(runtime) <= CAP_MIB * PL_MIB);
 }
 
+/* 32 MiB, all that there is: elements are made while what was gathered is on disk. */
+static void a_batch_as_large_as_the_budget_loses_no_element(void **state)
+{
+    (void)state;
+    static const weight light = {PL_MIB, 2 * PL_MIB};
+    for (int n = 1; n <= 3; n++)
+        for (int policy = PL_ON_ERROR_FAIL; policy <= PL_ON_ERROR_SKIP; policy++) {
+            pl_dataset *dataset = batched(weighed(range(48), &light, n), 16, false);
+            check_heavy_batches(
+                with(prefetched(dataset, 2), (pl_dataset_options){.on_error = (pl_on_error)policy}),
+                3, 16);
+        }
+    assert_true(pl_runtime_peak_bytes(runtime) <= CAP_MIB * PL_MIB);
+}
+
 static void too_little_for_one_batch_says_what_it_needs(void **state)
 {
     (void)state;
@@ -379,6 +394,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_does_not_fit_beside_others_is_made_alone, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(too_little_for_two_batches_runs_with_one, begin, finish),
+        cmocka_unit_test_setup_teardown(a_batch_as_large_as_the_budget_loses_no_element, begin,
+                                        finish),
         cmocka_unit_test_setup_teardown(too_little_for_one_batch_says_what_it_needs, begin, finish),
         cmocka_unit_test_setup_teardown(a_batch_claims_no_more_than_its_input_has, begin, finish),
         cmocka_unit_test_setup_teardown(a_batch_takes_more_than_its_input_said, begin, finish),
