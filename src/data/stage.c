@@ -235,13 +235,22 @@ static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
     return r;
 }
 
+/* Is the element too large, or have others what it would need: a user's tensor that is pinned, or
+ * another pass? That is no fault of its own. */
+static bool is_starved(const pl_stage *stage, int code)
+{
+    pl_runtime *runtime = stage->pass->runtime;
+    return code == PL_EBUDGET &&
+           pl_runtime_left_bytes(runtime) < pl_runtime_limit_bytes(runtime) / 2;
+}
+
 /* A bad element of this stage: 0 if it is skipped. */
 static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *reterr)
 {
     bool of_all = stage->dataset->class->of_all;
     int64_t index = of_all ? stage->inputs[0]->n_next - 1 : stage->n_next++;
     size_t reason_at = tell(stage, index, bad, code, reterr);
-    if (!pl_policy_may_skip(stage->policy, code)) {
+    if (!pl_policy_may_skip(stage->policy, code) || is_starved(stage, code)) {
         pl_stage_dropped(stage, bad); /* what went before it still counts */
         return PL_TOLD;
     }

@@ -337,6 +337,28 @@ static void an_element_too_large_for_all_costs_one_element(void **state)
     pl_iterator_free(iterator);
 }
 
+/* What others hold is no fault of an element: with them gone it would be made. */
+static void an_element_that_others_leave_no_room_for_is_not_skipped(void **state)
+{
+    (void)state;
+    static const weight heavy_one = {PL_MIB, 12 * PL_MIB};
+    pl_value value;
+    const void *data;
+    int64_t strides[PL_RANK_MAX];
+    pl_tensor *pinned = tensor_of_bytes(24 * PL_MIB, 1, &error);
+    assert_int_equal(pl_tensor_pin(pinned, &data, strides, &error), 0);
+    pl_iterator *iterator = pass_over(with(prefetched(weighed(range(3), &heavy_one, 2), 2),
+                                           (pl_dataset_options){.on_error = PL_ON_ERROR_SKIP}));
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), PL_EBUDGET);
+    assert_non_null(strstr(error.message, "map 'heavy': element 0, no room for 12.0 MiB"));
+    pl_tensor_unpin(pinned);
+    assert_int_equal(next_number(iterator), 1);
+    assert_int_equal(next_number(iterator), 2);
+    assert_int_equal(next_number(iterator), INT64_MIN);
+    pl_iterator_free(iterator);
+    pl_tensor_unref(pinned);
+}
+
 static void a_stalled_consumer_costs_no_more_than_half_of_the_budget(void **state)
 {
     (void)state;
@@ -401,6 +423,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_takes_more_than_its_input_said, begin, finish),
         cmocka_unit_test_setup_teardown(what_is_kept_waits_for_room, begin, finish),
         cmocka_unit_test_setup_teardown(a_store_that_was_refused_room_goes_on, begin, finish),
+        cmocka_unit_test_setup_teardown(an_element_that_others_leave_no_room_for_is_not_skipped,
+                                        begin, finish),
         cmocka_unit_test_setup_teardown(an_element_too_large_for_all_costs_one_element, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(auto_makes_more_calls_at_once_up_to_the_threads, begin,
