@@ -316,7 +316,8 @@ typedef struct pl_feature_spec {
     pl_dtype dtype; /* PL_F32, PL_I64 or PL_STRING */
     pl_shape shape;
     bool variable;       /* any number of values, on one axis; the shape is ignored */
-    pl_tensor *fallback; /* for records without it; NULL: such a record is bad */
+    pl_tensor *fallback; /* for records without it; NULL: such a record is bad, or, if it is
+                            variable, has no values. Of one that is variable: a list */
 } pl_feature_spec;
 
 /* Parses tf.train.Example records: a string, or a list of them, into a component for each feature.

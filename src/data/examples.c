@@ -28,6 +28,7 @@ typedef struct feature {
 
 typedef struct examples {
     pl_runtime *runtime;
+    bool of_lists;
     pl_spec *specs; /* of what it gives */
     int n;
     feature *features;
@@ -123,8 +124,11 @@ static const pl_feature *found_at(const parsing *p, int64_t record, int i)
 static pl_shape shape_of(const parsing *p, int i)
 {
     const feature *wanted = &p->what->features[i];
+    const pl_feature *first = found_at(p, 0, i);
+    if (wanted->variable && wanted->fallback && first->kind == PL_FEATURE_NONE)
+        return *pl_tensor_shape(wanted->fallback);
     if (wanted->variable)
-        return PL_SHAPE((int64_t)found_at(p, 0, i)->n_values);
+        return PL_SHAPE((int64_t)first->n_values);
     pl_shape shape = wanted->shape;
     if (!p->is_list)
         return shape;
@@ -218,7 +222,12 @@ static int parse(void *context, const pl_value *inputs, int n_inputs, pl_value *
                  int n_outputs, pl_error *reterr)
 {
     (void)n_inputs;
-    parsing p = {.what = context, .is_list = pl_tensor_shape(inputs[0].tensor)->rank > 0};
+    parsing p = {.what = context, .is_list = ((const examples *)context)->of_lists};
+    const pl_shape *shape = pl_tensor_shape(inputs[0].tensor);
+    if (pl_tensor_dtype(inputs[0].tensor) != PL_STRING || shape->rank != (int32_t)p.is_list)
+        return pl_error_set(reterr, -EINVAL, "parse_examples: %s%s, where %s was said",
+                            pl_dtype_info_of(pl_tensor_dtype(inputs[0].tensor))->name,
+                            PL_SHAPE_TEXT(shape), p.is_list ? "a list of strings" : "one string");
     int r = pl_strings_pin(&p.records, inputs[0].tensor, reterr);
     if (r < 0)
         return r;
@@ -251,8 +260,16 @@ static int check(const pl_feature_spec *spec, pl_error *reterr)
     if (!spec->variable && !pl_shape_is_known(&spec->shape))
         return pl_error_set(reterr, -EINVAL, "feature '%s': shape %s is not known", spec->name,
                             PL_SHAPE_TEXT(&spec->shape));
-    if (spec->fallback && (pl_tensor_dtype(spec->fallback) != spec->dtype ||
-                           !pl_shape_equal(pl_tensor_shape(spec->fallback), &spec->shape)))
+    if (spec->variable && spec->fallback &&
+        (pl_tensor_dtype(spec->fallback) != spec->dtype ||
+         pl_tensor_shape(spec->fallback)->rank != 1))
+        return pl_error_set(reterr, -EINVAL, "feature '%s': its default is %s%s, not a list of %s",
+                            spec->name, pl_dtype_info_of(pl_tensor_dtype(spec->fallback))->name,
+                            PL_SHAPE_TEXT(pl_tensor_shape(spec->fallback)),
+                            pl_dtype_info_of(spec->dtype)->name);
+    if (!spec->variable && spec->fallback &&
+        (pl_tensor_dtype(spec->fallback) != spec->dtype ||
+         !pl_shape_equal(pl_tensor_shape(spec->fallback), &spec->shape)))
         return pl_error_set(reterr, -EINVAL, "feature '%s': its default is %s%s, not %s%s",
                             spec->name, pl_dtype_info_of(pl_tensor_dtype(spec->fallback))->name,
                             PL_SHAPE_TEXT(pl_tensor_shape(spec->fallback)),
@@ -267,6 +284,9 @@ static int add_feature(examples *own, const pl_feature_spec *spec, pl_error *ret
                     .variable = spec->variable,
                     .shape = spec->shape};
     int r = check(spec, reterr);
+    for (int i = 0; r == 0 && i < own->n; i++) /* a record's entry is found for one of them */
+        if (strcmp(own->names[i].data, spec->name) == 0)
+            r = pl_error_set(reterr, -EINVAL, "feature '%s' is asked for twice", spec->name);
     if (r == 0 && !spec->variable)
         r = pl_shape_count(&spec->shape, &made.n_values, reterr);
     if (r < 0)
@@ -336,6 +356,7 @@ static int make_function(pl_runtime *runtime, const pl_feature_spec *features, i
     int r = make(runtime, features, n_features, &own, reterr);
     if (r < 0)
         return r;
+    own->of_lists = of_lists;
     for (int i = 0; r == 0 && i < n_features; i++)
         r = spec_of(&features[i], of_lists, n_records, &own->specs[i], reterr);
     if (r < 0) {

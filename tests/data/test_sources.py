@@ -2,6 +2,7 @@
 """Sources on files, against Python's own readers; bad files under each policy."""
 
 import csv as pythons_csv
+import ctypes
 import gzip
 import io
 import os
@@ -13,9 +14,10 @@ import zlib
 import numpy as np
 import pytest
 
+import datasets
 import examples
 import sources
-from sources import FAIL, SKIP
+from sources import FAIL, SKIP, base
 
 Refused = sources.base.Refused
 
@@ -332,6 +334,44 @@ def test_a_feature_that_is_missing_has_its_default_or_is_named(runtime, tmp_path
     assert (found[0], found[2]) == (1, 3)
     assert "has no feature 'a', which has no default" in found[1].message
     assert f"'{tmp_path}/r' at byte {16 + len(contents[0])}" in found[1].message
+
+
+def test_a_feature_of_any_length_that_is_missing_has_its_default_or_no_values(runtime, tmp_path):
+    dataset = string_records(runtime, tmp_path, example(a=[1, 2, 3]), example(b=[2]))
+    numbers = runtime.tensor(np.array([7, 8], "i8"))
+    given, other = list(sources.parse_examples(dataset, ("a", "int64", None, numbers)))
+    np.testing.assert_array_equal(given, [1, 2, 3])
+    np.testing.assert_array_equal(other, [7, 8])
+    assert [len(found) for found in sources.parse_examples(dataset, ("a", "int64", None, None))
+            ] == [3, 0]
+    texts = datasets.tensor_of(runtime, np.array([b"x", b"yy"], object))
+    assert list(sources.parse_examples(dataset, ("s", "string", None, texts))) == [[b"x", b"yy"]] * 2
+    with pytest.raises(Refused, match=r"feature 'a': its default is int64\[\], not a list of int64"):
+        sources.parse_examples(dataset, ("a", "int64", None, runtime.tensor(np.array(1))))
+    with pytest.raises(Refused, match="feature 'a' is asked for twice"):
+        sources.parse_examples(dataset, ("a", "int64", None, None), ("a", "int64", (3,), None))
+
+
+def test_a_list_of_examples_with_features_of_any_length_is_refused_with_what_to_do(
+        runtime, tmp_path):
+    with pytest.raises(Refused, match="parse records one by one, and batch them with padded_batch"):
+        sources.parse_examples(string_records(runtime, tmp_path, example(a=[1])).batch(2),
+                               ("a", "int64", None, None))
+
+
+def test_a_function_of_one_example_takes_no_list(runtime):
+    runtime.kept = []
+    contents = [example(a=[1]), example(a=[1, 2, 3, 4])]
+    given = datasets.from_generator(runtime, lambda: [np.array(contents, object), contents[0]],
+                                    [("string", None)])
+    function = datasets.Function()
+    features = (sources.FeatureSpec * 1)(
+        sources.FeatureSpec(b"a", base.NUMBER_OF["int64"], base.Shape(), True, None))
+    base.call("pl_examples_function", runtime, features, 1, False, ctypes.byref(function))
+    mapped = datasets.Stage("map", given, ctypes.byref(function), 1)
+    refused, good = datasets.everything(mapped)
+    assert "parse_examples: string[2], where one string was said" in refused.message
+    np.testing.assert_array_equal(good, [1])
 
 
 @pytest.mark.parametrize("feature, expected", [
