@@ -101,7 +101,8 @@ PL_API uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime);
 /* What could be claimed now, with idle tensors moved out. */
 PL_API uint64_t pl_runtime_left_bytes(pl_runtime *runtime);
 
-/* A copy of elements that lie one after the other, last axis first; `what` is its name in messages.
+/* A copy of elements that lie one after the other, last axis first; `what` is its name in messages,
+ * NULL: "tensor". Likewise below.
  * -EINVAL for a shape that is not known, or for strings; PL_EBUDGET. */
 PL_API PL_MUST_CHECK int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
                                        const void *data, const char *what, pl_tensor **ret_tensor,

@@ -48,6 +48,9 @@ static inline int pl_call_no_memory(pl_error *reterr)
 
 /* ---- session_given.c ---- */
 
+/* -EINVAL for a node or tensor that is NULL: what somebody failed to make. */
+PL_MUST_CHECK int pl_call_check_given(const pl_call *c, pl_error *reterr);
+
 /* -EINVAL if two results are to be written to one file. */
 PL_MUST_CHECK int pl_call_check_paths(const pl_call *c, pl_error *reterr);
 

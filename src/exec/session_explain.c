@@ -173,7 +173,9 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
 {
     pl_call c = {session, fetches, n_fetches, feeds, n_feeds, options};
     char *text = NULL;
-    int r = pl_session_enter(session, NULL, reterr);
+    int r = pl_call_check_given(&c, reterr);
+    if (r == 0)
+        r = pl_session_enter(session, NULL, reterr);
     if (r < 0)
         return r;
     c.turn.runtime = session->runtime;

@@ -104,6 +104,18 @@ void pl_call_drop_sources(call *c)
     c->n_sources = 0;
 }
 
+int pl_call_check_given(const call *c, pl_error *reterr)
+{
+    for (int i = 0; i < c->n_fetches; i++)
+        if (!c->fetches[i].node)
+            return pl_error_set(reterr, -EINVAL, "fetch %d is NULL", i);
+    for (int i = 0; i < c->n_feeds; i++)
+        if (!c->feeds[i].placeholder || !c->feeds[i].tensor)
+            return pl_error_set(reterr, -EINVAL, "feed %d has no %s: it is NULL", i,
+                                c->feeds[i].placeholder ? "tensor" : "placeholder");
+    return 0;
+}
+
 int pl_call_check_paths(const call *c, pl_error *reterr)
 {
     for (int i = 0; i < c->n_fetches; i++)

@@ -281,8 +281,11 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
                    pl_tensor **ret_tensors, pl_error *reterr)
 {
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
+    int r = pl_call_check_given(&c, reterr);
+    if (r < 0)
+        return r;
     c.mark.name = n_fetches > 0 ? fetches[0].node->name : "";
-    int r = pl_session_enter(session, &c.mark, reterr);
+    r = pl_session_enter(session, &c.mark, reterr);
     if (r < 0)
         return r;
     pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));

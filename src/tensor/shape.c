@@ -77,6 +77,9 @@ int pl_shape_bytes(const pl_shape *shape, uint64_t item_bytes, int64_t *ret_byte
 {
     bool empty;
     int64_t bytes, count;
+    if (shape->rank < 0 || shape->rank > PL_RANK_MAX)
+        return pl_error_set(reterr, -EINVAL, "a shape of rank %d: a tensor has 0 to %d axes",
+                            (int)shape->rank, PL_RANK_MAX);
     int r = multiply(shape, item_bytes, &bytes, &empty);
     if (r == 0) /* elements of no bytes are counted as well */
         r = multiply(shape, 1, &count, &(bool){0});

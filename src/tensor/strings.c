@@ -127,7 +127,7 @@ int pl_tensor_new_strings(pl_runtime *runtime, const pl_shape *shape, const pl_s
     for (int64_t i = 0; r == 0 && i < n; i++)
         n_bytes = pl_add_sat_u64(n_bytes, strings[i].n);
     if (r == 0)
-        r = pl_strings_begin(&maker, runtime, shape, n_bytes, what, reterr);
+        r = pl_strings_begin(&maker, runtime, shape, n_bytes, pl_tensor_what(what), reterr);
     if (r < 0)
         return r;
     for (int64_t i = 0; i < n; i++) {

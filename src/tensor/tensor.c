@@ -119,7 +119,8 @@ int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape, co
     void *to;
     int r = pl_tensor_size(dtype, shape, &bytes, reterr);
     if (r == 0)
-        r = pl_buffer_new(runtime->pool, (uint64_t)bytes, what, &buffer, &to, reterr);
+        r = pl_buffer_new(runtime->pool, (uint64_t)bytes, pl_tensor_what(what), &buffer, &to,
+                          reterr);
     if (r < 0)
         return r;
     if (bytes > 0)
@@ -153,7 +154,7 @@ int pl_tensor_borrow(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
         if (strides && bytes > 0)
             all_bytes = span(shape, strides, pl_dtype_info_of(dtype)->item_bytes, &before);
         r = pl_buffer_borrow(runtime->pool, (const char *)data - before, all_bytes, release,
-                             context, what, &buffer, reterr);
+                             context, pl_tensor_what(what), &buffer, reterr);
     }
     if (r < 0) {
         release(context);

@@ -84,4 +84,10 @@ void pl_region_runs_init(pl_region_runs *runs, const pl_region *region, const pl
                          size_t item_bytes);
 bool pl_region_runs_next(pl_region_runs *runs, int64_t *ret_offset_bytes);
 
+/* What a user calls a tensor, who may call it nothing. */
+static inline const char *pl_tensor_what(const char *what)
+{
+    return what ? what : "tensor";
+}
+
 #endif

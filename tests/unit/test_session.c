@@ -252,6 +252,10 @@ static void what_is_fed_has_to_fit(void **state)
     assert_string_equal(error.message, "placeholder 'x' is fed twice");
     assert_int_equal(run_with(y, &no_place, 1, NULL, &first), -EINVAL);
     assert_string_equal(error.message, "neg 'y' is no placeholder of this graph");
+    const pl_feed well = {x, good}, no_tensor = {x, NULL};
+    assert_int_equal(run_with(y, &well, 1, NULL, &first), 0);
+    assert_int_equal(run_with(y, &no_tensor, 1, NULL, &first), -EINVAL); /* also with a plan kept */
+    assert_string_equal(error.message, "feed 0 has no tensor: it is NULL");
     pl_tensor_unref(good);
     pl_tensor_unref(bad);
 }

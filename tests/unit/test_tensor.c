@@ -155,6 +155,15 @@ static void what_fails_leaves_no_file_and_no_claim(void **state)
     const pl_shape too_large = PL_SHAPE(8 * PL_MIB);
     assert_int_equal(pl_tensor_new(runtime, PL_U8, &too_large, NULL, "large", &file, &error),
                      PL_EBUDGET);
+    const pl_shape one = PL_SHAPE(1);
+    assert_int_equal(pl_tensor_new(runtime, PL_U8, &one, "", NULL, &file, &error), 0);
+    pl_tensor_unref(file);
+    const pl_shape no_rank[] = {{.rank = PL_RANK_MAX + 1}, {.rank = PL_RANK_UNKNOWN}};
+    for (size_t i = 0; i < PL_COUNT_OF(no_rank); i++) {
+        assert_int_equal(pl_tensor_new(runtime, PL_U8, &no_rank[i], "", "no", &file, &error),
+                         -EINVAL);
+        assert_non_null(strstr(error.message, "a tensor has 0 to 8 axes"));
+    }
     pl_tensor_unref(whole);
 }
 
