@@ -239,8 +239,9 @@ PL_API PL_MUST_CHECK int pl_graph_squared_difference(pl_graph *graph, const char
                                                      pl_error *reterr);
 
 /* Sums of products of one or two inputs by their labels, as NumPy writes them: "bij,bjk->bik", or
- * "ij,jk". What reduces to a matmul: no label twice in one input, no "...", and labels that are
- * merged have dimensions that are known, but for one. */
+ * "ij,jk", or "...ij,jk" where "..." is any number of axes, of which none is repeated. What reduces
+ * to a matmul: no label twice in one input, and labels that are merged have dimensions that are
+ * known, but for one. */
 PL_API PL_MUST_CHECK int pl_graph_einsum(pl_graph *graph, const char *name, const char *equation,
                                          pl_node *const *inputs, int n_inputs, pl_node **ret_node,
                                          pl_error *reterr);

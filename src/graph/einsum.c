@@ -5,6 +5,7 @@
  *   inner     in both, not in the result            merged into what is summed over
  *   right     in the second and the result          merged into the columns
  *   lone      in one input only, not in the result  summed first
+ * "..." stands for labels of its own, one for each axis that is not named, counted from the last.
  * Inputs that are in such an order already get no transpose; [batch, inner, left] neither, because
  * a matmul takes it by its flag. */
 #include <ctype.h>
@@ -34,6 +35,7 @@ typedef struct einsum {
     pl_node *inputs[2]; /* as they are so far */
     labels in[2];
     labels out;
+    int n_dots;        /* axes that "..." stands for, at most */
     int64_t dims[128]; /* by label */
 } einsum;
 
@@ -63,14 +65,39 @@ static void append(labels *set, char label)
 
 /* ---- reading ---- */
 
-/* Labels up to one of `ends`; *at is moved there. */
-static int read_labels(const einsum *e, const char **at, const char *ends, labels *ret_labels)
+/* Of the axes that "..." stands for the last is '7', the one before it '6': no letters. */
+static void append_dots(labels *set, int n)
+{
+    for (int k = 0; k < n; k++)
+        append(set, (char)('0' + PL_RANK_MAX - n + k));
+}
+
+/* How many of an input's axes have no label of their own. */
+static int count_dots(const char *at, const char *ends, int rank)
+{
+    for (; *at && !strchr(ends, *at); at++)
+        rank -= isalpha((unsigned char)*at) != 0;
+    return rank < 0 ? 0 : rank;
+}
+
+/* Labels up to one of `ends`; *at is moved there. `n_dots`: axes that "..." stands for there. */
+static int read_labels(const einsum *e, const char **at, const char *ends, int n_dots,
+                       labels *ret_labels)
 {
     labels read = {.n = 0};
+    bool dots = false;
     for (; **at && !strchr(ends, **at); (*at)++) {
         char label = **at;
         if (label == ' ')
             continue;
+        if (strncmp(*at, "...", 3) == 0 && !dots) {
+            if (read.n + n_dots > PL_RANK_MAX)
+                return fail(e, "more than %d labels in one place", PL_RANK_MAX);
+            append_dots(&read, n_dots);
+            dots = true;
+            *at += 2;
+            continue;
+        }
         if (!isalpha((unsigned char)label))
             return fail(e, "'%c' is no label: they are letters", label);
         if (has(&read, label))
@@ -86,6 +113,7 @@ static int read_labels(const einsum *e, const char **at, const char *ends, label
 /* Without "->": the labels that one input alone has, in the order of the alphabet. */
 static int implied_output(einsum *e)
 {
+    append_dots(&e->out, e->n_dots);
     for (int label = 'A'; label <= 'z'; label++) {
         int n = 0;
         for (int i = 0; i < e->n_inputs; i++)
@@ -103,9 +131,13 @@ static int read_equation(einsum *e)
 {
     const char *at = e->equation;
     for (int i = 0; i < e->n_inputs; i++) {
-        int r = read_labels(e, &at, ",-", &e->in[i]);
+        int n_dots = count_dots(at, ",-", e->inputs[i]->shape.rank);
+        const char *begin = at;
+        int r = read_labels(e, &at, ",-", n_dots, &e->in[i]);
         if (r < 0)
             return r;
+        if (memmem(begin, (size_t)(at - begin), "...", 3) && n_dots > e->n_dots)
+            e->n_dots = n_dots;
         bool more = i + 1 < e->n_inputs;
         if (more != (*at == ','))
             return fail(e, "it does not have %d inputs, as the call does", e->n_inputs);
@@ -116,7 +148,9 @@ static int read_equation(einsum *e)
     if (strncmp(at, "->", 2) != 0)
         return fail(e, "before the result there is '->'");
     at += 2;
-    return read_labels(e, &at, "", &e->out);
+    if (e->n_dots > 0 && !strstr(at, "..."))
+        return fail(e, "'...' of an input is not in the result");
+    return read_labels(e, &at, "", e->n_dots, &e->out);
 }
 
 /* ---- checking ---- */
@@ -130,8 +164,11 @@ static int learn_dims(einsum *e, int i)
     for (int k = 0; k < e->in[i].n; k++) {
         int64_t *dim = &e->dims[(int)e->in[i].text[k]], own = node->shape.dims[k];
         if (*dim != PL_UNKNOWN && own != PL_UNKNOWN && *dim != own)
-            return fail(e, "label '%c' is %" PRId64 " and %" PRId64 " ('%.60s' and '%.60s')",
-                        e->in[i].text[k], *dim, own, e->inputs[0]->name, node->name);
+            return fail(e, "%s '%.*s' is %" PRId64 " and %" PRId64 " ('%.60s' and '%.60s')",
+                        isdigit(e->in[i].text[k]) ? "an axis of" : "label",
+                        isdigit(e->in[i].text[k]) ? 3 : 1,
+                        isdigit(e->in[i].text[k]) ? "..." : &e->in[i].text[k], *dim, own,
+                        e->inputs[0]->name, node->name);
         if (own != PL_UNKNOWN)
             *dim = own;
     }

@@ -45,6 +45,46 @@ static void an_einsum_that_is_a_matmul_is_one_node(void **state)
     assert_string_equal(pl_node_name(gram), "einsum");
 }
 
+static void dots_stand_for_the_axes_without_a_label(void **state)
+{
+    (void)state;
+    pl_node *a = place("a", PL_F32, PL_SHAPE(2, 3, 4, 5)), *b = place("b", PL_F32, PL_SHAPE(5, 6));
+    pl_node *c = place("c", PL_F32, PL_SHAPE(3, 5, 7)), *other = place("o", PL_F32, PL_SHAPE(9, 5));
+    const struct {
+        const char *equation;
+        pl_node *x, *y;
+        const char *shape;
+    } cases[] = {
+        {"...ij,jk->...ik", a, b, "[2,3,4,6]"},    {"...ij,jk", a, b, "[2,3,4,6]"},
+        {"...ij,...jk->...ik", a, c, "[2,3,4,7]"}, {"...j,...jk->...k", a, c, NULL},
+        {"...ij->...ji", a, NULL, "[2,3,5,4]"},    {"i...->...i", a, NULL, "[3,4,5,2]"},
+        {"ab...->...", a, NULL, "[4,5]"},          {"...,jk->jk...", b, b, "[5,6,5,6]"},
+        {"jk...,k->j...", b, NULL, NULL},
+    };
+    for (size_t i = 0; i < PL_COUNT_OF(cases); i++) {
+        pl_node *inputs[] = {cases[i].x, cases[i].y}, *node;
+        int r = pl_graph_einsum(graph, NULL, cases[i].equation, inputs, cases[i].y ? 2 : 1, &node,
+                                &error);
+        if (!cases[i].shape) {
+            assert_int_equal(r, -EINVAL);
+            continue;
+        }
+        if (r < 0)
+            fail_msg("%s", error.message);
+        assert_string_equal(PL_SHAPE_TEXT(pl_node_shape(node)), cases[i].shape);
+    }
+    pl_node *node;
+    assert_int_equal(
+        pl_graph_einsum(graph, "e", "...i,...i->...", (pl_node *[]){b, other}, 2, &node, &error),
+        -EINVAL);
+    assert_int_equal(pl_graph_einsum(graph, "e", "...j->j", (pl_node *[]){a}, 1, &node, &error),
+                     -EINVAL);
+    assert_string_equal(error.message,
+                        "einsum 'e': '...j->j': '...' of an input is not in the result");
+    assert_int_equal(pl_graph_einsum(graph, "e", "i..j", (pl_node *[]){b}, 1, &node, &error),
+                     -EINVAL);
+}
+
 static void other_einsums_have_few_nodes_more(void **state)
 {
     (void)state;
@@ -150,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(an_einsum_that_is_a_matmul_is_one_node),
+        CASE(dots_stand_for_the_axes_without_a_label),
         CASE(other_einsums_have_few_nodes_more),
         CASE(a_squared_difference_is_a_difference_squared),
         CASE(axes_of_one_come_and_go_with_any_number_unknown),
