@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All of libplimsoll: what failed (error.h), the budget that a process tree shares (ledger.h), how
  * large it can truly be (budget.h), tensors (tensor.h), what is to be computed with them
- * (graph.h), what computes it (session.h) and where (device.h), what is live (live.h), and
- * datasets (dataset.h). Each header may be included alone. */
+ * (graph.h), what computes it (session.h) and where (device.h), what is live (live.h),
+ * datasets (dataset.h), and pictures to files (picture.h). Each header may be included alone. */
 #ifndef PLIMSOLL_PLIMSOLL_H
 #define PLIMSOLL_PLIMSOLL_H
 
@@ -13,6 +13,7 @@
 #include "plimsoll/graph.h"
 #include "plimsoll/ledger.h"
 #include "plimsoll/live.h"
+#include "plimsoll/picture.h"
 #include "plimsoll/session.h"
 #include "plimsoll/tensor.h"
 

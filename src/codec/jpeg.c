@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG through libjpeg-turbo, which is used nowhere else. It reports by a jump: no function that is
- * jumped over owns anything. */
+/* JPEG through libjpeg-turbo, which is used nowhere else but in jpeg_write.c. It reports by a jump:
+ * no function that is jumped over owns anything. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>

@@ -50,5 +50,6 @@ int module_add_runs(PyObject *module);
 int module_add_functions(PyObject *module);
 int module_add_runtime(PyObject *module);
 int module_add_datasets(PyObject *module);
+int module_add_pictures(PyObject *module);
 
 #endif

@@ -427,5 +427,24 @@ def test_what_no_jpeg_can_be_made_of_is_refused():
         tf.image.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), format="rgb")
     with pytest.raises(tf.errors.InvalidArgumentError, match="quality"):
         tf.io.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), quality=101)
-    with pytest.raises(NotImplementedError, match="progressive"):
-        tf.io.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), progressive=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="1 to 65500 pixels a side, not 0 x 4"):
+        tf.io.encode_jpeg(tf.zeros([0, 4, 1], tf.uint8)).numpy()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="densities"):
+        tf.io.encode_jpeg(tf.zeros([4, 4, 1], tf.uint8), x_density=0).numpy()
+
+
+def test_jpegs_are_written_as_asked_for():
+    pixels = _picture(64, 48, 3)
+    plain = tf.io.encode_jpeg(pixels).numpy()
+    small = tf.io.encode_jpeg(pixels, optimize_size=True).numpy()
+    assert len(small) < len(plain)
+    assert (np.asarray(PIL.Image.open(io.BytesIO(small))) ==
+            np.asarray(PIL.Image.open(io.BytesIO(plain)))).all()  # fmt: skip
+    assert PIL.Image.open(io.BytesIO(tf.io.encode_jpeg(pixels, progressive=True).numpy())).info[
+        "progressive"
+    ]
+    picture = PIL.Image.open(io.BytesIO(tf.io.encode_jpeg(
+        pixels, density_unit="cm", x_density=10, y_density=20, xmp_metadata="<x/>").numpy()))
+    assert picture.info["jfif_unit"] == 2 and picture.info["jfif_density"] == (10, 20)
+    assert (
+        "APP1", b"http://ns.adobe.com/xap/1.0/\0<x/>") in picture.applist

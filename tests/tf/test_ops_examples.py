@@ -14,8 +14,7 @@ import plimsoll.tf as tf
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "tf-ops.md"
 MODULES = ["_axes", "_make", "_pieces", "_index", "_elementwise", "_reduce", "math", "nn", "linalg",
            "random", "strings", "bitwise", "io", "_gfile", "_examples", "image", "_resize", "_tensor",
-           "_unicode", "_special", "lookup", "_fingerprint",
-           "_jpeg_write"]
+           "_unicode", "_special", "lookup", "_fingerprint"]
 
 
 def public(module):

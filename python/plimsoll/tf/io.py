@@ -223,17 +223,12 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
                 xmp_metadata: Any = "", name: str | None = None) -> Tensor:
     """A JPEG of pixels: uint8, [height, width, 1 or 3 channels].
 
-    `optimize_size` changes nothing.
-
     >>> pixels = tf.io.decode_jpeg(tf.io.encode_jpeg(tf.fill([8, 8, 1], tf.constant(7, tf.uint8))))
     >>> pixels.shape, int(pixels[0, 0, 0])
     (TensorShape([8, 8, 1]), 7)
     """
     from plimsoll.tf._axes import cast
-    from plimsoll.tf._jpeg_write import jpeg_of
 
-    if progressive:
-        raise NotImplementedError("tf.io.encode_jpeg(progressive=True): baseline JPEGs are written")
     wanted = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
     if wanted is None:
         invalid(f"encode_jpeg: format is '{format}': '', 'grayscale' or 'rgb'")
@@ -245,17 +240,17 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
     if x.dtype != _types.uint8:
         invalid(f"encode_jpeg: uint8 is needed, and {x.dtype.name} was given")
     xmp = xmp_metadata.encode() if isinstance(xmp_metadata, str) else bytes(xmp_metadata)
-    density = (density_unit, x_density, y_density)
 
     def encode(array: Any) -> Any:
         import numpy as np
 
-        n_most = 65535  # the file has two bytes for each
-        if array.ndim != 3 or array.shape[2] not in wanted or 0 in array.shape or (
-                max(array.shape) > n_most):
+        if array.ndim != 3 or array.shape[2] not in wanted:
             invalid(f"encode_jpeg: [height, width, {' or '.join(map(str, wanted))} channels] is "
-                    f"needed, of at most {n_most} each, and {array.shape} was given")
-        return np.array(jpeg_of(array, quality, chroma_downsampling, density, xmp), object)
+                    f"needed, and {array.shape} was given")
+        made = _core.encode_jpeg(
+            np.ascontiguousarray(array), quality, progressive, optimize_size,
+            not chroma_downsampling, density_unit == "cm", x_density, y_density, xmp)
+        return np.array(made, object)
 
     return numpy_call(encode, [x], _types.string, [], name)
 
