@@ -33,15 +33,15 @@ int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uin
     pl_image image;
     pl_error why = {0};
     int r = pl_image_header(bytes, n, 0, &image, &why);
-    if (r == 0)
-        pl_verify_count(file, image.pixel_bytes);
     if (r == 0 && (uint64_t)image.height * (uint64_t)image.width > MOST_PIXELS) {
         pl_verify_report(file, PL_VERIFY_ERROR, offset,
                          "%s%zu bytes promise %" PRId64 " x %" PRId64
                          " pixels (%s): a decompression bomb",
                          where, n, image.width, image.height, PL_SIZE(image.pixel_bytes));
-        return 0;
+        return 0; /* no element: nobody will decode it, and a plan for it would be for nothing */
     }
+    if (r == 0)
+        pl_verify_count(file, image.pixel_bytes);
     if (r == 0 && !file->want_size_only)
         r = decode(file, bytes, n, &image, &why);
     if (r == -ENOMEM)

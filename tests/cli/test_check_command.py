@@ -647,6 +647,14 @@ def test_a_plan_says_that_files_could_not_be_measured(tree):
     assert "not all   of 1 file could be measured" in tree.check("--plan").stdout
 
 
+def test_a_plan_is_not_for_bombs(tree):
+    tree.put("a.png", picture("PNG", size=(10, 10), mode="L"))
+    tree.put("bomb.png", png_header(60_000, 60_000))
+    status, answer = plan(tree)
+    assert (status, answer["n_elements"], answer["element_bytes"]) == (0, 1, 100)
+    assert answer["n_errors"] == 1
+
+
 def test_a_plan_of_nothing_cannot_be_made(tree):
     tree.put("a.bin", b"\0")
     assert tree.check("--plan").returncode == 2
