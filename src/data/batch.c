@@ -499,7 +499,7 @@ static int load_numbers(pl_stage *stage, column *c, int component, int64_t n, pl
     pl_shape shape = {0};
     int r = pl_load_int(loader, 0, PL_RANK_MAX - 1, &rank, reterr);
     for (int i = 0; r == 0 && i < rank; i++)
-        r = pl_load_int(loader, 0, INT64_MAX, &shape.dims[i], reterr);
+        r = pl_load_count(loader, &shape.dims[i], reterr);
     if (r < 0)
         return r;
     shape.rank = (int32_t)rank;

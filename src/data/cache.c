@@ -169,7 +169,7 @@ static int restore_memory_read(pl_stage *stage, void *shelf, pl_loader *loader, 
     int64_t n_read;
     pl_element tail = {0};
     pl_store *store = NULL;
-    int r = pl_load_int(loader, 0, INT64_MAX, &n_read, reterr);
+    int r = pl_load_count(loader, &n_read, reterr);
     if (r == 0)
         r = pl_load_element(loader, NULL, &tail, reterr);
     if (r == 0)

@@ -65,7 +65,7 @@ static int check_class(pl_loader *loader, const pl_stage *stage, pl_error *reter
 static int load_n_passes(pl_loader *loader, pl_dataset *dataset, pl_error *reterr)
 {
     int64_t saved;
-    int r = pl_load_int(loader, 0, INT64_MAX, &saved, reterr);
+    int r = pl_load_count(loader, &saved, reterr);
     uint64_t now = atomic_load(&dataset->n_passes);
     while (r == 0 && now < (uint64_t)saved &&
            !atomic_compare_exchange_weak(&dataset->n_passes, &now, (uint64_t)saved))
@@ -92,7 +92,7 @@ int pl_load_stage(pl_loader *loader, pl_stage *stage, pl_error *reterr)
     int64_t place;
     int r = check_class(loader, stage, reterr);
     if (r == 0)
-        r = pl_load_int(loader, 0, INT64_MAX, &stage->n_next, reterr);
+        r = pl_load_count(loader, &stage->n_next, reterr);
     if (r == 0)
         r = load_n_passes(loader, stage->dataset, reterr);
     pl_element_clear(&stage->before);
@@ -161,9 +161,9 @@ static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *ret
     pl_element bads = {0};
     int r = check_tree(loader, iterator->dataset, reader->path, reterr);
     if (r == 0)
-        r = pl_load_int(loader, 0, INT64_MAX, &n_bad, reterr);
+        r = pl_load_count(loader, &n_bad, reterr);
     if (r == 0)
-        r = pl_load_int(loader, 0, INT64_MAX, &n_items, reterr);
+        r = pl_load_count(loader, &n_items, reterr);
     if (r == 0)
         r = pl_load_element(loader, NULL, &bads, reterr);
     if (r == 0)

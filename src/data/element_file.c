@@ -142,7 +142,7 @@ int pl_element_reader_save(const pl_element_reader *reader, pl_saver *saver, pl_
 int pl_element_reader_restore(pl_element_reader *reader, pl_loader *loader, pl_error *reterr)
 {
     int64_t n, ended;
-    int r = pl_load_int(loader, 0, INT64_MAX, &n, reterr);
+    int r = pl_load_count(loader, &n, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &ended, reterr);
     if (r == 0)

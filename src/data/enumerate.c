@@ -68,7 +68,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    return pl_load_int(loader, 0, INT64_MAX, &((enumerate_stage *)stage)->n, reterr);
+    return pl_load_count(loader, &((enumerate_stage *)stage)->n, reterr);
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)

@@ -128,7 +128,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     files_stage *own = (files_stage *)stage;
     int64_t pass, seed = (int64_t)own->seed;
-    int r = pl_load_int(loader, 0, INT64_MAX, &pass, reterr);
+    int r = pl_load_count(loader, &pass, reterr);
     if (r == 0 && !((const files_dataset *)stage->dataset)->seeded)
         r = pl_load_int(loader, INT64_MIN, INT64_MAX, &seed, reterr);
     if (r < 0)

@@ -36,7 +36,7 @@ static int load_info(pl_kept_reader *file, pl_folder_info *info, pl_error *reter
     if (r == 0)
         r = pl_load_int(loader, 1, PL_FOLDER_SHARDS_MOST, &info->n_shards, reterr);
     if (r == 0)
-        r = pl_load_int(loader, 0, INT64_MAX, &info->n_elements, reterr);
+        r = pl_load_count(loader, &info->n_elements, reterr);
     if (r == 0)
         r = pl_load_specs(loader, &info->specs, &info->n_components, reterr);
     if (r == 0)

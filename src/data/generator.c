@@ -134,7 +134,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     generator_stage *own = (generator_stage *)stage;
     int64_t n = 0, ended = 0;
-    int r = pl_load_int(loader, 0, INT64_MAX, &n, reterr);
+    int r = pl_load_count(loader, &n, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &ended, reterr);
     while (r == 0 && own->n_asked < n) {

@@ -528,7 +528,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     interleave_stage *own = (interleave_stage *)stage;
     const interleave_dataset *dataset = dataset_of(own);
     int64_t number, input_ended = 0, exhausted = 0, n_opened = 0;
-    int r = pl_load_int(loader, 0, INT64_MAX, &number, reterr);
+    int r = pl_load_count(loader, &number, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, dataset->cycle - 1, &own->at, reterr);
     if (r == 0)
@@ -538,7 +538,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &exhausted, reterr);
     if (r == 0)
-        r = pl_load_int(loader, 0, INT64_MAX, &n_opened, reterr);
+        r = pl_load_count(loader, &n_opened, reterr);
     if (r == 0)
         r = pl_load_waiting(loader, stage->dataset->inputs[0], &own->starved, reterr);
     if (r < 0)

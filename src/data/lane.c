@@ -217,7 +217,7 @@ static int load(pl_stage *stage, pl_called *called, pl_lane *lane, pl_loader *lo
                 pl_error *reterr)
 {
     int64_t number, ended = 0, opened = 0, n = 0;
-    int r = pl_load_int(loader, 1, INT64_MAX, &number, reterr);
+    int r = pl_load_int(loader, 1, PL_COUNT_MOST, &number, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &ended, reterr);
     if (r == 0)

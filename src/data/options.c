@@ -118,9 +118,9 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     options_stage *own = (options_stage *)stage;
     const pl_policy *policy = &((const options_dataset *)stage->dataset)->policy;
     int64_t n_bad = 0, n_items = 0;
-    int r = pl_load_int(loader, 0, INT64_MAX, &n_bad, reterr);
+    int r = pl_load_count(loader, &n_bad, reterr);
     if (r == 0)
-        r = pl_load_int(loader, n_bad, INT64_MAX, &n_items, reterr);
+        r = pl_load_int(loader, n_bad, PL_COUNT_MOST, &n_items, reterr);
     own->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
     if (r == 0 && pl_policy_check(policy, &own->count, false, "", &own->failed) < 0)
         return 0; /* it had failed when it was saved, and goes on so */

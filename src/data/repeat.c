@@ -104,8 +104,8 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     repeat_stage *own = (repeat_stage *)stage;
     int64_t behind = 0, empty = 0;
-    int r =
-        pl_load_int(loader, 0, n_of(stage) < 0 ? INT64_MAX : n_of(stage), &own->n_rounds, reterr);
+    int r = pl_load_int(loader, 0, n_of(stage) < 0 ? PL_COUNT_MOST : n_of(stage), &own->n_rounds,
+                        reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &behind, reterr);
     if (r == 0)

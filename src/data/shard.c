@@ -71,7 +71,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    return pl_load_int(loader, 0, INT64_MAX, &((shard_stage *)stage)->at, reterr);
+    return pl_load_count(loader, &((shard_stage *)stage)->at, reterr);
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)

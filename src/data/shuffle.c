@@ -298,11 +298,11 @@ static int load_element(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     shuffle_stage *own = (shuffle_stage *)stage;
-    int64_t most = own->by_place ? stage->dataset->cardinality : INT64_MAX;
+    int64_t most = own->by_place ? stage->dataset->cardinality : PL_COUNT_MOST;
     int64_t seed, number, ended = 0, n = 0;
     int r = pl_load_int(loader, INT64_MIN, INT64_MAX, &seed, reterr);
     if (r == 0)
-        r = pl_load_int(loader, 0, INT64_MAX, &number, reterr);
+        r = pl_load_count(loader, &number, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, most, &own->n_drawn, reterr);
     if (r == 0)

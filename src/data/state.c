@@ -125,6 +125,11 @@ int pl_load_int(pl_loader *loader, int64_t least, int64_t most, int64_t *ret_val
     return 0;
 }
 
+int pl_load_count(pl_loader *loader, int64_t *ret_count, pl_error *reterr)
+{
+    return pl_load_int(loader, 0, PL_COUNT_MOST, ret_count, reterr);
+}
+
 int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *reterr)
 {
     int64_t n = 0;
@@ -303,7 +308,8 @@ static int load_beside(pl_loader *loader, uint8_t flags, pl_element *element, pl
     if (r == 0 && flags & HAS_OFFSET)
         r = pl_load_int(loader, INT64_MIN, INT64_MAX, &element->offset, reterr);
     if (r == 0 && flags & HAS_COUNTS)
-        r = pl_load_int(loader, 0, INT64_MAX / 2, &element->n_items, reterr);
+        r = pl_load_int(loader, 0, PL_COUNT_MOST >> 16, &element->n_items,
+                        reterr); /* batches add theirs */
     if (r == 0 && flags & HAS_COUNTS)
         r = pl_load_int(loader, 0, UINT32_MAX, &n_bad, reterr);
     if (r == 0 && flags & HAS_BAD)

@@ -55,6 +55,11 @@ PL_MUST_CHECK int pl_save_stage(pl_saver *saver, pl_stage *stage, pl_error *rete
 PL_MUST_CHECK int pl_load_int(pl_loader *loader, int64_t least, int64_t most, int64_t *ret_value,
                               pl_error *reterr);
 
+/* What was counted: at least 0, and no more than half of what the type holds, so that whoever
+ * counts on from it, or adds two of them, cannot pass its end. */
+#define PL_COUNT_MOST (INT64_MAX / 2)
+PL_MUST_CHECK int pl_load_count(pl_loader *loader, int64_t *ret_count, pl_error *reterr);
+
 /* Exactly so many bytes as were saved. */
 PL_MUST_CHECK int pl_load_bytes(pl_loader *loader, void *bytes, size_t n, pl_error *reterr);
 

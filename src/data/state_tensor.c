@@ -240,7 +240,7 @@ static int load_strings(pl_loader *loader, const pl_shape *shape, pl_tensor **re
     pl_strings_maker maker = {0};
     if (pl_shape_bytes(shape, sizeof(int64_t), &n, NULL) < 0)
         return pl_load_refuse(reterr, "a tensor has shape %s", PL_SHAPE_TEXT(shape));
-    int r = pl_load_int(loader, 0, INT64_MAX, &n_bytes, reterr);
+    int r = pl_load_count(loader, &n_bytes, reterr);
     if (r == 0)
         r = pl_load_check_left(loader, pl_add_sat_u64((uint64_t)n, (uint64_t)n_bytes), reterr);
     if (r == 0)
@@ -256,7 +256,7 @@ static int load_strings(pl_loader *loader, const pl_shape *shape, pl_tensor **re
 static int load_held(pl_loader *loader, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int64_t number;
-    int r = pl_load_int(loader, 0, INT64_MAX, &number, reterr);
+    int r = pl_load_count(loader, &number, reterr);
     if (r < 0)
         return r;
     pl_tensor *tensor = loader->held ? loader->held(loader, number) : NULL;

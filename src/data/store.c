@@ -283,7 +283,7 @@ int pl_store_load(pl_loader *loader, const pl_dataset *dataset, pl_store **ret_s
 {
     int64_t n;
     pl_store *store = NULL;
-    int r = pl_load_int(loader, 0, INT64_MAX, &n, reterr);
+    int r = pl_load_count(loader, &n, reterr);
     if (r == 0)
         r = pl_store_new(loader->runtime, &store, reterr);
     if (r < 0)

@@ -29,7 +29,8 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     int64_t n = n_of(stage->dataset);
-    return pl_load_int(loader, 0, n < 0 ? INT64_MAX : n, &((counted_stage *)stage)->n_gone, reterr);
+    return pl_load_int(loader, 0, n < 0 ? PL_COUNT_MOST : n, &((counted_stage *)stage)->n_gone,
+                       reterr);
 }
 
 static void describe(const pl_dataset *dataset, FILE *to)

@@ -165,10 +165,10 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     unbatch_stage *own = (unbatch_stage *)stage;
     int64_t n_left = 0, n = 0;
-    int r = pl_load_int(loader, 0, INT64_MAX, &n_left, reterr);
+    int r = pl_load_count(loader, &n_left, reterr);
     if (r < 0 || n_left == 0)
         return r;
-    r = pl_load_int(loader, 0, INT64_MAX - n_left, &own->at, reterr);
+    r = pl_load_count(loader, &own->at, reterr);
     if (r == 0)
         r = pl_load_element(loader, stage->dataset->inputs[0], &own->batch, reterr);
     if (r == 0)

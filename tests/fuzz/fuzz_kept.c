@@ -340,11 +340,43 @@ static void damage(bytes *stream)
     }
 }
 
+static void try_stream(int way, const bytes *stream)
+{
+    bytes input = {0};
+    uint8_t first = (uint8_t)way;
+    add(&input, &first, 1);
+    add(&input, stream->data, stream->n);
+    try_input(input.data, input.n);
+    free(input.data);
+}
+
+/* Whoever counts on from a number that was read must not pass the end of its type. Behind so many
+ * bytes a stream has only more elements like the first ones. */
+enum { LARGEST_WITHIN = 4096 };
+
+static void largest_numbers_everywhere(void)
+{
+    const int64_t largest = INT64_MAX;
+    for (int way = 0; way < N_WAYS; way++) {
+        bytes stream = real_one(way);
+        for (size_t at = 0; at + sizeof largest <= stream.n && at < LARGEST_WITHIN; at++) {
+            uint8_t was[sizeof largest];
+            memcpy(was, stream.data + at, sizeof was);
+            memcpy(stream.data + at, &largest, sizeof largest);
+            try_stream(way, &stream);
+            memcpy(stream.data + at, was, sizeof was);
+        }
+        free(stream.data);
+    }
+}
+
 static void no_bytes_harm_whoever_reads_them(void **state)
 {
     (void)state;
     begin();
     srandom(1);
+    largest_numbers_everywhere();
+    n_taken = 0;
     bytes real[N_WAYS] = {0};
     for (long i = 0; i < n_tries; i++) {
         int way = (int)(i % N_WAYS);
@@ -352,17 +384,12 @@ static void no_bytes_harm_whoever_reads_them(void **state)
             free(real[way].data);
             real[way] = real_one(way);
         }
-        bytes input = {0};
-        uint8_t first = (uint8_t)way;
-        add(&input, &first, 1);
         bytes stream = {0};
         add(&stream, real[way].data, real[way].n);
         if (i % 50 > N_WAYS) /* else it is as it was written */
             damage(&stream);
-        add(&input, stream.data, stream.n);
-        try_input(input.data, input.n);
+        try_stream(way, &stream);
         free(stream.data);
-        free(input.data);
     }
     for (int i = 0; i < N_WAYS; i++)
         free(real[i].data);
