@@ -6,8 +6,9 @@ usage: bench/matmul.py [--sizes N,N] [--scale PART] [--rounds N] [--no-peers] [-
 
 What is from files has operands and result in .npy files, and runs in a memory cgroup (version 1) of
 the budget and 16 MiB for the program itself, where the user may make one. numpy.memmap and dask get
-cgroups of the same size, and one round: they take long. Nothing passes or fails here: a machine may
-be busy."""
+cgroups of the same size, and one round: they take long. The bare call has the kernels that our library
+chooses (exec/blas_kernels.h); where OpenBLAS by itself would choose others, they have a row of their
+own. Nothing passes or fails here: a machine may be busy."""
 
 import argparse
 import contextlib
@@ -31,6 +32,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup/memory")
 PROGRAM_BYTES = 16 << 20
 PEER_SECONDS = 600
 BATCH = 4096, 64, 64
+N_RUNS = 2  # of what is in memory, in one process: the first one pays for touching memory, the last counts
 
 # size -> what is measured: in memory, and from files, each with the speed wanted, to bare BLAS.
 IN_MEMORY = {4096: 0.98, 10000: 0.98}
@@ -68,6 +70,7 @@ class Contender:
     argv: list
     words: str = ""
     limit_bytes: int = 0  # of its cgroup
+    environment: dict = dataclasses.field(default_factory=dict)  # and what is there
     target: str = ""
     as_time: bool = False  # the ratio that is shown: of times, else of speeds
     n_rounds: int = 0  # at most; 0: all
@@ -118,7 +121,8 @@ def run(contender, folder):
         join = (lambda: (group / "cgroup.procs").write_text("0")) if group else None
         try:
             done = subprocess.run(contender.argv, input=contender.words, cwd=folder, text=True,
-                                  capture_output=True, preexec_fn=join, timeout=PEER_SECONDS)
+                                  capture_output=True, preexec_fn=join, timeout=PEER_SECONDS,
+                                  env={**os.environ, **contender.environment})
         except subprocess.TimeoutExpired:
             return None, f"not done after {PEER_SECONDS} s"
         if done.returncode != 0:
@@ -141,15 +145,29 @@ def save(path, shape, seed):
     out.flush()
 
 
+def kernels(library):
+    """The name of the kernels that OpenBLAS uses in a process that has loaded a library."""
+    words = f"""
+import ctypes
+library = ctypes.CDLL({str(library)!r})
+name = ctypes.CDLL("libopenblas.so.0").openblas_get_corename
+name.restype = ctypes.c_char_p
+print(name().decode())"""
+    return subprocess.check_output([PYTHON, "-c", words], text=True).strip()
+
+
 class Programs:
     def __init__(self, folder):
+        self.own_kernels = kernels("libopenblas.so.0")
+        self.our_kernels = kernels(BUILD / "src/libplimsoll.so")
         self.bare = build(ROOT / "tests/programs/matmul_tool.c", folder, *inside())
         self.ours = build(ROOT / "bench/product.c", folder, *outside())
 
-    def blas(self, what, times=1):
+    def blas(self, what, times):
         return Contender(what, [self.bare], "blas 2 a.npy b.npy c.npy\n" * times)
 
-    def session(self, what, where, cap_bytes=0, operands=("a.npy", "b.npy"), runs=1, **more):
+    def session(self, what, where, cap_bytes=0, operands=("a.npy", "b.npy"), **more):
+        runs = N_RUNS if where == "memory" else 1
         turned = "1" if operands[0] == operands[1] else "0"
         argv = [self.ours, where, str(cap_bytes), turned, str(runs), *operands, "c.npy"]
         return Contender(what, argv, **more)
@@ -159,7 +177,12 @@ def large(programs, size, scale, peers):
     """The contenders of one size; the first is what the others are compared with. `scale`: smaller
     matrices, to try this, and budgets that are smaller alike."""
     n = int(size * scale)
-    yield programs.blas(f"{n}: bare sgemm, in memory")
+    yield programs.blas(f"{n}: bare sgemm, in memory, {programs.our_kernels}'s kernels", N_RUNS)
+    if programs.own_kernels != programs.our_kernels:
+        own = programs.blas(f"{n}: the same with OpenBLAS's own choice, {programs.own_kernels}'s", 1)
+        own.environment = {"OPENBLAS_CORETYPE": programs.own_kernels}
+        own.n_rounds = 3
+        yield own
     if size in IN_MEMORY:
         yield programs.session(f"{n}: in memory", "memory", target=f">= {IN_MEMORY[size]}")
     if size in SQUARES:
@@ -179,8 +202,8 @@ def large(programs, size, scale, peers):
 
 def batches(programs):
     count, rows, _ = BATCH
-    yield programs.blas(f"{count} of {rows} x {rows}: sgemm in a loop", 3)
-    yield programs.session(f"{count} of {rows} x {rows}: in one step", "memory", runs=3,
+    yield programs.blas(f"{count} of {rows} x {rows}: sgemm in a loop", N_RUNS)
+    yield programs.session(f"{count} of {rows} x {rows}: in one step", "memory",
                            target=f">= {BATCH_SPEED}")
 
 

@@ -7,7 +7,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "exec/blas_kernels.h"
 #include "tensor/dtype.h"
+
+/* Not before the first product: while it loads libraries, a process mostly has no threads yet. */
+__attribute__((constructor)) static void choose_kernels(void)
+{
+    pl_blas_choose_kernels();
+}
 
 /* ---- uses ---- */
 

@@ -487,7 +487,7 @@ static void a_matrix_times_itself_is_made_in_parts(void **state)
         pl_blas_use use;
         assert_int_equal(pl_blas_use_begin(&use, memory, 2, PL_MIB, NULL), 0);
         /* four strips: one block on the diagonal each, and two or four left of it, all twice */
-        const pl_product_part part = {.rows = 40, .columns = 80, .inner = 50};
+        const pl_product_part part = {.rows = 40, .columns = 80, .inner = 35};
         assert_true(pl_product_square_in_parts(threads, &g, &part, goes_on, &all));
         assert_int_equal(all.n_times, 2 * (4 + 1 + 1 + 2));
         assert_product(&r);
@@ -518,7 +518,7 @@ static void a_product_is_made_in_parts(void **state)
                      .c_row_bytes = r.c.where.row_bytes,
                      .a_transposed = r.p.ta,
                      .b_transposed = r.p.tb};
-        const pl_product_part part = {.rows = 40, .columns = 50, .inner = 30};
+        const pl_product_part part = {.rows = 40, .columns = 50, .inner = 20};
         asked all = {.n_most = 100}, some = {.n_most = 5};
         pl_blas_use use;
         assert_int_equal(pl_blas_use_begin(&use, memory, 2, PL_MIB, NULL), 0);
@@ -792,7 +792,7 @@ static void a_cancelled_product_ends_between_steps(void **state)
 static void a_matrix_times_itself_can_be_cancelled_half_way(void **state)
 {
     (void)state;
-    enum { SIDE = 4100, INNER = 800 };
+    enum { SIDE = 4100, INNER = 2000 };
     double fraction = 0;
     float *a = calloc(SIDE * INNER, sizeof *a), *c = malloc((size_t)SIDE * SIDE * sizeof *c);
     product p = {PL_F32,

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See blas_kernels.h. */
+#include "exec/blas_kernels.h"
+
+#include <cblas.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/proc.h"
+
+/* OpenBLAS's own names for choosing, which all its builds with kernels for several processors
+ * export; others have no choice, and these are NULL there. */
+extern void gotoblas_dynamic_init(void) __attribute__((weak));
+extern void gotoblas_dynamic_quit(void) __attribute__((weak));
+
+/* Those of 0.3.21 that use nothing wider than AVX: older than Haswell (2013). */
+static const char *const narrow[] = {
+    "Prescott", "Katmai",       "Coppermine", "Northwood", "Banias",     "Atom",
+    "Core2",    "Penryn",       "Dunnington", "Nehalem",   "Nano",       "Athlon",
+    "Opteron",  "Opteron_SSE3", "Barcelona",  "Bobcat",    "Sandybridge"};
+
+const char *pl_blas_better_kernels(const char *chosen, pl_isa isa)
+{
+    size_t i = 0;
+    while (i < PL_COUNT_OF(narrow) && strcmp(chosen, narrow[i]) != 0)
+        i++;
+    if (i == PL_COUNT_OF(narrow) || isa == PL_ISA_PLAIN)
+        return NULL;
+    return isa == PL_ISA_AVX512 ? "SkylakeX" : "Haswell";
+}
+
+const char *pl_blas_kernels(void)
+{
+    return openblas_get_corename();
+}
+
+/* Of 0.3.21, as its tables have them; AMD's and Intel's with AVX2 have the same. */
+int64_t pl_blas_depth(pl_dtype dtype)
+{
+    if (strcmp(pl_blas_kernels(), "SkylakeX") == 0)
+        return dtype == PL_F32 ? 448 : 384;
+    return dtype == PL_F32 ? 320 : 256;
+}
+
+/* Whether no thread can be inside of OpenBLAS: there are the caller and OpenBLAS's workers only. */
+static bool is_alone(void)
+{
+    pl_proc_stat stat;
+    return pl_proc_stat_read(getpid(), &stat) == 0 &&
+           stat.n_threads <= (uint64_t)openblas_get_num_threads();
+}
+
+void pl_blas_choose_kernels(void)
+{
+    if (!gotoblas_dynamic_init || !gotoblas_dynamic_quit || getenv("OPENBLAS_CORETYPE"))
+        return;
+    const char *better = pl_blas_better_kernels(pl_blas_kernels(), pl_isa_best());
+    if (!better || !is_alone() || setenv("OPENBLAS_CORETYPE", better, 1) < 0)
+        return;
+    gotoblas_dynamic_quit();
+    gotoblas_dynamic_init();
+}

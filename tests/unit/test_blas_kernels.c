@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernels OpenBLAS is made to use: exec/blas_kernels.h. */
+#include <cblas.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exec/blas.h"
+#include "exec/blas_kernels.h"
+#include "sys/proc.h"
+
+extern void gotoblas_dynamic_init(void) __attribute__((weak));
+extern void gotoblas_dynamic_quit(void) __attribute__((weak));
+
+static void only_old_kernels_are_replaced(void **state)
+{
+    (void)state;
+    assert_string_equal(pl_blas_better_kernels("Prescott", PL_ISA_AVX512), "SkylakeX");
+    assert_string_equal(pl_blas_better_kernels("Prescott", PL_ISA_AVX2), "Haswell");
+    assert_string_equal(pl_blas_better_kernels("Sandybridge", PL_ISA_AVX2), "Haswell");
+    assert_null(pl_blas_better_kernels("Prescott", PL_ISA_PLAIN));
+    assert_null(pl_blas_better_kernels("Zen", PL_ISA_AVX512));
+    assert_null(pl_blas_better_kernels("Haswell", PL_ISA_AVX512));
+    assert_null(pl_blas_better_kernels("Cooperlake", PL_ISA_AVX512));
+    assert_null(pl_blas_better_kernels("a name of years to come", PL_ISA_AVX512));
+}
+
+/* As OpenBLAS does it for a processor that it does not know. */
+static void choose_old_kernels(void)
+{
+    if (!gotoblas_dynamic_init || !gotoblas_dynamic_quit || pl_isa_best() == PL_ISA_PLAIN)
+        skip();
+    assert_int_equal(setenv("OPENBLAS_CORETYPE", "Prescott", 1), 0);
+    gotoblas_dynamic_quit();
+    gotoblas_dynamic_init();
+    assert_string_equal(pl_blas_kernels(), "Prescott");
+}
+
+static void check_product(void)
+{
+    enum { N = 150 }; /* more than a block each way, on any processor */
+    static float a[N][N], b[N][N], c[N][N];
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            a[i][j] = (float)((i + 2 * j) % 7);
+            b[i][j] = (float)((3 * i + j) % 5);
+        }
+    const pl_gemm gemm = {.dtype = PL_F32,
+                          .m = N,
+                          .n = N,
+                          .k = N,
+                          .a = a,
+                          .b = b,
+                          .c = c,
+                          .a_row_bytes = sizeof a[0],
+                          .b_row_bytes = sizeof b[0],
+                          .c_row_bytes = sizeof c[0]};
+    pl_blas_gemm(&gemm);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            float sum = 0; /* of small integers: exact in any order */
+            for (int p = 0; p < N; p++)
+                sum += a[i][p] * b[p][j];
+            assert_true(c[i][j] == sum);
+        }
+}
+
+static void a_processor_gets_the_kernels_it_has_registers_for(void **state)
+{
+    (void)state;
+    pl_proc_stat stat;
+    assert_int_equal(pl_proc_stat_read(getpid(), &stat), 0);
+    if (stat.n_threads > (uint64_t)openblas_get_num_threads())
+        skip(); /* a sanitizer has a thread of its own */
+    choose_old_kernels();
+    check_product();
+    unsetenv("OPENBLAS_CORETYPE");
+    pl_blas_choose_kernels();
+    const char *wanted = pl_isa_best() == PL_ISA_AVX512 ? "SkylakeX" : "Haswell";
+    assert_string_equal(pl_blas_kernels(), wanted);
+    assert_string_equal(getenv("OPENBLAS_CORETYPE"), wanted); /* for processes that follow */
+    check_product();
+}
+
+static void what_the_user_chose_stays(void **state)
+{
+    (void)state;
+    choose_old_kernels();
+    pl_blas_choose_kernels();
+    assert_string_equal(pl_blas_kernels(), "Prescott");
+}
+
+static void *wait_for_the_end(void *end)
+{
+    pthread_mutex_lock(end);
+    pthread_mutex_unlock(end);
+    return NULL;
+}
+
+static void other_threads_may_be_inside(void **state)
+{
+    (void)state;
+    choose_old_kernels();
+    unsetenv("OPENBLAS_CORETYPE");
+    pthread_mutex_t end = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t thread;
+    pthread_mutex_lock(&end);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_the_end, &end), 0);
+    pl_blas_choose_kernels();
+    assert_string_equal(pl_blas_kernels(), "Prescott");
+    assert_null(getenv("OPENBLAS_CORETYPE"));
+    pthread_mutex_unlock(&end);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_old_kernels_are_replaced),
+        cmocka_unit_test(a_processor_gets_the_kernels_it_has_registers_for),
+        cmocka_unit_test(what_the_user_chose_stays),
+        cmocka_unit_test(other_threads_may_be_inside),
+    };
+    return cmocka_run_group_tests_name("blas_kernels", tests, NULL, NULL);
+}
