@@ -7,13 +7,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "exec/blas_kernels.h"
+#include "exec/blas_set_up.h"
 #include "tensor/dtype.h"
 
 /* Not before the first product: while it loads libraries, a process mostly has no threads yet. */
-__attribute__((constructor)) static void choose_kernels(void)
+__attribute__((constructor)) static void set_up(void)
 {
-    pl_blas_choose_kernels();
+    pl_blas_set_up();
 }
 
 /* ---- uses ---- */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "exec/blas_kernels.h"
+#include "exec/blas_set_up.h"
 #include "tensor/dtype.h"
 
 enum {

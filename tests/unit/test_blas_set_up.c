@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels OpenBLAS is made to use: exec/blas_kernels.h. */
+/* Which kernels OpenBLAS is made to use, and what becomes of its threads: exec/blas_set_up.h. */
 #include <cblas.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "exec/blas.h"
-#include "exec/blas_kernels.h"
+#include "exec/blas_set_up.h"
 #include "sys/proc.h"
 
 extern void gotoblas_dynamic_init(void) __attribute__((weak));
@@ -41,6 +41,20 @@ static void choose_old_kernels(void)
     gotoblas_dynamic_quit();
     gotoblas_dynamic_init();
     assert_string_equal(pl_blas_kernels(), "Prescott");
+}
+
+static uint64_t n_threads(void)
+{
+    pl_proc_stat stat;
+    assert_int_equal(pl_proc_stat_read(getpid(), &stat), 0);
+    return stat.n_threads;
+}
+
+/* A sanitizer may have one of its own. */
+static void skip_with_other_threads(void)
+{
+    if (n_threads() > (uint64_t)openblas_get_num_threads())
+        skip();
 }
 
 static void check_product(void)
@@ -75,25 +89,41 @@ static void check_product(void)
 static void a_processor_gets_the_kernels_it_has_registers_for(void **state)
 {
     (void)state;
-    pl_proc_stat stat;
-    assert_int_equal(pl_proc_stat_read(getpid(), &stat), 0);
-    if (stat.n_threads > (uint64_t)openblas_get_num_threads())
-        skip(); /* a sanitizer has a thread of its own */
+    skip_with_other_threads();
     choose_old_kernels();
     check_product();
     unsetenv("OPENBLAS_CORETYPE");
-    pl_blas_choose_kernels();
+    pl_blas_set_up();
     const char *wanted = pl_isa_best() == PL_ISA_AVX512 ? "SkylakeX" : "Haswell";
     assert_string_equal(pl_blas_kernels(), wanted);
     assert_string_equal(getenv("OPENBLAS_CORETYPE"), wanted); /* for processes that follow */
     check_product();
 }
 
+/* They are there when a product wants them, and not before. */
+static void workers_end_and_begin_again(void **state)
+{
+    (void)state;
+    skip_with_other_threads();
+    pl_blas_use use;
+    assert_int_equal(pl_blas_use_begin(&use, NULL, 2, 0, NULL), 0);
+    check_product();
+    pl_blas_use_end(&use);
+    if (n_threads() == 1)
+        skip(); /* one processor */
+    pl_blas_set_up();
+    assert_int_equal(n_threads(), 1);
+    assert_int_equal(pl_blas_use_begin(&use, NULL, 2, 0, NULL), 0);
+    check_product();
+    pl_blas_use_end(&use);
+    assert_int_equal(n_threads(), 2);
+}
+
 static void what_the_user_chose_stays(void **state)
 {
     (void)state;
     choose_old_kernels();
-    pl_blas_choose_kernels();
+    pl_blas_set_up();
     assert_string_equal(pl_blas_kernels(), "Prescott");
 }
 
@@ -113,7 +143,7 @@ static void other_threads_may_be_inside(void **state)
     pthread_t thread;
     pthread_mutex_lock(&end);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_the_end, &end), 0);
-    pl_blas_choose_kernels();
+    pl_blas_set_up();
     assert_string_equal(pl_blas_kernels(), "Prescott");
     assert_null(getenv("OPENBLAS_CORETYPE"));
     pthread_mutex_unlock(&end);
@@ -125,8 +155,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_old_kernels_are_replaced),
         cmocka_unit_test(a_processor_gets_the_kernels_it_has_registers_for),
+        cmocka_unit_test(workers_end_and_begin_again),
         cmocka_unit_test(what_the_user_chose_stays),
         cmocka_unit_test(other_threads_may_be_inside),
     };
-    return cmocka_run_group_tests_name("blas_kernels", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("blas_set_up", tests, NULL, NULL);
 }

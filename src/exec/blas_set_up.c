@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See blas_kernels.h. */
-#include "exec/blas_kernels.h"
+/* See blas_set_up.h. */
+#include "exec/blas_set_up.h"
 
 #include <cblas.h>
 #include <stdlib.h>
@@ -9,10 +9,14 @@
 
 #include "sys/proc.h"
 
-/* OpenBLAS's own names for choosing, which all its builds with kernels for several processors
- * export; others have no choice, and these are NULL there. */
+/* OpenBLAS's own names, in no header: for choosing, which all its builds with kernels for several
+ * processors export, and for ending its workers, which those have that start threads of their own.
+ * In others they are NULL. */
 extern void gotoblas_dynamic_init(void) __attribute__((weak));
 extern void gotoblas_dynamic_quit(void) __attribute__((weak));
+extern int blas_thread_shutdown_(void) __attribute__((weak));
+extern int blas_server_avail __attribute__((weak)); /* are there workers? */
+extern int blas_num_threads __attribute__((weak));  /* with the caller */
 
 /* Those of 0.3.21 that use nothing wider than AVX: older than Haswell (2013). */
 static const char *const narrow[] = {
@@ -43,21 +47,32 @@ int64_t pl_blas_depth(pl_dtype dtype)
     return dtype == PL_F32 ? 320 : 256;
 }
 
-/* Whether no thread can be inside of OpenBLAS: there are the caller and OpenBLAS's workers only. */
+/* Whether no thread can be inside of OpenBLAS: there are the caller and its workers only. */
 static bool is_alone(void)
 {
+    if (!&blas_server_avail || !&blas_num_threads)
+        return false;
+    uint64_t n_workers = blas_server_avail ? (uint64_t)blas_num_threads - 1 : 0;
     pl_proc_stat stat;
-    return pl_proc_stat_read(getpid(), &stat) == 0 &&
-           stat.n_threads <= (uint64_t)openblas_get_num_threads();
+    return pl_proc_stat_read(getpid(), &stat) == 0 && stat.n_threads <= 1 + n_workers;
 }
 
-void pl_blas_choose_kernels(void)
+static void choose_kernels(void)
 {
     if (!gotoblas_dynamic_init || !gotoblas_dynamic_quit || getenv("OPENBLAS_CORETYPE"))
         return;
     const char *better = pl_blas_better_kernels(pl_blas_kernels(), pl_isa_best());
-    if (!better || !is_alone() || setenv("OPENBLAS_CORETYPE", better, 1) < 0)
+    if (!better || setenv("OPENBLAS_CORETYPE", better, 1) < 0)
         return;
     gotoblas_dynamic_quit();
     gotoblas_dynamic_init();
+}
+
+void pl_blas_set_up(void)
+{
+    if (!is_alone())
+        return;
+    choose_kernels();
+    if (blas_thread_shutdown_)
+        (void)blas_thread_shutdown_();
 }
