@@ -101,6 +101,10 @@ PL_API uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime);
 /* What could be claimed now, with idle tensors moved out. */
 PL_API uint64_t pl_runtime_left_bytes(pl_runtime *runtime);
 
+/* Moves idle tensors out until `bytes` are free, or none is left: for whoever is about to allocate
+ * as much by other means. Returns what was given back. */
+PL_API uint64_t pl_runtime_make_room(pl_runtime *runtime, uint64_t bytes);
+
 /* A copy of elements that lie one after the other, last axis first; `what` is its name in messages,
  * NULL: "tensor". Likewise below.
  * -EINVAL for a shape that is not known, or for strings; PL_EBUDGET. */

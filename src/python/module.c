@@ -209,8 +209,9 @@ static int add_package(void)
 static int add_all(PyObject *module)
 {
     int (*const parts[])(PyObject *) = {
-        module_add_tensor,    module_add_ops,     module_add_convert,  module_add_runs,
-        module_add_functions, module_add_runtime, module_add_datasets, module_add_pictures,
+        module_add_tensor,   module_add_ops,       module_add_convert,
+        module_add_runs,     module_add_functions, module_add_runtime,
+        module_add_datasets, module_add_pictures,  module_add_numpy,
     };
     if (add_package() < 0 || PyModule_AddFunctions(module, functions) < 0)
         return -1;

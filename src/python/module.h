@@ -51,5 +51,6 @@ int module_add_functions(PyObject *module);
 int module_add_runtime(PyObject *module);
 int module_add_datasets(PyObject *module);
 int module_add_pictures(PyObject *module);
+int module_add_numpy(PyObject *module);
 
 #endif

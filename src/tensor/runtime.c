@@ -78,3 +78,15 @@ uint64_t pl_runtime_left_bytes(pl_runtime *runtime)
     return pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
                           pl_pool_idle_bytes(runtime->pool));
 }
+
+uint64_t pl_runtime_make_room(pl_runtime *runtime, uint64_t bytes)
+{
+    pl_error reason; /* why the rest stays: what there is was given */
+    uint64_t freed = 0, part = 1;
+    while (freed < bytes && part > 0) {
+        part = pl_pool_evict(runtime->pool, bytes - freed, &reason);
+        freed += part;
+    }
+    pl_memory_trim(runtime->memory);
+    return freed;
+}

@@ -18,7 +18,7 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any, List as _List
 
-from .. import _core, errors
+from .. import _core, _numpy, errors
 from . import _absent
 
 # In this order: a later one may use those before it. What one lists in its __all__ is ours.
@@ -42,6 +42,8 @@ from ._module import *
 from ._functional import *
 from ._sparse import *
 from ._odds import *
+
+_numpy.watch()
 
 __version__ = "2.15.0-plimsoll"
 __git_version__ = __version__
