@@ -234,7 +234,7 @@ int pl_call_make_plan(call *c, pl_error *reterr)
         .n_sources = c->n_sources,
         .budget_bytes = pl_call_budget_bytes(c),
         .own_bytes = c->own_bytes,
-        .disk_bytes = state.room_bytes,
+        .disk = state.room,
         .slab_bytes = runtime->pool->slab_bytes,
         .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
         .library_bytes = blas_bytes,

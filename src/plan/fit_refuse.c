@@ -53,12 +53,11 @@ int pl_fit_count_disk(pl_fitter *f, pl_error *reterr)
             step->disk_bytes += step->product->plan.scratch_disk_bytes;
         if (step->kind == PL_STEP_LONG_ROWS)
             step->disk_bytes += step->stash_bytes * (uint64_t)pl_step_n_frames(step);
-        if (step->disk_bytes > f->request->disk_bytes)
-            return pl_error_set(reterr, -ENOSPC,
-                                "%s '%s': %s must be spilled, and the disk has room for %s: set "
-                                "PLIMSOLL_SPILL to a folder with more",
-                                step->node->op->name, step->node->name, PL_SIZE(step->disk_bytes),
-                                PL_SIZE(f->request->disk_bytes));
+        if (step->disk_bytes > f->request->disk.bytes)
+            return pl_error_set(reterr, -ENOSPC, "%s '%s': %s must be spilled, and %s",
+                                step->node->op->name, step->node->name,
+                                PL_SIZE_UP(step->disk_bytes),
+                                PL_SPILL_ROOM_TEXT(&f->request->disk));
     }
     return 0;
 }

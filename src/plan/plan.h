@@ -24,6 +24,7 @@
 #define PL_PLAN_PLAN_H
 
 #include "plan/program.h"
+#include "tensor/spill.h"
 
 typedef enum pl_place {
     PL_PLACE_MEMORY,
@@ -76,7 +77,7 @@ typedef struct pl_plan_request {
     int n_sources;
     uint64_t budget_bytes;
     uint64_t own_bytes;  /* that the run has in memory already, and to its end: part of its peak */
-    uint64_t disk_bytes; /* that may be spilled */
+    pl_spill_room disk;  /* for what is spilled */
     uint64_t slab_bytes; /* what kept values of up to small_bytes are taken in; 0: no slabs */
     uint64_t small_bytes;
     /* What BLAS takes for each worker of a product with so many rows, a pure function; NULL: none

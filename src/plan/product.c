@@ -241,7 +241,7 @@ static uint64_t disk_room(const pl_plan *plan, const pl_plan_request *request)
     for (int i = 0; i < plan->n_values; i++)
         if (!plan->values[i].from_outside && plan->values[i].place == PL_PLACE_SPILL)
             spilled += plan->values[i].bytes;
-    return pl_sub_sat_u64(request->disk_bytes, spilled);
+    return pl_sub_sat_u64(request->disk.bytes, spilled);
 }
 
 static bool plan_batch(const pl_plan *plan, const pl_step *step, int n_threads, uint64_t room)

@@ -28,6 +28,7 @@
 #include "base/stop.h"
 #include "sys/file.h"
 #include "tensor/memory.h"
+#include "tensor/spill.h"
 
 typedef struct pl_pool pl_pool;
 typedef struct pl_buffer pl_buffer;
@@ -173,7 +174,7 @@ typedef struct pl_pool_state {
     uint64_t resident_bytes; /* what they cost of the memory; slabs as wholes */
     uint64_t idle_bytes;     /* part of it: what eviction could give back */
     uint64_t spilled_bytes;  /* of the spill file, with copies of what is resident */
-    uint64_t room_bytes;     /* that could be spilled, see pl_spill_room_bytes() */
+    pl_spill_room room;      /* for what could be spilled */
     uint64_t n_out, n_in;    /* moves to the spill file, and from it or from windows, ever */
     uint64_t out_bytes, in_bytes;
 } pl_pool_state;

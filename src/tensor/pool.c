@@ -294,7 +294,7 @@ void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
     state.in_bytes = pool->in_bytes;
     pthread_mutex_unlock(&pool->mu);
     state.spilled_bytes = pl_spill_used_bytes(pool->spill);
-    state.room_bytes = pl_spill_room_bytes(pool->spill);
+    state.room = pl_spill_look_for_room(pool->spill);
     *ret_state = state;
 }
 

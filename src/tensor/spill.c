@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,17 +134,34 @@ static int open_file(pl_spill *spill, pl_error *reterr)
     return 0;
 }
 
+/* What the file would have to grow by, for an extent of `bytes` at its end. */
+static uint64_t missing_bytes(const pl_spill *spill, uint64_t bytes)
+{
+    return bytes - pl_extents_tail_bytes(&spill->extents);
+}
+
+/* May the file not become so much longer? What is free in pieces inside of it is part of it. */
+static bool is_over_limit(const pl_spill *spill, uint64_t more_bytes)
+{
+    return more_bytes > pl_sub_sat_u64(spill->limit_bytes, spill->extents.end_bytes);
+}
+
 static int refuse(const pl_spill *spill, int code, uint64_t bytes, pl_error *reterr)
 {
     uint64_t used = spill->extents.end_bytes - spill->extents.free_bytes;
     if (code == -ENOMEM)
         return pl_error_set(reterr, code, "no memory to spill %s", PL_SIZE(bytes));
-    if (code == -ENOSPC && bytes > pl_sub_sat_u64(spill->limit_bytes, used))
-        return pl_error_set(
-            reterr, code, "cannot spill %s to '%s', where %s are spilled: the limit is %s",
-            PL_SIZE(bytes), spill->directory, PL_SIZE(used), PL_SIZE(spill->limit_bytes));
-    return pl_error_set(reterr, code, "cannot spill %s to '%s', where %s are spilled: %s",
-                        PL_SIZE(bytes), spill->directory, PL_SIZE(used), pl_error_text(code));
+    if (code == -ENOSPC && is_over_limit(spill, missing_bytes(spill, bytes)))
+        return pl_error_set(reterr, code,
+                            "cannot spill %s to '%s', where %s are spilled: the limit is %s; raise "
+                            "the runtime's spill_limit_bytes",
+                            PL_SIZE(bytes), spill->directory, PL_SIZE(used),
+                            PL_SIZE(spill->limit_bytes));
+    return pl_error_set(reterr, code,
+                        "cannot spill %s to '%s', where %s are spilled: %s; name another folder "
+                        "with $%s",
+                        PL_SIZE(bytes), spill->directory, PL_SIZE(used), pl_error_text(code),
+                        PL_SPILL_VARIABLE);
 }
 
 /* Without fallocate() a full disk shows when the bytes are written, and they stay where they are.
@@ -160,9 +178,9 @@ static int grow_by(pl_spill *spill, uint64_t bytes)
 static int grow(pl_spill *spill, uint64_t bytes)
 {
     uint64_t end = spill->extents.end_bytes;
-    uint64_t needed = bytes - pl_extents_tail_bytes(&spill->extents);
+    uint64_t needed = missing_bytes(spill, bytes);
     uint64_t more = pl_clamp_u64(end / 8, GROW_LEAST_BYTES, GROW_MOST_BYTES);
-    if (needed > spill->limit_bytes || end > spill->limit_bytes - needed)
+    if (is_over_limit(spill, needed))
         return -ENOSPC;
     more =
         pl_min_u64(more, (spill->limit_bytes - end) / PL_FILE_DIRECT_BYTES * PL_FILE_DIRECT_BYTES);
@@ -218,16 +236,54 @@ uint64_t pl_spill_used_bytes(pl_spill *spill)
 
 /* What is free inside of the file counts although it may lie in pieces: the planner's spills are
  * large, and the largest piece is at the end as a rule. */
-uint64_t pl_spill_room_bytes(pl_spill *spill)
+pl_spill_room pl_spill_look_for_room(pl_spill *spill)
 {
     pl_file_space space = {0};
-    if (!spill->directory || spill->is_memory || pl_file_space_at(spill->directory, &space) < 0)
-        return 0;
+    pl_spill_room room = {.directory = spill->directory, .limit_bytes = spill->limit_bytes};
+    if (spill->is_memory)
+        room.bound = PL_SPILL_MEMORY_BOUND;
+    else if (!spill->directory || pl_file_space_at(spill->directory, &space) < 0)
+        room.bound = PL_SPILL_NO_FOLDER;
+    if (room.bound != PL_SPILL_DISK_BOUND)
+        return room;
     pthread_mutex_lock(&spill->mu);
-    uint64_t used = spill->extents.end_bytes - spill->extents.free_bytes;
+    room.used_bytes = spill->extents.end_bytes - spill->extents.free_bytes;
     uint64_t on_disk = pl_add_sat_u64(space.free_bytes, spill->extents.free_bytes);
     pthread_mutex_unlock(&spill->mu);
-    return pl_min_u64(on_disk, pl_sub_sat_u64(spill->limit_bytes, used));
+    uint64_t of_limit = pl_sub_sat_u64(spill->limit_bytes, room.used_bytes);
+    room.bound = of_limit < on_disk ? PL_SPILL_LIMIT_BOUND : PL_SPILL_DISK_BOUND;
+    room.bytes = pl_min_u64(on_disk, of_limit);
+    return room;
+}
+
+static int write_room(const pl_spill_room *room, char *text, size_t n)
+{
+    const char *folder = room->directory ? room->directory : "";
+    switch (room->bound) {
+    case PL_SPILL_LIMIT_BOUND:
+        return snprintf(text, n,
+                        "the limit of %s on what is spilled leaves %s: raise the runtime's "
+                        "spill_limit_bytes",
+                        PL_SIZE(room->limit_bytes), PL_SIZE(room->bytes));
+    case PL_SPILL_MEMORY_BOUND:
+        return snprintf(text, n,
+                        "'%s' is memory (tmpfs), where nothing is: set %s to a folder on a disk",
+                        folder, PL_SPILL_VARIABLE);
+    case PL_SPILL_NO_FOLDER:
+        return snprintf(text, n, "there is no folder%s%s%s for it: set %s to one",
+                        *folder ? " '" : "", folder, *folder ? "'" : "", PL_SPILL_VARIABLE);
+    case PL_SPILL_DISK_BOUND:
+        break;
+    }
+    return snprintf(text, n, "the disk%s%s%s has room for %s: set %s to a folder with more",
+                    *folder ? " of '" : "", folder, *folder ? "'" : "", PL_SIZE(room->bytes),
+                    PL_SPILL_VARIABLE);
+}
+
+const char *pl_spill_room_text(const pl_spill_room *room, char text[PL_ERROR_MESSAGE_BYTES])
+{
+    (void)write_room(room, text, PL_ERROR_MESSAGE_BYTES);
+    return text;
 }
 
 /* ---- bytes ---- */

@@ -3,6 +3,7 @@
  *   file    has no name: gone with the process, however that ends. Made when it is first needed
  *   extent  a place in it, whose disk space is taken before anything is written there
  *   room    what may still be reserved: of the limit, and of the disk
+ *   bound   which of the two is short, or why there is no room at all
  *
  * The folder is the caller's, else $PLIMSOLL_SPILL; else the first of $TMPDIR, /var/tmp and /tmp
  * that is not memory itself (tmpfs). Where only memory is to be had nothing is spilled, because
@@ -21,6 +22,21 @@
 #define PL_SPILL_DIRECT_BYTES PL_MIB
 
 typedef struct pl_spill pl_spill;
+
+typedef enum pl_spill_bound {
+    PL_SPILL_DISK_BOUND,
+    PL_SPILL_LIMIT_BOUND,  /* what the runtime's options say */
+    PL_SPILL_MEMORY_BOUND, /* only memory (tmpfs) was found to spill to */
+    PL_SPILL_NO_FOLDER,    /* none was found, or what was named is none */
+} pl_spill_bound;
+
+/* Numbers of one moment. */
+typedef struct pl_spill_room {
+    uint64_t bytes;
+    pl_spill_bound bound;
+    uint64_t limit_bytes, used_bytes; /* of PL_SPILL_LIMIT_BOUND */
+    const char *directory;            /* lives as long as the spill file; NULL: none */
+} pl_spill_room;
 
 /* `directory` may be NULL; limit_bytes 0: what the disk has. -ENOMEM only: that there is no folder
  * is told when it is needed. */
@@ -46,8 +62,13 @@ PL_MUST_CHECK int pl_spill_read_around(pl_spill *spill, uint64_t offset, void *r
 
 uint64_t pl_spill_used_bytes(pl_spill *spill);
 
-/* As things stand: others write to the same disk. 0 where nothing can be spilled. */
-uint64_t pl_spill_room_bytes(pl_spill *spill);
+/* As things stand: others write to the same disk. 0 bytes where nothing can be spilled. */
+pl_spill_room pl_spill_look_for_room(pl_spill *spill);
+
+/* Says what is short, with its numbers, and what to change: "the disk of '/tmp' has room for 2.0
+ * MiB: set ...". Returns `text`. */
+const char *pl_spill_room_text(const pl_spill_room *room, char text[PL_ERROR_MESSAGE_BYTES]);
+#define PL_SPILL_ROOM_TEXT(room) pl_spill_room_text((room), (char[PL_ERROR_MESSAGE_BYTES]){0})
 
 /* The file, for those who move the bytes of an extent of theirs; -1: nothing was reserved yet. */
 int pl_spill_fd(const pl_spill *spill);

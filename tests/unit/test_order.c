@@ -30,7 +30,7 @@ static int make(pl_node *const *nodes, int n, uint64_t budget_bytes, uint64_t di
                                      .fetches = fetches,
                                      .n_fetches = n,
                                      .budget_bytes = budget_bytes,
-                                     .disk_bytes = disk_bytes,
+                                     .disk = {.bytes = disk_bytes},
                                      .n_threads = 2};
     pl_plan_free(PL_TAKE(plan));
     return pl_plan_new(&request, &plan, &error);

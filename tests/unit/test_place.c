@@ -71,7 +71,7 @@ static int make(pl_node *fetch)
                                      .sources = sources,
                                      .n_sources = n_sources,
                                      .budget_bytes = host_bytes,
-                                     .disk_bytes = PL_GIB,
+                                     .disk = {.bytes = PL_GIB},
                                      .devices = devices,
                                      .n_devices = 2,
                                      .strict = strict,

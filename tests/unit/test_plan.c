@@ -43,7 +43,7 @@ static int make(pl_node *fetch, uint64_t budget_bytes)
                                      .sources = sources,
                                      .n_sources = n_sources,
                                      .budget_bytes = budget_bytes,
-                                     .disk_bytes = PL_GIB,
+                                     .disk = {.bytes = PL_GIB},
                                      .n_threads = 2};
     pl_plan_free(PL_TAKE(plan));
     error.message[0] = '\0';
@@ -244,7 +244,7 @@ static void a_disk_that_is_too_small_is_refused(void **state)
                                .sources = sources,
                                .n_sources = n_sources,
                                .budget_bytes = PL_MIB,
-                               .disk_bytes = PL_MIB};
+                               .disk = {.bytes = PL_MIB}};
     assert_int_equal(pl_plan_new(&request, &plan, &error), -ENOSPC);
     assert_non_null(strstr(error.message, "sort 'sorted': 4.0 MiB must be spilled"));
     const char *enough = strstr(error.message, " with more, or give at least 4.");
@@ -256,6 +256,16 @@ static void a_disk_that_is_too_small_is_refused(void **state)
     pl_plan_free(PL_TAKE(plan));
     request.budget_bytes -= request.budget_bytes / 16; /* of which little can be less */
     assert_int_equal(pl_plan_new(&request, &plan, &error), -ENOSPC);
+    assert_non_null(strstr(error.message, "the disk has room for 1.0 MiB: set PLIMSOLL_SPILL"));
+    request.disk = (pl_spill_room){.bytes = PL_MIB,
+                                   .bound = PL_SPILL_LIMIT_BOUND,
+                                   .limit_bytes = 3 * PL_MIB,
+                                   .used_bytes = 2 * PL_MIB};
+    assert_int_equal(pl_plan_new(&request, &plan, &error), -ENOSPC);
+    assert_null(strstr(error.message, "disk"));
+    assert_non_null(strstr(error.message, "must be spilled, and the limit of 3.0 MiB on what is "
+                                          "spilled leaves 1.0 MiB: raise the runtime's "
+                                          "spill_limit_bytes, or give at least 4."));
 }
 
 static uint64_t seed;

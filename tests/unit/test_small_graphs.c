@@ -32,7 +32,7 @@ static int n_steps(pl_node *fetch)
                                      .sources = sources,
                                      .n_sources = n_sources,
                                      .budget_bytes = PL_GIB,
-                                     .disk_bytes = PL_GIB,
+                                     .disk = {.bytes = PL_GIB},
                                      .n_threads = 2};
     if (pl_plan_new(&request, &plan, &error) < 0)
         fail_msg("%s", error.message);

@@ -140,18 +140,71 @@ static void the_limit_is_kept_and_room_says_what_is_left(void **state)
     pl_extent a, b;
     pl_error error;
     assert_int_equal(pl_spill_new(folder, 8 * PL_MIB, &small, NULL), 0);
-    assert_int_equal(pl_spill_room_bytes(small), 8 * PL_MIB);
+    assert_int_equal(pl_spill_look_for_room(small).bytes, 8 * PL_MIB);
     assert_int_equal(pl_spill_reserve(small, 5 * PL_MIB, &a, NULL), 0);
-    assert_int_equal(pl_spill_room_bytes(small), 3 * PL_MIB);
+    assert_int_equal(pl_spill_look_for_room(small).bytes, 3 * PL_MIB);
     assert_int_equal(pl_spill_reserve(small, 3 * PL_MIB + 1, &b, &error), -ENOSPC);
     assert_non_null(strstr(error.message, folder));
     assert_non_null(strstr(error.message, "5.0 MiB are spilled: the limit is 8.0 MiB"));
     assert_int_equal(pl_spill_reserve(small, 3 * PL_MIB, &b, NULL), 0);
-    assert_int_equal(pl_spill_room_bytes(small), 0);
+    assert_int_equal(pl_spill_look_for_room(small).bytes, 0);
     pl_spill_release(small, a);
     assert_int_equal(pl_spill_reserve(small, 4 * PL_MIB, &a, NULL), 0);
     assert_int_equal(a.offset, 0);
     assert_int_equal(pl_spill_reserve(small, UINT64_MAX, &a, NULL), -EFBIG);
+    pl_spill_free(small);
+}
+
+static void assert_room_says(pl_spill *of, const char *expected)
+{
+    const pl_spill_room room = pl_spill_look_for_room(of);
+    assert_string_equal(PL_SPILL_ROOM_TEXT(&room), expected);
+}
+
+static void what_is_short_is_named_with_what_to_change(void **state)
+{
+    (void)state;
+    pl_spill *other;
+    pl_extent taken;
+    assert_int_equal(pl_spill_new(folder, 8 * PL_MIB, &other, NULL), 0);
+    assert_int_equal(pl_spill_reserve(other, 5 * PL_MIB, &taken, NULL), 0);
+    assert_room_says(other, "the limit of 8.0 MiB on what is spilled leaves 3.0 MiB: raise the "
+                            "runtime's spill_limit_bytes");
+    pl_spill_free(other);
+    char text[PL_ERROR_MESSAGE_BYTES], expected[PL_ERROR_MESSAGE_BYTES];
+    pl_spill_room room = pl_spill_look_for_room(spill);
+    assert_int_equal(room.bound, PL_SPILL_DISK_BOUND);
+    room.bytes = 2 * PL_MIB;
+    snprintf(expected, sizeof expected,
+             "the disk of '%s' has room for 2.0 MiB: set PLIMSOLL_SPILL to a folder with more",
+             folder);
+    assert_string_equal(pl_spill_room_text(&room, text), expected);
+    assert_int_equal(pl_spill_new("/nowhere/at/all", 0, &other, NULL), 0);
+    assert_room_says(other,
+                     "there is no folder '/nowhere/at/all' for it: set PLIMSOLL_SPILL to one");
+    pl_spill_free(other);
+    statfs_type = 0x01021994;
+    assert_int_equal(pl_spill_new(NULL, 0, &other, NULL), 0);
+    room = pl_spill_look_for_room(other);
+    assert_non_null(strstr(pl_spill_room_text(&room, text), "is memory (tmpfs), where nothing is"));
+    pl_spill_free(other);
+}
+
+/* What is free in pieces is no room for a larger one, and still it is not the disk that is full. */
+static void a_limit_that_is_met_in_pieces_is_not_called_a_full_disk(void **state)
+{
+    (void)state;
+    pl_spill *small;
+    pl_extent piece[8], whole;
+    pl_error error;
+    assert_int_equal(pl_spill_new(folder, 8 * PL_MIB, &small, NULL), 0);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pl_spill_reserve(small, PL_MIB, &piece[i], NULL), 0);
+    for (int i = 0; i < 8; i += 2)
+        pl_spill_release(small, piece[i]);
+    assert_int_equal(pl_spill_reserve(small, 2 * PL_MIB, &whole, &error), -ENOSPC);
+    assert_non_null(strstr(error.message, "the limit is 8.0 MiB; raise the runtime's "
+                                          "spill_limit_bytes"));
     pl_spill_free(small);
 }
 
@@ -302,7 +355,7 @@ static void where_all_is_memory_nothing_is_spilled_unless_somebody_says_so(void 
     pl_error error;
     statfs_type = 0x01021994;
     assert_int_equal(pl_spill_new(NULL, 0, &other, NULL), 0);
-    assert_int_equal(pl_spill_room_bytes(other), 0);
+    assert_int_equal(pl_spill_look_for_room(other).bytes, 0);
     assert_int_equal(pl_spill_reserve(other, 1, &extent, &error), -ENOSPC);
     assert_non_null(strstr(error.message, "is memory (tmpfs)"));
     assert_non_null(strstr(error.message, "$PLIMSOLL_SPILL"));
@@ -317,7 +370,7 @@ static void a_folder_that_is_not_there_is_told_when_it_is_needed(void **state)
     pl_extent extent;
     pl_error error;
     assert_int_equal(pl_spill_new("/nowhere/at/all", 0, &other, NULL), 0);
-    assert_int_equal(pl_spill_room_bytes(other), 0);
+    assert_int_equal(pl_spill_look_for_room(other).bytes, 0);
     assert_int_equal(pl_spill_reserve(other, 1, &extent, &error), -ENOENT);
     assert_non_null(strstr(error.message, "'/nowhere/at/all'"));
     pl_spill_free(other);
@@ -349,6 +402,8 @@ int main(void)
         TEST(what_is_written_comes_back_at_any_size_and_alignment),
         TEST(the_file_has_no_name_and_is_made_when_it_is_needed),
         TEST(the_limit_is_kept_and_room_says_what_is_left),
+        TEST(what_is_short_is_named_with_what_to_change),
+        TEST(a_limit_that_is_met_in_pieces_is_not_called_a_full_disk),
         TEST(space_is_taken_ahead_and_goes_back_to_the_disk),
         TEST(short_calls_and_interruptions_go_on),
         TEST(errors_name_the_place),
