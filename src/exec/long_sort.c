@@ -192,7 +192,7 @@ static const char *last_of(const merge *m, int i)
 /* Of the elements in `sorted`, those that come before x, or are its equals. */
 static int64_t count(const merge *m, const char *sorted, int64_t n, const char *x, bool equals)
 {
-    return pl_sort_count(m->how, m->with_places, sorted, n, x, equals);
+    return pl_sort_count(m->how, sorted, n, x, equals);
 }
 
 /* The run whose last element is the bound; -1: all have ended. */

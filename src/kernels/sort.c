@@ -116,6 +116,11 @@ static inline double double_of_key(uint64_t key)
     X(PL_F32, float, uint32_t, u32, key_of_float, float_of_key)                                    \
     X(PL_F64, double, uint64_t, u64, key_of_double, double_of_key)
 
+/* dtype, type of an element, type of its bits, which of them is the sign */
+#define FOR_FLOATS(X)                                                                              \
+    X(PL_F32, float, uint32_t, SIGN_32)                                                            \
+    X(PL_F64, double, uint64_t, SIGN_64)
+
 static int64_t item_bytes_of(pl_dtype dtype)
 {
     return pl_dtype_info_of(dtype)->item_bytes;
@@ -135,13 +140,74 @@ static void *behind_counts(void *scratch)
 
 /* Values */
 
+/* A bit for each zero of a row. */
+static uint64_t signs_bytes(pl_dtype dtype, int64_t n)
+{
+    return pl_dtype_info_of(dtype)->kind == PL_KIND_FLOAT ? ((uint64_t)n + 63) / 64 * 8 : 0;
+}
+
+static uint64_t keys_bytes(pl_dtype dtype, int64_t n)
+{
+    return ((uint64_t)(n * item_bytes_of(dtype)) + 7) / 8 * 8;
+}
+
 uint64_t pl_sort_scratch_bytes(pl_dtype dtype, int64_t n)
 {
-    return COUNTS_BYTES + (uint64_t)(n * item_bytes_of(dtype));
+    return COUNTS_BYTES + keys_bytes(dtype, n) + signs_bytes(dtype, n);
+}
+
+/* -0 and 0 are equal, and have different keys. Rows with both are rare: for them the signs are kept
+ * in the order of the zeros, which lie together when all is sorted, and get them back. */
+
+/* How many zeros there are, of which the first bit of `signs` is the first's sign; 0 as well if all
+ * have the same. */
+static int64_t keep_signs(pl_dtype dtype, const void *in, int64_t n, uint64_t *signs)
+{
+    int64_t n_zeros = 0;
+    switch (dtype) {
+#define CASE(constant, T, K, SIGN)                                                                 \
+    case constant: {                                                                               \
+        const K *bits = in;                                                                        \
+        K below = 0, above = 0;                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            below |= bits[i] == (SIGN);                                                            \
+            above |= bits[i] == 0;                                                                 \
+        }                                                                                          \
+        for (int64_t i = 0; below && above && i < n; i++) {                                        \
+            if ((bits[i] & ~(SIGN)) != 0)                                                          \
+                continue;                                                                          \
+            uint64_t mask = UINT64_C(1) << n_zeros % 64, *word = &signs[n_zeros / 64];             \
+            *word = (n_zeros % 64 ? *word : 0) | (bits[i] ? mask : 0);                             \
+            n_zeros++;                                                                             \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+        FOR_FLOATS(CASE)
+#undef CASE
+    default:
+        break;
+    }
+    return n_zeros;
+}
+
+/* `sorted` begins with the first zero. */
+static void give_signs(pl_dtype dtype, const uint64_t *signs, int64_t n_zeros, void *sorted)
+{
+    switch (dtype) {
+#define CASE(constant, T, K, SIGN)                                                                 \
+    case constant:                                                                                 \
+        for (int64_t i = 0; i < n_zeros; i++)                                                      \
+            ((T *)sorted)[i] = signs[i / 64] >> i % 64 & 1 ? -(T)0 : (T)0;                         \
+        break;
+        FOR_FLOATS(CASE)
+#undef CASE
+    default:
+        break;
+    }
 }
 
 #define DEFINE_SORT(constant, T, K, suffix, TO_KEY, FROM_KEY)                                      \
-    static void sort_values_##constant(const pl_sort *sort, const T *in, int64_t n, T *out,        \
+    static bool sort_values_##constant(const pl_sort *sort, const T *in, int64_t n, T *out,        \
                                        void *scratch)                                              \
     {                                                                                              \
         K *keys = (K *)out, flip = sort->descending ? (K) ~(K)0 : 0;                               \
@@ -155,49 +221,38 @@ uint64_t pl_sort_scratch_bytes(pl_dtype dtype, int64_t n)
             K key = (K)(sorted[i] ^ flip);                                                         \
             out[i] = FROM_KEY(key);                                                                \
         }                                                                                          \
+        return sorted != NULL;                                                                     \
     }
 FOR_ALL(DEFINE_SORT)
 #undef DEFINE_SORT
 
-void pl_sort_row(pl_sort sort, const void *in, int64_t n, void *out, void *scratch)
+/* False if it was stopped. */
+static bool sort_values(const pl_sort *sort, const void *in, int64_t n, void *out, void *scratch)
 {
-    switch (sort.dtype) {
+    switch (sort->dtype) {
 #define CASE(constant, T, K, suffix, TO_KEY, FROM_KEY)                                             \
     case constant:                                                                                 \
-        sort_values_##constant(&sort, in, n, out, scratch);                                        \
-        break;
+        return sort_values_##constant(sort, in, n, out, scratch);
         FOR_ALL(CASE)
 #undef CASE
     default:
         assert(!"a dtype that is not sorted");
+        return false;
     }
 }
 
-void pl_sort_merge(pl_sort sort, const void *a, int64_t n_a, const void *b, int64_t n_b, void *out)
+void pl_sort_row(pl_sort sort, const void *in, int64_t n, void *out, void *scratch)
 {
-    switch (sort.dtype) {
-#define CASE(constant, T, K, suffix, TO_KEY, FROM_KEY)                                             \
-    case constant: {                                                                               \
-        const T *left = a, *right = b;                                                             \
-        const K flip = sort.descending ? (K) ~(K)0 : 0;                                            \
-        int64_t i = 0, j = 0;                                                                      \
-        for (T *next = out; i + j < n_a + n_b; next++) {                                           \
-            bool second = i == n_a ||                                                              \
-                          (j < n_b && (K)(TO_KEY(right[j]) ^ flip) < (K)(TO_KEY(left[i]) ^ flip)); \
-            *next = second ? right[j] : left[i];                                                   \
-            j += second;                                                                           \
-            i += !second;                                                                          \
-        }                                                                                          \
-        break;                                                                                     \
-    }
-        FOR_ALL(CASE)
-#undef CASE
-    default:
-        assert(!"a dtype that is not sorted");
-    }
+    void *signs = (char *)behind_counts(scratch) + keys_bytes(sort.dtype, n);
+    int64_t n_zeros = keep_signs(sort.dtype, in, n, signs);
+    if (!sort_values(&sort, in, n, out, scratch) || n_zeros == 0)
+        return;
+    const double zero = 0; /* all of its bits are 0: those of a float as well */
+    int64_t first = pl_sort_count(sort, out, n, &zero, false);
+    give_signs(sort.dtype, signs, n_zeros, (char *)out + first * item_bytes_of(sort.dtype));
 }
 
-/* Places. -0 and 0 are equal here: + 0 makes one of the other, and changes nothing else. */
+/* Places, and what is equal: + 0 makes 0 of -0, and changes nothing else. */
 
 static void pack(pl_sort sort, const void *in, int64_t n, uint64_t *words)
 {
@@ -217,8 +272,8 @@ static void pack(pl_sort sort, const void *in, int64_t n, uint64_t *words)
     }
 }
 
-int64_t pl_sort_count(pl_sort sort, bool of_places, const void *sorted, int64_t n,
-                      const void *bound, bool with_equals)
+int64_t pl_sort_count(pl_sort sort, const void *sorted, int64_t n, const void *bound,
+                      bool with_equals)
 {
     int64_t low = 0, high = n;
     switch (sort.dtype) {
@@ -226,11 +281,10 @@ int64_t pl_sort_count(pl_sort sort, bool of_places, const void *sorted, int64_t 
     case constant: {                                                                               \
         const T *row = sorted, x = *(const T *)bound;                                              \
         const K flip = sort.descending ? (K) ~(K)0 : 0;                                            \
-        const K key = (K)(TO_KEY((T)(of_places ? (T)(x + (T)0) : x)) ^ flip);                      \
+        const K key = (K)(TO_KEY((T)(x + (T)0)) ^ flip);                                           \
         while (low < high) {                                                                       \
             int64_t middle = low + (high - low) / 2;                                               \
-            T y = of_places ? (T)(row[middle] + (T)0) : row[middle];                               \
-            K other = (K)(TO_KEY(y) ^ flip);                                                       \
+            K other = (K)(TO_KEY((T)(row[middle] + (T)0)) ^ flip);                                 \
             if (other < key || (with_equals && other == key))                                      \
                 low = middle + 1;                                                                  \
             else                                                                                   \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sorting of rows whose elements lie together.
  *
- * Stable: equal elements stay in their order, in a descending sort too. NaN is greater than
- * everything: last, as NumPy has it, or first when descending (as PyTorch). Of values alone, where
- * nobody can tell equals apart, -0 comes before 0, and a NaN loses its payload.
+ * Stable: equal elements stay in their order, in a descending sort too, and -0 and 0 are equal. NaN
+ * is greater than everything: last, as NumPy has it, or first when descending (as PyTorch). Where
+ * values are sorted, a NaN loses its payload.
  *
  * Numbers become unsigned integers of the same order, which are sorted by their digits, from the
  * last to the first (LSD radix sort): the time does not depend on the data, but for digits that are
@@ -42,11 +42,8 @@ void pl_top_k_row(pl_sort sort, const void *in, int64_t n, int64_t k, int64_t fi
                   void *ret_values, int64_t *ret_indices, void *scratch);
 
 /* How many elements of a sorted row come before `bound`, or, `with_equals`, do not come behind it.
- * `of_places`: as in a sort of places, where -0 and 0 are equal. */
-int64_t pl_sort_count(pl_sort sort, bool of_places, const void *sorted, int64_t n,
-                      const void *bound, bool with_equals);
-
-/* Two sorted rows in one, those of `a` before equals of `b`. */
-void pl_sort_merge(pl_sort sort, const void *a, int64_t n_a, const void *b, int64_t n_b, void *out);
+ */
+int64_t pl_sort_count(pl_sort sort, const void *sorted, int64_t n, const void *bound,
+                      bool with_equals);
 
 #endif

@@ -205,6 +205,21 @@ def test_rows_that_do_not_fit_are_sorted_on_disk(op, shape, axis, tmp_path):
             assert ways == [False, True, True], f"{dtype}: {ways}"
 
 
+def test_zeros_of_both_signs_stay_in_order_on_disk(tmp_path):
+    """They are equal, whatever runs they are in: as argsort has them, and as a row that fits."""
+    x = np.random.default_rng(5).choice(np.array([-1, -0.0, 0.0, 1], "f8"), ELEMENTS)
+    with runtime.Graph() as graph:
+        given = Given(graph, tmp_path, x)
+        for descending in (False, True):
+            places = np.argsort(-x if descending else x, kind="stable")
+            nodes = [graph.add(op, given.node, descending=descending) for op in ("sort", "argsort")]
+            for budget in (CAP, max(x.nbytes // 16, COUNTS)):
+                got = [run_within(graph, [node], [given], budget, cap_bytes=CAP)[0][0] for node in nodes]
+                np.testing.assert_array_equal(got[1], places)
+                assert got[0].tobytes() == x[places].tobytes()
+        given.forget()
+
+
 def test_long_rows_of_what_is_transposed(tmp_path):
     """Tiles are then as square as can be: rows lie before and behind the op's axis at once."""
     x = np.random.default_rng(9).integers(-99, 99, (5, ELEMENTS // 10, 4)).astype("i4")

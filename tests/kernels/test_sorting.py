@@ -36,6 +36,18 @@ def test_places_are_those_of_a_stable_sort(tool, chance, dtype, make):
         np.testing.assert_array_equal(tool.run("argsort", 1, array), stable_descending(array))
 
 
+@pytest.mark.parametrize("dtype", ("f4", "f8"))
+def test_zeros_of_both_signs_are_equal_and_stay_in_order(tool, chance, dtype):
+    for n in LENGTHS:
+        array = specials(chance, dtype, (2, n))
+        for falling in (0, 1):
+            places = stable_descending(array) if falling else np.argsort(array, 1, "stable")
+            got, wanted = tool.run("sort", falling, array), np.take_along_axis(array, places, 1)
+            np.testing.assert_array_equal(got, wanted)
+            zeros = wanted == 0
+            np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(wanted[zeros]))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("make", (numbers, specials))
 def test_top_k_is_the_beginning_of_a_stable_sort(tool, chance, dtype, make):

@@ -27,6 +27,33 @@ static void places_of_equals_stay_in_order(void **state)
     assert_memory_equal(down, wanted_down, sizeof down);
 }
 
+/* -0 and 0 are equal: as many as there are, in place and not, merged and by digits. */
+static void values_that_are_zero_stay_in_order(void **state)
+{
+    (void)state;
+    enum { N = 3000 };
+    static double x[N], sorted[N];
+    static int64_t places[N];
+    void *scratch = malloc(pl_argsort_scratch_bytes(PL_F64, N));
+    const int64_t lengths[] = {2, 17, 100, N};
+    for (size_t k = 0; k < 4; k++)
+        for (int descending = 0; descending < 2; descending++) {
+            int64_t n = lengths[k];
+            const pl_sort sort = {PL_F64, descending != 0};
+            for (int64_t i = 0; i < n; i++)
+                x[i] = i % 5 == 4 ? (double)(i % 11) - 5 : i * i % 7 % 3 == 0 ? 0.0 : -0.0;
+            pl_argsort_row(sort, x, n, places, scratch);
+            void *exact = malloc(pl_sort_scratch_bytes(PL_F64, n));
+            pl_sort_row(sort, x, n, sorted, exact);
+            for (int64_t i = 0; i < n; i++)
+                assert_memory_equal(&sorted[i], &x[places[i]], sizeof *x);
+            pl_sort_row(sort, x, n, x, exact);
+            assert_memory_equal(x, sorted, (size_t)n * sizeof *x);
+            free(exact);
+        }
+    free(scratch);
+}
+
 static void nothing_is_sorted_into_nothing(void **state)
 {
     (void)state;
@@ -109,22 +136,6 @@ static void a_long_row_is_sorted_until_it_is_stopped(void **state)
     free(scratch);
 }
 
-static void two_sorted_rows_are_merged(void **state)
-{
-    (void)state;
-    const float a[] = {-3, 0, 5, NAN}, b[] = {-INFINITY, 0, 7};
-    float out[7];
-    pl_sort_merge((pl_sort){PL_F32, false}, a, 4, b, 3, out);
-    const float wanted[] = {-INFINITY, -3, 0, 0, 5, 7};
-    assert_memory_equal(out, wanted, sizeof wanted);
-    assert_true(isnan(out[6]));
-    const int16_t c[] = {9, 4}, d[] = {8, 8, -1};
-    int16_t down[5];
-    pl_sort_merge((pl_sort){PL_I16, true}, c, 2, d, 3, down);
-    const int16_t wanted_down[] = {9, 8, 8, 4, -1};
-    assert_memory_equal(down, wanted_down, sizeof down);
-}
-
 static void the_best_of_tiles_have_the_best_of_all_among_them(void **state)
 {
     (void)state;
@@ -149,7 +160,7 @@ int main(void)
         cmocka_unit_test(nothing_is_sorted_into_nothing),
         cmocka_unit_test(scratch_of_the_size_that_was_told_is_enough),
         cmocka_unit_test(a_long_row_is_sorted_until_it_is_stopped),
-        cmocka_unit_test(two_sorted_rows_are_merged),
+        cmocka_unit_test(values_that_are_zero_stay_in_order),
         cmocka_unit_test(the_best_of_tiles_have_the_best_of_all_among_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
