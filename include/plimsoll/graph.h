@@ -85,11 +85,12 @@ PL_API PL_MUST_CHECK int pl_graph_push_device(pl_graph *graph, const char *devic
 /* Back to where the last push was made; without one, nothing happens. */
 PL_API void pl_graph_pop_device(pl_graph *graph);
 
-/* Adds a node. A name has letters, digits and any of "_.-/"; NULL is the op's own; a number is
- * added to one that is taken. -EINVAL and a message that names op, node and what does not fit:
- *   add 'loss/add': shapes [10,10] and [20,20] do not broadcast: axis 0 is 10 and 20 ('x' and 'y')
- * also for an op or attribute that there is not, or one that is missing or of another type.
- * -ENOMEM. */
+/* Adds a node. A name has letters, digits and any of "_.-/"; it begins with one of the first two or
+ * '.', and does not end with '/', though there may be several within, as TensorFlow has it. NULL is
+ * the op's own; a number is added to one that is taken. -EINVAL and a message that names op, node
+ * and what does not fit: add 'loss/add': shapes [10,10] and [20,20] do not broadcast: axis 0 is 10
+ * and 20 ('x' and 'y') also for an op or attribute that there is not, or one that is missing or of
+ * another type. -ENOMEM. */
 PL_API PL_MUST_CHECK int pl_graph_add(pl_graph *graph, const char *op, const char *name,
                                       pl_node *const *inputs, int n_inputs, const pl_attr *attrs,
                                       int n_attrs, pl_node **ret_node, pl_error *reterr);

@@ -2,6 +2,7 @@
 /* Elements copied to where they belong: concat, pad, tile, gather, one_hot, reshape. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "exec/run.h"
@@ -173,6 +174,21 @@ static void gather_one(const pl_op_call *call, int axis, const int64_t *map, int
                        (size_t)item_bytes);
 }
 
+/* Of 64 bits without a sign, not all are an int64_t. */
+static int refuse_index(const pl_op_call *call, int64_t at, int axis, int64_t size)
+{
+    int64_t index = index_at(call, 1, at);
+    bool is_unsigned = pl_call_input(call, 1)->dtype == PL_U64;
+    char text[24];
+    if (is_unsigned)
+        snprintf(text, sizeof text, "%" PRIu64, (uint64_t)index);
+    else
+        snprintf(text, sizeof text, "%" PRId64, index);
+    return pl_error_set(&call->frame->error, -EINVAL,
+                        "index %s is not in axis %d, which has %" PRId64 " elements", text, axis,
+                        size);
+}
+
 static int do_gather(const pl_op_call *call)
 {
     const pl_node *node = call->instr->node;
@@ -184,9 +200,7 @@ static int do_gather(const pl_op_call *call)
     int64_t *map = (int64_t *)(void *)call->work;
     int64_t bad = pl_gather_map(pl_call_input(call, 1)->dtype, pl_call_data(call, 1), n, size, map);
     if (bad >= 0)
-        return pl_error_set(&call->frame->error, -EINVAL,
-                            "index %" PRId64 " is not in axis %d, which has %" PRId64 " elements",
-                            index_at(call, 1, bad), axis, size);
+        return refuse_index(call, bad, axis, size);
     int64_t n_outer = count_between(in, 0, axis), at[PL_RANK_MAX] = {0};
     int64_t bytes = n * count_between(in, axis + 1, in->rank) * (int64_t)item_bytes_of(call);
     const char *from = pl_call_data(call, 0);
@@ -221,9 +235,10 @@ static int do_one_hot(const pl_op_call *call)
     }
     pl_fill(call->to, pl_region_count(out), &off, item_bytes);
     for (int64_t i = 0; i < n_outer * n_inner; i++) {
-        int64_t class = index_at(call, 0, i) - out->begin[axis];
-        if (class < 0 || class >= out->extent[axis])
+        int64_t index = index_at(call, 0, i), first = out->begin[axis];
+        if (index < first || index - first >= out->extent[axis])
             continue;
+        int64_t class = index - first;
         int64_t at = (i / n_inner * out->extent[axis] + class) * n_inner + i % n_inner;
         memcpy(call->to + at * (int64_t)item_bytes, &on, item_bytes);
     }

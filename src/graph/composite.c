@@ -37,6 +37,11 @@ static int mask_of(const char *op, const char *name, const pl_node *x, const int
     uint32_t mask = 0;
     for (int i = 0; i < n_axes; i++) {
         int axis = pl_axis_of(axes[i], rank);
+        if (rank == 0)
+            return pl_error_set(reterr, -EINVAL,
+                                "%s '%.120s': axis %" PRId64 " of a scalar ('%.120s'), which has "
+                                "none",
+                                op, name, axes[i], x->name);
         if (axis < 0 || mask & 1u << axis)
             return pl_error_set(reterr, -EINVAL,
                                 "%s '%.120s': axis %" PRId64 " of %s ('%.120s'): each is between "

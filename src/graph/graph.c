@@ -109,10 +109,9 @@ static int push_new(pl_graph *graph, const char *name)
 
 int pl_graph_push_scope(pl_graph *graph, const char *name, pl_error *reterr)
 {
-    if (!pl_name_is_valid(name))
-        return pl_error_set(reterr, -EINVAL,
-                            "scope '%.120s': a name has letters, digits and '_', '.', '-' or '/'",
-                            name);
+    const char *problem = pl_name_problem(name);
+    if (problem)
+        return pl_error_set(reterr, -EINVAL, "scope '%.120s': %s", name, problem);
     bool again = name[strlen(name) - 1] == '/';
     int r = again ? push(graph, name, true) : push_new(graph, name);
     if (r < 0)
@@ -172,10 +171,11 @@ bool pl_graph_places(const pl_graph *graph)
 static int check_call(const pl_graph *graph, const pl_op *op, const char *name,
                       pl_node *const *inputs, int n_inputs, pl_error *reterr)
 {
-    if (!pl_name_is_valid(name) || name[strlen(name) - 1] == '/')
-        return pl_error_set(reterr, -EINVAL,
-                            "%s '%.120s': a name has letters, digits and '_', '.', '-' or '/'",
-                            op->name, name);
+    const char *problem = pl_name_problem(name);
+    if (!problem && name[strlen(name) - 1] == '/')
+        problem = "only a scope's name ends with '/'";
+    if (problem)
+        return pl_error_set(reterr, -EINVAL, "%s '%.120s': %s", op->name, name, problem);
     int r = pl_infer_count(op, name, n_inputs, reterr);
     if (r < 0)
         return r;

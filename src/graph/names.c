@@ -131,12 +131,14 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-bool pl_name_is_valid(const char *text)
+const char *pl_name_problem(const char *text)
 {
+    if (!*text)
+        return "a name has at least one character";
+    for (const char *at = text; *at; at++)
+        if (!is_letter_or_digit(*at) && !strchr("_.-/", *at))
+            return "a name has letters (of ASCII), digits and '_', '.', '-' or '/'";
     if (!is_letter_or_digit(*text) && *text != '.')
-        return false;
-    for (; *text; text++)
-        if (!is_letter_or_digit(*text) && !strchr("_.-/", *text))
-            return false;
-    return true;
+        return "a name begins with a letter, a digit or '.'";
+    return NULL;
 }

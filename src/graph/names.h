@@ -38,7 +38,8 @@ PL_MUST_CHECK int pl_names_make(pl_names *names, const char *prefix, const char 
 /* Adds a copy of what pl_names_make() has just made. Cannot fail: there is room. */
 void pl_names_add(pl_names *names, const char *copy, pl_node *node);
 
-/* Letters, digits and any of "_.-/", the first a letter, digit or '.'; not empty. */
-bool pl_name_is_valid(const char *text);
+/* Names are letters, digits and any of "_.-/", the first a letter, digit or '.'; not empty. NULL
+ * for one that is so, or a word on what is not, for a message. */
+const char *pl_name_problem(const char *text);
 
 #endif

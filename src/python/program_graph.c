@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graphs of a program's steps. No GIL. See program_private.h. */
-#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,15 +25,23 @@ typedef struct build {
     uint64_t first_stream; /* added to the parts' */
 } build;
 
+/* Not isalnum(), which asks the locale. */
+static bool is_letter_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 /* Names of users may have what the library's names may not; a name that is no name at all is left
- * out. */
+ * out. One that ends with '/' is, in TensorFlow, the name before it. */
 static const char *plain_name(const char *name, char *to, size_t n)
 {
-    if (!name || !(isalnum((unsigned char)*name) || *name == '.'))
+    if (!name || !(is_letter_or_digit(*name) || *name == '.'))
         return NULL;
     size_t i = 0;
     for (; name[i] && i + 1 < n; i++)
-        to[i] = isalnum((unsigned char)name[i]) || strchr("_.-/", name[i]) ? name[i] : '_';
+        to[i] = is_letter_or_digit(name[i]) || strchr("_.-/", name[i]) ? name[i] : '_';
+    while (to[i - 1] == '/')
+        i--;
     to[i] = 0;
     return to;
 }

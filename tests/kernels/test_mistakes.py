@@ -20,6 +20,7 @@ class Desk:
         self.b = graph.placeholder("float32", (20, 20), "b")
         self.free = graph.placeholder("float32", (None, 20), "free")
         self.whole = graph.placeholder("int32", (10,), "whole")
+        self.unsigned = graph.placeholder("uint64", (10,), "unsigned")
         self.flag = graph.placeholder("bool", (10, 20), "flag")
         self.v = graph.source("variable", "float32", (10, 20), "v")
         self.c = graph.source("constant", "float32", (3,), "c")
@@ -183,7 +184,7 @@ MADE = {
         "constant 'y': shape [?,3]: every dimension of a constant is known"),
     "a name that cannot be one": (
         lambda d: d.graph.add("neg", d.a, name="so nicht"),
-        "neg 'so nicht': a name has letters, digits and '_', '.', '-' or '/'"),
+        "neg 'so nicht': a name has letters (of ASCII), digits and '_', '.', '-' or '/'"),
     "an assignment to what is no variable": (
         lambda d: d.add("assign", d.a, d.a),
         "assign 'y': 'a' is made by placeholder: only a variable is assigned to ('a' "
@@ -228,6 +229,10 @@ RUN = {
         lambda d: d.run(d.add("gather", d.a, d.whole), a=d.tensor((10, 20)),
                         whole=d.tensor((10,), "int32", 10)),
         "gather 'y': index 10 is not in axis 0, which has 10 elements"),
+    "an index that no number with a sign can be": (
+        lambda d: d.run(d.add("gather", d.a, d.unsigned), a=d.tensor((10, 20)),
+                        unsigned=d.tensor((10,), "uint64", 2**64 - 1)),
+        "gather 'y': index 18446744073709551615 is not in axis 0, which has 10 elements"),
     "a variable of another shape": (
         lambda d: d.session.set(d.v, d.tensor((10, 21))),
         "variable 'v' is float32 [10,20], and cannot be float32 [10,21]"),

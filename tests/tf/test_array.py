@@ -190,6 +190,11 @@ def test_axes_of_one():
     same(tf.squeeze([[[1], [2]]], -1), [[1, 2]])
     with pytest.raises(errors.InvalidArgumentError):
         tf.squeeze(X, 0)
+    for op in (tf.squeeze, lambda x, axis: tf.split(x, 1, axis)):
+        with pytest.raises(errors.InvalidArgumentError, match="axis 0 of a scalar, which has none"):
+            op(tf.constant(1.0), 0)
+    with pytest.raises(ValueError, match="a scalar has no axis"):
+        tf.unstack(tf.constant(1.0))
     with pytest.raises(errors.InvalidArgumentError):
         tf.expand_dims([1], 5)
     run = traced(lambda x: tf.expand_dims(x, -1), (tf.float32, None))

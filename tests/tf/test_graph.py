@@ -41,6 +41,27 @@ def test_names_are_made_unique(graph):
     assert v1.placeholder(tf.int32).name == "Placeholder_1:0"
 
 
+@pytest.mark.parametrize("name", ("/a", "", "_a", "a b", "\u00e4"))
+def test_a_name_that_cannot_be_is_told_what_can(graph, name):
+    with pytest.raises(ValueError, match=f"'{name}' is not a valid node name: it begins with a"):
+        tf.constant(1, name=name)
+    if name:
+        with pytest.raises(ValueError, match=f"'{name}' is not a valid scope name: it begins"):
+            with tf.name_scope(name):
+                pass
+    with tf.name_scope("s"), pytest.raises(ValueError, match="scope name: it has letters"):
+        with tf.name_scope("a b"):
+            pass
+    assert tf.constant(1, name="a//b").name == "a//b:0"
+
+
+@pytest.mark.parametrize("name", ("/a", "", "_a", "a b", "\u00e4", "a//b", "a/", "a//"))
+def test_outside_of_graphs_any_name_will_do(name):
+    """As TensorFlow has it: only graphs are asked for nodes by their names."""
+    assert tf.identity(tf.constant([1.0]), name=name).numpy().tolist() == [1.0]
+    assert tf.Variable([1.0], name=name).numpy().tolist() == [1.0]
+
+
 def test_a_scope_comes_before_names_and_is_entered_once(graph):
     with tf.name_scope("outer") as outer:
         assert outer == "outer/"

@@ -61,16 +61,29 @@ static void a_node_does_not_take_the_name_of_a_scope(void **state)
 static void names_that_cannot_be_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "a b", "/a", "_a", "a/", "-", "a\n", "\xc3\xa4", "a'"};
+    static const char letters[] = "a name has letters (of ASCII), digits and '_', '.', '-' or '/'";
+    static const char first[] = "a name begins with a letter, a digit or '.'";
+    static const char *const bad[][2] = {{"", "'': a name has at least one character"},
+                                         {"a b", letters},
+                                         {"/a", first},
+                                         {"_a", first},
+                                         {"a/", "'a/': only a scope's name ends with '/'"},
+                                         {"-", first},
+                                         {"a\n", letters},
+                                         {"\xc3\xa4", letters},
+                                         {"a'", letters}};
     for (size_t i = 0; i < PL_COUNT_OF(bad); i++) {
         pl_node *node;
-        assert_int_equal(pl_graph_placeholder(graph, bad[i], PL_F32, &PL_SHAPE(), &node, &error),
+        assert_int_equal(pl_graph_placeholder(graph, bad[i][0], PL_F32, &PL_SHAPE(), &node, &error),
                          -EINVAL);
-        assert_non_null(strstr(error.message, "a name has letters, digits"));
-        if (strcmp(bad[i], "a/") != 0)
-            assert_int_equal(pl_graph_push_scope(graph, bad[i], &error), -EINVAL);
+        assert_non_null(strstr(error.message, bad[i][1]));
+        if (strcmp(bad[i][0], "a/") == 0)
+            continue;
+        assert_int_equal(pl_graph_push_scope(graph, bad[i][0], &error), -EINVAL);
+        assert_non_null(strstr(error.message, bad[i][1]));
     }
     assert_string_equal(pl_node_name(place(".a-B_9/c.", PL_F32, PL_SHAPE())), ".a-B_9/c.");
+    assert_string_equal(pl_node_name(place("a//b", PL_F32, PL_SHAPE())), "a//b");
 }
 
 static void nodes_are_found_by_number_name_and_scope(void **state)

@@ -152,6 +152,18 @@ static void a_split_has_the_sizes_that_were_asked_for(void **state)
     assert_int_equal(pl_graph_n_nodes(graph), 4);
 }
 
+static void a_scalar_is_told_to_have_no_axis(void **state)
+{
+    (void)state;
+    pl_node *x = place("x", PL_F32, PL_SHAPE()), *node;
+    const int64_t first = 0;
+    assert_int_equal(pl_graph_squeeze(graph, "s", x, &first, 1, &node, &error), -EINVAL);
+    assert_string_equal(error.message, "squeeze 's': axis 0 of a scalar ('x'), which has none");
+    assert_int_equal(pl_graph_split(graph, "w", x, -1, NULL, 1, &node, &error), -EINVAL);
+    assert_string_equal(error.message, "split 'w': axis -1 of a scalar ('x'), which has none");
+    assert_int_equal(pl_graph_squeeze(graph, "s", x, NULL, 0, &node, &error), 0);
+}
+
 static void a_stack_that_does_not_fit_adds_nothing(void **state)
 {
     (void)state;
@@ -195,6 +207,7 @@ int main(void)
         CASE(a_squared_difference_is_a_difference_squared),
         CASE(axes_of_one_come_and_go_with_any_number_unknown),
         CASE(a_split_has_the_sizes_that_were_asked_for),
+        CASE(a_scalar_is_told_to_have_no_axis),
         CASE(a_stack_that_does_not_fit_adds_nothing),
         CASE(builders_are_short_for_adding),
     };

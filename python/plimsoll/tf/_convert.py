@@ -124,6 +124,8 @@ def rank_of(x: Tensor, op: str) -> int:
 def axis_in(axis: Any, rank: int, op: str) -> int:
     """`axis` counted from the front; InvalidArgumentError if there is none such."""
     number = one_int(axis, f"{op}: axis")
+    if rank == 0:
+        invalid(f"{op}: axis {number} of a scalar, which has none")
     if not -rank <= number < rank:
         invalid(f"{op}: axis {number} of a tensor of rank {rank}: it is in [{-rank}, {rank})")
     return number % rank

@@ -40,6 +40,8 @@ Tensor = _core.Tensor
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _SCOPE = re.compile(r"[A-Za-z0-9_.\\/>-]*")
+_SCOPE_RULE = r"it has letters (of ASCII), digits and any of _ . \ / > -"
+_NAME_RULE = "it begins with a letter, a digit or '.', and " + _SCOPE_RULE[3:]
 
 # Where TensorFlow's word for an op is not just the library's in another case.
 _TYPES = {
@@ -224,7 +226,7 @@ class Graph:
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
         if not _NAME.fullmatch(name):
-            raise ValueError(f"'{name}' is not a valid node name")
+            raise ValueError(f"'{name}' is not a valid node name: {_NAME_RULE}")
         return self.unique_name(name)
 
     def _add(self, node: Any) -> None:
@@ -513,7 +515,8 @@ def _scoped(name: Optional[str]) -> Iterator[str]:
         scope = name
     elif graph is not None:
         if not (_SCOPE if graph._scope else _NAME).fullmatch(name):
-            raise ValueError(f"'{name}' is not a valid scope name")
+            rule = _SCOPE_RULE if graph._scope else _NAME_RULE
+            raise ValueError(f"'{name}' is not a valid scope name: {rule}")
         scope = graph.unique_name(name) + "/"
     else:
         scope = _context.here.scope + name + "/"

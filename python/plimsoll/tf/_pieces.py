@@ -73,6 +73,8 @@ def unstack(value: Any, num: int | None = None, axis: int = 0,
     if known is None:
         raise ValueError(f"Cannot infer argument `num` from shape {x.shape}" if num is None else
                          "unstack: the rank has to be known: say it with set_shape()")
+    if not known:
+        raise ValueError("unstack: a scalar has no axis to take parts along")
     if not -len(known) <= axis < len(known):
         raise ValueError(f"Argument `axis` = {axis} not in range [{-len(known)}, {len(known)})")
     n = known[axis] if num is None else num
