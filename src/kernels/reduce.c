@@ -357,7 +357,7 @@ static double finished(pl_reduce_op op, double *const planes[], int64_t i, doubl
         return isfinite(planes[0][i]) ? planes[0][i] + log(planes[1][i]) : planes[0][i];
     case PL_REDUCE_VARIANCE: {
         double freedom = planes[0][i] - ddof;
-        return planes[0][i] == 0 ? NAN : planes[2][i] / (freedom > 0 ? freedom : 0);
+        return planes[0][i] == 0 ? NAN : planes[2][i] / (freedom < 0 ? 0 : freedom);
     }
     default:
         return planes[0][i];

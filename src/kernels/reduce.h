@@ -89,7 +89,8 @@ void pl_reduce_merge(pl_reduce reduce, pl_partials into, int64_t at, pl_partials
                      int64_t from_at, int64_t n);
 
 /* Writes n results. `ddof` is taken from the count by which a variance is divided, and else
- * ignored. */
+ * ignored. It may be any number, as NumPy's: what would be less than 0 is 0 then, by which the
+ * variance is infinite, or NaN where all are equal; NaN makes it NaN. */
 void pl_reduce_finish(pl_reduce reduce, pl_partials partials, int64_t at, int64_t n, double ddof,
                       void *results);
 

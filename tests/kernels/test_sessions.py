@@ -5,6 +5,7 @@ less."""
 
 import itertools
 import json
+import math
 import re
 
 import numpy as np
@@ -162,6 +163,15 @@ def test_reductions_of_every_kind(graph, chance):
     top = clean.max(1, keepdims=True)
     log = graph.add("logsumexp", [y], np.log(np.exp(clean - top).sum(1)) + top[:, 0], axes=[1])
     graph.check(var, log, compare=close)
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@pytest.mark.parametrize("ddof", (-3, 2.5, 29, 30, math.nan, math.inf, -math.inf))
+def test_variances_are_numpys_whatever_is_taken_from_the_count(graph, chance, ddof):
+    x = chance.integers(-3, 4, (4, 29)).astype("f8")
+    x[2] = 7
+    var = graph.add("variance", [graph.give(x)], x.var(1, ddof=ddof), axes=[1], ddof=ddof)
+    graph.check(var, compare=close)
 
 
 def test_small_integers_add_up_in_64_bits_and_halves_in_32(graph, chance):

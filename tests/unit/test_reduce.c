@@ -50,6 +50,22 @@ static void what_cannot_be_reduced_has_no_result(void **state)
     assert_int_equal(pl_reduce_result((pl_reduce){PL_REDUCE_SUM, PL_DTYPE_NONE}), PL_DTYPE_NONE);
 }
 
+static void variances_take_any_number_from_the_count(void **state)
+{
+    (void)state;
+    const double x[] = {1, 2, 3, 6}, same[] = {5, 5};
+    const double more[][2] = {{0, 3.5}, {1, 14.0 / 3}, {0.5, 4}, {-3, 2}, {-INFINITY, 0}};
+    for (size_t i = 0; i < PL_COUNT_OF(more); i++)
+        assert_true(fabs(one_f64(PL_REDUCE_VARIANCE, x, 4, more[i][0]) - more[i][1]) < 1e-15);
+    const double all[] = {4, 5, 1e300, INFINITY};
+    for (size_t i = 0; i < PL_COUNT_OF(all); i++) {
+        assert_true(one_f64(PL_REDUCE_VARIANCE, x, 4, all[i]) == INFINITY);
+        assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, same, 2, all[i])));
+    }
+    assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, x, 4, NAN)));
+    assert_true(isnan(one_f64(PL_REDUCE_VARIANCE, same, 2, NAN)));
+}
+
 static void nothing_reduces_to_what_the_header_says(void **state)
 {
     (void)state;
@@ -316,6 +332,7 @@ int main(void)
         cmocka_unit_test(results_have_numpys_dtypes),
         cmocka_unit_test(what_cannot_be_reduced_has_no_result),
         cmocka_unit_test(nothing_reduces_to_what_the_header_says),
+        cmocka_unit_test(variances_take_any_number_from_the_count),
         cmocka_unit_test(a_variance_without_freedom_is_nan),
         cmocka_unit_test(rounding_errors_of_a_long_sum_are_kept),
         cmocka_unit_test(equal_elements_of_tiles_in_any_order_give_the_lowest_index),
