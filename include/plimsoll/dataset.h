@@ -59,7 +59,8 @@ typedef int pl_dataset_call(void *context, const pl_value *inputs, int n_inputs,
                             int n_outputs, pl_error *reterr);
 
 /* Either a graph or a callback. The inputs are an element's components, in order; of a graph each
- * is a placeholder that takes it. */
+ * is a placeholder that takes it. Nodes are of the session's graph: others are refused where the
+ * function is given to a dataset. */
 typedef struct pl_function {
     pl_session *session; /* of the graph, to be run in; or NULL: it is a callback */
     pl_node *const *inputs;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "data/draw.h"
 #include "data/seeds.h"
+#include "exec/session_private.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -55,6 +56,17 @@ static int check_placeholder(const pl_node *node, const pl_spec *spec, int i, co
     return 0;
 }
 
+/* What a run would refuse for every element. */
+static int check_nodes(const pl_function *function, const char *what, pl_error *reterr)
+{
+    int r = pl_session_check_nodes(function->session, function->inputs, function->n_inputs, what,
+                                   "input", reterr);
+    if (r == 0)
+        r = pl_session_check_nodes(function->session, function->outputs, function->n_outputs, what,
+                                   "output", reterr);
+    return r;
+}
+
 static int check(const pl_function *function, const pl_spec *inputs, int n_inputs, const char *what,
                  pl_error *reterr)
 {
@@ -64,7 +76,7 @@ static int check(const pl_function *function, const pl_spec *inputs, int n_input
         return pl_error_set(reterr, -EINVAL,
                             "%s: the function takes %d components, the elements have %d", what,
                             function->n_inputs, n_inputs);
-    int r = 0;
+    int r = function->session ? check_nodes(function, what, reterr) : 0;
     for (int i = 0; r == 0 && function->session && i < n_inputs; i++)
         r = check_placeholder(function->inputs[i], &inputs[i], i, what, reterr);
     return r;

@@ -20,6 +20,24 @@ int pl_session_check(const pl_node *node, const pl_tensor *tensor, pl_error *ret
     return 0;
 }
 
+int pl_session_check_nodes(pl_session *session, pl_node *const *nodes, int n, const char *whose,
+                           const char *what, pl_error *reterr)
+{
+    int r = pl_session_enter(session, NULL, reterr);
+    if (r < 0)
+        return r;
+    for (int i = 0; r == 0 && i < n; i++)
+        if (!nodes[i])
+            r = pl_error_set(reterr, -EINVAL, "%s: %s %d is NULL", whose, what, i);
+        else if (nodes[i]->graph != session->graph)
+            r = pl_error_set(reterr, -EINVAL,
+                             "%s: %s %d, %s '%.120s', is of another graph than the session: make "
+                             "it in the session's",
+                             whose, what, i, nodes[i]->op->name, nodes[i]->name);
+    pl_session_leave(session, NULL);
+    return r;
+}
+
 static void free_constant(void *payload)
 {
     pl_tensor_let_go(payload);

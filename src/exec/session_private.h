@@ -76,6 +76,11 @@ void pl_session_unref(pl_session *session);
 /* -EINVAL if the node cannot have this value. */
 PL_MUST_CHECK int pl_session_check(const pl_node *node, const pl_tensor *tensor, pl_error *reterr);
 
+/* -EINVAL if one of them is NULL or of another graph, with what it is to whom: "map: output 1,
+ * ...". As pl_session_enter() for a session that is closed. */
+PL_MUST_CHECK int pl_session_check_nodes(pl_session *session, pl_node *const *nodes, int n,
+                                         const char *whose, const char *what, pl_error *reterr);
+
 /* A variable's value, now, the caller's; NULL if it has none. From inside of a call. */
 pl_tensor *pl_session_variable(pl_session *session, const pl_node *variable);
 

@@ -169,6 +169,37 @@ static void a_graph_is_mapped(void **state)
     pl_iterator_free(iterator);
 }
 
+static void a_graph_of_another_session_is_refused_when_it_is_mapped(void **state)
+{
+    (void)state;
+    pl_node *x, *y, *foreign;
+    pl_graph *other;
+    assert_int_equal(pl_graph_new(&other, &error), 0);
+    assert_int_equal(pl_graph_placeholder(other, "far", PL_I64, &(pl_shape){0}, &foreign, &error),
+                     0);
+    assert_int_equal(pl_graph_placeholder(graph, "x", PL_I64, &(pl_shape){0}, &x, &error), 0);
+    assert_int_equal(pl_graph_binary(graph, "add", "y", x, x, &y, &error), 0);
+    pl_node *outputs[] = {y, foreign};
+    pl_function function = {
+        .session = session, .inputs = &x, .outputs = outputs, .n_inputs = 1, .n_outputs = 2};
+    pl_dataset *dataset = NULL, *numbers = range(5);
+    assert_int_equal(pl_dataset_map(numbers, &function, 1, &dataset, &error), -EINVAL);
+    assert_string_equal(error.message, "map: output 1, placeholder 'far', is of another graph than "
+                                       "the session: make it in the session's");
+    outputs[1] = NULL;
+    assert_int_equal(pl_dataset_map(numbers, &function, 1, &dataset, &error), -EINVAL);
+    assert_string_equal(error.message, "map: output 1 is NULL");
+    outputs[1] = y;
+    function.inputs = &foreign;
+    assert_int_equal(pl_dataset_filter(numbers, &function, &dataset, &error), -EINVAL);
+    assert_non_null(strstr(error.message, "filter: input 0, placeholder 'far', is of another"));
+    function.inputs = &x;
+    pl_session_close(session);
+    assert_int_equal(pl_dataset_map(numbers, &function, 1, &dataset, &error), -ESTALE);
+    pl_dataset_unref(numbers);
+    pl_graph_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +214,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_that_cannot_be_is_refused_with_what_it_needs, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(a_graph_is_mapped, begin, finish),
+        cmocka_unit_test_setup_teardown(a_graph_of_another_session_is_refused_when_it_is_mapped,
+                                        begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
