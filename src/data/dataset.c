@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all datasets have: components, inputs, a name, a count. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,7 @@ int pl_spec_check(const pl_spec *spec, const pl_item *item, int component, pl_er
 static int take_inputs(pl_dataset *dataset, pl_dataset *const *inputs, int n_inputs,
                        pl_error *reterr)
 {
+    int64_t n_stages = 1;
     dataset->inputs = calloc((size_t)n_inputs + 1, sizeof(pl_dataset *));
     if (!dataset->inputs)
         return no_memory(reterr);
@@ -89,9 +91,18 @@ static int take_inputs(pl_dataset *dataset, pl_dataset *const *inputs, int n_inp
             return pl_error_set(reterr, -EINVAL, "%s: '%s' is of another runtime",
                                 dataset->class->name, pl_dataset_name(input));
         dataset->inputs[dataset->n_inputs] = pl_dataset_ref(input);
+        n_stages += input->n_stages;
         if (dataset->depth < input->depth)
             dataset->depth = input->depth;
     }
+    if (n_stages > PL_DATASET_STAGES_MAX)
+        return pl_error_set(reterr, -EINVAL,
+                            "%s: a pass would have %" PRId64 " stages open at once, and the most "
+                            "are %d: a dataset that comes in several times is opened as often; "
+                            "repeat it, or join datasets by flat_map or interleave over what tells "
+                            "them apart",
+                            dataset->class->name, n_stages, PL_DATASET_STAGES_MAX);
+    dataset->n_stages = (int)n_stages;
     if (dataset->depth++ == PL_DATASET_DEPTH_MAX)
         return pl_error_set(reterr, -EINVAL,
                             "%s: it would be the last of more than %d stages in a row: many "

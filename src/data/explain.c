@@ -41,15 +41,6 @@ static double seconds(uint64_t ns)
 
 /* ---- looking ---- */
 
-/* As many stages may be open. */
-static int count_datasets(const pl_dataset *dataset)
-{
-    int n = 1;
-    for (int i = 0; i < dataset->n_inputs; i++)
-        n += count_datasets(dataset->inputs[i]);
-    return n;
-}
-
 static uint64_t counter(const _Atomic uint64_t *at)
 {
     return atomic_load_explicit(at, memory_order_relaxed);
@@ -95,7 +86,7 @@ static int take_picture(pl_iterator *iterator, picture *p)
     uint64_t end_ns = iterator->ended_ns ? iterator->ended_ns : pl_clock_monotonic_ns();
     *p = (picture){.wall_ns = iterator->begun_ns ? end_ns - iterator->begun_ns : 0,
                    .n_threads = pl_crew_size(iterator->pass.crew)};
-    p->rows = calloc((size_t)count_datasets(iterator->dataset), sizeof *p->rows);
+    p->rows = calloc((size_t)iterator->dataset->n_stages, sizeof *p->rows);
     if (!p->rows)
         return -ENOMEM;
     pthread_mutex_lock(&iterator->pass.mu);

@@ -39,6 +39,11 @@ enum { PL_BLOCK_COMPONENTS = 16 };
  * 8 MiB. */
 enum { PL_DATASET_DEPTH_MAX = 8192 };
 
+/* All stages of a pass are open at once, and nobody claims what they are made of: 350 bytes each
+ * were measured. A dataset that has another twice opens it twice, so that twenty lines that join
+ * one with itself would be a million. */
+enum { PL_DATASET_STAGES_MAX = 131072 };
+
 typedef struct pl_dataset_class {
     const char *name;
     size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
@@ -86,6 +91,7 @@ struct pl_dataset {
     pl_dataset **inputs; /* all that are known when it is made */
     int n_inputs;
     int depth;                    /* 1 + the largest of its inputs'; at most PL_DATASET_DEPTH_MAX */
+    int n_stages;                 /* 1 + all of its inputs'; at most PL_DATASET_STAGES_MAX */
     _Atomic uint64_t n_passes;    /* ever opened: shuffles count them */
     _Atomic uint64_t n_iterators; /* ever made of it */
 };

@@ -175,6 +175,36 @@ static void stages_in_a_row_are_so_many_at_most(void **state)
     pl_dataset_unref(dataset);
 }
 
+/* Joined with itself it doubles: so do the stages that a pass would have to open. */
+static void stages_that_a_pass_would_open_are_so_many_at_most(void **state)
+{
+    (void)state;
+    pl_dataset *dataset = range(1);
+    int n = 0, r = 0;
+    for (; r == 0 && n < 40; n++) {
+        pl_dataset *next = NULL;
+        r = n == 5 ? pl_dataset_zip((pl_dataset *[]){dataset, dataset}, 2, &next, &error)
+                   : pl_dataset_concatenate(dataset, dataset, &next, &error);
+        if (r == 0) {
+            pl_dataset_unref(dataset);
+            dataset = next;
+        }
+    }
+    assert_int_equal(r, -EINVAL);
+    assert_int_equal(n, 17); /* 2^18 - 1 stages are too many, 2^17 - 1 are not */
+    assert_string_equal(error.message,
+                        "concatenate: a pass would have 262143 stages open at once, and the most "
+                        "are 131072: a dataset that comes in several times is opened as often; "
+                        "repeat it, or join datasets by flat_map or interleave over what tells "
+                        "them apart");
+    pl_iterator *iterator = pass_over(dataset);
+    pl_value values[2];
+    assert_int_equal(pl_iterator_next(iterator, values, &error), 1);
+    pl_tensor_unref(values[0].tensor);
+    pl_tensor_unref(values[1].tensor);
+    pl_iterator_free(iterator);
+}
+
 /* A name, and a number of a file; every other one's is cut off by now. */
 typedef struct cut_files {
     pl_tensor *name, *numbers[2];
@@ -279,6 +309,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_refuses_elements_that_have_no_room_for_its_axis,
                                         begin, finish),
         cmocka_unit_test_setup_teardown(stages_in_a_row_are_so_many_at_most, begin, finish),
+        cmocka_unit_test_setup_teardown(stages_that_a_pass_would_open_are_so_many_at_most, begin,
+                                        finish),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_leaves_nothing_in_the_batch, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(
