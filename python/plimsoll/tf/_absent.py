@@ -253,12 +253,19 @@ _NAMES["tf.compat.v1"] = _NAMES["tf"] | _names("""
 """)
 
 
+# What to do instead, where that is more than to look for it in the list.
+_INSTEAD = {
+    "decode_gif": "convert GIF files to PNG, each frame for itself (Pillow reads them): decode_image"
+                  " takes JPEG, PNG and BMP",
+}
+
+
 def error(module: str, name: str) -> Exception:
     """What `module.name` raises: NotImplementedError if TensorFlow has it, else AttributeError."""
     if name in _NAMES.get(module, ()):
         return NotImplementedError(
             f"{module}.{name}: TensorFlow has it, Plimsoll has not; "
-            "docs/tf.md lists what is there"
+            + _INSTEAD.get(name, "docs/tf.md lists what is there")
         )
     return AttributeError(f"module '{module}' has no attribute '{name}'")
 
