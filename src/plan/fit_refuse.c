@@ -78,6 +78,7 @@ static int refuse_unfound(pl_fitter *f, int s, pl_error *reterr)
 {
     const pl_node *node = f->plan->steps[s].node;
     f->plan->least_bytes = pl_add_sat_u64(f->request->budget_bytes, 1);
+    f->plan->refused = node;
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': no tiling was found for a budget of %s: give more",
                         node->op->name, node->name, PL_SIZE(f->request->budget_bytes));
@@ -97,6 +98,7 @@ static int refuse_own(const pl_fitter *f, uint64_t bytes, pl_error *reterr)
 static int refuse_end(const pl_fitter *f, const pl_node *saved, uint64_t bytes, pl_error *reterr)
 {
     f->plan->least_bytes = bytes;
+    f->plan->refused = saved;
     return pl_error_set(reterr, PL_EBUDGET,
                         "%s '%s': its elements do not lie in order, and have to be in memory to be "
                         "written: %s with all that is kept; the budget is %s: give at least %s",
@@ -108,6 +110,7 @@ static int refuse_step(const pl_fitter *f, int s, uint64_t bytes, pl_error *rete
 {
     const pl_step *step = &f->plan->steps[s];
     f->plan->least_bytes = bytes;
+    f->plan->refused = step->node;
     if (step->kind == PL_STEP_MATMUL)
         return refuse_product(f, s, bytes, reterr);
     return pl_error_set(reterr, PL_EBUDGET,

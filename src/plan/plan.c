@@ -272,10 +272,18 @@ static int try_orders(const pl_plan_request *request, attempt *made, attempt *an
     return tight && is_in_memory(another) ? 1 : r;
 }
 
-static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
+/* Why there is no plan. */
+typedef struct refusal {
+    pl_error error;
+    uint64_t least_bytes; /* see pl_plan */
+    const pl_node *node;
+    int n_steps;
+} refusal;
+
+static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, refusal *ret_why)
 {
     attempt made = {0}, another = {0};
-    int r = plan_in_order(request, NULL, NULL, &made.plan, reterr);
+    int r = plan_in_order(request, NULL, NULL, &made.plan, &ret_why->error);
     if (r < 0)
         return r;
     int tried = try_orders(request, &made, &another);
@@ -285,7 +293,11 @@ static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, pl_erro
         leave_out_library(best->plan, request->library_there_bytes);
         *ret_plan = best->plan;
     } else {
-        pl_error_set(reterr, r, "%s", tried < 0 ? "no memory for a plan" : best->error.message);
+        pl_error_set(&ret_why->error, r, "%s",
+                     tried < 0 ? "no memory for a plan" : best->error.message);
+        ret_why->least_bytes = best->plan->least_bytes;
+        ret_why->node = best->plan->refused;
+        ret_why->n_steps = best->plan->n_steps;
     }
     for (attempt *a = &made; a; a = a == &made ? &another : NULL)
         if (r < 0 || a != best)
@@ -293,44 +305,80 @@ static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, pl_erro
     return r;
 }
 
-/* ---- where the disk is too small ---- */
+/* ---- with which budget there would be one ---- */
 
-/* Budgets are looked for up to this one, to a 64th of the smallest that would do. */
-enum { MOST_BITS = 50, PART = 64 };
+/* Budgets are looked for up to this one, to a 64th of the smallest that would do. Fitting takes
+ * time in proportion to steps times values that are spilled: with so many steps a refusal takes a
+ * tenth of a second or two, with ten times as many it would take several, and has what one plan can
+ * tell. */
+enum { MOST_BITS = 50, PART = 64, LOOKED_STEPS_MOST = 1000 };
 
-static bool fits_disk(const pl_plan_request *request, uint64_t budget_bytes)
+/* `why` is left as it is if it fits. */
+static bool fits(const pl_plan_request *request, uint64_t budget_bytes, refusal *why)
 {
     pl_plan_request with = *request;
     pl_plan *plan = NULL;
+    refusal other = {0};
     with.budget_bytes = budget_bytes;
-    int r = plan_once(&with, &plan, NULL);
+    int r = plan_once(&with, &plan, &other);
     pl_plan_free(plan);
+    if (r < 0)
+        *why = other;
     return r == 0;
 }
 
-/* A budget with which less is spilled, so much that the disk has room for it; 0 if none is found.
- */
-static uint64_t budget_for_disk(const pl_plan_request *request)
+/* The smallest budget, nearly, that a plan fits, disk and all; 0 if none is found. `guess` is
+ * mostly just that, and then costs two plans. `why` is of the largest that did not do. */
+static uint64_t find_budget(const pl_plan_request *request, uint64_t guess, refusal *why)
 {
-    uint64_t low = request->budget_bytes, high = pl_max_u64(low, PL_MIB);
-    do {
+    uint64_t low = request->budget_bytes, high = pl_max_u64(guess, pl_add_sat_u64(low, 1));
+    for (; !fits(request, high, why); high *= 2) {
         if (high >= UINT64_C(1) << MOST_BITS)
             return 0;
-        high *= 2;
-    } while (!fits_disk(request, high));
-    while (high - low > high / PART) {
-        uint64_t middle = low + (high - low) / 2;
-        *(fits_disk(request, middle) ? &high : &low) = middle;
+        low = high;
+    }
+    uint64_t probe = high - high / PART;
+    while (high - low > pl_max_u64(high / PART, 1)) {
+        *(fits(request, probe, why) ? &high : &low) = probe;
+        probe = low + (high - low) / 2;
     }
     return high;
 }
 
+static int refuse_disk(const pl_plan_request *request, const refusal *first, pl_error *reterr)
+{
+    refusal why = *first;
+    uint64_t enough = find_budget(request, 2 * pl_max_u64(request->budget_bytes, PL_MIB), &why);
+    const pl_error *error = &first->error;
+    if (enough == 0)
+        return pl_error_set(reterr, error->code, "%s", error->message);
+    return pl_error_set(reterr, error->code, "%s, or give at least %s", error->message,
+                        PL_SIZE_UP(enough));
+}
+
+/* One plan says what would do if all lay on disk. Some need less, because of what they may keep in
+ * memory need not be read in parts; that only other plans can tell. */
+static int refuse_budget(const pl_plan_request *request, const refusal *first, pl_error *reterr)
+{
+    refusal why = *first;
+    bool looks = first->n_steps <= LOOKED_STEPS_MOST;
+    uint64_t enough = looks ? find_budget(request, first->least_bytes, &why) : 0;
+    if (enough == 0 || enough == first->least_bytes || !why.node)
+        return pl_error_set(reterr, PL_EBUDGET, "%s", first->error.message);
+    return pl_error_set(
+        reterr, PL_EBUDGET, "%s '%s': no plan for it fits the budget of %s: give at least %s",
+        why.node->op->name, why.node->name, PL_SIZE(request->budget_bytes), PL_SIZE_UP(enough));
+}
+
 int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr)
 {
-    pl_error why = {0};
+    refusal why = {0};
     int r = plan_once(request, ret_plan, &why);
-    uint64_t enough = r == -ENOSPC && reterr ? budget_for_disk(request) : 0;
-    if (enough > 0)
-        return pl_error_set(reterr, r, "%s, or give at least %s", why.message, PL_SIZE_UP(enough));
-    return r < 0 ? pl_error_set(reterr, r, "%s", why.message) : 0;
+    if (r == 0 || !reterr)
+        return r;
+    if (r == -ENOSPC)
+        return refuse_disk(request, &why, reterr);
+    if (r == PL_EBUDGET)
+        return refuse_budget(request, &why, reterr);
+    return pl_error_set(reterr, r, "%s", why.error.message);
 }

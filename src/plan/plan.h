@@ -183,14 +183,18 @@ typedef struct pl_plan {
     uint64_t peak_bytes;
     uint64_t fitted_bytes; /* the peak where BLAS has nothing yet: what was made to fit */
     uint64_t disk_bytes;
-    uint64_t least_bytes; /* of one that is refused: the budget that would do */
+    /* Of one that is refused: a budget that would do, as far as one plan can tell, and the node
+     * that decides it, or NULL. */
+    uint64_t least_bytes;
+    const pl_node *refused;
     double flops;
 } pl_plan;
 
-/* PL_EBUDGET when nothing fits, with the smallest budget that would do and the op that decides it;
- * -ENOSPC likewise for the disk; -ENOTSUP for an op that sessions cannot run; -EINVAL for shapes
- * that do not fit, or something that was not fed; -ENODEV and -ENOTSUP for what strict placement
- * refuses; -ENOMEM. */
+/* PL_EBUDGET when nothing fits, with the smallest budget that would do (to a 64th; found by
+ * planning for others, unless there are more than 1000 steps) and the op that decides it; -ENOSPC
+ * likewise for the disk; -ENOTSUP for an op that sessions cannot run; -EINVAL for shapes that do
+ * not fit, or something that was not fed; -ENODEV and -ENOTSUP for what strict placement refuses;
+ * -ENOMEM. */
 PL_MUST_CHECK int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan, pl_error *reterr);
 
 /* NULL is allowed. */
