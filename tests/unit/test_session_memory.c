@@ -165,6 +165,29 @@ static void what_was_used_last_stays(void **state)
     pl_tensor_unref(idle);
 }
 
+/* What is in use stays, what is idle goes, and comes back as it was. */
+static void room_is_made_for_others(void **state)
+{
+    (void)state;
+    enum { LARGE = 32 * 1024 /* 256 KiB */ };
+    const void *data;
+    int64_t strides[PL_RANK_MAX];
+    pl_tensor *used = tensor_named("used", 1, LARGE), *idle = tensor_named("idle", 2, LARGE);
+    assert_int_equal(pl_tensor_pin(used, &data, strides, &error), 0);
+    uint64_t claimed = pl_runtime_claimed_bytes(runtime);
+    assert_int_equal(pl_runtime_make_room(runtime, 0), 0);
+    uint64_t freed = pl_runtime_make_room(runtime, UINT64_MAX);
+    assert_true(freed >= pl_tensor_bytes(idle));
+    assert_int_equal(pl_runtime_claimed_bytes(runtime), claimed - freed);
+    assert_int_equal(where_is("idle"), PL_LIVE_SPILL);
+    assert_int_equal(where_is("used"), PL_LIVE_MEMORY);
+    assert_int_equal(pl_runtime_make_room(runtime, UINT64_MAX), 0);
+    assert_true(element_of(idle, 1) == 3);
+    pl_tensor_unpin(used);
+    pl_tensor_unref(used);
+    pl_tensor_unref(idle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +196,7 @@ int main(void)
         MEMORY_CASE(variables_that_do_not_fit_together_are_assigned_to),
         MEMORY_CASE(results_that_are_kept_make_room_for_new_ones),
         MEMORY_CASE(what_was_used_last_stays),
+        MEMORY_CASE(room_is_made_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
