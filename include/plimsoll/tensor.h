@@ -112,6 +112,33 @@ PL_API PL_MUST_CHECK int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, cons
                                        const void *data, const char *what, pl_tensor **ret_tensor,
                                        pl_error *reterr);
 
+/* Elements that somebody has: `data` is the first one, of any alignment; strides are as
+ * pl_tensor_pin() gives them, NULL: one after the other. */
+typedef struct pl_elements {
+    pl_dtype dtype;
+    pl_shape shape;
+    const int64_t *strides;
+    const void *data;
+} pl_elements;
+
+typedef struct pl_copy_options {
+    const int *cancel;  /* may be NULL; read atomically: once it is not 0, this is -ECANCELED */
+    bool never_spilled; /* for who can wait until there is room, as a dataset does */
+} pl_copy_options;
+
+/* The same of elements that lie anywhere, cast as the op "cast" does it, in another shape if that
+ * has as many: -EINVAL if not. `options` may be NULL. Nothing lies beside the elements and their
+ * copy meanwhile.
+ *
+ * A copy that memory has no room for, beside what the process uses, is written to the spill file
+ * piece by piece, and is what a tensor is that was moved out: it comes into memory when it is
+ * needed there. For a piece (512 KiB) there is room in the reserve, also where the line is passed.
+ * Not below that size. PL_EBUDGET if it cannot be spilled either; what writing gave. */
+PL_API PL_MUST_CHECK int pl_tensor_new_from(pl_runtime *runtime, pl_dtype dtype,
+                                            const pl_shape *shape, const pl_elements *elements,
+                                            const pl_copy_options *options, const char *what,
+                                            pl_tensor **ret_tensor, pl_error *reterr);
+
 /* Bytes; `data` may be NULL where there are none. */
 typedef struct pl_string {
     const void *data;

@@ -67,6 +67,11 @@ PyObject *convert_shape_object(const pl_shape *shape); /* the TensorShape */
 pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *shape,
                               const char *what);
 
+/* A copy of elements in this dtype and shape, on disk if memory has no room for it: without the GIL
+ * where that takes long, until Ctrl-C. */
+pl_tensor *convert_copy(const pl_elements *from, pl_dtype dtype, const pl_shape *shape,
+                        const char *what);
+
 /* What an array's tolist() gave: as convert_from(), but arrays among the items are refused. */
 pl_tensor *convert_from_items(PyObject *items, pl_dtype dtype, const pl_shape *shape,
                               const char *what);

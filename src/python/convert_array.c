@@ -198,35 +198,39 @@ static pl_tensor *borrow(Py_buffer *view, pl_dtype dtype, const pl_shape *shape,
     return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
 }
 
+/* ---- copies ---- */
+
 /* Columns that lie one after the other are the rows of what is copied, and then turned. */
-static pl_tensor *copy_columns(pl_runtime *runtime, const Py_buffer *view, pl_dtype dtype,
-                               const pl_shape *shape, const char *what)
+static pl_tensor *copy_columns(const pl_elements *from, pl_dtype dtype, const char *what)
 {
-    pl_shape turned = {.rank = shape->rank};
+    pl_elements turned = {.dtype = from->dtype, .data = from->data};
     int axes[PL_RANK_MAX];
-    for (int i = 0; i < shape->rank; i++) {
-        axes[i] = shape->rank - 1 - i;
-        turned.dims[i] = shape->dims[axes[i]];
+    turned.shape.rank = from->shape.rank;
+    for (int i = 0; i < from->shape.rank; i++) {
+        axes[i] = from->shape.rank - 1 - i;
+        turned.shape.dims[i] = from->shape.dims[axes[i]];
     }
-    pl_tensor *made, *view_of_it = NULL;
+    pl_tensor *made = convert_copy(&turned, dtype, &turned.shape, what), *view_of_it = NULL;
     pl_error error;
-    int r = pl_tensor_new(runtime, dtype, &turned, view->buf, what, &made, &error);
-    if (r < 0)
-        return (pl_tensor *)failure_raise(&error);
-    r = pl_tensor_transpose(made, axes, &view_of_it, &error);
+    if (!made)
+        return NULL;
+    int r = pl_tensor_transpose(made, axes, &view_of_it, &error);
     pl_tensor_unref(made);
     return r < 0 ? (pl_tensor *)failure_raise(&error) : view_of_it;
 }
 
 /* What is put in order first is there twice meanwhile, and only one of both is claimed. */
-static int check_room_for_both(pl_runtime *runtime, const Py_buffer *view, const char *what)
+static int check_room_for_both(const Py_buffer *view, const char *what)
 {
+    pl_runtime *runtime = module_runtime();
+    if (!runtime)
+        return -1;
     uint64_t left = view->len < CONVERT_BORROW_BYTES ? UINT64_MAX : pl_runtime_left_bytes(runtime);
     pl_error error;
     if ((uint64_t)view->len <= left / 2)
         return 0;
     pl_error_set(&error, PL_EBUDGET,
-                 "no room for '%.100s': the array's %zd bytes do not lie one after the other and "
+                 "no room for '%.100s': the array's %zd bytes lie behind pointers and "
                  "are needed twice to be copied, and %" PRIu64 " are left of the budget: give it "
                  "more, or numpy.ascontiguousarray() first",
                  what, view->len, left);
@@ -234,31 +238,42 @@ static int check_room_for_both(pl_runtime *runtime, const Py_buffer *view, const
     return -1;
 }
 
-static pl_tensor *copy(const Py_buffer *view, pl_dtype dtype, const pl_shape *shape, bool reshaped,
+/* A buffer whose rows are found by pointers is one that no strides describe. */
+static pl_tensor *copy_pointed(const Py_buffer *view, pl_elements *from, pl_dtype dtype,
+                               const pl_shape *shape, const char *what)
+{
+    if (check_room_for_both(view, what) < 0)
+        return NULL;
+    void *bytes = PyMem_Malloc((size_t)view->len + 1);
+    if (!bytes)
+        return (pl_tensor *)PyErr_NoMemory();
+    from->data = bytes;
+    pl_tensor *made = PyBuffer_ToContiguous(bytes, (Py_buffer *)view, view->len, 'C') < 0
+                          ? NULL
+                          : convert_copy(from, dtype, shape, what);
+    PyMem_Free(bytes);
+    return made;
+}
+
+/* In this dtype; `wanted` NULL: in the view's own shape. */
+static pl_tensor *copy(const Py_buffer *view, pl_dtype own, pl_dtype dtype, const pl_shape *wanted,
                        const char *what)
 {
-    pl_runtime *runtime = module_runtime();
-    void *bytes = NULL;
-    if (!runtime)
+    pl_elements from = {.dtype = own, .data = view->buf};
+    int64_t strides[PL_RANK_MAX];
+    if (shape_of_view(view, &from.shape) < 0)
         return NULL;
-    if (!PyBuffer_IsContiguous(view, 'C')) {
-        if (!reshaped && PyBuffer_IsContiguous(view, 'F'))
-            return copy_columns(runtime, view, dtype, shape, what);
-        if (check_room_for_both(runtime, view, what) < 0)
-            return NULL;
-        bytes = PyMem_Malloc((size_t)view->len + 1);
-        if (!bytes)
-            return (pl_tensor *)PyErr_NoMemory();
-        if (PyBuffer_ToContiguous(bytes, (Py_buffer *)view, view->len, 'C') < 0) {
-            PyMem_Free(bytes);
-            return NULL;
-        }
-    }
-    pl_tensor *made;
-    pl_error error;
-    int r = pl_tensor_new(runtime, dtype, shape, bytes ? bytes : view->buf, what, &made, &error);
-    PyMem_Free(bytes);
-    return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
+    const pl_shape *shape = wanted ? wanted : &from.shape;
+    if (view->suboffsets)
+        return copy_pointed(view, &from, dtype, shape, what);
+    if (PyBuffer_IsContiguous(view, 'C'))
+        return convert_copy(&from, dtype, shape, what);
+    if (!wanted && PyBuffer_IsContiguous(view, 'F'))
+        return copy_columns(&from, dtype, what);
+    for (int i = 0; i < view->ndim; i++)
+        strides[i] = view->strides[i];
+    from.strides = strides;
+    return convert_copy(&from, dtype, shape, what);
 }
 
 /* ---- arrays ---- */
@@ -332,36 +347,18 @@ static pl_tensor *from_cast(PyObject *array, pl_dtype from, pl_dtype dtype, cons
 }
 
 /* What is large is cast by the library: it is claimed before it is made, and nothing that is not
- * lies beside it. At once, because the array may be written to. Takes over the view. */
-static pl_tensor *cast_large(Py_buffer *view, pl_dtype from, pl_dtype dtype, const char *what)
+ * lies beside it. */
+static bool can_cast_large(const Py_buffer *view, pl_dtype from, pl_dtype dtype)
 {
-    static int op_cast;
-    pl_shape shape;
-    if (shape_of_view(view, &shape) < 0) {
-        PyBuffer_Release(view);
-        return NULL;
-    }
-    op_cast = op_cast ? op_cast : pl_op_find("cast");
-    pl_tensor *own = borrow(view, from, &shape, PyBuffer_IsContiguous(view, 'C'), what);
-    tensor *node = own ? tensor_of_value(own, NULL) : NULL;
-    const pl_attr attr = pl_attr_dtype("dtype", dtype);
-    attributes *attrs = node ? attributes_of(op_cast, &attr, 1) : NULL;
-    const tensor_context context = tensor_in;
-    tensor_in = (tensor_context){0}; /* in no graph, also where one is being built */
-    tensor *made = attrs ? tensor_op(op_cast, &node, 1, attrs, NULL) : NULL;
-    tensor_in = context;
-    pl_tensor *value = made ? tensor_value(made, "a constant") : NULL;
-    value = value ? pl_tensor_ref(value) : NULL;
-    Py_XDECREF(made);
-    Py_XDECREF(node);
-    return value;
+    return view->len >= CONVERT_BORROW_BYTES && !view->suboffsets &&
+           convert_dtype_fits(from, dtype);
 }
 
-static bool can_cast_large(const Py_buffer *view, pl_dtype from, pl_dtype dtype,
-                           const pl_shape *wanted)
+/* What can be written to may be, before anybody computes with it. */
+static bool can_borrow(const Py_buffer *view, bool in_order, bool reshaped)
 {
-    return view->len >= CONVERT_BORROW_BYTES && !wanted && !view->suboffsets && is_aligned(view) &&
-           convert_dtype_fits(from, dtype);
+    return view->readonly && view->len >= CONVERT_BORROW_BYTES && !view->suboffsets &&
+           is_aligned(view) && (in_order || !reshaped);
 }
 
 static pl_tensor *from_buffer(PyObject *value, Py_buffer *view, pl_dtype dtype,
@@ -372,9 +369,8 @@ static pl_tensor *from_buffer(PyObject *value, Py_buffer *view, pl_dtype dtype,
         PyBuffer_Release(view);
         return from_items(value, dtype, wanted, what);
     }
-    if (dtype && dtype != (pl_dtype)own) {
-        if (can_cast_large(view, (pl_dtype)own, dtype, wanted))
-            return cast_large(view, (pl_dtype)own, dtype, what);
+    bool is_cast = dtype && dtype != (pl_dtype)own;
+    if (is_cast && !can_cast_large(view, (pl_dtype)own, dtype)) {
         PyBuffer_Release(view);
         return from_cast(value, (pl_dtype)own, dtype, wanted, what);
     }
@@ -383,11 +379,12 @@ static pl_tensor *from_buffer(PyObject *value, Py_buffer *view, pl_dtype dtype,
     int r = shape_of_view(view, &shape);
     if (r == 0 && wanted)
         r = convert_fit_shape(wanted, view->itemsize ? view->len / view->itemsize : 0, &shape);
-    /* What can be written to may be, before anybody computes with it. */
-    if (r == 0 && view->readonly && view->len >= CONVERT_BORROW_BYTES && !view->suboffsets &&
-        is_aligned(view) && (in_order || !wanted))
+    if (r == 0 && !is_cast && can_borrow(view, in_order, wanted != NULL))
         return borrow(view, (pl_dtype)own, &shape, in_order, what);
-    pl_tensor *made = r == 0 ? copy(view, (pl_dtype)own, &shape, wanted != NULL, what) : NULL;
+    pl_tensor *made = NULL;
+    if (r == 0)
+        made = copy(view, (pl_dtype)own, is_cast ? dtype : (pl_dtype)own, wanted ? &shape : NULL,
+                    what);
     PyBuffer_Release(view);
     return made;
 }

@@ -222,47 +222,18 @@ static pl_tensor *take(dl_managed *managed, const char *what)
     return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
 }
 
-/* Do they lie one after the other? */
-static bool is_in_order(const pl_tensor *value, const int64_t *strides)
-{
-    const pl_shape *shape = pl_tensor_shape(value);
-    int64_t next = (int64_t)convert_dtype_bytes(pl_tensor_dtype(value));
-    for (int i = shape->rank - 1; i >= 0; i--) {
-        if (shape->dims[i] > 1 && strides[i] != next)
-            return false;
-        next *= shape->dims[i];
-    }
-    return true;
-}
-
 /* The elements in order, in memory of our own. */
 static pl_tensor *copied(pl_tensor *value, const char *what)
 {
-    const int64_t begin[PL_RANK_MAX] = {0};
     int64_t strides[PL_RANK_MAX];
-    const void *data;
-    const pl_shape *shape = pl_tensor_shape(value);
-    pl_tensor *made = NULL;
+    pl_elements from = {
+        .dtype = pl_tensor_dtype(value), .shape = *pl_tensor_shape(value), .strides = strides};
     pl_error error;
-    int r = pl_tensor_pin(value, &data, strides, &error);
-    if (r < 0)
+    if (pl_tensor_pin(value, &from.data, strides, &error) < 0)
         return (pl_tensor *)failure_raise(&error);
-    bool in_order = is_in_order(value, strides);
-    if (in_order)
-        r = pl_tensor_new(module_runtime(), pl_tensor_dtype(value), shape, data, what, &made,
-                          &error);
+    pl_tensor *made = convert_copy(&from, from.dtype, &from.shape, what);
     pl_tensor_unpin(value);
-    if (in_order)
-        return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
-    void *bytes = PyMem_Malloc((size_t)pl_tensor_bytes(value) + 1);
-    if (!bytes)
-        return (pl_tensor *)PyErr_NoMemory();
-    r = pl_tensor_read(value, begin, shape->dims, bytes, &error);
-    if (r == 0)
-        r = pl_tensor_new(module_runtime(), pl_tensor_dtype(value), shape, bytes, what, &made,
-                          &error);
-    PyMem_Free(bytes);
-    return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
+    return made;
 }
 
 pl_tensor *convert_from_dlpack(PyObject *value, bool borrow, const char *what)

@@ -164,11 +164,26 @@ static int run(const evaluation *self, pl_error *reterr)
     return r;
 }
 
+/* What is the same as a value that is there is that value: a variable's first one may be as large
+ * as the budget, or spilled. */
+static void settle_same(tensor *const *asked, int n_asked)
+{
+    static int op_identity;
+    op_identity = op_identity ? op_identity : pl_op_find("identity");
+    for (int i = 0; i < n_asked; i++) {
+        tensor *node = asked[i];
+        if (!node->value && node->kind == TENSOR_OP && node->op == op_identity && !node->graph &&
+            !node->device && node->inputs[0]->value)
+            tensor_settle(node, pl_tensor_ref(node->inputs[0]->value));
+    }
+}
+
 int evaluate(tensor *const *asked, int n_asked)
 {
     pl_error refused = {0};
     if (!module_runtime())
         return -1;
+    settle_same(asked, n_asked);
     if (run_check(asked, n_asked, NULL, &refused) < 0) {
         run_raise(&refused, true);
         return -1;

@@ -71,4 +71,7 @@ int evaluate(tensor *const *nodes, int n_nodes);
  * Python function that the run calls. Returns what it was before; NULL: of none. */
 const run_state *evaluate_within(const run_state *state);
 
+/* The one it is in now; NULL: none. */
+const run_state *evaluate_outer(void);
+
 #endif

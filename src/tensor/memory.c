@@ -85,7 +85,7 @@ static bool claim_below_cap(pl_memory *memory, uint64_t cost)
 
 /* Below the cap, where spares count as well, and in the ledger; a spare of that size has its claim
  * there already. */
-static int claim(pl_memory *memory, uint64_t cost, pl_mapping **ret_spare)
+static int claim(pl_memory *memory, uint64_t cost, enum pl_claim_kind kind, pl_mapping **ret_spare)
 {
     if (!claim_below_cap(memory, cost))
         return PL_EBUDGET;
@@ -95,7 +95,7 @@ static int claim(pl_memory *memory, uint64_t cost, pl_mapping **ret_spare)
         pl_memory_drop_spares(memory);
     int r = 0;
     if (!spare && memory->line.owner >= 0)
-        r = pl_ledger_claim(memory->line.ledger, memory->line.owner, cost, PL_CLAIM_REFUSABLE);
+        r = pl_ledger_claim(memory->line.ledger, memory->line.owner, cost, kind);
     if (r < 0) {
         atomic_fetch_sub(&memory->claimed_bytes, cost);
         return r;
@@ -166,10 +166,11 @@ static int take_mapping(pl_memory *memory, uint64_t cost, pl_block *ret_block)
 }
 
 /* Claim, then allocate. */
-static int try_to_take(pl_memory *memory, uint64_t cost, pl_block *ret_block)
+static int try_to_take(pl_memory *memory, uint64_t cost, enum pl_claim_kind kind,
+                       pl_block *ret_block)
 {
     pl_mapping *spare;
-    int r = claim(memory, cost, &spare);
+    int r = claim(memory, cost, kind, &spare);
     if (r < 0)
         return r;
     bool small = memory->line.guard_refusal || cost < PL_MEMORY_PAGED_BYTES;
@@ -228,20 +229,20 @@ static int take_with_eviction(pl_memory *memory, uint64_t cost, pl_block *ret_bl
                               pl_error *ret_reason)
 {
     bool guarded = memory->line.guard_refusal != NULL;
-    int r = guarded ? PL_EBUDGET : try_to_take(memory, cost, ret_block);
+    int r = guarded ? PL_EBUDGET : try_to_take(memory, cost, PL_CLAIM_REFUSABLE, ret_block);
     if (r == PL_EBUDGET) {
         pl_memory_drop_spares(memory);
         pl_memory_look_at_line(memory);
     }
     while (r == PL_EBUDGET) {
         if (!guarded || cost <= headroom_bytes(memory))
-            r = try_to_take(memory, cost, ret_block);
+            r = try_to_take(memory, cost, PL_CLAIM_REFUSABLE, ret_block);
         if (r == PL_EBUDGET && evict(memory, cost, ret_reason) == 0)
             break;
     }
     if (r == PL_EBUDGET) {
         pl_memory_relieve(memory);
-        r = try_to_take(memory, cost, ret_block);
+        r = try_to_take(memory, cost, PL_CLAIM_REFUSABLE, ret_block);
     }
     return r;
 }
@@ -288,12 +289,29 @@ int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what, pl_block
     return 0;
 }
 
+int pl_memory_take_window(pl_memory *memory, const char *what, pl_block *ret_block,
+                          pl_error *reterr)
+{
+    pl_error error;
+    pl_block block;
+    int r = pl_memory_take(memory, PL_MEMORY_WINDOW_BYTES, what, ret_block, &error);
+    if (r == PL_EBUDGET &&
+        try_to_take(memory, PL_MEMORY_WINDOW_BYTES, PL_CLAIM_RESERVE, &block) == 0) {
+        block.bytes = PL_MEMORY_WINDOW_BYTES;
+        block.of_reserve = true;
+        *ret_block = block;
+        return 0;
+    }
+    return r < 0 ? pl_error_set(reterr, r, "%s", error.message) : 0;
+}
+
 void pl_memory_give(pl_memory *memory, pl_block *block)
 {
     uint64_t cost = pl_memory_cost_bytes(block->bytes);
     bool ours = block->generation == memory->generation;
     if (block->bytes > 0 && block->mapping) {
-        if (ours && pl_memory_keep_spare(memory, block->mapping)) {
+        /* What was lent of the reserve goes back there. */
+        if (ours && !block->of_reserve && pl_memory_keep_spare(memory, block->mapping)) {
             atomic_fetch_sub(&memory->claimed_bytes, cost);
             *block = (pl_block){0};
             return;

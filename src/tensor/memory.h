@@ -9,12 +9,15 @@
  *   rest     what the process uses beside its blocks: resident, anonymous, measured now and then
  *   cap      the most that blocks may cost together, whatever the line; the rest does not count
  *   evictor  who can make room: called, with no lock held, when there is not enough
+ *   window   what a value goes through on its way out of memory: a block that may be of the reserve
+ *            as well, where all of the line is used, because it is what makes room
  *   spare    a mapping that was given back, kept for the next block of its size: 128 MiB at most,
  *            and a 16th of the line, whatever the cap; not in a guarded run. All go when anybody
  *            finds no room
  *
  *   claimed = sum of the costs of live blocks; claimed + spares <= cap
- *   claimed + spares + rest <= line at every claim (in a guarded run: everybody's)
+ *   claimed + spares + rest <= line at every claim (in a guarded run: everybody's); with a window
+ *   that nothing could be evicted for, <= line + reserve
  *
  * Nothing else is kept that was given back. A forked child shares the line with its parent and has
  * an account of its own, empty at first; blocks from before the fork are charged to the parent,
@@ -36,7 +39,8 @@ typedef struct pl_memory_options {
 } pl_memory_options;
 
 /* `options` may be NULL. PL_EFORMAT for a budget that is no size, PL_EBUDGET for one that is too
- * small or already used up by the process. */
+ * small, or that the process has used up already, and its reserve: where it has used the line
+ * alone, as a program that gives away a large array, there is still a window. */
 PL_MUST_CHECK int pl_memory_new(const pl_memory_options *options, pl_memory **ret_memory,
                                 pl_error *reterr);
 pl_memory *pl_memory_ref(pl_memory *memory);
@@ -49,6 +53,7 @@ typedef struct pl_block {
     uint64_t bytes;
     struct pl_mapping *mapping; /* the memory's own; NULL: from malloc() */
     uint32_t generation;        /* of the process that is charged for it */
+    bool of_reserve;            /* a window for which the line had no room */
 } pl_block;
 
 /* What taking `bytes` claims. Pure. UINT64_MAX if that cannot be had anywhere. */
@@ -58,6 +63,14 @@ uint64_t pl_memory_cost_bytes(uint64_t bytes);
  * refuses what the line allows. */
 PL_MUST_CHECK int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what,
                                  pl_block *ret_block, pl_error *reterr);
+
+/* Less than what the guard counts as large, so that it refuses none; and enough for a disk to be
+ * busy with. */
+#define PL_MEMORY_WINDOW_BYTES (512 * PL_KIB)
+
+/* A block of PL_MEMORY_WINDOW_BYTES, to be given back when what it is for has been moved. */
+PL_MUST_CHECK int pl_memory_take_window(pl_memory *memory, const char *what, pl_block *ret_block,
+                                        pl_error *reterr);
 
 /* Clears the block; one that is clear already, or was never taken (all zero), is left alone. */
 void pl_memory_give(pl_memory *memory, pl_block *block);

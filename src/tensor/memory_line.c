@@ -50,6 +50,12 @@ static uint64_t find_true_limit(const pl_budget *budget, uint64_t own_bytes)
     return least;
 }
 
+/* As budget.h has it, but of what there would be without the process's own bytes. */
+static uint64_t find_reserve(uint64_t asked_bytes, uint64_t true_bytes)
+{
+    return pl_min_u64(PL_BUDGET_RESERVE_BYTES, pl_min_u64(asked_bytes, true_bytes) / 8);
+}
+
 static int find_line(const char *budget_text, uint64_t own_bytes, pl_ledger_params *ret_params,
                      pl_error *reterr)
 {
@@ -58,11 +64,12 @@ static int find_line(const char *budget_text, uint64_t own_bytes, pl_ledger_para
     int r = pl_budget_discover(&options, &budget, reterr);
     if (r < 0)
         return r;
-    uint64_t most = pl_sub_sat_u64(find_true_limit(&budget, own_bytes), budget.reserve_bytes);
+    uint64_t most = find_true_limit(&budget, own_bytes);
     uint64_t asked = budget_text ? budget.sources[budget.n_sources - 1].bytes : UINT64_MAX;
-    ret_params->limit_bytes = pl_min_u64(asked, most);
-    ret_params->reserve_bytes = budget.reserve_bytes;
-    if (own_bytes < ret_params->limit_bytes)
+    uint64_t reserve = find_reserve(asked, most);
+    ret_params->limit_bytes = pl_min_u64(asked, pl_sub_sat_u64(most, reserve));
+    ret_params->reserve_bytes = reserve;
+    if (own_bytes < pl_add_sat_u64(ret_params->limit_bytes, reserve))
         return 0;
     return pl_error_set(reterr, PL_EBUDGET,
                         "a budget of %s is too small: the process uses %s already",

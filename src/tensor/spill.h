@@ -19,7 +19,7 @@
 #include "tensor/extents.h"
 
 #define PL_SPILL_VARIABLE     "PLIMSOLL_SPILL"
-#define PL_SPILL_DIRECT_BYTES PL_MIB
+#define PL_SPILL_DIRECT_BYTES (512 * PL_KIB)
 
 typedef struct pl_spill pl_spill;
 

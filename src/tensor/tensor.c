@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tensor.h and plimsoll/tensor.h; .npy files are exec/npy_tensor.c's. */
+/* See tensor.h and plimsoll/tensor.h. Copies of elements are made in tensor_new.c and
+ * exec/elements.c; .npy files are exec/npy_tensor.c's. */
 #include "tensor/tensor.h"
 
 #include <errno.h>
@@ -109,24 +110,6 @@ int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes, pl
         return pl_error_set(reterr, -EINVAL, "a tensor cannot have elements of dtype %s",
                             pl_dtype_info_of(dtype)->name);
     return pl_shape_bytes(shape, item_bytes, ret_bytes, reterr);
-}
-
-int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape, const void *data,
-                  const char *what, pl_tensor **ret_tensor, pl_error *reterr)
-{
-    int64_t bytes;
-    pl_buffer *buffer;
-    void *to;
-    int r = pl_tensor_size(dtype, shape, &bytes, reterr);
-    if (r == 0)
-        r = pl_buffer_new(runtime->pool, (uint64_t)bytes, pl_tensor_what(what), &buffer, &to,
-                          reterr);
-    if (r < 0)
-        return r;
-    if (bytes > 0)
-        memcpy(to, data, (size_t)bytes);
-    pl_buffer_unpin(buffer);
-    return pl_tensor_wrap(buffer, dtype, shape, NULL, 0, ret_tensor, reterr);
 }
 
 /* The bytes before the first element that others lie in, and all that they span. */

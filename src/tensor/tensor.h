@@ -51,6 +51,22 @@ const char *pl_tensor_label(const pl_tensor *tensor);
 PL_MUST_CHECK int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes,
                                  pl_error *reterr);
 
+/* Who has the elements of a tensor that is to be made. */
+typedef struct pl_tensor_maker {
+    /* Puts elements [first, first + n), counted last axis first, to `to`, one after the other. Of
+     * several parts at a time, in any order. */
+    void (*make)(const void *context, int64_t first, int64_t n, void *to);
+    const void *context;
+    pl_stop stop; /* asked before each part: -ECANCELED */
+    bool may_spill;
+} pl_tensor_maker;
+
+/* A tensor of such elements: in memory, or in the spill file where there is no room for it and that
+ * may be (see pl_tensor_new_from()). */
+PL_MUST_CHECK int pl_tensor_new_made(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
+                                     const pl_tensor_maker *maker, const char *what,
+                                     pl_tensor **ret_tensor, pl_error *reterr);
+
 /* If the tensor is permuted (or dense): axes[i] is the tensor's axis that is i-th in the buffer. */
 bool pl_tensor_order(const pl_tensor *tensor, int axes[PL_RANK_MAX]);
 

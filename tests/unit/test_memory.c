@@ -165,6 +165,33 @@ static void a_budget_that_the_process_has_used_up_is_refused(void **state)
     munmap(own, 64 * PL_MIB);
 }
 
+/* 256 MiB have 32 of reserve: the process has used the line, but not all of that. */
+static void a_window_is_there_where_the_line_is_passed(void **state)
+{
+    (void)state;
+    need_own_residence();
+    pl_memory *memory;
+    pl_error error;
+    pl_block block;
+    const pl_memory_options options = {.budget_text = "256M"};
+    void *own = use(256 * PL_MIB), *more;
+    assert_int_equal(pl_memory_new(&options, &memory, &error), 0);
+    assert_int_equal(pl_memory_headroom_bytes(memory), 0);
+    assert_int_equal(pl_memory_take(memory, 4096, "little", &block, &error), PL_EBUDGET);
+    assert_int_equal(pl_memory_take_window(memory, "copy", &block, &error), 0);
+    assert_int_equal(pl_memory_claimed_bytes(memory), PL_MEMORY_WINDOW_BYTES);
+    memset(block.data, 1, block.bytes);
+    pl_memory_give(memory, &block); /* and is not kept as a spare */
+    assert_int_equal(pl_memory_claimed_bytes(memory), 0);
+    assert_int_equal(pl_memory_headroom_bytes(memory), 0);
+    more = use(64 * PL_MIB); /* the reserve is 32 */
+    assert_int_equal(pl_memory_take_window(memory, "copy", &block, &error), PL_EBUDGET);
+    assert_non_null(strstr(error.message, "no room for 512.0 KiB for 'copy'"));
+    munmap(more, 64 * PL_MIB);
+    munmap(own, 256 * PL_MIB);
+    end(memory);
+}
+
 /* What the kernel counts as resident lags behind by some pages of each processor. */
 #define LAG (4 * PL_MIB)
 
@@ -515,6 +542,7 @@ int main(void)
         cmocka_unit_test(sizes_that_nobody_has_are_refused),
         cmocka_unit_test(the_line_is_the_true_one_or_the_users),
         cmocka_unit_test(a_budget_that_the_process_has_used_up_is_refused),
+        cmocka_unit_test(a_window_is_there_where_the_line_is_passed),
         cmocka_unit_test(what_the_process_uses_beside_its_blocks_is_charged),
         cmocka_unit_test(a_little_is_allowed_by_what_was_measured_lately),
         cmocka_unit_test(much_is_allowed_by_what_is_measured_now),

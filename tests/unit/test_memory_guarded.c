@@ -74,6 +74,16 @@ static int live_guarded(void)
     EXPECT(strstr(error.message, "'too much'") && strstr(error.message, "the disk is gone"));
     EXPECT(atomic_load(&ledger->sum.n_refusals) == 1);
 
+    /* A window is no large request: there is one although the line has no room, and no refusal. */
+    pl_block rest, window;
+    uint64_t left = pl_memory_headroom_bytes(memory);
+    EXPECT(left > PL_MIB && pl_memory_take(memory, left, "all that is left", &rest, &error) == 0);
+    EXPECT(pl_memory_headroom_bytes(memory) < PL_MEMORY_WINDOW_BYTES);
+    EXPECT(pl_memory_take_window(memory, "copy", &window, &error) == 0);
+    EXPECT(atomic_load(&ledger->sum.n_refusals) == 1);
+    pl_memory_give(memory, &window);
+    pl_memory_give(memory, &rest);
+
     pl_memory_give(memory, &block);
     EXPECT(pl_memory_claimed_bytes(memory) == 0);
     EXPECT(pl_ledger_charged_bytes(ledger) <= before + 4 * PL_MIB);
