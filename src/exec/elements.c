@@ -60,7 +60,7 @@ static void make_elements(const void *context, int64_t first, int64_t n, void *t
     _Alignas(PL_MEMORY_ALIGN_BYTES) char ordered[ORDERED_BYTES];
     const source *from = context;
     char *next = to;
-    if (from->in_order) {
+    if (n > 0 && from->in_order) { /* of none there may be no address */
         from->cast(next, from->data + first * (int64_t)from->item_bytes, (size_t)n);
         return;
     }
