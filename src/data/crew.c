@@ -179,6 +179,15 @@ void pl_crew_resume(pl_crew *crew)
     pthread_mutex_unlock(&crew->mu);
 }
 
+void pl_crew_settle(pl_crew *crew)
+{
+    pthread_mutex_lock(&crew->mu);
+    /* where the system gave no threads, jobs stay queued for ever */
+    while (crew->n_working > 0 || (crew->n_queued > 0 && crew->n_threads > 0))
+        pthread_cond_wait(&crew->someone_left, &crew->mu);
+    pthread_mutex_unlock(&crew->mu);
+}
+
 void pl_crew_free(pl_crew *crew)
 {
     if (!crew)

@@ -45,6 +45,11 @@ bool pl_crew_withdraw(pl_crew *crew, pl_job *job);
 void pl_crew_pause(pl_crew *crew);
 void pl_crew_resume(pl_crew *crew);
 
+/* Waits until no job is queued and none runs: what runs ahead has then come as far as it may, and
+ * stays there until somebody submits again. For tests that need the same state in every run; not
+ * while it is paused. */
+void pl_crew_settle(pl_crew *crew);
+
 /* For jobs that go on and on: somebody waits for them to end. */
 bool pl_crew_is_paused(const pl_crew *crew);
 

@@ -8,6 +8,7 @@
 
 #include "codec/crc32c.h"
 #include "data/element_file.h"
+#include "data/iterator.h"
 #include "data/kept_format.h"
 #include "data/tree.h"
 #include "fuzz.h"
@@ -268,6 +269,16 @@ static bytes stream_of(const char *name, bool has_tree)
     return stream;
 }
 
+/* A folder names its files by a number that it draws, in hexadecimal digits, which its metadata
+ * begin with: another one, the same in every run. */
+static void name_anew(bytes *of_folder)
+{
+    int64_t n = 0;
+    memcpy(&n, of_folder->data, sizeof n);
+    REQUIRE(n == 2 * sizeof(uint64_t) && sizeof n + (size_t)n <= of_folder->n);
+    memset(of_folder->data + sizeof n, '5', (size_t)n);
+}
+
 static void pull(pl_iterator *iterator, int n)
 {
     pl_value value;
@@ -278,7 +289,10 @@ static void pull(pl_iterator *iterator, int n)
         }
 }
 
-static bytes real_one(int way)
+enum { CUTS = 25 }; /* a checkpoint is made after fewer elements */
+
+/* As it is written, the same each time; a checkpoint after so many elements. */
+static bytes real_one(int way, int n_pulled)
 {
     pl_dataset *dataset = dataset_for(way);
     pl_iterator *iterator = NULL;
@@ -289,6 +303,7 @@ static bytes real_one(int way)
         snprintf(name, sizeof name, "%s/metadata", saved);
         REQUIRE(pl_dataset_save(dataset, saved, 1, &error) == 0);
         stream = stream_of(name, false);
+        name_anew(&stream);
         char command[128];
         snprintf(command, sizeof command, "rm -r %s", saved);
         REQUIRE(system(command) == 0);
@@ -302,7 +317,8 @@ static bytes real_one(int way)
         stream = stream_of(path, true);
     } else {
         REQUIRE(pl_iterator_new(dataset, &iterator, &error) == 0);
-        pull(iterator, (int)(random() % 25));
+        pull(iterator, n_pulled);
+        pl_crew_settle(iterator->pass.crew); /* queues as full as they get, not as they are now */
         unlink(path); /* a cache may be there, which a checkpoint does not replace */
         REQUIRE(pl_iterator_save(iterator, path, &error) == 0);
         stream = stream_of(path, true);
@@ -358,7 +374,7 @@ static void largest_numbers_everywhere(void)
 {
     const int64_t largest = INT64_MAX;
     for (int way = 0; way < N_WAYS; way++) {
-        bytes stream = real_one(way);
+        bytes stream = real_one(way, (int)(random() % CUTS));
         for (size_t at = 0; at + sizeof largest <= stream.n && at < LARGEST_WITHIN; at++) {
             uint8_t was[sizeof largest];
             memcpy(was, stream.data + at, sizeof was);
@@ -368,6 +384,31 @@ static void largest_numbers_everywhere(void)
         }
         free(stream.data);
     }
+}
+
+static void finish(void)
+{
+    unlink(path);
+    unlink(metadata);
+    assert_int_equal(rmdir(folder), 0);
+    pl_runtime_unref(runtime);
+    runtime = NULL;
+}
+
+/* Else an input that fails in one run would not be there in the next. */
+static void real_files_are_the_same_each_time(void **state)
+{
+    (void)state;
+    begin();
+    for (int way = 0; way < N_WAYS; way++)
+        for (int n_pulled = 0; n_pulled < CUTS; n_pulled++) {
+            bytes first = real_one(way, n_pulled), again = real_one(way, n_pulled);
+            assert_int_equal(first.n, again.n);
+            assert_memory_equal(first.data, again.data, first.n);
+            free(first.data);
+            free(again.data);
+        }
+    finish();
 }
 
 static void no_bytes_harm_whoever_reads_them(void **state)
@@ -382,7 +423,7 @@ static void no_bytes_harm_whoever_reads_them(void **state)
         int way = (int)(i % N_WAYS);
         if (i % 500 < N_WAYS) { /* another cut now and then */
             free(real[way].data);
-            real[way] = real_one(way);
+            real[way] = real_one(way, (int)(random() % CUTS));
         }
         bytes stream = {0};
         add(&stream, real[way].data, real[way].n);
@@ -393,10 +434,7 @@ static void no_bytes_harm_whoever_reads_them(void **state)
     }
     for (int i = 0; i < N_WAYS; i++)
         free(real[i].data);
-    unlink(path);
-    unlink(metadata);
-    assert_int_equal(rmdir(folder), 0);
-    pl_runtime_unref(runtime);
+    finish();
     assert_true(n_taken >= n_tries / 10);
     assert_true(n_taken < n_tries);
 }
@@ -405,6 +443,7 @@ int main(int argc, char **argv)
 {
     read_arguments(argc, argv, 10000);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(real_files_are_the_same_each_time),
         cmocka_unit_test(no_bytes_harm_whoever_reads_them),
     };
     return cmocka_run_group_tests_name("fuzz_kept", tests, NULL, NULL);
