@@ -65,47 +65,72 @@ class Server:
         address = self.url.replace("http", "ws", 1) + f"api/kernels/{kernel}/channels"
         page = websocket.create_connection(f"{address}?token={self.token}", timeout=HANG_S)
         with contextlib.closing(page):
-            message = execute_request(code)
+            wait_until_heard(page)
+            message = request_of("execute_request", code=code, silent=False, store_history=True,
+                                 user_expressions={}, allow_stdin=False, stop_on_error=False)
             page.send(json.dumps(message))
             outcome = read_outcome(page, message["header"]["msg_id"])
         print(outcome)  # pytest shows it when the test fails
         return outcome
 
 
-def execute_request(code):
-    header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "",
+def request_of(kind, **content):
+    header = {"msg_id": uuid.uuid4().hex, "msg_type": kind, "username": "",
               "session": uuid.uuid4().hex, "version": "5.3"}
-    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {},
-               "allow_stdin": False, "stop_on_error": False}
     return {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell",
             "content": content, "buffers": []}
 
 
-def read_outcome(page, message_id):
-    """The server's pings come more often than HANG_S, so silence is measured in short spells. What
-    a kernel said before the server listened to it is lost: a reply without its `idle` will do."""
-    outcome, idle, deadline = Outcome(), False, time.monotonic() + HANG_S
-    page.settimeout(5)
-    while not (idle and outcome.status):
+def received(page, spell_s):
+    """What comes from the server, until nothing came for so long. Its pings come more often than
+    HANG_S, so silence is measured in short spells."""
+    page.settimeout(spell_s)
+    while True:
         try:
-            message = json.loads(page.recv())
+            yield json.loads(page.recv())
         except websocket.WebSocketTimeoutException:
-            if outcome.status:
-                break
-            assert time.monotonic() < deadline, "no reply from the kernel"
-            continue
-        content = message["content"]
-        if content.get("execution_state") in ("restarting", "dead"):
-            outcome.status = "died"
-            return outcome
-        if message["parent_header"].get("msg_id") != message_id:
-            continue
-        if message["msg_type"] == "execute_reply":
-            outcome.status, outcome.number = content["status"], content["execution_count"]
-        elif message["channel"] == "iopub":
-            idle = idle or content.get("execution_state") == "idle"
-            outcome.take(message)
-    return outcome
+            return
+
+
+def wait_until_heard(page):
+    """Asks until the kernel is heard. Requests reach a kernel that has just started before the server
+    has subscribed to what it says, and the results of a cell that is run meanwhile are lost. The
+    server sees to that itself, but not where it takes the kernel for busy: as it takes the one that
+    follows on one that died in a cell."""
+    asked, deadline = set(), time.monotonic() + HANG_S
+    while time.monotonic() < deadline:
+        request = request_of("kernel_info_request")
+        asked.add(request["header"]["msg_id"])
+        page.send(json.dumps(request))
+        for message in received(page, 1):
+            if message["channel"] == "iopub" and message["parent_header"].get("msg_id") in asked:
+                return
+    pytest.fail("the server does not hear the kernel")
+
+
+def read_outcome(page, message_id):
+    outcome, deadline = Outcome(), time.monotonic() + HANG_S
+    while time.monotonic() < deadline:
+        for message in received(page, 5):
+            if take_message(outcome, message, message_id):
+                return outcome
+    pytest.fail(f"no end of the cell: {outcome}")
+
+
+def take_message(outcome, message, message_id):
+    """True: it was the last of the cell. Its reply and its `idle` come in any order."""
+    content = message["content"]
+    if content.get("execution_state") in ("restarting", "dead"):
+        outcome.status = "died"
+        return True
+    if message["parent_header"].get("msg_id") != message_id:
+        return False
+    if message["msg_type"] == "execute_reply":
+        outcome.status, outcome.number = content["status"], content["execution_count"]
+    elif message["channel"] == "iopub":
+        outcome.take(message)
+    idle = any(one["content"].get("execution_state") == "idle" for one in outcome.messages)
+    return idle and outcome.status != ""
 
 
 def end_group(process):
