@@ -37,20 +37,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../sanitized.h"
 #include "base/clock.h"
 #include "ledger/ledger.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 enum {
     N_WORKERS = 8,

@@ -12,12 +12,24 @@
 static char path[128];
 static _Atomic int n_calls;
 
-static int begin(void **state)
+static int begin_in(void **state, uint64_t cap_bytes)
 {
-    int r = begin_with(state, 64 * PL_MIB, 2);
+    int r = begin_with(state, cap_bytes, 2);
     snprintf(path, sizeof path, "%s/kept", folder);
     atomic_store(&n_calls, 0);
     return r;
+}
+
+static int begin(void **state)
+{
+    return begin_in(state, 64 * PL_MIB);
+}
+
+enum { LITTLE = 8 * PL_MIB };
+
+static int begin_in_little(void **state)
+{
+    return begin_in(state, LITTLE);
 }
 
 /* Files in a folder, or -1: there is none. With `remove` they are gone then, and the folder. */
@@ -467,15 +479,16 @@ static void a_save_beside_another_is_refused(void **state)
 static void a_cache_that_does_not_fit_into_memory_is_spilled(void **state)
 {
     (void)state;
-    pl_dataset *dataset = cached(batched(range(16 << 20), 1 << 16, false), NULL); /* 128 MiB */
+    enum { N = 2 * LITTLE / 8, EACH = N / 256 }; /* twice what there is, as numbers of 8 bytes */
+    pl_dataset *dataset = cached(batched(range(N), EACH, false), NULL);
     for (int pass = 0; pass < 2; pass++) {
         pl_iterator *iterator = pass_over(pl_dataset_ref(dataset));
-        for (int64_t first = 0; first < 16 << 20; first += 1 << 16)
+        for (int64_t first = 0; first < N; first += EACH)
             assert_int_equal(next_number(iterator), first);
         assert_int_equal(next_number(iterator), INT64_MIN);
         pl_iterator_free(iterator);
     }
-    assert_true(pl_runtime_peak_bytes(runtime) <= 64 * PL_MIB);
+    assert_true(pl_runtime_peak_bytes(runtime) <= LITTLE);
     pl_dataset_unref(dataset);
 }
 
@@ -538,7 +551,8 @@ int main(void)
         KEPT(a_snapshot_that_lacks_a_shard_is_written_anew),
         KEPT(of_two_passes_at_once_one_writes_and_both_are_right),
         KEPT(a_save_beside_another_is_refused),
-        KEPT(a_cache_that_does_not_fit_into_memory_is_spilled),
+        cmocka_unit_test_setup_teardown(a_cache_that_does_not_fit_into_memory_is_spilled,
+                                        begin_in_little, end),
         KEPT(what_a_pass_has_still_to_give_can_be_saved),
         KEPT(a_pass_that_is_cancelled_leaves_nothing_of_what_it_saved),
         KEPT(what_cannot_be_saved_is_refused),
