@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 
 help:
 	@echo 'make build      build/plimsoll, ready to run in place'
-	@echo 'make test       every test and check, in every build; about half an hour'
+	@echo 'make test       every test and check, in every build; about 20 minutes'
 	@echo 'make fast-test  the same without the sanitizer builds'
 	@echo 'make demo       see it work'
 	@echo 'make bench      measure its cost, and rewrite docs/benchmarks.md'
