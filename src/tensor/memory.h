@@ -11,7 +11,7 @@
  *   evictor  who can make room: called, with no lock held, when there is not enough
  *   window   what a value goes through on its way out of memory: a block that may be of the reserve
  *            as well, where all of the line is used, because it is what makes room
- *   spare    a mapping that was given back, kept for the next block of its size: 128 MiB at most,
+ *   spare    a mapping that was given back, kept for the next block of its size: 512 MiB at most,
  *            and a 16th of the line, whatever the cap; not in a guarded run. All go when anybody
  *            finds no room
  *

@@ -8,10 +8,10 @@
 
 #include "tensor/memory_private.h"
 
-/* Kept at most: a few batches of pictures, or the result of a thousand small products; but little
- * of a small line, which others may share. A cap is our own: spares below it are in nobody's way,
- * and claim() drops them when they are in ours. */
-#define SPARES_BYTES (128 * PL_MIB)
+/* Kept at most: many batches of pictures, or the result of one large product (of 10000 x 10000, new
+ * pages took a tenth of the time); but little of a small line, which others may share. A cap is our
+ * own: spares below it are in nobody's way, and claim() drops them when they are in ours. */
+#define SPARES_BYTES (512 * PL_MIB)
 enum { LINE_SHARE = 16, SPARES = 32 };
 
 static uint64_t room_for_spares(const pl_memory *memory)
