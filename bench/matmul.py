@@ -178,7 +178,7 @@ def large(programs, size, scale, peers):
     matrices, to try this, and budgets that are smaller alike."""
     n = int(size * scale)
     yield programs.blas(f"{n}: bare sgemm, in memory, {programs.our_kernels}'s kernels", N_RUNS)
-    if programs.own_kernels != programs.our_kernels:
+    if programs.own_kernels != programs.our_kernels and size in IN_MEMORY:
         own = programs.blas(f"{n}: the same with OpenBLAS's own choice, {programs.own_kernels}'s", 1)
         own.environment = {"OPENBLAS_CORETYPE": programs.own_kernels}
         own.n_rounds = 3

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/isa.h"
 #include "sys/proc.h"
+#include "util/blas_kernels.h"
 
 /* OpenBLAS's own names, in no header: for choosing, which all its builds with kernels for several
  * processors export, and for ending its workers, which those have that start threads of their own.
@@ -17,22 +19,6 @@ extern void gotoblas_dynamic_quit(void) __attribute__((weak));
 extern int blas_thread_shutdown_(void) __attribute__((weak));
 extern int blas_server_avail __attribute__((weak)); /* are there workers? */
 extern int blas_num_threads __attribute__((weak));  /* with the caller */
-
-/* Those of 0.3.21 that use nothing wider than AVX: older than Haswell (2013). */
-static const char *const narrow[] = {
-    "Prescott", "Katmai",       "Coppermine", "Northwood", "Banias",     "Atom",
-    "Core2",    "Penryn",       "Dunnington", "Nehalem",   "Nano",       "Athlon",
-    "Opteron",  "Opteron_SSE3", "Barcelona",  "Bobcat",    "Sandybridge"};
-
-const char *pl_blas_better_kernels(const char *chosen, pl_isa isa)
-{
-    size_t i = 0;
-    while (i < PL_COUNT_OF(narrow) && strcmp(chosen, narrow[i]) != 0)
-        i++;
-    if (i == PL_COUNT_OF(narrow) || isa == PL_ISA_PLAIN)
-        return NULL;
-    return isa == PL_ISA_AVX512 ? "SkylakeX" : "Haswell";
-}
 
 const char *pl_blas_kernels(void)
 {
@@ -61,7 +47,9 @@ static void choose_kernels(void)
 {
     if (!gotoblas_dynamic_init || !gotoblas_dynamic_quit || getenv("OPENBLAS_CORETYPE"))
         return;
-    const char *better = pl_blas_better_kernels(pl_blas_kernels(), pl_isa_best());
+    pl_isa isa = pl_isa_best();
+    const char *better =
+        pl_blas_better_kernels(pl_blas_kernels(), isa >= PL_ISA_AVX2, isa >= PL_ISA_AVX512);
     if (!better || setenv("OPENBLAS_CORETYPE", better, 1) < 0)
         return;
     gotoblas_dynamic_quit();

@@ -18,12 +18,7 @@
 #ifndef PL_EXEC_BLAS_SET_UP_H
 #define PL_EXEC_BLAS_SET_UP_H
 
-#include "kernels/isa.h"
 #include "plimsoll/tensor.h"
-
-/* What a processor of `isa` should use instead of `chosen`, or NULL if that is good enough. Pure.
- * Only old kernels are ever replaced: among new ones OpenBLAS knows better. */
-const char *pl_blas_better_kernels(const char *chosen, pl_isa isa);
 
 /* Both, where they are wanted and safe. */
 void pl_blas_set_up(void);

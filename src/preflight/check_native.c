@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Native code: does the processor have its instructions, the system its libc, and the process room
- * for its OpenMP? */
+ * for its OpenMP? Does its BLAS know the processor? */
+#include <stdlib.h>
 #include <string.h>
 
 #include "preflight/checks.h"
 #include "preflight/rooted.h"
 #include "preflight/version.h"
+#include "util/blas_kernels.h"
 
 /* ---- processor ---- */
 
@@ -122,6 +124,42 @@ void pl_check_openmp(const pl_doctor_facts *facts, pl_findings *findings)
         pl_say(findings, PL_FINDING_OK, n == 1 ? "one OpenMP runtime: %s" : "no OpenMP runtime%s",
                names);
     }
+}
+
+/* ---- BLAS ---- */
+
+/* One that OpenBLAS does not know, because it is newer, is taken for one of 2004. */
+static const char *better_kernels(const pl_doctor_facts *facts)
+{
+    const uint32_t avx2 = pl_cpu_feature_bits("avx2") | pl_cpu_feature_bits("fma");
+    const uint32_t avx512 = pl_cpu_feature_bits("x86-64-v4");
+    uint32_t has = facts->processor.bits;
+    return pl_blas_better_kernels(facts->blas.kernels, (has & avx2) == avx2,
+                                  (has & avx512) == avx512);
+}
+
+void pl_check_blas(const pl_doctor_facts *facts, pl_findings *findings)
+{
+    const pl_blas_facts *blas = &facts->blas;
+    const char *better = better_kernels(facts), *chosen = getenv("OPENBLAS_CORETYPE");
+    if (!blas->kernels[0])
+        pl_say(findings, PL_FINDING_OK,
+               blas->library[0] ? "NumPy multiplies by another library than OpenBLAS"
+                                : "no OpenBLAS of NumPy's is to be seen");
+    else if (better && chosen)
+        pl_say(findings, PL_FINDING_WARN,
+               "OPENBLAS_CORETYPE=%.40s: OpenBLAS uses kernels for %s, and this processor could "
+               "multiply matrices several times as fast with those for %s",
+               chosen, blas->kernels, better);
+    else if (better)
+        pl_say(findings, PL_FINDING_WARN,
+               "OpenBLAS does not know this processor, and uses kernels for %s: NumPy multiplies "
+               "matrices several times slower than it could",
+               blas->kernels);
+    else
+        pl_say(findings, PL_FINDING_OK, "OpenBLAS uses kernels for %s", blas->kernels);
+    if (blas->kernels[0] && better)
+        pl_fix(findings, "export OPENBLAS_CORETYPE=%s, or install a later OpenBLAS", better);
 }
 
 /* ---- libc ---- */

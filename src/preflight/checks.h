@@ -19,6 +19,7 @@ pl_check pl_check_requirements;
 /* check_native.c */
 pl_check pl_check_processor;
 pl_check pl_check_openmp;
+pl_check pl_check_blas;
 pl_check pl_check_libc;
 
 /* check_gpu.c */

@@ -16,6 +16,7 @@ static const struct {
     {"requirements", pl_check_requirements},
     {"processor", pl_check_processor},
     {"openmp", pl_check_openmp},
+    {"blas", pl_check_blas},
     {"libc", pl_check_libc},
     {"gpu", pl_check_gpu},
     {"cuda", pl_check_cuda},
@@ -57,6 +58,8 @@ int pl_doctor_gather(const pl_doctor_options *options, pl_doctor_facts *ret_fact
     if (r == 0)
         r = pl_libraries_find(facts->root, &facts->python, &facts->packages,
                               facts->processor.machine, &facts->libraries);
+    if (r == 0)
+        r = pl_blas_facts_read(facts->root, &facts->packages, &facts->blas);
     if (r < 0) {
         pl_doctor_done(facts);
         return pl_error_set(reterr, r, "no memory to look at the packages");

@@ -9,6 +9,7 @@
 #define PL_PREFLIGHT_DOCTOR_H
 
 #include "base/base.h"
+#include "preflight/blas.h"
 #include "preflight/cpu_features.h"
 #include "preflight/findings.h"
 #include "preflight/gpu.h"
@@ -35,6 +36,7 @@ typedef struct pl_doctor_facts {
     pl_packages packages;
     pl_libraries libraries;
     pl_cpu_features processor;
+    pl_blas_facts blas;
     pl_gpu gpu;
     pl_system system;
 } pl_doctor_facts;

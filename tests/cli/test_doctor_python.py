@@ -522,6 +522,66 @@ def test_an_openmp_that_a_library_loads_from_the_system_counts(machine, tmp_path
     assert machine.finding("openmp")[0] == "warn"
 
 
+def put_openblas(machine, kernels, question="openblas_get_corename64_"):
+    machine.package("numpy", "1.24.0")
+    body = kernels if "{" in kernels else f'{{ return "{kernels}"; }}'
+    return build_library(machine.root / f"{SITE[1:]}/numpy.libs/libopenblas64_p-r0-742d56dc.3.20.so",
+                         f"extern int pause(void); extern void abort(void);\n"
+                         f"const char *{question}(void) {body}\n")
+
+
+@pytest.mark.parametrize("question", ["openblas_get_corename", "openblas_get_corename64_",
+                                      "scipy_openblas_get_corename64_"])
+def test_a_processor_that_openblas_does_not_know_is_a_warning(machine, question):
+    put_openblas(machine, "Prescott", question)
+    machine.cpu(LEVEL_3)
+    verdict, says, fix = machine.finding("blas")
+    assert verdict == "warn" and "does not know this processor" in says and "Prescott" in says
+    assert "OPENBLAS_CORETYPE=Haswell" in fix
+    machine.cpu(LEVEL_3 + " avx512f avx512bw avx512cd avx512dq avx512vl")
+    assert "OPENBLAS_CORETYPE=SkylakeX" in machine.finding("blas")[2]
+    verdict, says, _ = machine.finding("blas", OPENBLAS_CORETYPE="Prescott")
+    assert verdict == "warn" and says.startswith("OPENBLAS_CORETYPE=Prescott")
+
+
+def test_kernels_that_use_what_the_processor_has_are_fine(machine):
+    put_openblas(machine, "Prescott")
+    machine.cpu(LEVEL_2)
+    assert machine.finding("blas")[:2] == ("ok", "OpenBLAS uses kernels for Prescott")
+    machine.cpu(LEVEL_3)
+    put_openblas(machine, "Zen")
+    assert machine.finding("blas")[:2] == ("ok", "OpenBLAS uses kernels for Zen")
+
+
+@pytest.mark.parametrize("body", ["{ abort(); }", "{ return 0; }", "{ return \"\"; }"])
+def test_an_openblas_that_does_not_answer_is_passed_over(machine, body):
+    put_openblas(machine, body)
+    assert machine.finding("blas")[0] == "ok"
+
+
+def test_a_numpy_without_openblas_is_fine(machine):
+    assert machine.finding("blas")[0] == "ok"
+    machine.package("numpy", "1.24.0")
+    assert machine.finding("blas")[0] == "ok"
+    machine.put(f"{SITE}/numpy.libs/libopenblas.so", b"no library")
+    assert machine.finding("blas")[0] == "ok"
+
+
+def test_the_kernels_of_this_machine_are_what_numpy_uses(meson_build):
+    asked = """
+import numpy, ctypes
+name = ctypes.CDLL("libblas.so.3").openblas_get_corename
+name.restype = ctypes.c_char_p
+print(name().decode())"""
+    done = subprocess.run([DEBIAN, "-c", asked], text=True, capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("no NumPy with OpenBLAS here")
+    command = [program(meson_build), "doctor", "--json", "--python", DEBIAN]
+    answer = json.loads(subprocess.run(command, text=True, capture_output=True).stdout)
+    said = next(one["says"] for one in answer["findings"] if one["check"] == "blas")
+    assert f"kernels for {done.stdout.strip()}" in said
+
+
 def test_files_that_are_no_libraries_are_passed_over(machine):
     machine.package("torch", "2.7.0")
     for name, content in [("a.so", b""), ("b.so", b"\x7fELF"), ("c.so", os.urandom(4096)),
@@ -547,7 +607,7 @@ def test_this_machine_is_looked_at_whole(machine):
     env = {"PATH": os.environ["PATH"], "HOME": str(pathlib.Path.home())}
     answer = machine.look("--python", DEBIAN, root=False, **env)
     checks = list(dict.fromkeys(one["check"] for one in answer["findings"]))
-    assert len(checks) == 19 and checks[0] == "python" and checks[-1] == "preload"
+    assert len(checks) == 20 and checks[0] == "python" and checks[-1] == "preload"
     by_check = {one["check"]: one for one in answer["findings"]}
     libc = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
     assert f"glibc {libc}" in by_check["libc"]["says"]

@@ -14,7 +14,9 @@
 
 #include "exec/blas.h"
 #include "exec/blas_set_up.h"
+#include "kernels/isa.h"
 #include "sys/proc.h"
+#include "util/blas_kernels.h"
 
 extern void gotoblas_dynamic_init(void) __attribute__((weak));
 extern void gotoblas_dynamic_quit(void) __attribute__((weak));
@@ -22,14 +24,14 @@ extern void gotoblas_dynamic_quit(void) __attribute__((weak));
 static void only_old_kernels_are_replaced(void **state)
 {
     (void)state;
-    assert_string_equal(pl_blas_better_kernels("Prescott", PL_ISA_AVX512), "SkylakeX");
-    assert_string_equal(pl_blas_better_kernels("Prescott", PL_ISA_AVX2), "Haswell");
-    assert_string_equal(pl_blas_better_kernels("Sandybridge", PL_ISA_AVX2), "Haswell");
-    assert_null(pl_blas_better_kernels("Prescott", PL_ISA_PLAIN));
-    assert_null(pl_blas_better_kernels("Zen", PL_ISA_AVX512));
-    assert_null(pl_blas_better_kernels("Haswell", PL_ISA_AVX512));
-    assert_null(pl_blas_better_kernels("Cooperlake", PL_ISA_AVX512));
-    assert_null(pl_blas_better_kernels("a name of years to come", PL_ISA_AVX512));
+    assert_string_equal(pl_blas_better_kernels("Prescott", true, true), "SkylakeX");
+    assert_string_equal(pl_blas_better_kernels("Prescott", true, false), "Haswell");
+    assert_string_equal(pl_blas_better_kernels("Sandybridge", true, false), "Haswell");
+    assert_null(pl_blas_better_kernels("Prescott", false, false));
+    assert_null(pl_blas_better_kernels("Zen", true, true));
+    assert_null(pl_blas_better_kernels("Haswell", true, true));
+    assert_null(pl_blas_better_kernels("Cooperlake", true, true));
+    assert_null(pl_blas_better_kernels("a name of years to come", true, true));
 }
 
 /* As OpenBLAS does it for a processor that it does not know. */
