@@ -67,9 +67,11 @@ static void put_memory(top *t)
     const pl_snapshot *snapshot = &t->snapshot;
     json_t *memory = json_object();
     pl_json_put(&t->json, memory, "line_bytes", pl_json_u64(snapshot->limit_bytes));
-    pl_json_put(&t->json, memory, "charged_bytes",
-                pl_json_u64(load(&snapshot->ledger->sum.charged_bytes)));
-    pl_json_put(&t->json, memory, "peak_bytes", pl_json_u64(snapshot->peak_bytes));
+    uint64_t charged = load(&snapshot->ledger->sum.charged_bytes);
+    pl_json_put(&t->json, memory, "charged_bytes", pl_json_u64(charged));
+    /* It may have risen since the snapshot was begun. */
+    pl_json_put(&t->json, memory, "peak_bytes",
+                pl_json_u64(pl_max_u64(snapshot->peak_bytes, charged)));
     pl_json_put(&t->json, memory, "reserve_bytes", pl_json_u64(snapshot->header.reserve_bytes));
     pl_json_put(&t->json, memory, "true_limit_bytes",
                 pl_json_u64(snapshot->header.true_limit_bytes));

@@ -37,8 +37,10 @@ static void only_old_kernels_are_replaced(void **state)
 /* As OpenBLAS does it for a processor that it does not know. */
 static void choose_old_kernels(void)
 {
-    if (!gotoblas_dynamic_init || !gotoblas_dynamic_quit || pl_isa_best() == PL_ISA_PLAIN)
+    if (!gotoblas_dynamic_init || !gotoblas_dynamic_quit || pl_isa_best() == PL_ISA_PLAIN) {
+        print_message("there is nothing to choose from\n");
         skip();
+    }
     assert_int_equal(setenv("OPENBLAS_CORETYPE", "Prescott", 1), 0);
     gotoblas_dynamic_quit();
     gotoblas_dynamic_init();
@@ -52,11 +54,12 @@ static uint64_t n_threads(void)
     return stat.n_threads;
 }
 
-/* A sanitizer may have one of its own. */
 static void skip_with_other_threads(void)
 {
-    if (n_threads() > (uint64_t)openblas_get_num_threads())
+    if (n_threads() > (uint64_t)openblas_get_num_threads()) {
+        print_message("a sanitizer has a thread of its own\n");
         skip();
+    }
 }
 
 static void check_product(void)
@@ -111,8 +114,10 @@ static void workers_end_and_begin_again(void **state)
     assert_int_equal(pl_blas_use_begin(&use, NULL, 2, 0, NULL), 0);
     check_product();
     pl_blas_use_end(&use);
-    if (n_threads() == 1)
-        skip(); /* one processor */
+    if (n_threads() == 1) {
+        print_message("on one processor OpenBLAS has no threads\n");
+        skip();
+    }
     pl_blas_set_up();
     assert_int_equal(n_threads(), 1);
     assert_int_equal(pl_blas_use_begin(&use, NULL, 2, 0, NULL), 0);
