@@ -445,8 +445,10 @@ static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error
                             &slot->element, reterr);
     if (r == 0 && failed)
         r = pl_load_error(loader, &error, reterr);
-    if (r < 0)
+    if (r < 0) { /* the slot is not among those in use, which are cleared */
+        pl_element_clear(&slot->element);
         return r;
+    }
     if (failed && (slot->error = malloc(sizeof *slot->error)))
         *slot->error = error;
     slot->result = (int)result;

@@ -75,8 +75,8 @@ static int load_n_passes(pl_loader *loader, pl_dataset *dataset, pl_error *reter
 
 static int load_input(pl_loader *loader, pl_stage *stage, int i, pl_error *reterr)
 {
-    int64_t is_open;
-    int r = pl_load_int(loader, 0, 1, &is_open, reterr);
+    int64_t is_open, least = stage->dataset->class->opens_inputs ? 0 : 1;
+    int r = pl_load_int(loader, least, 1, &is_open, reterr);
     if (r == 0 && is_open && !stage->inputs[i])
         r = pl_stage_open(stage->dataset->inputs[i], stage, &stage->inputs[i], reterr);
     if (r == 0 && is_open)

@@ -172,6 +172,12 @@ static int add(pl_stage *stage, const pl_element *element, pl_error *reterr)
 static int next_input(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    if (own->waiting.n == 0 && !stage->inputs[0]) {
+        int r = pl_error_set(reterr, PL_ECORRUPT,
+                             "%s was restored from a checkpoint without the state of its input",
+                             stage->dataset->class->name);
+        return end_pass(stage, r, reterr);
+    }
     if (own->waiting.n == 0)
         return pl_stage_next(stage->inputs[0], ret_element, reterr);
     *ret_element = own->waiting;

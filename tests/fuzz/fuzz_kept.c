@@ -441,7 +441,7 @@ static void no_bytes_harm_whoever_reads_them(void **state)
 
 int main(int argc, char **argv)
 {
-    read_arguments(argc, argv, 10000);
+    read_arguments(argc, argv, 40000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(real_files_are_the_same_each_time),
         cmocka_unit_test(no_bytes_harm_whoever_reads_them),
