@@ -242,7 +242,8 @@ def costs(directory, sizes, scale, n_rounds, peers, say):
             save(folder / "b.npy", shape, 2)
             os.sync()
             field = list(batches(programs) if size is BATCH else large(programs, size, scale, peers))
-            take_turns(field, folder, n_rounds if size is BATCH or size < 20000 else 2, say)
+            is_long = size is not BATCH and size >= 20000
+            take_turns(field, folder, min(n_rounds, 2) if is_long else n_rounds, say)
             rows += [{"what": one.what, "measured": measured(one, field[0]), "target": one.target}
                      for one in field]
     return rows
