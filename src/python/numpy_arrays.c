@@ -63,12 +63,11 @@ static bool ask_for_room(uint64_t *ret_bytes)
 
 static void say_refusal(uint64_t bytes, uint64_t room)
 {
-    fprintf(
-        stderr,
-        "plimsoll: no room for a NumPy array of %.1f MiB: the system lets this process have %.1f "
-        "MiB more. Make it smaller or of a smaller dtype, work in pieces, or keep it in a file "
-        "(plimsoll.open)\n",
-        (double)bytes / (1 << 20), (double)room / (1 << 20));
+    fprintf(stderr,
+            "plimsoll: no room for a NumPy array of %.2f GiB: the system lets this process have "
+            "%.2f GiB more. Make it smaller or of a smaller dtype, work in pieces, or keep it in a "
+            "file (plimsoll.open)\n",
+            (double)bytes / (1 << 30), (double)room / (1 << 30));
 }
 
 static bool find_room(uint64_t bytes)

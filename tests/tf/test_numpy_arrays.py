@@ -58,7 +58,7 @@ print(refused(lambda: np.ones((1000, 100 * 1000))))
 print(refused(lambda: np.zeros((1000, 100 * 1000))))       # calloc
 print(np.ones(20 * 1000 * 1000).sum())                     # 153 MiB
 """), ["True", "True", "True", "20000000.0"])
-    assert "no room for a NumPy array of 762.9 MiB" in told
+    assert "no room for a NumPy array of 0.75 GiB" in told
 
 
 def test_many_that_are_kept_are_refused_in_time(run):
