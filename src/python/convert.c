@@ -22,16 +22,6 @@ typedef enum leaf_kind {
 
 static PyObject *tensor_method; /* "__plimsoll_tensor__" */
 
-static bool has_attribute(PyObject *value, PyObject *name)
-{
-    PyObject *found;
-    int r = _PyObject_LookupAttr((PyObject *)Py_TYPE(value), name, &found);
-    Py_XDECREF(found);
-    if (r < 0)
-        PyErr_Clear();
-    return r > 0;
-}
-
 static leaf_kind kind_of(PyObject *value)
 {
     if (PyFloat_CheckExact(value))
@@ -42,7 +32,7 @@ static leaf_kind kind_of(PyObject *value)
         return LEAF_BOOL;
     if (PyUnicode_Check(value) || PyBytes_Check(value))
         return LEAF_TEXT;
-    if (tensor_check(value) || has_attribute(value, tensor_method))
+    if (tensor_check(value) || convert_type_has(value, tensor_method))
         return LEAF_TENSOR;
     if (PyLong_Check(value))
         return LEAF_INT;
@@ -59,7 +49,7 @@ static bool is_list(PyObject *value)
         return true;
     return PySequence_Check(value) && !PyUnicode_Check(value) && !PyBytes_Check(value) &&
            !PyDict_Check(value) && !tensor_check(value) && !convert_is_array(value) &&
-           !has_attribute(value, tensor_method);
+           !convert_type_has(value, tensor_method);
 }
 
 bool convert_is_possible(PyObject *value)
@@ -625,7 +615,7 @@ static tensor *named_node(PyObject *value, pl_dtype dtype, pl_dtype like, PyObje
     if (tensor_check(value))
         return checked((tensor *)Py_NewRef(value), dtype);
     bool plain = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
-    if (!plain && has_attribute(value, tensor_method))
+    if (!plain && convert_type_has(value, tensor_method))
         return from_method(value, dtype);
     if (!plain && is_list(value) && has_tensor(value, 0)) {
         pl_dtype first = first_dtype(value, 0);

@@ -63,6 +63,9 @@ PyObject *convert_shape_object(const pl_shape *shape); /* the TensorShape */
 
 /* ---- for the files of this noun ---- */
 
+/* Does the value's type have this attribute? Never sets an exception. */
+bool convert_type_has(PyObject *value, PyObject *name);
+
 /* Elements of a Python object that has a buffer, or that NumPy can make an array of. */
 pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *shape,
                               const char *what);

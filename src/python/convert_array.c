@@ -21,14 +21,11 @@ static int intern_names(void)
     return array_method ? 0 : -1;
 }
 
-static bool type_has(PyObject *value, PyObject *name)
+bool convert_type_has(PyObject *value, PyObject *name)
 {
-    PyObject *found;
-    int r = _PyObject_LookupAttr((PyObject *)Py_TYPE(value), name, &found);
-    Py_XDECREF(found);
-    if (r < 0)
-        PyErr_Clear();
-    return r > 0;
+    /* Before 3.13 it swallows every exception; from 3.13 on it reports those that are not
+     * AttributeError as unraisable. Either way none is left set. */
+    return PyObject_HasAttr((PyObject *)Py_TYPE(value), name);
 }
 
 bool convert_is_array(PyObject *value)
@@ -43,8 +40,8 @@ bool convert_is_array(PyObject *value)
         PyErr_Clear();
         return false;
     }
-    return type_has(value, array_method) || type_has(value, interface_attribute) ||
-           type_has(value, dlpack_method);
+    return convert_type_has(value, array_method) || convert_type_has(value, interface_attribute) ||
+           convert_type_has(value, dlpack_method);
 }
 
 PyObject *convert_numpy(const char *name)
@@ -419,8 +416,9 @@ pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *s
     }
     if (intern_names() < 0)
         return NULL;
-    if (!dtype && !shape && !PyObject_CheckBuffer(value) && type_has(value, dlpack_method)) {
-        bool has_array = type_has(value, array_method);
+    if (!dtype && !shape && !PyObject_CheckBuffer(value) &&
+        convert_type_has(value, dlpack_method)) {
+        bool has_array = convert_type_has(value, array_method);
         pl_tensor *made = convert_from_dlpack(value, false, what);
         bool refused = !made && (PyErr_ExceptionMatches(PyExc_RuntimeError) ||
                                  PyErr_ExceptionMatches(PyExc_BufferError));

@@ -147,6 +147,7 @@ static PyMemberDef members[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_traverse, traverse},
+    {Py_tp_new, module_refuse_new},
     {Py_tp_dealloc, dealloc},
     {Py_tp_repr, show},
     {Py_tp_getset, attributes_of_type},
@@ -158,7 +159,7 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "plimsoll._core.Dataset",
     .basicsize = sizeof(dataset),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 

@@ -11,6 +11,14 @@
 #include "python/failure.h"
 #include "python/site.h"
 
+PyObject *module_refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
+    return NULL;
+}
+
 /* ---- the runtime ---- */
 
 static _Atomic(pl_runtime *) the_runtime;

@@ -11,8 +11,7 @@
 #ifndef PL_PYTHON_MODULE_H
 #define PL_PYTHON_MODULE_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "python/backport.h" /* and Python.h, which must be the first */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +40,10 @@ typedef struct later {
     void (*run)(struct later *self);
 } later;
 void module_later(later *what);
+
+/* A type's tp_new where only functions of ours make objects: TypeError. (3.9 has no flag for it.)
+ */
+PyObject *module_refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* Each file's own part of the module. 0, or -1 with an exception. */
 int module_add_tensor(PyObject *module);

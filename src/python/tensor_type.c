@@ -211,7 +211,7 @@ static Py_hash_t hash(PyObject *self)
 {
     const tensor *node = (tensor *)self;
     if (node->graph || node->symbolic)
-        return _Py_HashPointer(self);
+        return PyBaseObject_Type.tp_hash(self); /* by its address */
     PyErr_SetString(PyExc_TypeError, "Tensor is unhashable. Instead, use tensor.ref() as the key.");
     return -1;
 }
@@ -303,6 +303,7 @@ static PyMemberDef members[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Elements of one dtype, there already or still to be computed."},
+    {Py_tp_new, module_refuse_new},
     {Py_tp_dealloc, tensor_dealloc},
     {Py_tp_traverse, tensor_traverse},
     {Py_tp_clear, tensor_clear},
@@ -326,7 +327,7 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "plimsoll._core.Tensor",
     .basicsize = sizeof(tensor),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 
