@@ -133,18 +133,24 @@ def machine():
     ]
 
 
+def release():
+    """The system by the name that people use: "Debian 13"."""
+    facts = platform.freedesktop_os_release()
+    return f"{facts.get('NAME', 'Linux').split()[0]} {facts.get('VERSION_ID', 'sid')}"
+
+
 def tables(results, costs, notebook_costs, names):
     """Everything that was measured, as text that reads well in a terminal and as Markdown."""
     parts = []
     if results:
-        parts += ["## The guard", guard_table(results)]
+        parts += [f"## The guard on {release()}", guard_table(results)]
         if any(result["cpu"] for result in results):
             parts += ["## Beside others", peer_table(results, names)]
         failures = failure_lines(results)
         if failures:
             parts.append("Left out:\n" + "\n".join(failures))
     if costs:
-        parts += ["## The supervisor", cost_table("the supervisor's own cost", costs)]
+        parts += [f"## The supervisor on {release()}", cost_table("the supervisor's own cost", costs)]
     if notebook_costs:
         parts += ["## In the notebook", cost_table("over a plain ipykernel", notebook_costs)]
     annotated = [result for result in results if result["guard_shares"]]
@@ -179,8 +185,8 @@ def update(path, text, load_average):
     with open(path, encoding="utf-8") as page:
         before, machine_mark, after = page.read().partition("\n## The machine")
     for title, section in sections_of(text).items():
-        dated = (f"{section}\n\nMeasured on {today}: {machine()[0]}; "
-                 f"load average {load_average:.2f} before.")
+        dated = (f"{section}\n\nMeasured on {today}: {machine()[0]}; {release()}, "
+                 f"{first_line([PYTHON, '--version'])}; load average {load_average:.2f} before.")
         found = sections_of(before).get(title)
         before = before.replace(found, dated) if found else f"{before.rstrip()}\n\n{dated}\n"
     with open(path, "w", encoding="utf-8") as page:

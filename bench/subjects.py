@@ -29,7 +29,7 @@ class Workload:
     name: str
     title: str
     program: tuple  # argv; the scale is appended
-    callgrind_scale: float  # of the full work: callgrind takes 50 times the time
+    callgrind_scale: float  # of the full work: callgrind takes 50 times the time; 0: not counted
     target_instructions: float
     target_cpu: float
 
@@ -44,6 +44,10 @@ def workloads(build_dir):
         Workload("objects", "CPython objects", python("objects.py"), 0.1, 1.01, 1.03),
         Workload("arrays", "NumPy arrays, 10 KB to 8 MB", python("arrays.py"), 0.1, 1.005, 1.01),
         Workload("train", "torch training loop", python("train.py"), 0.05, 1.005, 1.01),
+        Workload("stdlib", "CPython's own tests", python("stdlib.py"), 0.3, 1.01, 1.03),
+        Workload("frames", "pandas group-by, merge, pivot", python("frames.py"), 0.1, 1.01, 1.03),
+        # Its work is done by four processes: callgrind would count the one that waits for them.
+        Workload("loader", "torch DataLoader, four workers", python("loader.py"), 0, 1.01, 1.03),
     ]
 
 
