@@ -32,7 +32,7 @@ typedef struct run_options {
     int n_sparse_programs;
     uint64_t hang_after_ns;
     bool hang_stop;
-    const char *kernel; /* its connection file */
+    const char *kernel; /* its connection file, or PL_KERNEL_RUN_AUTO */
     char *const *command;
 } run_options;
 
@@ -198,7 +198,7 @@ static void describe_run(const this_run *run, const pl_budget *budget)
 static int prepare_kernel(this_run *run, pl_error *reterr)
 {
     const char *warning = NULL;
-    pl_kernel_run_describe(&run->ledger->header, run->options->kernel);
+    pl_kernel_run_describe(&run->ledger->header, run->options->kernel, run->options->command);
     int r = pl_kernel_run_prepare(&run->ledger->header, run->options->command, &run->command,
                                   &warning, reterr);
     if (warning && !run->options->quiet)

@@ -39,7 +39,27 @@ static void keep_tail(char *field, size_t n, const char *text)
     memcpy(field, text + length - kept, kept + 1);
 }
 
-void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file)
+/* The connection file in the words of a command: the last that names a .json file, as in `-f FILE`,
+ * `--f=FILE` or a script for sh. "" when there is none. */
+static void find_connection_file(char *const *command, char ret_file[PATH_MAX])
+{
+    static const char ending[] = ".json";
+    ret_file[0] = '\0';
+    for (; *command; command++) {
+        const char *end = NULL;
+        for (const char *at = *command; (at = strstr(at, ending)) != NULL; at++)
+            end = at + strlen(ending);
+        if (!end)
+            continue;
+        const char *equals = strchr(*command, '='), *slash = strchr(*command, '/');
+        const char *start = slash && slash < end     ? slash
+                            : equals && equals < end ? equals + 1
+                                                     : *command;
+        snprintf(ret_file, PATH_MAX, "%.*s", (int)(end - start), start);
+    }
+}
+
+static void describe_kernel(pl_ledger_header *header, const char *connection_file)
 {
     char path[2 * PATH_MAX], folder[PATH_MAX];
     if (connection_file[0] != '/' && getcwd(folder, sizeof folder))
@@ -48,14 +68,26 @@ void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_fil
         snprintf(path, sizeof path, "%s", connection_file);
     keep_tail(header->kernel, sizeof header->kernel, path);
 
-    const char *notebook = getenv("JPY_SESSION_NAME");
-    if (notebook)
-        keep_tail(header->notebook, sizeof header->notebook, notebook);
-
     char id[PL_RECORD_ID_BYTES] = "";
     static_assert(sizeof header->previous >= sizeof id, "an id fits");
     if (pl_record_of_kernel(header->kernel, id, NULL) == 0)
         memcpy(header->previous, id, sizeof id);
+}
+
+void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file,
+                            char *const *command)
+{
+    char found[PATH_MAX];
+    if (strcmp(connection_file, PL_KERNEL_RUN_AUTO) == 0) {
+        find_connection_file(command, found);
+        connection_file = found;
+    }
+    if (connection_file[0])
+        describe_kernel(header, connection_file);
+
+    const char *notebook = getenv("JPY_SESSION_NAME");
+    if (notebook)
+        keep_tail(header->notebook, sizeof header->notebook, notebook);
 }
 
 static bool ends_with(const char *text, const char *end)

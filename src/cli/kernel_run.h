@@ -19,8 +19,13 @@
  * somebody else has taken its name. */
 PL_MUST_CHECK int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX]);
 
+/* Instead of a connection file: the one that the command names. A kernelspec's command can then
+ * have {connection_file} in one place only; VS Code fills in no second one. */
+#define PL_KERNEL_RUN_AUTO "auto"
+
 /* Writes kernel, notebook and previous. A predecessor that cannot be looked for is none. */
-void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file);
+void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file,
+                            char *const *command);
 
 /* Sets the environment for the kernel that `header` describes. *ret_command is `command`, or for an
  * IPython kernel a copy of it that loads the extension; it is never freed. Where the extension

@@ -76,8 +76,9 @@ static json_t *draft_argv(draft *draft_)
     add(draft_, argv, draft_->options->program);
     add(draft_, argv, "run");
     if (names_connection_file(draft_->original)) {
+        /* Not {connection_file}: VS Code fills in the first one only, and the kernel needs it. */
         add(draft_, argv, "--kernel");
-        add(draft_, argv, connection_file);
+        add(draft_, argv, "auto");
     } else {
         note_about(draft_, "its command names no {connection_file}: after a restart it cannot be "
                            "told what ended the kernel before");

@@ -55,10 +55,21 @@ static void disown_sites(pl_ledger *ledger, uint32_t place)
             atomic_store(&ledger->site_cells[i], 0);
 }
 
+const char *pl_cell_kept_id(const char *id)
+{
+    size_t n = strlen(id), room = sizeof((pl_cell *)NULL)->id - 1;
+    if (n <= room)
+        return id;
+    id += n - room;
+    while (((uint8_t)*id & 0xc0) == 0x80) /* in the middle of a character */
+        id++;
+    return id;
+}
+
 static void describe(pl_cell *cell, uint64_t key, const char *id)
 {
     memset(cell, 0, sizeof *cell);
-    strncpy(cell->id, id, sizeof cell->id - 1);
+    strncpy(cell->id, pl_cell_kept_id(id), sizeof cell->id - 1);
     atomic_store(&cell->key, key);
 }
 

@@ -37,6 +37,10 @@ typedef struct pl_cell_run {
  * another process has begun cells in this ledger. */
 PL_MUST_CHECK int pl_cell_begin(pl_ledger *ledger, const char *id, uint32_t number);
 
+/* As much of an id as the ledger keeps: of a long one the end, in whole characters. VS Code's begin
+ * with the address of the notebook, and the cell comes last. */
+const char *pl_cell_kept_id(const char *id);
+
 /* Tracebacks call the source of the cell that runs, or a piece of it, `file`. */
 void pl_cell_set_file(pl_ledger *ledger, const char *file);
 

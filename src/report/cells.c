@@ -23,7 +23,7 @@ enum { END_BYTES = 16 << 20, MAX_LINE_BYTES = 1 << 20, MAX_FILES = 1 << 16 };
 struct pl_cells {
     const struct pl_ledger *ledger;
     json_t *by_file; /* tail of the name -> its line, with the last number and the source */
-    json_t *by_id;   /* beginning of a cell's id -> the line of its last run */
+    json_t *by_id;   /* end of a cell's id -> the line of its last run */
     bool failed;     /* no memory */
 };
 
@@ -39,10 +39,11 @@ static const char *kept_tail(const char *file)
     return file;
 }
 
-/* As much of an id as the ledger keeps. */
+/* As much of an id as the ledger keeps, in valid UTF-8. */
 static void kept_id(const char *id, char kept[sizeof((pl_cell *)NULL)->id])
 {
-    pl_json_clean(id, sizeof((pl_cell *)NULL)->id - 1, kept, sizeof((pl_cell *)NULL)->id);
+    size_t room = sizeof((pl_cell *)NULL)->id;
+    pl_json_clean(pl_cell_kept_id(id), room - 1, kept, room);
 }
 
 static void set(pl_cells *cells, json_t *object, const char *key, json_t *value)

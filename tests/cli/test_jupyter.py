@@ -183,7 +183,7 @@ def test_jupyter_reads_the_twin_of_python3(jupyter):
     original, twin = seen["specs"]["python3"], seen["specs"]["plimsoll-python3"]
     assert twin["display_name"] == "Python 3 (Plimsoll)"
     assert twin["argv"] == [
-        str(jupyter.program), "run", "--kernel", "{connection_file}", "--", *original["argv"]
+        str(jupyter.program), "run", "--kernel", "auto", "--", *original["argv"]
     ]  # fmt: skip
     assert twin["metadata"].pop("plimsoll") == {
         "twin_of": "python3",
@@ -279,7 +279,7 @@ def test_the_budget_goes_to_run(jupyter):
     for budget in ("2G", "80%", "1.5GiB"):
         jupyter("install", "--kernel", "made", "--budget", budget)
         words = jupyter.spec("plimsoll-made")["argv"]
-        assert words[1:7] == ["run", "--kernel", "{connection_file}", "--budget", budget, "--"]
+        assert words[1:7] == ["run", "--kernel", "auto", "--budget", budget, "--"]
         assert jupyter.list()["plimsoll-made"]["budget"] == budget
     jupyter("install", "--kernel", "made")
     assert "budget" not in jupyter.list()["plimsoll-made"]

@@ -262,6 +262,24 @@ static void the_title_is_the_first_line_of_code(void **state)
     pl_cells_free(cells);
 }
 
+static void cells_with_long_ids_are_told_apart_by_their_ends(void **state)
+{
+    static const char notebook[] = "vscode-notebook-cell:/home/ada/some/long/way/down/to/the/"
+                                   "notebooks/analysis.ipynb";
+    fixture *f = *state;
+    char first[200], second[200], title[PL_CELLS_TITLE_BYTES];
+    snprintf(first, sizeof(first), "%s#W0s", notebook);
+    snprintf(second, sizeof(second), "%s#W1s", notebook);
+    fixture_source(f, 1, first, FIRST, "one()\n");
+    fixture_source(f, 2, second, SECOND, "two()\n");
+    pl_cells *cells = load_cells(f);
+    pl_cells_title(cells, pl_cell_kept_id(first), title);
+    assert_string_equal(title, "one()");
+    pl_cells_title(cells, pl_cell_kept_id(second), title);
+    assert_string_equal(title, "two()");
+    pl_cells_free(cells);
+}
+
 static void bad_lines_are_skipped_and_a_torn_last_one_is_ignored(void **state)
 {
     fixture *f = *state;
@@ -555,6 +573,7 @@ int main(void)
         TEST(the_ledger_names_a_cell_whose_source_was_not_written),
         TEST(every_version_of_a_cell_is_known_by_its_file),
         TEST(the_title_is_the_first_line_of_code),
+        TEST(cells_with_long_ids_are_told_apart_by_their_ends),
         TEST(bad_lines_are_skipped_and_a_torn_last_one_is_ignored),
         TEST(nesting_without_end_is_survived),
         TEST(of_a_huge_file_both_ends_are_read),

@@ -235,6 +235,22 @@ static void a_file_with_a_long_name_is_known_by_its_tail(void **state)
     assert_int_equal(pl_cell_number_of(ledger, tail), 3);
 }
 
+/* VS Code names a cell by the address of its notebook, and then the cell. */
+static void of_a_long_id_the_end_is_kept_in_whole_characters(void **state)
+{
+    (void)state;
+    char id[200] = "vscode-notebook-cell:/";
+    while (strlen(id) < 100)
+        strcat(id, "\xc3\xbc");
+    strcat(id, "#W0s");
+    const char *kept = pl_cell_kept_id(id);
+    size_t n = strlen(id), room = sizeof((pl_cell *)NULL)->id - 1;
+    assert_int_equal(strlen(kept), room - 1); /* the first of them would be half a character */
+    assert_ptr_equal(kept, id + n - room + 1);
+    assert_int_equal((uint8_t)*kept, 0xc3);
+    assert_string_equal(pl_cell_kept_id("short"), "short");
+}
+
 static void in_a_full_table_the_cell_run_longest_ago_gives_way(void **state)
 {
     pl_ledger *ledger = *state;
@@ -328,6 +344,7 @@ int main(void)
         TEST(every_file_of_a_cell_keeps_its_number),
         TEST(the_newest_files_are_known_when_there_were_many),
         TEST(a_file_with_a_long_name_is_known_by_its_tail),
+        TEST(of_a_long_id_the_end_is_kept_in_whole_characters),
         TEST(in_a_full_table_the_cell_run_longest_ago_gives_way),
         TEST(what_a_cell_that_gave_way_held_is_nobodys),
         TEST(what_a_dead_worker_held_is_no_longer_its_cells),

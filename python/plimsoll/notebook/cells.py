@@ -40,11 +40,11 @@ class Cells:
         if not info.store_history or not in_kernel():
             return
         try:
-            if self._before_first is not None and self._before_first():
+            cell_id, number = _id_of(info), self._shell.execution_count
+            if self._before_first is not None and self._before_first(cell_id):
                 self._before_first = None
             self._limit.end()  # of a cell before, if an interrupt kept it from ending there
             self._refusals.begin_cell()
-            cell_id, number = _id_of(info), self._shell.execution_count
             # Refused in a shell inside of a kernel: the cells of a run are the first one's.
             if self._guard.begin_cell(cell_id.encode("utf-8", "replace"), number) >= 0:
                 self._running, self._number, self._file = cell_id, number, None

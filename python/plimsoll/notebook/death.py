@@ -7,7 +7,7 @@ run, and `plimsoll explain` reads it, started when this kernel starts, so that n
 import subprocess
 import tempfile
 
-from . import program, tables
+from . import before, program, tables
 
 WAIT_S = 10
 # Kernels in a row that ran no cell: their user has not been told yet of the one before them.
@@ -45,8 +45,11 @@ class Previous:
             self._answer.close()
         self._process = self._answer = None
 
-    def show_once(self, shell):
+    def show_once(self, shell, cell_id):
         """Before the first cell. False: there is no answer yet, try again before the next one."""
+        if self._run is None:
+            self._run = before.run_before(self._program.record, cell_id)
+            self.ask()
         if not self.wait():
             return False
         page = self.page()

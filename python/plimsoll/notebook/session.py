@@ -16,7 +16,7 @@ class Session:
             leaks.Leaks(guard, self.program),
             self.refusals,
             self.limit,
-            before_first=lambda: self.previous.show_once(shell),
+            before_first=lambda cell_id: self.previous.show_once(shell, cell_id),
         )
         self.magics = magics.Guarded(shell, guard, self)
 

@@ -73,6 +73,11 @@ class Sources:
         self._fd, self._map = -1, None
 
 
+def beginning_of_id(text):
+    """How a line goes on behind its number, of a cell whose id begins with `text`."""
+    return _rest_of_line({"id": text}).rpartition(b'"')[0]
+
+
 def _rest_of_line(fields):
     text = json.dumps(fields, ensure_ascii=False)[1:] + "\n"
     return text.encode("utf-8", "replace")
