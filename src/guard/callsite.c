@@ -14,7 +14,9 @@
 #include "guard/guard.h"
 #include "probe/python.h"
 
-enum { SPOTS = 12, CACHE = 1024 };
+/* The user's frame is nearly always among the innermost few. Imports are the exception: each takes
+ * some six frames of the import system, and packages import each other. */
+enum { SPOTS = 12, SPOTS_ALL = 192, CACHE = 1024 };
 
 /* Stack hash -> site, for stacks that were seen before. The hash begins with the pid: a forked
  * child finds nothing of its parent's. */
@@ -24,6 +26,9 @@ typedef struct cached_site {
 } cached_site;
 
 static cached_site cache[CACHE];
+
+/* In the place of a site: no frame of the user's is among the innermost few. */
+static pl_site deeper;
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -56,57 +61,73 @@ static pl_python python_here(const pl_reader *reader)
 
 /* Is memory laid out as the probe believes? Asked once, through a reader that cannot fault, before
  * it is read directly. */
-static bool readable(void)
+enum layout { LAYOUT_UNKNOWN, LAYOUT_NOT_YET, LAYOUT_KNOWN };
+
+static enum layout check_layout(void)
 {
-    enum { UNKNOWN, YES, NO };
+    enum { UNCHECKED, YES, NO };
     static _Atomic int answer;
     int known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (known == UNKNOWN) {
+    if (known == UNCHECKED) {
         pl_reader reader = pl_reader_process(getpid());
         pl_python python = python_here(&reader);
         int r = pl_python_check(&python);
         if (r == -EAGAIN)
-            return false;
+            return LAYOUT_NOT_YET;
         known = r == 0 ? YES : NO;
         atomic_store(&answer, known);
     }
-    return known == YES;
+    return known == YES ? LAYOUT_KNOWN : LAYOUT_UNKNOWN;
 }
 
-static int own_spots(pl_python_spot spots[SPOTS])
+static int own_spots(pl_python_spot *spots, int max)
 {
     void *state = pl_interpreter_thread();
-    if (!state || !readable())
+    if (!state || check_layout() != LAYOUT_KNOWN)
         return 0;
     pl_python python = python_here(&pl_reader_own);
-    return pl_python_spots(&python, (uint64_t)(uintptr_t)state, spots, SPOTS);
+    return pl_python_spots(&python, (uint64_t)(uintptr_t)state, spots, max);
 }
 
-/* The innermost frame of the user's own code, else the innermost of all. */
-static bool users_frame(const pl_python_spot *spots, int n, pl_python_frame *ret_frame)
+/* How well a frame says who asks. The user knows his own lines; of a package, which one it is. */
+enum closeness { NO_FRAME, IN_FROZEN_LIBRARY, IN_LIBRARY, IN_PACKAGE, IN_USERS };
+
+static enum closeness closeness_of(const char *file)
+{
+    if (pl_python_is_users(file))
+        return IN_USERS;
+    if (!pl_python_is_library(file))
+        return IN_PACKAGE;
+    return file[0] == '<' ? IN_FROZEN_LIBRARY : IN_LIBRARY;
+}
+
+/* The innermost frame of the closest kind that there is. */
+static enum closeness closest_frame(const pl_python_spot *spots, int n, pl_python_frame *ret_frame)
 {
     pl_python python = python_here(&pl_reader_own);
-    bool found = false;
-    for (int i = 0; i < n; i++) {
+    enum closeness best = NO_FRAME;
+    for (int i = 0; i < n && best < IN_USERS; i++) {
         pl_python_frame frame;
         if (pl_python_describe(&python, &spots[i], &frame) < 0)
             continue;
-        if (pl_python_is_users(frame.file)) {
+        enum closeness closeness = closeness_of(frame.file);
+        if (closeness > best) {
+            best = closeness;
             *ret_frame = frame;
-            return true;
         }
-        if (!found)
-            *ret_frame = frame;
-        found = true;
     }
-    return found;
+    return best;
+}
+
+static enum closeness closest_here(pl_python_frame *ret_frame)
+{
+    pl_python_spot spots[SPOTS_ALL];
+    return closest_frame(spots, own_spots(spots, SPOTS_ALL), ret_frame);
 }
 
 void pl_callsite_python(pl_python_frame *ret_frame)
 {
-    pl_python_spot spots[SPOTS];
-    int n = own_spots(spots);
-    if (n <= 0 || !users_frame(spots, n, ret_frame))
+    if (closest_here(ret_frame) == NO_FRAME)
         memset(ret_frame, 0, sizeof *ret_frame);
 }
 
@@ -114,14 +135,30 @@ bool pl_callsite_is_users(void)
 {
     pl_python_spot spots[SPOTS];
     pl_python_frame frame;
-    int n = own_spots(spots);
-    return n > 0 && users_frame(spots, n, &frame) && pl_python_is_users(frame.file);
+    return closest_frame(spots, own_spots(spots, SPOTS), &frame) == IN_USERS;
+}
+
+enum pl_worker pl_callsite_worker(void)
+{
+    if (!pl_interpreter_thread() || check_layout() == LAYOUT_UNKNOWN)
+        return PL_WORKER_UNKNOWN;
+    pl_python_spot spots[SPOTS_ALL];
+    int n = own_spots(spots, SPOTS_ALL);
+    pl_python_frame innermost;
+    enum closeness closeness = closest_frame(spots, n < 1 ? n : 1, &innermost);
+    if (closeness >= IN_PACKAGE)
+        return PL_WORKER_PROGRAM;
+    if (closeness != NO_FRAME && pl_python_is_import(innermost.file))
+        return PL_WORKER_INTERPRETER;
+    pl_python_frame closest;
+    return closest_frame(spots, n, &closest) >= IN_PACKAGE ? PL_WORKER_LIBRARY
+                                                           : PL_WORKER_INTERPRETER;
 }
 
 bool pl_callsite_catches(int n_frames, bool at_spot)
 {
     pl_python_spot spots[SPOTS];
-    int n = own_spots(spots);
+    int n = own_spots(spots, SPOTS);
     pl_python python = python_here(&pl_reader_own);
     for (int i = 0; i < n && i < n_frames; i++)
         if (!pl_python_caught_alike(&python, &spots[i], at_spot))
@@ -133,7 +170,8 @@ bool pl_callsite_may_interrupt(void)
 {
     pl_python python = python_here(&pl_reader_own);
     void *state = pl_interpreter_thread();
-    return state && readable() && pl_python_holder(&python) == (uint64_t)(uintptr_t)state &&
+    return state && check_layout() == LAYOUT_KNOWN &&
+           pl_python_holder(&python) == (uint64_t)(uintptr_t)state &&
            !pl_python_lists_locked(&python);
 }
 
@@ -148,11 +186,14 @@ int pl_callsite_python_stack(pl_python_frame *frames, int max)
     return n < 0 ? 0 : n;
 }
 
-static pl_site *python_site(const pl_python_spot *spots, int n)
+static pl_site *python_site(const pl_python_spot *spots, int n, bool may_be_deeper)
 {
     pl_python_frame frame;
-    if (!users_frame(spots, n, &frame))
+    enum closeness closeness = closest_frame(spots, n, &frame);
+    if (closeness == NO_FRAME)
         return NULL;
+    if (closeness != IN_USERS && may_be_deeper)
+        return &deeper;
     uint64_t key = mix(mix_text(mix_text(start_hash(), frame.file), frame.function), frame.line);
     bool is_new;
     pl_site *site = pl_ledger_site(pl_guard_state.ledger, key, pl_guard_state.pid, &is_new);
@@ -245,22 +286,35 @@ static uint64_t stack_key(const pl_python_spot *spots, int n, const void *return
     return key;
 }
 
-pl_site *pl_callsite_find(const void *return_address)
+static pl_site *find_cached(const pl_python_spot *spots, int n, bool may_be_deeper,
+                            const void *return_address)
 {
-    pl_python_spot spots[SPOTS];
-    int n = own_spots(spots);
-    uint64_t key = stack_key(spots, n, return_address);
+    uint64_t key = mix(stack_key(spots, n, return_address), may_be_deeper);
     bool walk_again = n <= 0 && (pl_thread.random >> 8) % 16 == 0;
 
     cached_site *cached = &cache[key % CACHE];
     pl_site *site = atomic_load(&cached->site);
     if (site && atomic_load(&cached->key) == key && !walk_again)
         return site;
-    site = n > 0 ? python_site(spots, n) : native_site(return_address);
+    site = n > 0 ? python_site(spots, n, may_be_deeper) : native_site(return_address);
     if (site) {
         atomic_store(&cached->key, 0);
         atomic_store(&cached->site, site);
         atomic_store(&cached->key, key);
     }
     return site;
+}
+
+static PL_COLD pl_site *find_deeper(const void *return_address)
+{
+    pl_python_spot spots[SPOTS_ALL];
+    return find_cached(spots, own_spots(spots, SPOTS_ALL), false, return_address);
+}
+
+pl_site *pl_callsite_find(const void *return_address)
+{
+    pl_python_spot spots[SPOTS];
+    int n = own_spots(spots, SPOTS);
+    pl_site *site = find_cached(spots, n, n == SPOTS, return_address);
+    return site == &deeper ? find_deeper(return_address) : site;
 }

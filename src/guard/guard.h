@@ -16,7 +16,8 @@
  * allocator's. Nothing of the allocator's state is changed while there is no pressure.
  *
  * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
- * line.c (look, refuse, relieve), callsite.c (who asks), interpreter.c (exceptions in Python),
+ * line.c (look, refuse, relieve), handling.c (room for what follows an exception), callsite.c (who
+ * asks), interpreter.c (exceptions in Python),
  * crash.c and exception.c (the last words of a dying process), start.c (joining, fork), notebook.c
  * (what a kernel may ask; its header tells). */
 #ifndef PL_GUARD_GUARD_H
@@ -48,6 +49,7 @@ typedef struct pl_guard_thread {
     uint64_t over_bytes;    /* small bytes asked for while over the line */
     uint64_t refused_bytes; /* over_bytes when this thread was last refused a small request */
     uint64_t over_number;   /* which excursion over the line over_bytes belongs to */
+    uint64_t refused_at;    /* charged when an exception last began here; 0: it was handled */
     uint32_t random;
     bool inside;
     bool ready;
@@ -200,7 +202,34 @@ PL_HIDDEN void pl_line_raised(void);
 /* Reads what the process uses and charges it. */
 PL_HIDDEN void pl_line_look(void);
 
+/* ---- handling.c ---- */
+
+/* In this thread an exception begins: memory was refused, or one was raised. */
+PL_HIDDEN void pl_handling_begin(void);
+
+/* It is handled, as the caller knows; or as the freed memory shows. */
+PL_HIDDEN void pl_handling_end(void);
+PL_HIDDEN void pl_handling_look(void);
+
+/* Is this thread still busy with it, or with the interpreter's own work? Then none is raised. */
+PL_HIDDEN bool pl_handling_is_under_way(void);
+
+/* Is this the interpreter's own work, which goes on where small requests are refused to others? */
+PL_HIDDEN bool pl_handling_is_spared(void);
+
+/* Is a large request of `bytes` part of it, and fits into what the reserve has for that? */
+PL_HIDDEN bool pl_handling_needs(uint64_t bytes);
+
 /* ---- callsite.c ---- */
+
+/* Whose code runs in this thread: that of the innermost frame. */
+enum pl_worker {
+    PL_WORKER_UNKNOWN,     /* no Python, or one that cannot be read */
+    PL_WORKER_PROGRAM,     /* the user's, or an installed package's */
+    PL_WORKER_LIBRARY,     /* the standard library's, called by the program */
+    PL_WORKER_INTERPRETER, /* the import system's, or nobody's but the standard library's */
+};
+PL_HIDDEN enum pl_worker pl_callsite_worker(void);
 
 /* The site of the caller, for `weight` bytes. */
 PL_HIDDEN pl_site *pl_callsite_find(const void *return_address);

@@ -315,8 +315,8 @@ static int raise_now(void *argument)
     atomic_store(&raising, false);
     if (!pl_guard_state.ledger)
         return 0; /* forked since, and could not join */
-    if (pl_kernel_is_at_work(0)) {
-        atomic_store(&pl_guard_state.raised_at, 0); /* the cell has ended: in the next one */
+    if (pl_kernel_is_at_work(0) || pl_handling_is_under_way()) {
+        atomic_store(&pl_guard_state.raised_at, 0); /* the cell has ended, say: in the next one */
         return 0;
     }
     if (!has_children()) {

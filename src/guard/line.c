@@ -11,6 +11,7 @@
  *   2. Python code that grows by small objects gets a MemoryError (pl_interpreter_raise), and again
  *      after another half of the reserve;
  *   3. deep in the reserve, the small requests of the Python thread that took it are refused.
+ * None of it in the middle of handling such an exception, as far as the reserve goes: handling.c.
  * A program without Python never meets 2 and 3. */
 #include <errno.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static void send_event(uint32_t kind, uint64_t bytes)
         .bytes = bytes,
     };
     pl_callsite_python(&event.where);
+    pl_handling_begin();
     pl_interpreter_refused(kind == PL_EVENT_REFUSED ? bytes : 0);
     pl_ledger_event(guard->ledger, &event);
     atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
@@ -152,8 +154,8 @@ bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes)
 {
     if (claim(bytes) || claim_after_relief(bytes))
         return true;
-    /* A notebook's output, say: what the reserve is for, as far as it goes. */
-    if (pl_kernel_is_at_work(0) &&
+    /* A notebook's output, or a traceback: what the reserve is for, as far as it goes. */
+    if ((pl_kernel_is_at_work(0) || pl_handling_needs(bytes)) &&
         pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_RESERVE) == 0)
         return true;
     return refuse(asked_bytes);
@@ -167,7 +169,7 @@ bool pl_line_room(uint64_t bytes)
     if (charged() <= line())
         return true;
     relieve();
-    return charged() <= line() || refuse(bytes);
+    return charged() <= line() || pl_handling_needs(bytes) || refuse(bytes);
 }
 
 void pl_line_release(uint64_t bytes)
@@ -296,14 +298,14 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t now = charged();
     uint64_t reserve = pl_ledger_reserve_bytes(guard->ledger);
     uint64_t raised_at = atomic_load(&guard->raised_at);
-    if (raised_at == 0) {
+    bool due = (raised_at == 0 || now > raised_at + reserve / 2) && !pl_handling_is_under_way();
+    if (due && raised_at == 0) {
         look(true); /* what was touched since the last walk counts twice until the next */
         if (!update_over())
             return true;
         now = charged();
     }
-    if ((raised_at == 0 || now > raised_at + reserve / 2) &&
-        atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
+    if (due && atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
         pl_interpreter_raise())
         return true;
     /* Whoever took the reserve, more than a quarter of it in this thread; the others go on. Its
@@ -312,7 +314,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t mark = line() + reserve - reserve / 4;
     if (kind != PL_SMALL_FOREIGN && now > mark && pl_interpreter_thread() &&
         pl_thread.over_bytes > pl_thread.refused_bytes + reserve / 8 &&
-        pl_thread.over_bytes > reserve / 4) {
+        pl_thread.over_bytes > reserve / 4 && !pl_handling_is_spared()) {
         pl_thread.refused_bytes = pl_thread.over_bytes;
         atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
         send_event(PL_EVENT_REFUSED_SMALL, spent);
@@ -328,6 +330,8 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
     uint64_t spent = spend(bytes, ret_weight);
     uint64_t total = atomic_fetch_add(&guard->spent_bytes, spent) + spent;
     follow_trim_epoch();
+    if (pl_thread.refused_at)
+        pl_handling_look();
     if (total >= atomic_load(&guard->look_at))
         pl_line_look();
     bool granted = true;

@@ -42,6 +42,7 @@ int pl_guard_cell_file(const char *file)
     if (!guard->ledger)
         return -ENOENT;
     pl_cell_set_file(guard->ledger, file);
+    pl_handling_end();
     pl_kernel_code_runs(true);
     return 0;
 }

@@ -283,16 +283,30 @@ int pl_python_check(const pl_python *python)
     return pl_python_describe(python, &spot, &frame);
 }
 
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Installed, or made by NumPy as it is imported. */
+static bool is_packages(const char *file)
+{
+    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
+           begins_with(file, "<__array_function__");
+}
+
+/* Some of it Python carries inside itself. */
+bool pl_python_is_library(const char *file)
+{
+    return begins_with(file, "<frozen") || (strstr(file, "/lib/python3") && !is_packages(file));
+}
+
+bool pl_python_is_import(const char *file)
+{
+    return begins_with(file, "<frozen importlib");
+}
+
 bool pl_python_is_users(const char *file)
 {
-    static const char *const folders[] = {"/lib/python3", "/site-packages/", "/dist-packages/"};
-    /* Code that Python carries inside itself, or that NumPy makes as it is imported. */
-    static const char *const made[] = {"<frozen", "<__array_function__"};
-    for (size_t i = 0; i < PL_COUNT_OF(folders); i++)
-        if (strstr(file, folders[i]))
-            return false;
-    for (size_t i = 0; i < PL_COUNT_OF(made); i++)
-        if (strncmp(file, made[i], strlen(made[i])) == 0)
-            return false;
-    return true;
+    return !is_packages(file) && !pl_python_is_library(file);
 }

@@ -94,4 +94,8 @@ bool pl_python_caught_alike(const pl_python *python, const pl_python_spot *spot,
 /* Does this file belong to the user, not to Python's library or an installed package? */
 bool pl_python_is_users(const char *file);
 
+/* Does it belong to Python's own library? To its import system? */
+bool pl_python_is_library(const char *file);
+bool pl_python_is_import(const char *file);
+
 #endif
