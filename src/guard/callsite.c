@@ -63,7 +63,7 @@ static pl_python python_here(const pl_reader *reader)
  * it is read directly. */
 enum layout { LAYOUT_UNKNOWN, LAYOUT_NOT_YET, LAYOUT_KNOWN };
 
-static enum layout check_layout(void)
+static enum layout check_layout(const void *state)
 {
     enum { UNCHECKED, YES, NO };
     static _Atomic int answer;
@@ -71,7 +71,7 @@ static enum layout check_layout(void)
     if (known == UNCHECKED) {
         pl_reader reader = pl_reader_process(getpid());
         pl_python python = python_here(&reader);
-        int r = pl_python_check(&python);
+        int r = pl_python_check(&python, (uint64_t)(uintptr_t)state);
         if (r == -EAGAIN)
             return LAYOUT_NOT_YET;
         known = r == 0 ? YES : NO;
@@ -83,7 +83,7 @@ static enum layout check_layout(void)
 static int own_spots(pl_python_spot *spots, int max)
 {
     void *state = pl_interpreter_thread();
-    if (!state || check_layout() != LAYOUT_KNOWN)
+    if (!state || check_layout(state) != LAYOUT_KNOWN)
         return 0;
     pl_python python = python_here(&pl_reader_own);
     return pl_python_spots(&python, (uint64_t)(uintptr_t)state, spots, max);
@@ -140,7 +140,8 @@ bool pl_callsite_is_users(void)
 
 enum pl_worker pl_callsite_worker(void)
 {
-    if (!pl_interpreter_thread() || check_layout() == LAYOUT_UNKNOWN)
+    const void *state = pl_interpreter_thread();
+    if (!state || check_layout(state) == LAYOUT_UNKNOWN)
         return PL_WORKER_UNKNOWN;
     pl_python_spot spots[SPOTS_ALL];
     int n = own_spots(spots, SPOTS_ALL);
@@ -170,9 +171,8 @@ bool pl_callsite_may_interrupt(void)
 {
     pl_python python = python_here(&pl_reader_own);
     void *state = pl_interpreter_thread();
-    return state && check_layout() == LAYOUT_KNOWN &&
-           pl_python_holder(&python) == (uint64_t)(uintptr_t)state &&
-           !pl_python_lists_locked(&python);
+    return state && check_layout(state) == LAYOUT_KNOWN &&
+           pl_python_runs(&python, (uint64_t)(uintptr_t)state) && !pl_python_lists_locked(&python);
 }
 
 int pl_callsite_python_stack(pl_python_frame *frames, int max)

@@ -14,7 +14,8 @@
 /* Longest type name that is asked for, with its NUL. */
 enum { TYPE_NAME_BYTES = 8 };
 
-bool pl_python_type_is(const pl_reader *reader, uint64_t type, const char *name)
+bool pl_python_type_is(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t type,
+                       const char *name)
 {
     uint8_t scratch[TYPE_NAME_BYTES];
     uint64_t pointer_scratch;
@@ -22,7 +23,7 @@ bool pl_python_type_is(const pl_reader *reader, uint64_t type, const char *name)
     if (n > sizeof(scratch))
         return false;
     const uint8_t *pointer =
-        pl_view(reader, type + PL_PYTHON_TYPE_NAME, &pointer_scratch, sizeof(pointer_scratch));
+        pl_view(reader, type + offsets->type_name, &pointer_scratch, sizeof(pointer_scratch));
     if (!pointer)
         return false;
     const uint8_t *text = pl_view(reader, pl_load_u64(pointer, 0), scratch, n);
@@ -39,19 +40,19 @@ struct text {
 static int text_find(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t object,
                      struct text *ret_text)
 {
-    uint8_t scratch[PL_PYTHON_TEXT_BYTES];
-    const uint8_t *head = pl_view(reader, object, scratch, sizeof(scratch));
+    uint8_t scratch[PL_PYTHON_HEAD_BYTES_MAX];
+    const uint8_t *head = pl_view(reader, object, scratch, offsets->text_ascii_bytes);
     if (!head)
         return -EFAULT;
-    if (!pl_python_type_is(reader, pl_load_u64(head, PL_PYTHON_OBJECT_TYPE), "str"))
+    if (!pl_python_type_is(reader, offsets, pl_load_u64(head, offsets->object_type), "str"))
         return PL_EFORMAT;
 
-    /* struct { interned:2; kind:3; compact:1; ascii:1; ... } from the lowest bit up. */
-    uint32_t state = pl_load_u32(head, PL_PYTHON_TEXT_STATE);
-    uint32_t width = (state >> 2) & 7;
-    bool is_compact = (state >> 5) & 1;
-    bool is_ascii = (state >> 6) & 1;
-    uint64_t n_characters = pl_load_u64(head, PL_PYTHON_TEXT_LENGTH);
+    /* struct { interned; kind:3; compact:1; ascii:1; ... } from the lowest bit up. */
+    uint32_t state = pl_load_u32(head, offsets->text_state) >> offsets->text_kind_bit;
+    uint32_t width = state & 7;
+    bool is_compact = (state >> 3) & 1;
+    bool is_ascii = (state >> 4) & 1;
+    uint64_t n_characters = pl_load_u64(head, offsets->text_length);
     if (!is_compact || (width != 1 && width != 2 && width != 4) || n_characters > PL_GIB)
         return PL_EFORMAT;
 
@@ -122,15 +123,16 @@ static int text_read(const pl_reader *reader, const pl_python_offsets *offsets, 
 static uint32_t line_of(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t table,
                         uint32_t first_line, uint64_t instruction)
 {
-    uint8_t scratch[PL_PYTHON_BYTES_DATA];
-    const uint8_t *head = pl_view(reader, table, scratch, sizeof(scratch));
-    if (!head || !pl_python_type_is(reader, pl_load_u64(head, PL_PYTHON_OBJECT_TYPE), "bytes"))
+    uint8_t scratch[PL_PYTHON_HEAD_BYTES_MAX];
+    const uint8_t *head = pl_view(reader, table, scratch, offsets->bytes_data);
+    if (!head ||
+        !pl_python_type_is(reader, offsets, pl_load_u64(head, offsets->object_type), "bytes"))
         return 0;
     pl_line_table lines = {
         .reader = reader,
         .format = offsets->lines,
-        .address = table + PL_PYTHON_BYTES_DATA,
-        .n_bytes = pl_load_u64(head, PL_PYTHON_BYTES_SIZE),
+        .address = table + offsets->bytes_data,
+        .n_bytes = pl_load_u64(head, offsets->bytes_size),
         .first_line = first_line,
     };
     return pl_line_table_find(&lines, instruction);
@@ -143,7 +145,7 @@ int pl_python_code_describe(const pl_reader *reader, const pl_python_offsets *of
     const uint8_t *view = pl_view(reader, code, scratch, offsets->code_bytes);
     if (!view)
         return -EFAULT;
-    if (!pl_python_type_is(reader, pl_load_u64(view, PL_PYTHON_OBJECT_TYPE), "code"))
+    if (!pl_python_type_is(reader, offsets, pl_load_u64(view, offsets->object_type), "code"))
         return PL_EFORMAT;
 
     pl_python_frame frame = {0};

@@ -6,7 +6,8 @@
 #include "probe/offsets.h"
 
 /* Is `type` the address of the type object with this name? */
-bool pl_python_type_is(const pl_reader *reader, uint64_t type, const char *name);
+bool pl_python_type_is(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t type,
+                       const char *name);
 
 /* File, function and line of an instruction (in code units) of the code object at `code`. */
 PL_MUST_CHECK int pl_python_code_describe(const pl_reader *reader, const pl_python_offsets *offsets,

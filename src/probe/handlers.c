@@ -49,20 +49,20 @@ static bool view_code(const pl_python *python, uint64_t code, code_view *ret_vie
 {
     pl_python_offsets scratch_offsets;
     const pl_python_offsets *offsets = pl_python_offsets_of(python, &scratch_offsets);
-    uint8_t scratch[48], table_scratch[PL_PYTHON_BYTES_DATA];
+    uint8_t scratch[48], table_scratch[PL_PYTHON_HEAD_BYTES_MAX];
     const uint8_t *head = offsets ? pl_view(python->reader, code, scratch, sizeof scratch) : NULL;
     if (!head)
         return false;
     uint64_t table = pl_load_u64(head, CODE_EXCEPTION_TABLE);
-    const uint8_t *table_head = pl_view(python->reader, table, table_scratch, sizeof table_scratch);
+    const uint8_t *table_head = pl_view(python->reader, table, table_scratch, offsets->bytes_data);
     if (!table_head)
         return false;
     *ret_view = (code_view){
         .reader = python->reader,
         .units = code + offsets->code_instructions,
         .n_units = pl_min_u64(pl_load_u64(head, CODE_UNITS), N_UNITS_MAX),
-        .table = table + PL_PYTHON_BYTES_DATA,
-        .n_table = pl_min_u64(pl_load_u64(table_head, PL_PYTHON_BYTES_SIZE), N_UNITS_MAX),
+        .table = table + offsets->bytes_data,
+        .n_table = pl_min_u64(pl_load_u64(table_head, offsets->bytes_size), N_UNITS_MAX),
     };
     return true;
 }

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of offsets. It is compared with CPython's own headers by tests/run/test_python_probe.py
- * for every version whose headers are installed. */
+/* The offsets of a version: a table up to 3.12, CPython's own description from 3.13 on. They are
+ * compared with CPython's headers by tests/run/test_python_probe.py for every version whose headers
+ * are installed. */
 #include "probe/offsets.h"
 #include "probe/reader.h"
 
+/* Objects of every build with a GIL. */
+#define OBJECT_OFFSETS                                                                             \
+    .object_type = 8, .type_name = 24, .bytes_size = 16, .bytes_data = 32, .text_length = 16,      \
+    .text_state = 32, .text_kind_bit = 2
+
 /* 3.8 to 3.10 differ in the GIL's place, f_lasti and the line table. */
 #define FRAME_OBJECT_OFFSETS                                                                       \
-    .runtime_main = 40, .interp_threads = 8, .state_next = 8, .state_interp = 16,                  \
-    .state_frame = 24, .state_ident = 176, .has_frame_objects = true, .frame_code = 32,            \
-    .frame_previous = 24, .frame_bytes = 112, .code_file = 104, .code_function = 112,              \
-    .code_lines = 120, .code_first_line = 40, .code_bytes = 128, .text_ascii_bytes = 48,           \
-    .text_compact_bytes = 72
+    OBJECT_OFFSETS, .runtime_main = 40, .interp_threads = 8, .state_next = 8, .state_interp = 16,  \
+                    .state_frame = 24, .state_ident = 176, .has_frame_objects = true,              \
+                    .frame_code = 32, .frame_previous = 24, .frame_bytes = 112, .code_file = 104,  \
+                    .code_function = 112, .code_lines = 120, .code_first_line = 40,                \
+                    .code_bytes = 128, .text_ascii_bytes = 48, .text_compact_bytes = 72
 
 static const pl_python_offsets offsets_3_8 = {
     FRAME_OBJECT_OFFSETS,  .runtime_current = 1368,         .frame_instruction = 104,
@@ -28,160 +34,186 @@ static const pl_python_offsets offsets_3_10 = {
 };
 
 static const pl_python_offsets offsets_3_11 = {
-    .runtime_main = 48,
-    .runtime_current = 576,
-    .interp_threads = 16,
-    .state_next = 8,
-    .state_interp = 16,
-    .state_frame = 56,
-    .state_ident = 152,
-    .state_tid = 160,
-    .has_cframe = true,
-    .cframe_frame = 8,
-    .frame_code = 32,
-    .frame_previous = 48,
-    .frame_instruction = 56,
-    .frame_owner = 69,
-    .frame_bytes = 72,
-    .code_file = 112,
-    .code_function = 128,
-    .code_lines = 136,
-    .code_first_line = 72,
-    .code_first_traceable = 168,
-    .code_instructions = 184,
-    .code_bytes = 184,
-    .lines = PL_PYTHON_LINES_LOCATIONS,
-    .text_ascii_bytes = 48,
-    .text_compact_bytes = 72,
+    OBJECT_OFFSETS,           .runtime_main = 48,       .runtime_current = 576,
+    .interp_threads = 16,     .state_next = 8,          .state_interp = 16,
+    .state_frame = 56,        .state_ident = 152,       .state_tid = 160,
+    .has_cframe = true,       .cframe_frame = 8,        .frame_code = 32,
+    .frame_previous = 48,     .frame_instruction = 56,  .frame_owner = 69,
+    .frame_bytes = 72,        .code_file = 112,         .code_function = 128,
+    .code_lines = 136,        .code_first_line = 72,    .code_first_traceable = 168,
+    .code_instructions = 184, .code_bytes = 184,        .lines = PL_PYTHON_LINES_LOCATIONS,
+    .text_ascii_bytes = 48,   .text_compact_bytes = 72,
 };
 
 static const pl_python_offsets offsets_3_12 = {
-    .runtime_main = 48,
-    .interp_threads = 72,
-    .interp_gil = 384,
-    .gil_holder = 8,
-    .gil_locked = 16,
-    .state_next = 8,
-    .state_interp = 16,
-    .state_frame = 56,
-    .state_ident = 136,
-    .state_tid = 144,
-    .has_cframe = true,
-    .cframe_frame = 0,
-    .frame_code = 0,
-    .frame_previous = 8,
-    .frame_instruction = 56,
-    .frame_owner = 70,
-    .frame_bytes = 72,
-    .code_file = 112,
-    .code_function = 128,
-    .code_lines = 136,
-    .code_first_line = 68,
-    .code_first_traceable = 176,
-    .code_instructions = 192,
-    .code_bytes = 192,
-    .lines = PL_PYTHON_LINES_LOCATIONS,
-    .text_ascii_bytes = 40,
-    .text_compact_bytes = 56,
+    OBJECT_OFFSETS,           .runtime_main = 48,       .interp_threads = 72,
+    .state_next = 8,          .state_interp = 16,       .state_frame = 56,
+    .state_ident = 136,       .state_tid = 144,         .state_status = 24,
+    .has_cframe = true,       .cframe_frame = 0,        .frame_code = 0,
+    .frame_previous = 8,      .frame_instruction = 56,  .frame_owner = 70,
+    .frame_bytes = 72,        .code_file = 112,         .code_function = 128,
+    .code_lines = 136,        .code_first_line = 68,    .code_first_traceable = 176,
+    .code_instructions = 192, .code_bytes = 192,        .lines = PL_PYTHON_LINES_LOCATIONS,
+    .text_ascii_bytes = 40,   .text_compact_bytes = 56,
 };
 
-/* _Py_DebugOffsets of 3.13, which opens _PyRuntime: its fields as 8-byte words. The table itself
- * keeps its shape from 3.13.0 on, while what it describes differs between builds. */
-enum debug_word {
-    DEBUG_COOKIE = 0,
-    DEBUG_VERSION = 1,
-    DEBUG_FREE_THREADED = 2,
-    DEBUG_RUNTIME_HEAD = 5,
-    DEBUG_INTERP_THREADS = 9,
-    DEBUG_INTERP_GIL = 14,
-    DEBUG_INTERP_OWN_GIL = 15,
-    DEBUG_INTERP_OWN_GIL_LOCKED = 17,
-    DEBUG_INTERP_OWN_GIL_HOLDER = 18,
-    DEBUG_STATE_NEXT = 21,
-    DEBUG_STATE_INTERP = 22,
-    DEBUG_STATE_FRAME = 23,
-    DEBUG_STATE_IDENT = 24,
-    DEBUG_STATE_TID = 25,
-    DEBUG_FRAME_PREVIOUS = 29,
-    DEBUG_FRAME_CODE = 30,
-    DEBUG_FRAME_INSTRUCTION = 31,
-    DEBUG_FRAME_LOCALS = 32,
-    DEBUG_FRAME_OWNER = 33,
-    DEBUG_CODE_FILE = 35,
-    DEBUG_CODE_QUALNAME = 37,
-    DEBUG_CODE_LINES = 38,
-    DEBUG_CODE_FIRST_LINE = 39,
-    DEBUG_CODE_INSTRUCTIONS = 43,
-    DEBUG_WORDS = 44,
+/* --- CPython's own description --- */
+
+/* What is taken from _Py_DebugOffsets, which opens _PyRuntime and is an array of 8-byte words. */
+enum described {
+    RUNTIME_HEAD,      /* runtime_state.interpreters_head */
+    INTERP_THREADS,    /* interpreter_state.threads_head */
+    STATE_NEXT,        /* thread_state.next */
+    STATE_INTERP,      /* thread_state.interp */
+    STATE_FRAME,       /* thread_state.current_frame */
+    STATE_IDENT,       /* thread_state.thread_id */
+    STATE_TID,         /* thread_state.native_thread_id */
+    STATE_STATUS,      /* thread_state.status */
+    FRAME_PREVIOUS,    /* interpreter_frame.previous */
+    FRAME_CODE,        /* interpreter_frame.executable */
+    FRAME_INSTRUCTION, /* interpreter_frame.instr_ptr */
+    FRAME_LOCALS,      /* interpreter_frame.localsplus */
+    FRAME_OWNER,       /* interpreter_frame.owner */
+    FRAME_BYTECODE,    /* interpreter_frame.tlbc_index */
+    CODE_FILE,         /* code_object.filename */
+    CODE_QUALNAME,     /* code_object.qualname */
+    CODE_LINES,        /* code_object.linetable */
+    CODE_FIRST_LINE,   /* code_object.firstlineno */
+    CODE_INSTRUCTIONS, /* code_object.co_code_adaptive */
+    CODE_BYTECODES,    /* code_object.co_tlbc */
+    OBJECT_TYPE,       /* pyobject.ob_type */
+    TYPE_NAME,         /* type_object.tp_name */
+    BYTES_SIZE,        /* bytes_object.ob_size */
+    BYTES_DATA,        /* bytes_object.ob_sval */
+    TEXT_STATE,        /* unicode_object.state */
+    TEXT_LENGTH,       /* unicode_object.length */
+    TEXT_ASCII_BYTES,  /* unicode_object.asciiobject_size */
+    N_DESCRIBED,
 };
 
-/* The offset of an 8-byte field, which must end within `limit`; else *fits becomes false. */
-static uint32_t debug_offset(const uint8_t *table, enum debug_word word, uint64_t limit, bool *fits)
+/* Which word says it, in the order of the enum. Words were only added so far, and only between
+ * minor versions; what they say differs between builds. 0: not described (it is the cookie's). */
+typedef uint8_t description[N_DESCRIBED];
+
+enum { WORD_VERSION = 1, WORD_FREE_THREADED = 2, N_WORDS = 93 };
+
+static const description descriptions[] = {
+    /* 3.13 */ {5,  9,  21, 22, 23, 24, 25, 27, 29, 30, 31, 32, 33, 0,
+                35, 37, 38, 39, 43, 0,  45, 47, 65, 66, 68, 69, 70},
+    /* 3.14 */ {5,  9,  24, 25, 26, 27, 28, 30, 32, 33, 34, 35, 36, 38,
+                40, 42, 43, 44, 48, 49, 51, 53, 75, 76, 78, 79, 80},
+    /* 3.15 */ {5,  9,  24, 25, 26, 30, 31, 33, 40, 41, 42, 43, 44, 46,
+                48, 50, 51, 52, 56, 57, 59, 61, 87, 88, 90, 91, 92},
+};
+
+enum { FIRST_KNOWN = 0x0308, FIRST_DESCRIBED = 0x030d, FIRST_INTERNED_BYTE = 0x030e };
+
+typedef struct table {
+    const uint8_t *words;
+    const uint8_t *word_of;
+    bool fits; /* false once an offset lay outside of its structure */
+} table;
+
+static bool is_described(const table *table, enum described what)
 {
-    uint64_t offset = pl_load_u64(table, (size_t)word * 8);
-    if (offset > limit || limit - offset < 8)
-        *fits = false;
+    uint8_t word = table->word_of[what];
+    return word && pl_load_u64(table->words, (size_t)word * 8) != 0;
+}
+
+/* The offset of a field of `n` bytes, which must end within `limit`. */
+static uint32_t offset_of(table *table, enum described what, size_t n, uint64_t limit)
+{
+    uint64_t offset = pl_load_u64(table->words, (size_t)table->word_of[what] * 8);
+    if (offset > limit || limit - offset < n)
+        table->fits = false;
     return (uint32_t)offset;
 }
 
-static bool fill_state_offsets(const uint8_t *table, pl_python_offsets *ret)
+static void fill_states(table *table, pl_python_offsets *ret)
 {
+    const uint64_t end = PL_PYTHON_STATE_BYTES;
+    ret->runtime_main = 8 + offset_of(table, RUNTIME_HEAD, 16, PL_MIB);
     /* The interpreter's structure holds its arenas and caches: 195 kB in 3.13.0. */
-    const uint64_t interp_limit = PL_MIB;
-    bool fits = true;
-    ret->runtime_main = 8 + debug_offset(table, DEBUG_RUNTIME_HEAD, PL_MIB, &fits);
-    ret->interp_threads = debug_offset(table, DEBUG_INTERP_THREADS, interp_limit, &fits);
-    ret->interp_gil = debug_offset(table, DEBUG_INTERP_GIL, interp_limit, &fits);
-    /* Of the GIL inside the interpreter; interp_gil may point to another one of the same make. */
-    uint32_t gil = debug_offset(table, DEBUG_INTERP_OWN_GIL, interp_limit, &fits);
-    ret->gil_holder = debug_offset(table, DEBUG_INTERP_OWN_GIL_HOLDER, interp_limit, &fits) - gil;
-    ret->gil_locked = debug_offset(table, DEBUG_INTERP_OWN_GIL_LOCKED, interp_limit, &fits) - gil;
-    fits = fits && ret->gil_holder < 4096 && ret->gil_locked < 4096;
-    ret->state_next = debug_offset(table, DEBUG_STATE_NEXT, PL_PYTHON_STATE_BYTES, &fits);
-    ret->state_interp = debug_offset(table, DEBUG_STATE_INTERP, PL_PYTHON_STATE_BYTES, &fits);
-    ret->state_frame = debug_offset(table, DEBUG_STATE_FRAME, PL_PYTHON_STATE_BYTES, &fits);
-    ret->state_ident = debug_offset(table, DEBUG_STATE_IDENT, PL_PYTHON_STATE_BYTES, &fits);
-    ret->state_tid = debug_offset(table, DEBUG_STATE_TID, PL_PYTHON_STATE_BYTES, &fits);
-    return fits;
+    ret->interp_threads = offset_of(table, INTERP_THREADS, 8, PL_MIB);
+    ret->state_next = offset_of(table, STATE_NEXT, 8, end);
+    ret->state_interp = offset_of(table, STATE_INTERP, 8, end);
+    ret->state_frame = offset_of(table, STATE_FRAME, 8, end);
+    ret->state_ident = offset_of(table, STATE_IDENT, 8, end);
+    ret->state_tid = offset_of(table, STATE_TID, 8, end);
+    ret->state_status = offset_of(table, STATE_STATUS, 4, end);
 }
 
-static bool fill_frame_offsets(const uint8_t *table, pl_python_offsets *ret)
+static void fill_frames(table *table, pl_python_offsets *ret)
 {
-    bool fits = true;
-    uint32_t end = debug_offset(table, DEBUG_FRAME_LOCALS, PL_PYTHON_FRAME_BYTES_MAX, &fits);
+    uint32_t end = offset_of(table, FRAME_LOCALS, 0, PL_PYTHON_FRAME_BYTES_MAX);
     ret->frame_bytes = end;
-    ret->frame_code = debug_offset(table, DEBUG_FRAME_CODE, end, &fits);
-    ret->frame_previous = debug_offset(table, DEBUG_FRAME_PREVIOUS, end, &fits);
-    ret->frame_instruction = debug_offset(table, DEBUG_FRAME_INSTRUCTION, end, &fits);
-    ret->frame_owner = debug_offset(table, DEBUG_FRAME_OWNER, end + 7, &fits); /* one byte */
+    ret->frame_code = offset_of(table, FRAME_CODE, 8, end);
+    ret->frame_previous = offset_of(table, FRAME_PREVIOUS, 8, end);
+    ret->frame_instruction = offset_of(table, FRAME_INSTRUCTION, 8, end);
+    ret->frame_owner = offset_of(table, FRAME_OWNER, 1, end);
+}
 
-    end = debug_offset(table, DEBUG_CODE_INSTRUCTIONS, PL_PYTHON_CODE_BYTES_MAX, &fits);
+/* Before the instructions come _co_firsttraceable, the one field that is not described, a pointer
+ * and, where threads have copies of the instructions, a pointer to those. */
+static void fill_code(table *table, pl_python_offsets *ret)
+{
+    uint32_t end = offset_of(table, CODE_INSTRUCTIONS, 0, PL_PYTHON_CODE_BYTES_MAX);
     ret->code_bytes = end;
     ret->code_instructions = end;
-    ret->code_first_traceable = end - 16; /* the one field that the table leaves out */
-    ret->code_file = debug_offset(table, DEBUG_CODE_FILE, end, &fits);
-    ret->code_function = debug_offset(table, DEBUG_CODE_QUALNAME, end, &fits);
-    ret->code_lines = debug_offset(table, DEBUG_CODE_LINES, end, &fits);
-    ret->code_first_line = debug_offset(table, DEBUG_CODE_FIRST_LINE, end, &fits);
-    return fits && end >= 16;
+    ret->code_file = offset_of(table, CODE_FILE, 8, end);
+    ret->code_function = offset_of(table, CODE_QUALNAME, 8, end);
+    ret->code_lines = offset_of(table, CODE_LINES, 8, end);
+    ret->code_first_line = offset_of(table, CODE_FIRST_LINE, 4, end);
+    ret->code_first_traceable = end - 16;
+    if (is_described(table, CODE_BYTECODES)) {
+        ret->code_bytecodes = offset_of(table, CODE_BYTECODES, 8, end);
+        ret->frame_bytecode = offset_of(table, FRAME_BYTECODE, 4, ret->frame_bytes);
+        ret->code_first_traceable = ret->code_bytecodes - 16;
+    }
+    table->fits = table->fits && ret->code_first_traceable < end;
 }
 
-/* A build without the GIL has other object headers: it is not read. */
-static const pl_python_offsets *offsets_3_13(const pl_python *python, pl_python_offsets *scratch)
+static void fill_objects(table *table, pl_python_offsets *ret)
 {
-    uint8_t buffer[DEBUG_WORDS * 8];
-    const uint8_t *table = pl_view(python->reader, python->runtime, buffer, sizeof(buffer));
-    if (!table || memcmp(table, "xdebugpy", 8) != 0 ||
-        pl_load_u64(table, DEBUG_VERSION * 8) >> 16 != python->version >> 16 ||
-        pl_load_u64(table, DEBUG_FREE_THREADED * 8) != 0)
+    const uint64_t end = PL_PYTHON_HEAD_BYTES_MAX;
+    ret->object_type = offset_of(table, OBJECT_TYPE, 8, end);
+    ret->type_name = offset_of(table, TYPE_NAME, 8, end);
+    ret->bytes_data = offset_of(table, BYTES_DATA, 0, end);
+    ret->bytes_size = offset_of(table, BYTES_SIZE, 8, ret->bytes_data);
+    ret->text_ascii_bytes = offset_of(table, TEXT_ASCII_BYTES, 0, end);
+    ret->text_compact_bytes = ret->text_ascii_bytes + 16; /* and a length and a pointer, UTF-8's */
+    ret->text_state = offset_of(table, TEXT_STATE, 4, ret->text_ascii_bytes);
+    ret->text_length = offset_of(table, TEXT_LENGTH, 8, ret->text_ascii_bytes);
+    /* Every head is viewed up to its data, the type among it. */
+    table->fits = table->fits && ret->object_type + 8 <= ret->bytes_data &&
+                  ret->object_type + 8 <= ret->text_ascii_bytes &&
+                  ret->object_type + 8 <= ret->code_bytes;
+}
+
+static const pl_python_offsets *read_description(const pl_python *python,
+                                                 pl_python_offsets *scratch)
+{
+    uint8_t buffer[N_WORDS * 8];
+    uint32_t minor = python->version >> 16;
+    table table = {
+        .words = pl_view(python->reader, python->runtime, buffer, sizeof(buffer)),
+        .word_of = descriptions[minor - FIRST_DESCRIBED],
+        .fits = true,
+    };
+    if (!table.words || memcmp(table.words, "xdebugpy", 8) != 0 ||
+        pl_load_u64(table.words, WORD_VERSION * 8) >> 16 != minor)
         return NULL;
+    bool is_free_threaded = pl_load_u64(table.words, WORD_FREE_THREADED * 8) != 0;
     *scratch = (pl_python_offsets){
         .lines = PL_PYTHON_LINES_LOCATIONS,
-        .text_ascii_bytes = 40,
-        .text_compact_bytes = 56,
+        /* Whether it is interned takes a byte of its own where threads may change it at once. */
+        .text_kind_bit = is_free_threaded && minor >= FIRST_INTERNED_BYTE ? 8 : 2,
     };
-    return fill_state_offsets(table, scratch) && fill_frame_offsets(table, scratch) ? scratch
-                                                                                    : NULL;
+    fill_states(&table, scratch);
+    fill_frames(&table, scratch);
+    fill_code(&table, scratch);
+    fill_objects(&table, scratch);
+    return table.fits ? scratch : NULL;
 }
 
 /* Final releases only: layouts still move between release candidates (3.13.0rc1 to rc3 did). */
@@ -189,7 +221,8 @@ bool pl_python_supported(uint32_t version)
 {
 #ifdef __x86_64__
     uint32_t minor = version >> 16;
-    return minor >= 0x0308 && minor <= 0x030d && (version & 0xf0) == 0xf0;
+    return minor >= FIRST_KNOWN && minor < FIRST_DESCRIBED + PL_COUNT_OF(descriptions) &&
+           (version & 0xf0) == 0xf0;
 #else
     (void)version;
     return false;
@@ -203,6 +236,6 @@ const pl_python_offsets *pl_python_offsets_of(const pl_python *python, pl_python
     };
     if (!pl_python_supported(python->version))
         return NULL;
-    uint32_t index = (python->version >> 16) - 0x0308;
-    return index < PL_COUNT_OF(known) ? known[index] : offsets_3_13(python, scratch);
+    uint32_t index = (python->version >> 16) - FIRST_KNOWN;
+    return index < PL_COUNT_OF(known) ? known[index] : read_description(python, scratch);
 }

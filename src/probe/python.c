@@ -3,6 +3,7 @@
 #include "probe/python.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "probe/code.h"
 #include "probe/offsets.h"
@@ -11,8 +12,33 @@
 /* _PyInterpreterFrame.owner */
 enum {
     OWNED_BY_GENERATOR = 1,
-    OWNED_BY_C_STACK = 3, /* 3.12 on: an entry from C, with no Python line of its own */
+    OWNED_BY_NO_CODE = 3, /* this and above, 3.12 on: an entry from C, with no line of its own */
 };
+
+/* PyThreadState._status, 3.12 on. Only the thread itself changes it: set after it took the GIL (or,
+ * in a build without one, was let in), cleared before it lets go. */
+enum { STATUS_ACTIVE = 1 << 4 };
+
+/* A reference in a frame of 3.14 on may carry tags in bits that an object's address never has. */
+enum { TAG_BITS = 7 };
+
+static bool runs(const pl_python *python, const pl_python_offsets *offsets, uint64_t state)
+{
+    const pl_reader *reader = python->reader;
+    if (offsets->runtime_current)
+        return pl_view_pointer(reader, python->runtime + offsets->runtime_current) == state;
+    uint32_t scratch;
+    const uint8_t *status =
+        pl_view(reader, state + offsets->state_status, &scratch, sizeof scratch);
+    return status && pl_load_u32(status, 0) & STATUS_ACTIVE;
+}
+
+bool pl_python_runs(const pl_python *python, uint64_t state)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    return offsets && state != 0 && runs(python, offsets, state);
+}
 
 int pl_python_threads(const pl_python *python, pl_python_thread *threads, int max)
 {
@@ -43,45 +69,6 @@ int pl_python_threads(const pl_python *python, pl_python_thread *threads, int ma
     return n;
 }
 
-static uint64_t holder(const pl_python *python, const pl_python_offsets *offsets)
-{
-    const pl_reader *reader = python->reader;
-    if (offsets->runtime_current)
-        return pl_view_pointer(reader, python->runtime + offsets->runtime_current);
-
-    uint64_t interp = pl_view_pointer(reader, python->runtime + offsets->runtime_main);
-    if (interp == 0)
-        return 0;
-    uint64_t gil = pl_view_pointer(reader, interp + offsets->interp_gil);
-    uint32_t scratch;
-    const uint8_t *locked =
-        gil ? pl_view(reader, gil + offsets->gil_locked, &scratch, sizeof(scratch)) : NULL;
-    /* The holder's name stays behind when it lets go; -1 is a GIL not yet made. */
-    if (!locked || pl_load_u32(locked, 0) != 1)
-        return 0;
-    return pl_view_pointer(reader, gil + offsets->gil_holder);
-}
-
-uint64_t pl_python_holder(const pl_python *python)
-{
-    pl_python_offsets own_offsets;
-    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
-    return offsets ? holder(python, offsets) : 0;
-}
-
-uint64_t pl_python_holder_if(const pl_python *python, uint64_t thread_ident)
-{
-    pl_python_offsets own_offsets;
-    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
-    uint64_t state = offsets ? holder(python, offsets) : 0;
-    if (state == 0)
-        return 0;
-    uint64_t scratch;
-    const uint8_t *ident =
-        pl_view(python->reader, state + offsets->state_ident, &scratch, sizeof(scratch));
-    return ident && pl_load_u64(ident, 0) == thread_ident ? state : 0;
-}
-
 /* _PyRuntime.interpreters is a lock, the first interpreter, and the main one. Up to 3.12 the lock
  * is a semaphore, which begins with its value: 0 while somebody is inside. From 3.13 on it is a
  * byte, whose lowest bit is set then. */
@@ -106,6 +93,7 @@ bool pl_python_lists_locked(const pl_python *python)
 /* From frame to frame, outwards. */
 struct walk {
     const pl_reader *reader;
+    pl_reader careful; /* stands in for pl_reader_own where that might fault */
     const pl_python_offsets *offsets;
     uint64_t frame;     /* the next to look at */
     uint64_t code_type; /* address of the type "code", once seen */
@@ -128,6 +116,13 @@ static int walk_init(struct walk *walk, const pl_python *python, uint64_t state,
     if (offsets->has_cframe && frame != 0)
         frame = pl_view_pointer(python->reader, frame + offsets->cframe_frame);
     walk->reader = python->reader;
+    /* A code object's array of bytecodes is replaced as threads come, and the old one is kept only
+     * as long as a thread runs Python that may look at it. */
+    if (offsets->code_bytecodes && python->reader == &pl_reader_own &&
+        !runs(python, offsets, state)) {
+        walk->careful = pl_reader_process(getpid());
+        walk->reader = &walk->careful;
+    }
     walk->offsets = offsets;
     walk->frame = frame;
     walk->code_type = 0;
@@ -141,10 +136,10 @@ static const uint8_t *view_code(struct walk *walk, uint64_t code, void *scratch)
     const uint8_t *view = pl_view(walk->reader, code, scratch, walk->offsets->code_bytes);
     if (!view)
         return NULL;
-    uint64_t type = pl_load_u64(view, PL_PYTHON_OBJECT_TYPE);
+    uint64_t type = pl_load_u64(view, walk->offsets->object_type);
     if (type == walk->code_type)
         return view;
-    if (!pl_python_type_is(walk->reader, type, "code"))
+    if (!pl_python_type_is(walk->reader, walk->offsets, type, "code"))
         return NULL;
     walk->code_type = type;
     return view;
@@ -165,6 +160,24 @@ static int spot_of_frame_object(struct walk *walk, const uint8_t *frame, pl_pyth
     return 1;
 }
 
+/* The address of the bytecode that the frame runs; 0: unknown. It is in the code object, or in the
+ * copy of a thread: an array of pointers, which follow their number. */
+static uint64_t bytecode_of(struct walk *walk, const uint8_t *frame, uint64_t code,
+                            const uint8_t *code_view)
+{
+    enum { N_COPIES_MAX = 1 << 20 };
+    const pl_python_offsets *offsets = walk->offsets;
+    if (!offsets->code_bytecodes)
+        return code + offsets->code_instructions;
+    uint32_t index = pl_load_u32(frame, offsets->frame_bytecode);
+    uint64_t copies = pl_load_u64(code_view, offsets->code_bytecodes);
+    uint64_t scratch;
+    const uint8_t *n = pl_view(walk->reader, copies, &scratch, sizeof scratch);
+    if (!n || index >= pl_min_u64(pl_load_u64(n, 0), N_COPIES_MAX))
+        return 0;
+    return pl_view_pointer(walk->reader, copies + 8 + 8 * (uint64_t)index);
+}
+
 /* 0: a frame that Python does not show either, being an entry from C or not yet set up (before
  * _co_firsttraceable; a generator's is set up when it is made). */
 static int spot_of_interpreter_frame(struct walk *walk, const uint8_t *frame,
@@ -172,15 +185,17 @@ static int spot_of_interpreter_frame(struct walk *walk, const uint8_t *frame,
 {
     const pl_python_offsets *offsets = walk->offsets;
     uint8_t owner = frame[offsets->frame_owner];
-    if (owner == OWNED_BY_C_STACK)
+    if (owner >= OWNED_BY_NO_CODE)
         return 0;
     uint8_t scratch[PL_PYTHON_CODE_BYTES_MAX];
-    uint64_t code = pl_load_u64(frame, offsets->frame_code);
+    uint64_t code = pl_load_u64(frame, offsets->frame_code) & ~(uint64_t)TAG_BITS;
     const uint8_t *code_view = view_code(walk, code, scratch);
     if (!code_view)
         return PL_EFORMAT;
 
-    uint64_t first = code + offsets->code_instructions;
+    uint64_t first = bytecode_of(walk, frame, code, code_view);
+    if (first == 0)
+        return PL_EFORMAT;
     int64_t offset = (int64_t)(pl_load_u64(frame, offsets->frame_instruction) - first);
     int64_t first_traceable = (int32_t)pl_load_u32(code_view, offsets->code_first_traceable);
     if (owner != OWNED_BY_GENERATOR && offset < 2 * first_traceable && offset >= -2)
@@ -255,28 +270,30 @@ int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *fr
     return n > 0 ? n : r;
 }
 
-/* A holder, if any, must be a thread state: it is what pl_reader_own would follow next. */
-static int check_holder(const pl_python *python)
+/* The main interpreter, or another one whose threads point back to it. */
+static bool is_interpreter(const pl_python *python, const pl_python_offsets *offsets,
+                           uint64_t interp, uint64_t main)
+{
+    if (interp == 0 || interp == main)
+        return interp != 0;
+    uint64_t state = pl_view_pointer(python->reader, interp + offsets->interp_threads);
+    return state && pl_view_pointer(python->reader, state + offsets->state_interp) == interp;
+}
+
+int pl_python_check(const pl_python *python, uint64_t state)
 {
     pl_python_offsets own_offsets;
     const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
-    uint64_t state = offsets ? holder(python, offsets) : 0;
-    if (state != 0 && pl_view_pointer(python->reader, state + offsets->state_interp) == 0)
+    if (!offsets)
+        return -ENOTSUP;
+    uint64_t main = pl_view_pointer(python->reader, python->runtime + offsets->runtime_main);
+    if (main == 0)
+        return -EAGAIN;
+    uint64_t interp = pl_view_pointer(python->reader, state + offsets->state_interp);
+    if (!is_interpreter(python, offsets, interp, main))
         return PL_EFORMAT;
-    return 0;
-}
-
-int pl_python_check(const pl_python *python)
-{
-    pl_python_thread thread;
-    int r = pl_python_threads(python, &thread, 1);
-    if (r <= 0)
-        return r < 0 ? r : -EAGAIN;
-    r = check_holder(python);
-    if (r < 0)
-        return r;
     pl_python_spot spot;
-    r = pl_python_spots(python, thread.state, &spot, 1);
+    int r = pl_python_spots(python, state, &spot, 1);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     pl_python_frame frame;

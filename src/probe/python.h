@@ -25,7 +25,7 @@ typedef struct pl_reader {
     pid_t pid; /* of the inspected process */
 } pl_reader;
 
-/* Plain memcpy of the caller's own memory: the fastest, for a thread that holds the GIL. */
+/* Plain memcpy of the caller's own memory: the fastest, for a thread that reads its own state. */
 extern const pl_reader pl_reader_own;
 
 /* process_vm_readv: fails with -EFAULT where memcpy would crash. For signal handlers, pid is the
@@ -51,23 +51,20 @@ typedef struct pl_python_thread {
 
 bool pl_python_supported(uint32_t version);
 
-/* 0 when the memory looks as the version's layout says: a thread, its way back to the interpreter,
- * and its innermost frame's file and function can be read. Ask it through pl_reader_process once
- * before pl_reader_own is trusted with the same memory: a build with another layout is then not
- * read, instead of faulting. -EAGAIN: Python is not up yet; PL_EFORMAT: another layout. */
-PL_MUST_CHECK int pl_python_check(const pl_python *python);
+/* 0 when the memory looks as the version's layout says: the state of a thread, its way back to its
+ * interpreter, and its innermost frame's file and function can be read. Ask it through
+ * pl_reader_process once before pl_reader_own is trusted with the same memory: a build with another
+ * layout is then not read, instead of faulting. The thread should not run meanwhile, or be the
+ * caller's own. -EAGAIN: Python is not up yet; PL_EFORMAT: another layout. */
+PL_MUST_CHECK int pl_python_check(const pl_python *python, uint64_t state);
 
 /* The threads of the main interpreter. Returns how many were written, at most `max`, or < 0:
  * -ENOTSUP for an unknown version, -EAGAIN before Python is up. */
 PL_MUST_CHECK int pl_python_threads(const pl_python *python, pl_python_thread *threads, int max);
 
-/* The state of the thread that holds the GIL; 0: nobody, or not readable. */
-uint64_t pl_python_holder(const pl_python *python);
-
-/* The same if that thread's pthread_t is `thread_ident`, else 0. With the caller's own pthread_t,
- * the way to ask inside malloc() "is this allocation Python's?": whoever holds the GIL may read
- * its own stack through pl_reader_own. */
-uint64_t pl_python_holder_if(const pl_python *python, uint64_t thread_ident);
+/* Does the thread of this state run Python code now? It holds the GIL; in a free-threaded build,
+ * where many do so at once, it is attached to the interpreter. False where that is not readable. */
+bool pl_python_runs(const pl_python *python, uint64_t state);
 
 /* Is somebody changing the interpreter's lists of interpreters and threads, or is that unknown? */
 bool pl_python_lists_locked(const pl_python *python);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe_dump PID RUNTIME VERSION            every thread's Python stack, and who holds the GIL
+/* probe_dump PID RUNTIME VERSION            every thread's Python stack, and whether it runs
  * probe_dump offsets PID RUNTIME VERSION    the offsets that were used
  * probe_dump corrupt PID RUNTIME VERSION    reads the same through a reader that lies, many times
  * Numbers as strtoull takes them; RUNTIME is the address of _PyRuntime there. Built as a shared
  * library it also reads the stack of the Python code that calls probe_here(). */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +16,15 @@
 
 enum { N_FRAMES = 4096, N_THREADS = 256, N_CORRUPT_FRAMES = 32, N_CORRUPT_ROUNDS = 400 };
 
-int probe_here(uint32_t version, uint64_t runtime, pl_python_frame *frames, int max);
-uint64_t probe_cost_ns(uint32_t version, uint64_t runtime, int n_rounds);
+int probe_here(uint32_t version, uint64_t runtime, uint64_t state, pl_python_frame *frames,
+               int max);
+uint64_t probe_cost_ns(uint32_t version, uint64_t runtime, uint64_t state, int n_rounds);
 
 static int dump_thread(const pl_python *python, const pl_python_thread *thread)
 {
     static pl_python_frame frames[N_FRAMES];
-    printf("thread\t%" PRIu64 "\t%" PRIu64 "\t%d\n", thread->state, thread->thread_ident,
-           (int)thread->tid);
+    printf("thread\t%" PRIu64 "\t%d\t%d\t%d\n", thread->thread_ident, (int)thread->tid,
+           pl_python_runs(python, thread->state), pl_python_check(python, thread->state));
     int n = pl_python_stack(python, thread->state, frames, N_FRAMES);
     for (int i = 0; i < n; i++)
         printf("frame\t%u\t%s\t%s\n", frames[i].line, frames[i].function, frames[i].file);
@@ -35,7 +35,6 @@ static int dump_stacks(const pl_python *python)
 {
     static pl_python_thread threads[N_THREADS];
     int n = pl_python_threads(python, threads, N_THREADS);
-    printf("check\t%d\nholder\t%" PRIu64 "\n", pl_python_check(python), pl_python_holder(python));
     int r = n < 0 ? n : 0;
     for (int i = 0; i < n && r == 0; i++)
         r = dump_thread(python, &threads[i]);
@@ -52,34 +51,35 @@ static int dump_offsets(const pl_python *python)
     SHOW(runtime_main);
     SHOW(runtime_current);
     SHOW(interp_threads);
-    SHOW(interp_gil);
-    SHOW(gil_holder);
-    SHOW(gil_locked);
     SHOW(state_next);
     SHOW(state_interp);
     SHOW(state_frame);
     SHOW(state_ident);
     SHOW(state_tid);
+    SHOW(state_status);
     SHOW(cframe_frame);
     SHOW(frame_code);
     SHOW(frame_previous);
     SHOW(frame_instruction);
     SHOW(frame_owner);
+    SHOW(frame_bytecode);
     SHOW(code_file);
     SHOW(code_function);
     SHOW(code_lines);
     SHOW(code_first_line);
     SHOW(code_first_traceable);
     SHOW(code_instructions);
+    SHOW(code_bytecodes);
+    SHOW(object_type);
+    SHOW(type_name);
+    SHOW(bytes_size);
+    SHOW(bytes_data);
+    SHOW(text_length);
+    SHOW(text_state);
+    SHOW(text_kind_bit);
     SHOW(text_ascii_bytes);
     SHOW(text_compact_bytes);
 #undef SHOW
-    printf("object_type %d\n", PL_PYTHON_OBJECT_TYPE);
-    printf("type_name %d\n", PL_PYTHON_TYPE_NAME);
-    printf("bytes_size %d\n", PL_PYTHON_BYTES_SIZE);
-    printf("bytes_data %d\n", PL_PYTHON_BYTES_DATA);
-    printf("text_length %d\n", PL_PYTHON_TEXT_LENGTH);
-    printf("text_state %d\n", PL_PYTHON_TEXT_STATE);
     return 0;
 }
 
@@ -162,8 +162,7 @@ static int read_corrupted(const pl_python *python)
         pl_python_thread threads[16];
         lie_percent = (unsigned)round % 8;
         int n = pl_python_threads(&corrupted, threads, 16);
-        uint64_t holder = pl_python_holder(&corrupted);
-        if (n > 16 || !stack_is_sane(&corrupted, holder))
+        if (n > 16)
             return PL_EFORMAT;
         for (int i = 0; i < n; i++, n_stacks++)
             if (!stack_is_sane(&corrupted, threads[i].state))
@@ -195,25 +194,23 @@ int main(int argc, char **argv)
     return r < 0 ? 1 : 0;
 }
 
-__attribute__((visibility("default"))) int probe_here(uint32_t version, uint64_t runtime,
-                                                      pl_python_frame *frames, int max)
+__attribute__((visibility("default"))) int
+probe_here(uint32_t version, uint64_t runtime, uint64_t state, pl_python_frame *frames, int max)
 {
     pl_python python = {.reader = &pl_reader_own, .version = version, .runtime = runtime};
-    uint64_t state = pl_python_holder_if(&python, (uint64_t)pthread_self());
-    return state ? pl_python_stack(&python, state, frames, max) : 0;
+    return pl_python_runs(&python, state) ? pl_python_stack(&python, state, frames, max) : 0;
 }
 
-/* What a sampled allocation pays: who holds the GIL, is it me, and the innermost spot. */
+/* What a sampled allocation pays at least: do I run Python, and the innermost spot. */
 __attribute__((visibility("default"))) uint64_t probe_cost_ns(uint32_t version, uint64_t runtime,
-                                                              int n_rounds)
+                                                              uint64_t state, int n_rounds)
 {
     pl_python python = {.reader = &pl_reader_own, .version = version, .runtime = runtime};
     uint64_t begun_ns = pl_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int n_found = 0;
     for (int i = 0; i < n_rounds; i++) {
         pl_python_spot spot;
-        uint64_t state = pl_python_holder_if(&python, (uint64_t)pthread_self());
-        n_found += pl_python_spots(&python, state, &spot, 1) == 1;
+        n_found += pl_python_runs(&python, state) && pl_python_spots(&python, state, &spot, 1) == 1;
     }
     uint64_t took_ns = pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns;
     return n_found == n_rounds ? took_ns / (uint64_t)n_rounds : UINT64_MAX;

@@ -3,6 +3,7 @@
  * that the version does not have. Compiled once per installed version. */
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #define Py_BUILD_CORE 1
 #include <Python.h>
@@ -22,18 +23,27 @@ static void show(const char *name, size_t offset)
     printf("%s %zu\n", name, offset);
 }
 
-static void show_gil(void)
+/* Of a field that is a bit: its number, counted from the lowest of the word. */
+static size_t lowest_bit(const void *word)
+{
+    unsigned value;
+    memcpy(&value, word, sizeof value);
+    return (size_t)__builtin_ctz(value);
+}
+
+static void show_running(void)
 {
 #if PY_VERSION_HEX < 0x030c0000
     show("runtime_current", offsetof(_PyRuntimeState, gilstate.tstate_current));
-    show("interp_gil", 0);
-    show("gil_holder", 0);
-    show("gil_locked", 0);
+    show("state_status", 0);
 #else
+    PyThreadState state;
+    memset(&state, 0, sizeof state);
+    state._status.active = 1;
     show("runtime_current", 0);
-    show("interp_gil", offsetof(PyInterpreterState, ceval.gil));
-    show("gil_holder", offsetof(struct _gil_runtime_state, last_holder));
-    show("gil_locked", offsetof(struct _gil_runtime_state, locked));
+    show("state_status", offsetof(PyThreadState, _status));
+    if (lowest_bit(&state._status) != 4)
+        show("the bit that says that a thread runs", lowest_bit(&state._status));
 #endif
 }
 
@@ -81,6 +91,29 @@ static void show_frame(void)
 #endif
 }
 
+static void show_copies(void)
+{
+#if PY_VERSION_HEX >= 0x030e0000 && defined(Py_GIL_DISABLED)
+    show("frame_bytecode", offsetof(_PyInterpreterFrame, tlbc_index));
+    show("code_bytecodes", offsetof(PyCodeObject, co_tlbc));
+#else
+    show("frame_bytecode", 0);
+    show("code_bytecodes", 0);
+#endif
+}
+
+static void show_text(void)
+{
+    PyASCIIObject text;
+    memset(&text, 0, sizeof text);
+    text.state.kind = 1;
+    show("text_length", offsetof(PyASCIIObject, length));
+    show("text_state", offsetof(PyASCIIObject, state));
+    show("text_kind_bit", lowest_bit(&text.state));
+    show("text_ascii_bytes", sizeof(PyASCIIObject));
+    show("text_compact_bytes", sizeof(PyCompactUnicodeObject));
+}
+
 static void show_code(void)
 {
     show("code_file", offsetof(PyCodeObject, co_filename));
@@ -103,17 +136,15 @@ static void show_code(void)
 
 int main(void)
 {
-    show_gil();
+    show_running();
     show_state();
     show_frame();
     show_code();
+    show_copies();
     show("object_type", offsetof(PyObject, ob_type));
     show("type_name", offsetof(PyTypeObject, tp_name));
     show("bytes_size", offsetof(PyVarObject, ob_size));
     show("bytes_data", offsetof(PyBytesObject, ob_sval));
-    show("text_length", offsetof(PyASCIIObject, length));
-    show("text_state", offsetof(PyASCIIObject, state));
-    show("text_ascii_bytes", sizeof(PyASCIIObject));
-    show("text_compact_bytes", sizeof(PyCompactUnicodeObject));
+    show_text();
     return 0;
 }
