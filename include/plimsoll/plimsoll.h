@@ -22,7 +22,7 @@
 #define PLIMSOLL_VERSION_MINOR 1
 #define PLIMSOLL_VERSION_PATCH 0
 
-#define PLIMSOLL_VERSION_OF(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
+#define PLIMSOLL_VERSION_OF(major, minor, patch) (1000000 * (major) + 1000 * (minor) + (patch))
 #define PLIMSOLL_VERSION                                                                           \
     PLIMSOLL_VERSION_OF(PLIMSOLL_VERSION_MAJOR, PLIMSOLL_VERSION_MINOR, PLIMSOLL_VERSION_PATCH)
 

@@ -30,7 +30,7 @@ static inline uint64_t word_at(const uint8_t *at)
  * polynomial 0x82f63b78, each (c >> 1) ^ (c & 1 ? polynomial : 0). The first is of bit 7. */
 #define SUM_OF(i, b7, b6, b5, b4, b3, b2, b1, b0)                                                  \
     (((i) >> 7 & 1) * b7 ^ ((i) >> 6 & 1) * b6 ^ ((i) >> 5 & 1) * b5 ^ ((i) >> 4 & 1) * b4 ^       \
-     ((i) >> 3 & 1) * b3 ^ ((i) >> 2 & 1) * b2 ^ ((i) >> 1 & 1) * b1 ^ ((i)&1) * b0)
+     ((i) >> 3 & 1) * b3 ^ ((i) >> 2 & 1) * b2 ^ ((i) >> 1 & 1) * b1 ^ ((i) >> 0 & 1) * b0)
 #define SUMS_4(i, ...)                                                                             \
     SUM_OF(i, __VA_ARGS__), SUM_OF((i) + 1u, __VA_ARGS__), SUM_OF((i) + 2u, __VA_ARGS__),          \
         SUM_OF((i) + 3u, __VA_ARGS__)
@@ -41,29 +41,27 @@ static inline uint64_t word_at(const uint8_t *at)
     SUMS_16(i, __VA_ARGS__), SUMS_16((i) + 16u, __VA_ARGS__), SUMS_16((i) + 32u, __VA_ARGS__),     \
         SUMS_16((i) + 48u, __VA_ARGS__)
 #define SUMS_256(...)                                                                              \
-    {                                                                                              \
-        SUMS_64(0u, __VA_ARGS__), SUMS_64(64u, __VA_ARGS__), SUMS_64(128u, __VA_ARGS__),           \
-            SUMS_64(192u, __VA_ARGS__)                                                             \
-    }
+    SUMS_64(0u, __VA_ARGS__), SUMS_64(64u, __VA_ARGS__), SUMS_64(128u, __VA_ARGS__),               \
+        SUMS_64(192u, __VA_ARGS__)
 
 /* tables[k]: of a byte with k bytes behind it. */
 static const uint32_t tables[8][256] = {
-    SUMS_256(0x82f63b78, 0x417b1dbc, 0x20bd8ede, 0x105ec76f, 0x8ad958cf, 0xc79a971f, 0xe13b70f7,
-             0xf26b8303),
-    SUMS_256(0xfbc3faf9, 0xff17c604, 0x7f8be302, 0x3fc5f181, 0x9d14c3b8, 0x4e8a61dc, 0x274530ee,
-             0x13a29877),
-    SUMS_256(0x8b277743, 0xc76580d9, 0xe144fb14, 0x70a27d8a, 0x38513ec5, 0x9edea41a, 0x4f6f520d,
-             0xa541927e),
-    SUMS_256(0x52a0c93f, 0xaba65fe7, 0xd725148b, 0xe964b13d, 0xf64463e6, 0x7b2231f3, 0xbf672381,
-             0xdd45aab8),
-    SUMS_256(0x6ea2d55c, 0x37516aae, 0x1ba8b557, 0x8f2261d3, 0xc5670b91, 0xe045beb0, 0x7022df58,
-             0x38116fac),
-    SUMS_256(0x1c08b7d6, 0x0e045beb, 0x85f4168d, 0xc00c303e, 0x6006181f, 0xb2f53777, 0xdb8ca0c3,
-             0xef306b19),
-    SUMS_256(0xf56e0ef4, 0x7ab7077a, 0x3d5b83bd, 0x9c5bfaa6, 0x4e2dfd53, 0xa5e0c5d1, 0xd0065990,
-             0x68032cc8),
-    SUMS_256(0x34019664, 0x1a00cb32, 0x0d006599, 0x847609b4, 0x423b04da, 0x211d826d, 0x9278fa4e,
-             0x493c7d27),
+    {SUMS_256(0x82f63b78, 0x417b1dbc, 0x20bd8ede, 0x105ec76f, 0x8ad958cf, 0xc79a971f, 0xe13b70f7,
+              0xf26b8303)},
+    {SUMS_256(0xfbc3faf9, 0xff17c604, 0x7f8be302, 0x3fc5f181, 0x9d14c3b8, 0x4e8a61dc, 0x274530ee,
+              0x13a29877)},
+    {SUMS_256(0x8b277743, 0xc76580d9, 0xe144fb14, 0x70a27d8a, 0x38513ec5, 0x9edea41a, 0x4f6f520d,
+              0xa541927e)},
+    {SUMS_256(0x52a0c93f, 0xaba65fe7, 0xd725148b, 0xe964b13d, 0xf64463e6, 0x7b2231f3, 0xbf672381,
+              0xdd45aab8)},
+    {SUMS_256(0x6ea2d55c, 0x37516aae, 0x1ba8b557, 0x8f2261d3, 0xc5670b91, 0xe045beb0, 0x7022df58,
+              0x38116fac)},
+    {SUMS_256(0x1c08b7d6, 0x0e045beb, 0x85f4168d, 0xc00c303e, 0x6006181f, 0xb2f53777, 0xdb8ca0c3,
+              0xef306b19)},
+    {SUMS_256(0xf56e0ef4, 0x7ab7077a, 0x3d5b83bd, 0x9c5bfaa6, 0x4e2dfd53, 0xa5e0c5d1, 0xd0065990,
+              0x68032cc8)},
+    {SUMS_256(0x34019664, 0x1a00cb32, 0x0d006599, 0x847609b4, 0x423b04da, 0x211d826d, 0x9278fa4e,
+              0x493c7d27)},
 };
 
 uint32_t pl_crc32c_by_table(uint32_t crc, const void *bytes, size_t n)

@@ -18,7 +18,7 @@
 #define FLOAT_ABS(T, U, x)     (sizeof(T) == sizeof(float) ? (T)fabsf((float)(x)) : (T)fabs(x))
 #define UNSIGNED_SIGN(T, U, x) ((x) != 0)
 #define SIGNED_SIGN(T, U, x)   ((x) > 0) - ((x) < 0)
-#define FLOAT_SIGN(T, U, x)    ((x) > 0 ? (T)1 : (x) < 0 ? (T)-1 : (x) == 0 ? (T)0 : (x))
+#define FLOAT_SIGN(T, U, x)    ((x) > 0 ? (T)1 : (x) < 0 ? (T)(-1) : (x) == 0 ? (T)0 : (x))
 #define UNSIGNED_RELU(T, U, x) (x)
 #define SIGNED_RELU(T, U, x)   ((x) > 0 ? (x) : (T)0)
 #define FLOAT_RELU(T, U, x)    ((x) <= 0 ? (T)0 : (x)) /* a NaN is not less, and goes on */

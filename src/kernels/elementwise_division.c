@@ -71,7 +71,7 @@ PL_INTEGERS(DEFINE_INTEGER_DIVISION, , )
     static T pow_##D(T x, T y)                                                                     \
     {                                                                                              \
         if (y < 1 && y != 0)                                                                       \
-            return (T)(x == 1 ? 1 : x != (T)-1 ? 0 : (U)y % 2 ? -1 : 1);                           \
+            return (T)(x == 1 ? 1 : x != (T)(-1) ? 0 : (U)y % 2 ? -1 : 1);                         \
         U power = 1, square = (U)x;                                                                \
         for (U left = (U)y; left > 0; left >>= 1, square *= square)                                \
             if (left & 1)                                                                          \
@@ -155,16 +155,15 @@ PL_DEFINE_GUARDED(FLOORDIV, F32, float, uint32_t, is_easy_F32, floordiv_easy_F32
 PL_DEFINE_GUARDED(FLOORDIV, F64, double, uint64_t, is_easy_F64, floordiv_easy_F64,
                   floordiv_general_F64)
 
+/* The versions of clang-format disagree about _Generic. */
+/* clang-format off */
 #define OF_TYPE(function, T, x, y)                                                                 \
-    _Generic((T)0, uint8_t                                                                         \
-             : function##_U8, int8_t                                                               \
-             : function##_I8, uint16_t                                                             \
-             : function##_U16, int16_t                                                             \
-             : function##_I16, uint32_t                                                            \
-             : function##_U32, int32_t                                                             \
-             : function##_I32, uint64_t                                                            \
-             : function##_U64, int64_t                                                             \
-             : function##_I64)(x, y)
+    _Generic((T)0,                                                                                 \
+             uint8_t: function##_U8, int8_t: function##_I8,                                        \
+             uint16_t: function##_U16, int16_t: function##_I16,                                    \
+             uint32_t: function##_U32, int32_t: function##_I32,                                    \
+             uint64_t: function##_U64, int64_t: function##_I64)(x, y)
+/* clang-format on */
 #define INTEGER_FLOORDIV(T, U, x, y) OF_TYPE(floordiv, T, x, y)
 #define INTEGER_MOD(T, U, x, y)      OF_TYPE(mod, T, x, y)
 #define INTEGER_FMOD(T, U, x, y)     OF_TYPE(fmod, T, x, y)

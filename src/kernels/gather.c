@@ -151,9 +151,10 @@ void pl_range(pl_dtype dtype, const void *start, const void *step, int64_t first
     switch (dtype) {
 #define CASE(constant, type)                                                                       \
     case constant: {                                                                               \
-        uint64_t begin = (uint64_t) * (const type *)start, by = (uint64_t) * (const type *)step;   \
+        const type *begin = start, *by = step;                                                     \
         for (int64_t i = 0; i < n; i++)                                                            \
-            ((type *)out)[i] = (type)(begin + (uint64_t)(first + i) * by);                         \
+            ((type *)out)[i] =                                                                     \
+                (type)((uint64_t)begin[0] + (uint64_t)(first + i) * (uint64_t)by[0]);              \
         break;                                                                                     \
     }
         FOR_INTEGERS(CASE)

@@ -177,14 +177,14 @@ static inline __attribute__((always_inline)) void ask_for_lines(const void *data
 /* Does what follows for each column i < n of the rows a, b, c and d. */
 #define FOR_COLUMNS_OF_FOUR(n, row_bytes, distance, ...)                                           \
     do {                                                                                           \
-        const int64_t n_line_ = (int64_t)(LINE_BYTES / sizeof *a);                                 \
+        const int64_t n_ = n, n_line_ = (int64_t)(LINE_BYTES / sizeof *a);                         \
         int64_t at_ = 0;                                                                           \
-        for (; (distance) != 0 && at_ + n_line_ <= (n); at_ += n_line_) {                          \
+        for (; (distance) != 0 && at_ + n_line_ <= n_; at_ += n_line_) {                           \
             ask_for_four(a + at_, row_bytes, distance);                                            \
             NOT_UNROLLED for (int64_t i = at_; i < at_ + n_line_; i++) __VA_ARGS__;                \
         }                                                                                          \
-        ask_for_ends(a + at_, ((n)-at_) * (int64_t)sizeof *a, row_bytes, distance);                \
-        for (int64_t i = at_; i < (n); i++)                                                        \
+        ask_for_ends(a + at_, (n_ - at_) * (int64_t)sizeof *a, row_bytes, distance);               \
+        for (int64_t i = at_; i < n_; i++)                                                         \
             __VA_ARGS__;                                                                           \
     } while (0)
 

@@ -79,10 +79,8 @@ DEFINE(f32, float, double, float)
 DEFINE(f64, double, double, double)
 
 #define TABLE(way)                                                                                 \
-    {                                                                                              \
-        [PL_BOOL] = way##_u8, [PL_U8] = way##_u8, [PL_I8] = way##_i8, [PL_U16] = way##_u16,        \
-        [PL_I16] = way##_i16, [PL_U32] = way##_u32, [PL_I32] = way##_i32, [PL_U64] = way##_u64,    \
-        [PL_I64] = way##_u64, [PL_F32] = way##_f32, [PL_F64] = way##_f64                           \
-    }
+    [PL_BOOL] = way##_u8, [PL_U8] = way##_u8, [PL_I8] = way##_i8, [PL_U16] = way##_u16,            \
+    [PL_I16] = way##_i16, [PL_U32] = way##_u32, [PL_I32] = way##_i32, [PL_U64] = way##_u64,        \
+    [PL_I64] = way##_u64, [PL_F32] = way##_f32, [PL_F64] = way##_f64
 
-const pl_scan_loops PL_OF_ISA(pl_scan_loops) = {.rows = TABLE(rows), .columns = TABLE(columns)};
+const pl_scan_loops PL_OF_ISA(pl_scan_loops) = {.rows = {TABLE(rows)}, .columns = {TABLE(columns)}};
