@@ -10,8 +10,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#elif defined(__ARM_FEATURE_CRC32)
-#include <arm_acle.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are summed as they lie in memory");
@@ -327,26 +327,39 @@ static inline uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t n)
     return n >= WIDE && has_wide() ? by_wide(crc, at, n) : by_lanes(crc, at, n);
 }
 
-#elif defined(__ARM_FEATURE_CRC32)
+#elif defined(__aarch64__)
+
+/* In assembler, for compilers differ in how a function is told of an extension. */
+static inline uint32_t add_word(uint32_t crc, uint64_t word)
+{
+    __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+    return crc;
+}
+
+static inline uint32_t add_byte(uint32_t crc, uint8_t byte)
+{
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
+    return crc;
+}
 
 static uint32_t by_instruction(uint32_t begin, const uint8_t *at, size_t n)
 {
     uint32_t crc = ~begin;
     for (; n >= 8; n -= 8, at += 8)
-        crc = __crc32cd(crc, word_at(at));
+        crc = add_word(crc, word_at(at));
     for (; n > 0; n--, at++)
-        crc = __crc32cb(crc, *at);
+        crc = add_byte(crc, *at);
     return ~crc;
 }
 
 static uint32_t word_by_instruction(uint64_t word)
 {
-    return ~__crc32cd(UINT32_MAX, word);
+    return ~add_word(UINT32_MAX, word);
 }
 
 static bool has_instruction(void)
 {
-    return true;
+    return getauxval(AT_HWCAP) & HWCAP_CRC32;
 }
 
 #define by_lanes by_instruction

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C, the checksum of TFRecord (and of iSCSI and ext4), with the processor's instruction for
- * it where there is one: on x86-64 asked for when it runs, on ARM when it is compiled. Goes on from
+ * it where there is one: asked for when it runs. Goes on from
  * where it was: crc(crc(0, a), b) is the sum of a and b behind each other.
  * Never allocates; safe from any thread. */
 #ifndef PL_CODEC_CRC32C_H

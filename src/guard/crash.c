@@ -53,48 +53,9 @@ static void copy_text(char *to, size_t n, uint64_t from)
     to[i] = '\0';
 }
 
-#if defined(__x86_64__)
-static void copy_registers(pl_crash *crash, const ucontext_t *context)
-{
-    static const int dwarf_order[PL_CRASH_REGISTERS] = {
-        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-    for (int i = 0; i < PL_CRASH_REGISTERS; i++)
-        crash->registers[i] = (uint64_t)context->uc_mcontext.gregs[dwarf_order[i]];
-}
-
-static uint64_t stack_pointer(const pl_crash *crash)
-{
-    return crash->registers[7];
-}
-
-static uint64_t instruction_pointer(const pl_crash *crash)
-{
-    return crash->registers[16];
-}
-#else
-static void copy_registers(pl_crash *crash, const ucontext_t *context)
-{
-    (void)context;
-    memset(crash->registers, 0, sizeof crash->registers);
-}
-
-static uint64_t stack_pointer(const pl_crash *crash)
-{
-    (void)crash;
-    return (uint64_t)(uintptr_t)__builtin_frame_address(0);
-}
-
-static uint64_t instruction_pointer(const pl_crash *crash)
-{
-    (void)crash;
-    return 0;
-}
-#endif
-
 static void copy_instruction(pl_crash *crash)
 {
-    uint64_t at = instruction_pointer(crash);
+    uint64_t at = crash->registers[PL_REGISTER_PC];
     for (crash->n_instruction_bytes = 0; crash->n_instruction_bytes < sizeof crash->instruction &&
                                          copy_bytes(&crash->instruction[crash->n_instruction_bytes],
                                                     at + crash->n_instruction_bytes, 1);
@@ -119,7 +80,7 @@ static void copy_file(int to, const char *path, uint64_t *ret_bytes)
 static void copy_stack(int to, pl_crash *crash)
 {
     enum { PAGE = 4096 };
-    uint64_t at = stack_pointer(crash);
+    uint64_t at = crash->registers[PL_REGISTER_SP];
     crash->stack_bytes = 0;
     while (crash->stack_bytes < STACK_COPY_BYTES) {
         size_t n = PAGE - (size_t)((at + crash->stack_bytes) % PAGE);
@@ -148,7 +109,8 @@ static void copy_reason(pl_crash *crash)
         copy_text(crash->abort_message, sizeof crash->abort_message,
                   (uint64_t)(uintptr_t)message->text);
     /* A type_info is a vtable pointer and then the name. */
-    const void *type = crash->signal == SIGABRT ? pl_exception_type(stack_pointer(crash)) : NULL;
+    const void *type =
+        crash->signal == SIGABRT ? pl_exception_type(crash->registers[PL_REGISTER_SP]) : NULL;
     if (type && copy_bytes(&name, (uint64_t)(uintptr_t)type + sizeof(void *), sizeof name))
         copy_text(crash->exception_type, sizeof crash->exception_type, name);
 }
@@ -181,7 +143,7 @@ static void record(int signal, const siginfo_t *info, const ucontext_t *context)
     crash->start_ticks =
         atomic_load(&pl_guard_state.ledger->slots[pl_guard_state.owner].start_ticks);
     prctl(PR_GET_NAME, crash->thread_name);
-    copy_registers(crash, context);
+    pl_registers_copy(crash->registers, context);
     copy_instruction(crash);
     copy_reason(crash);
     write_crash_file(crash);

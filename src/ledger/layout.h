@@ -21,8 +21,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "ledger/registers.h"
+
 #define PL_LEDGER_MAGIC   UINT64_C(0x6c6c6f736d696c70) /* "plimsoll", little-endian */
-#define PL_LEDGER_VERSION 2u
+#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 2u)
 
 enum {
     PL_SLOTS = 1024,
@@ -242,9 +244,6 @@ enum pl_crash_state {
     PL_CRASH_COMPLETE,
 };
 
-/* General registers in DWARF order (x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8..r15 rip). */
-enum { PL_CRASH_REGISTERS = 17 };
-
 typedef struct pl_crash {
     pl_atomic_u32 state; /* pl_crash_state */
     int32_t pid;
@@ -255,11 +254,11 @@ typedef struct pl_crash {
     uint64_t address;   /* of the fault */
     uint64_t time_ns;
     uint64_t start_ticks;
-    uint64_t registers[PL_CRASH_REGISTERS];
+    uint64_t registers[PL_CRASH_REGISTERS]; /* see registers.h */
     uint8_t instruction[16];
     uint32_t n_instruction_bytes;
     uint32_t n_python_frames;
-    uint64_t stack_bytes;     /* copied into crash.PID, from register rsp on, after the maps */
+    uint64_t stack_bytes;     /* copied into crash.PID, from the stack pointer on, after the maps */
     uint64_t maps_bytes;      /* text of /proc/self/maps at the head of crash.PID */
     char abort_message[256];  /* glibc's, for heap corruption and assert */
     char exception_type[128]; /* mangled C++ type of the exception in flight */

@@ -106,10 +106,13 @@ static int check_head(int fd, const char *path, pl_error *reterr)
         return pl_error_set(reterr, -errno, "cannot read '%s': %s", path, strerror(errno));
     if ((size_t)n < sizeof head || head.magic != PL_LEDGER_MAGIC)
         return pl_error_set(reterr, PL_ECORRUPT, "'%s' is not a ledger", path);
+    if (head.version >> 16 != PL_REGISTERS_MACHINE)
+        return pl_error_set(reterr, PL_EVERSION,
+                            "'%s' was written on another kind of machine; read it there", path);
     if (head.version != PL_LEDGER_VERSION)
         return pl_error_set(reterr, PL_EVERSION,
                             "'%s' is of version %u of the record; this plimsoll reads version %u",
-                            path, head.version, PL_LEDGER_VERSION);
+                            path, head.version & 0xffff, PL_LEDGER_VERSION & 0xffff);
     struct stat info;
     if (fstat(fd, &info) < 0)
         return pl_error_set(reterr, -errno, "cannot look at '%s': %s", path, strerror(errno));

@@ -19,12 +19,9 @@
  * trusted with more than this. */
 enum { MAPS_MAX_BYTES = 8 << 20 };
 
-/* Where rsp stands among the registers, in DWARF's order. */
-enum { REGISTER_RSP = 7 };
-
 /* A fault this near to the stack pointer is an access to the stack itself: calls and pushes touch
  * the pointer, locals lie at most a frame away, and larger frames are probed page by page. */
-static const uint64_t near_rsp_bytes = 64 * PL_KIB;
+static const uint64_t near_stack_bytes = 64 * PL_KIB;
 
 pid_t pl_story_sender(const pl_crash *crash)
 {
@@ -37,10 +34,10 @@ pid_t pl_story_sender(const pl_crash *crash)
  * nothing is mapped, below another's lies a guard page. What lies above is the stack. */
 static void find_full_stack(const pl_crash *crash, const char *maps, pl_story *story)
 {
-    uint64_t rsp = crash->registers[REGISTER_RSP], address = crash->address;
-    uint64_t apart = rsp > address ? rsp - address : address - rsp;
+    uint64_t sp = crash->registers[PL_REGISTER_SP], address = crash->address;
+    uint64_t apart = sp > address ? sp - address : address - sp;
     bool fault = crash->signal_code == SEGV_MAPERR || crash->signal_code == SEGV_ACCERR;
-    if (crash->signal != SIGSEGV || !fault || rsp == 0 || apart > near_rsp_bytes)
+    if (crash->signal != SIGSEGV || !fault || sp == 0 || apart > near_stack_bytes)
         return;
     pl_mapping mapping;
     bool found = pl_story_find_mapping(maps, address, &mapping);

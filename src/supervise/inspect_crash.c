@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stack of a process that is gone, from what its handler wrote into crash.PID:
  *
- *   [ text of /proc/PID/maps: maps_bytes ][ stack from rsp upwards: stack_bytes ]
+ *   [ text of /proc/PID/maps: maps_bytes ][ stack from its pointer upwards: stack_bytes ]
  *
  * Code comes from the ELF files that the maps name. A file that changed after the crash is not the
  * one that ran: it gives no names. Both lengths are checked against the file before they are
@@ -20,9 +20,6 @@
 #include "sys/file.h"
 
 enum {
-    RSP = 7, /* DWARF numbers of x86-64 */
-    RIP = 16,
-    CALL_BYTES_MAX = 7,       /* longest `call *disp32(base,index)`, REX prefix not counted */
     MAPPINGS_MAX = 65530 + 1, /* vm.max_map_count, and the vsyscall page */
     THE_TID = 1,              /* libdw wants a name for the one thread; ours may be garbage */
 };
@@ -92,7 +89,7 @@ static int image_load(image *self, const pl_crash *crash, const char *path)
     self->written = status.st_mtim;
     self->stack = self->bytes + crash->maps_bytes;
     self->stack_bytes = pl_min_u64(crash->stack_bytes, size - crash->maps_bytes);
-    self->stack_start = crash->registers[RSP];
+    self->stack_start = crash->registers[PL_REGISTER_SP];
     memcpy(self->registers, crash->registers, sizeof self->registers);
     return 0;
 }
@@ -251,12 +248,12 @@ static pid_t next_thread(Dwfl *dwfl, void *argument, void **thread)
 static bool set_registers(Dwfl_Thread *thread, void *argument)
 {
     const image *self = argument;
-    Dwarf_Word words[PL_CRASH_REGISTERS];
-    for (int i = 0; i < PL_CRASH_REGISTERS; i++)
+    Dwarf_Word words[PL_UNWOUND_REGISTERS];
+    for (int i = 0; i < PL_UNWOUND_REGISTERS; i++)
         words[i] = self->registers[i];
-    if (!dwfl_thread_state_registers(thread, 0, PL_CRASH_REGISTERS, words))
+    if (!dwfl_thread_state_registers(thread, 0, PL_UNWOUND_REGISTERS, words))
         return false;
-    dwfl_thread_state_register_pc(thread, words[RIP]);
+    dwfl_thread_state_register_pc(thread, self->registers[PL_REGISTER_PC]);
     return true;
 }
 
@@ -266,9 +263,12 @@ static const Dwfl_Thread_Callbacks image_callbacks = {
     .set_initial_registers = set_registers,
 };
 
+#if defined(__x86_64__)
+
 /* Is there a call instruction that ends at `address`? E8 rel32, or FF /2 with any addressing. */
 static bool follows_call(Dwfl *dwfl, uint64_t address)
 {
+    enum { CALL_BYTES_MAX = 7 }; /* longest `call *disp32(base,index)`, REX prefix not counted */
     uint8_t code[CALL_BYTES_MAX];
     if (!pl_symbols_read(dwfl, address - sizeof code, code, sizeof code))
         return false;
@@ -282,17 +282,47 @@ static bool follows_call(Dwfl *dwfl, uint64_t address)
     return false;
 }
 
-/* A call of a bad address pushed its return address and got nowhere: the caller is on top of the
- * stack, if that word is preceded by a call. The frame of the bad address is added here. */
+/* A call pushes its return address. */
+static bool take_return_address(image *self, uint64_t *ret_address)
+{
+    if (!read_stack(self, self->registers[PL_REGISTER_SP], ret_address))
+        return false;
+    self->registers[PL_REGISTER_SP] += sizeof *ret_address;
+    return true;
+}
+
+#else
+
+/* Is there a call instruction that ends at `address`? bl, or blr and its kinds that check a
+ * signature (blraa and others). */
+static bool follows_call(Dwfl *dwfl, uint64_t address)
+{
+    uint32_t code;
+    if (address % sizeof code != 0 ||
+        !pl_symbols_read(dwfl, address - sizeof code, &code, sizeof code))
+        return false;
+    return (code & 0xfc000000) == 0x94000000 || (code & 0xfefff000) == 0xd63f0000;
+}
+
+/* A call leaves its return address in a register. */
+static bool take_return_address(image *self, uint64_t *ret_address)
+{
+    *ret_address = self->registers[PL_REGISTER_LR];
+    return true;
+}
+
+#endif
+
+/* A call of a bad address got nowhere: the caller is where it would have returned to, if that is
+ * preceded by a call. The frame of the bad address is added here. */
 static bool step_back_from_bad_jump(image *self, Dwfl *dwfl, pl_unwound *unwound)
 {
     uint64_t caller;
-    unwound->addresses[unwound->n++] = self->registers[RIP];
-    if (!read_stack(self, self->registers[RSP], &caller) || !is_executable(self, caller) ||
+    unwound->addresses[unwound->n++] = self->registers[PL_REGISTER_PC];
+    if (!take_return_address(self, &caller) || !is_executable(self, caller) ||
         !follows_call(dwfl, caller))
         return false;
-    self->registers[RIP] = caller - 1;
-    self->registers[RSP] += sizeof caller;
+    self->registers[PL_REGISTER_PC] = caller - 1;
     return true;
 }
 
@@ -311,7 +341,7 @@ static void name_unreported(const image *self, pl_native_stack *stack)
 
 static void unwind(image *self, Dwfl *dwfl, pl_unwound *unwound)
 {
-    bool jumped = !is_executable(self, self->registers[RIP]);
+    bool jumped = !is_executable(self, self->registers[PL_REGISTER_PC]);
     if (jumped && !step_back_from_bad_jump(self, dwfl, unwound))
         return;
     if (dwfl_attach_state(dwfl, NULL, THE_TID, &image_callbacks, self))
@@ -337,9 +367,6 @@ static int inspect_image(image *self, size_t maps_bytes, pl_native_stack *ret_st
 int pl_inspect_crash(const pl_crash *crash, const char *record_directory,
                      pl_native_stack *ret_stack, pl_error *reterr)
 {
-#if !defined(__x86_64__)
-    return pl_error_set(reterr, -ENOTSUP, "stacks of crashes are unwound on x86-64 only");
-#endif
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/crash.%d", record_directory, crash->pid);
     if (n < 0 || (size_t)n >= sizeof path)

@@ -8,6 +8,7 @@
  * its own, because its end is what lets go of everybody, also of a thread that did not stop in
  * time (in uninterruptible sleep): such a tracee would otherwise stop later, for good. */
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -56,8 +58,11 @@ static void read_pthread_self(const pl_inspect_thread *thread, tracee *self)
     if (ptrace(PTRACE_GETREGS, thread->tid, NULL, &registers) == 0)
         self->pthread_self = registers.fs_base; /* glibc: pthread_self() is the thread pointer */
 #else
-    (void)thread;
-    (void)self;
+    /* glibc: the thread pointer stands behind what pthread_self() points to, here as there. */
+    uint64_t pointer;
+    struct iovec to = {&pointer, sizeof pointer};
+    if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_ARM_TLS, &to) == 0)
+        self->pthread_self = pointer - ((uint64_t)__builtin_thread_pointer() - pthread_self());
 #endif
 }
 

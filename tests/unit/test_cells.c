@@ -553,9 +553,12 @@ static void top_says_which_version_a_foreign_ledger_has(void **state)
     fixture *f = *state;
     json_t *document = NULL;
     pl_error error = {0};
-    f->ledger->header.version = 1;
+    f->ledger->header.version += 1u - (PL_LEDGER_VERSION & 0xffff);
     assert_int_equal(pl_report_top(&f->record, &document, &error), PL_EVERSION);
     ASSERT_SAYS(error.message, "version 1");
+    f->ledger->header.version = PL_LEDGER_VERSION ^ 1u << 16;
+    assert_int_equal(pl_report_top(&f->record, &document, &error), PL_EVERSION);
+    ASSERT_SAYS(error.message, "another kind of machine");
     assert_null(document);
 }
 

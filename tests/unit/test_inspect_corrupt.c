@@ -131,7 +131,7 @@ static size_t damage(const file_copy *good, char *bytes, pl_crash *crash)
         break;
     case 5:
         crash->stack_bytes = random_length(crash->stack_bytes);
-        crash->registers[7] = UINT64_MAX - random_below(64);
+        crash->registers[PL_REGISTER_SP] = UINT64_MAX - random_below(64);
         break;
     default:
         return random_below(good->n);

@@ -38,7 +38,7 @@ static void copy_maps(int to)
  * object to a copy across the frames of others. */
 static void copy_stack(int to)
 {
-    const char *from = (const char *)crash_record->registers[7];
+    const char *from = (const char *)crash_record->registers[PL_REGISTER_SP];
     for (uint64_t done = 0; done < STACK_COPY_BYTES; done += COPY_CHUNK_BYTES)
         if (syscall(SYS_write, to, from + done, COPY_CHUNK_BYTES) == COPY_CHUNK_BYTES)
             crash_record->stack_bytes += COPY_CHUNK_BYTES;
@@ -46,12 +46,7 @@ static void copy_stack(int to)
 
 static void write_crash(int number, siginfo_t *info, void *context)
 {
-    static const int dwarf_order[PL_CRASH_REGISTERS] = {
-        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-    const ucontext_t *machine = context;
-    for (int i = 0; i < PL_CRASH_REGISTERS; i++)
-        crash_record->registers[i] = (uint64_t)machine->uc_mcontext.gregs[dwarf_order[i]];
+    pl_registers_copy(crash_record->registers, context);
     crash_record->signal = number;
     crash_record->address = (uint64_t)info->si_addr;
     crash_record->pid = getpid();

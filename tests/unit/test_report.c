@@ -221,8 +221,8 @@ static void mappings_are_found_by_address(void **state)
     assert_false(pl_story_find_mapping("", 0, &found));
 }
 
-/* Puts a segmentation fault at `address`, with the stack pointer at `rsp`, into the record. */
-static void add_fault(const fixture *f, const char *maps, uint64_t address, uint64_t rsp, int code)
+/* Puts a segmentation fault at `address`, with the stack pointer at `sp`, into the record. */
+static void add_fault(const fixture *f, const char *maps, uint64_t address, uint64_t sp, int code)
 {
     char path[PATH_MAX];
     assert_int_equal(pl_record_path(f->record.directory, "crash.4121", path), 0);
@@ -235,7 +235,7 @@ static void add_fault(const fixture *f, const char *maps, uint64_t address, uint
                         .signal = SIGSEGV,
                         .signal_code = code,
                         .address = address,
-                        .registers[7] = rsp,
+                        .registers[PL_REGISTER_SP] = sp,
                         .maps_bytes = strlen(maps),
                         .time_ns = pl_clock_monotonic_ns()};
     atomic_store(&crash->state, PL_CRASH_COMPLETE);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions of x86-64. capstone puts most into groups that say which set they need; of what it
+ * does not know, the prefix still tells the family. Flags are those of
+ * arch/x86/include/asm/cpufeatures.h. */
+#include <string.h>
+
+#include "supervise/inspect_instruction.h"
+
+/* The most special first: where an instruction is in several groups and the CPU has them all, the
+ * first says most. */
+static const struct group_rule {
+    unsigned group;
+    pl_instruction_set set;
+} group_rules[] = {
+    {X86_GRP_ERI, {"AVX-512ER", "avx512er"}},
+    {X86_GRP_PFI, {"AVX-512PF", "avx512pf"}},
+    {X86_GRP_CDI, {"AVX-512CD", "avx512cd"}},
+    {X86_GRP_BWI, {"AVX-512BW", "avx512bw"}},
+    {X86_GRP_DQI, {"AVX-512DQ", "avx512dq"}},
+    {X86_GRP_VLX, {"AVX-512VL", "avx512vl"}},
+    {X86_GRP_AVX512, {"AVX-512F", "avx512f"}},
+    {X86_GRP_FMA, {"FMA", "fma"}},
+    {X86_GRP_FMA4, {"FMA4", "fma4"}},
+    {X86_GRP_XOP, {"XOP", "xop"}},
+    {X86_GRP_F16C, {"F16C", "f16c"}},
+    {X86_GRP_AES, {"AES", "aes"}},
+    {X86_GRP_PCLMUL, {"PCLMULQDQ", "pclmulqdq"}},
+    {X86_GRP_SHA, {"SHA", "sha_ni"}},
+    {X86_GRP_ADX, {"ADX", "adx"}},
+    {X86_GRP_TBM, {"TBM", "tbm"}},
+    {X86_GRP_BMI2, {"BMI2", "bmi2"}},
+    {X86_GRP_BMI, {"BMI1", "bmi1"}},
+    {X86_GRP_RTM, {"RTM", "rtm"}},
+    {X86_GRP_FSGSBASE, {"FSGSBASE", "fsgsbase"}},
+    {X86_GRP_AVX2, {"AVX2", "avx2"}},
+    {X86_GRP_AVX, {"AVX", "avx"}},
+    {X86_GRP_SSE4A, {"SSE4A", "sse4a"}},
+    {X86_GRP_SSE42, {"SSE4.2", "sse4_2"}},
+    {X86_GRP_SSE41, {"SSE4.1", "sse4_1"}},
+    {X86_GRP_SSSE3, {"SSSE3", "ssse3"}},
+    {X86_GRP_SSE3, {"SSE3", "pni"}},
+    {X86_GRP_3DNOW, {"3DNow!", "3dnow"}},
+};
+
+/* Extensions of a few instructions, which capstone puts in no group of their own. */
+static const struct mnemonic_rule {
+    unsigned id;
+    pl_instruction_set set;
+} mnemonic_rules[] = {
+    {X86_INS_POPCNT, {"POPCNT", "popcnt"}}, {X86_INS_MOVBE, {"MOVBE", "movbe"}},
+    {X86_INS_RDRAND, {"RDRAND", "rdrand"}}, {X86_INS_RDSEED, {"RDSEED", "rdseed"}},
+    {X86_INS_LZCNT, {"LZCNT", "abm"}},
+};
+
+static const pl_instruction_set avx512 = {"AVX-512", "avx512f"};
+static const pl_instruction_set avx = {"AVX", "avx"};
+static const pl_instruction_set amx = {"AMX", "amx_tile"};
+
+/* ud2, ud1 and ud0 under any prefix (clang's traps are a ud1 with an address-size prefix), int3. */
+static bool is_deliberate(const uint8_t *bytes, size_t n)
+{
+    size_t at = 0;
+    while (at < n && (bytes[at] == 0x66 || bytes[at] == 0x67 || (bytes[at] & 0xf0) == 0x40))
+        at++;
+    if (at < n && bytes[at] == 0xcc)
+        return true;
+    if (n - at < 2 || bytes[at] != 0x0f)
+        return false;
+    return bytes[at + 1] == 0x0b || bytes[at + 1] == 0xb9 || bytes[at + 1] == 0xff;
+}
+
+/* AMX lives in VEX map 2 with W = 0: 49 and 4B load, store and configure tiles; 5C, 5E and 6C
+ * multiply them. */
+static bool is_amx(const uint8_t *bytes, size_t n)
+{
+    if (n < 4 || bytes[0] != 0xc4 || (bytes[1] & 0x1f) != 2 || (bytes[2] & 0x80))
+        return false;
+    return strchr("\x49\x4b\x5c\x5e\x6c", bytes[3]) && bytes[3];
+}
+
+/* In 64-bit code these first bytes have one meaning: EVEX, and VEX of three or two bytes. */
+static const pl_instruction_set *family_of_prefix(const uint8_t *bytes, size_t n)
+{
+    if (is_amx(bytes, n))
+        return &amx;
+    if (bytes[0] == 0x62)
+        return &avx512;
+    return bytes[0] == 0xc4 || bytes[0] == 0xc5 ? &avx : NULL;
+}
+
+static bool is_in_group(const cs_insn *decoded, unsigned group)
+{
+    for (unsigned i = 0; i < decoded->detail->groups_count; i++)
+        if (decoded->detail->groups[i] == group)
+            return true;
+    return false;
+}
+
+/* The first set that the CPU lacks; with none lacking, the first. */
+static const pl_instruction_set *set_of_decoded(const cs_insn *decoded, const char *flags)
+{
+    const pl_instruction_set *first = NULL;
+    for (size_t i = 0; i < PL_COUNT_OF(group_rules); i++) {
+        if (!is_in_group(decoded, group_rules[i].group))
+            continue;
+        if (!pl_flags_have(flags, group_rules[i].set.flag))
+            return &group_rules[i].set;
+        if (!first)
+            first = &group_rules[i].set;
+    }
+    for (size_t i = 0; !first && i < PL_COUNT_OF(mnemonic_rules); i++)
+        if (decoded->id == mnemonic_rules[i].id)
+            first = &mnemonic_rules[i].set;
+    return first;
+}
+
+static const pl_instruction_set *needed_set(const cs_insn *decoded, const uint8_t *bytes, size_t n,
+                                            const char *flags)
+{
+    const pl_instruction_set *set = decoded ? set_of_decoded(decoded, flags) : NULL;
+    return set ? set : family_of_prefix(bytes, n);
+}
+
+static void write_nothing(const uint8_t *bytes, size_t n, char *text, size_t text_bytes)
+{
+    (void)bytes, (void)n, (void)text, (void)text_bytes;
+}
+
+const pl_instruction_machine pl_instructions_x86_64 = {
+    .arch = CS_ARCH_X86,
+    .mode = CS_MODE_64,
+    .bytes_max = 15,
+    .is_deliberate = is_deliberate,
+    .needed_set = needed_set,
+    .write_text = write_nothing,
+};
