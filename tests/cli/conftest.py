@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -16,6 +17,12 @@ BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
 @pytest.fixture(scope="session")
 def root():
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def version():
+    """The one that meson.build states; tools/release sets the others."""
+    return re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
 
 
 @pytest.fixture(scope="session")

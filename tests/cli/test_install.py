@@ -90,24 +90,65 @@ def python_files(root, version):
     return files | compiled | about | package
 
 
-def stated_version(root):
-    return re.search(r"version: '([\d.]+)'", (root / "meson.build").read_text())[1]
-
-
-def test_everything_is_installed_and_nothing_else(root, staged):
+def test_everything_is_installed_and_nothing_else(root, staged, version):
     headers = {f"include/plimsoll/{path.name}" for path in (root / "include/plimsoll").glob("*.h")}
     pages = {f"share/man/man1/{path.name}" for path in (root / "man").glob("*.1")}
-    python = python_files(root, stated_version(root))
+    python = python_files(root, version)
     assert relative_files(staged) == headers | pages | python | {
         "bin/plimsoll",
         "lib/libplimsoll.so",
         "lib/libplimsoll.so.0",
-        "lib/libplimsoll.so.0.1.0",
+        f"lib/libplimsoll.so.{version}",
         "lib/pkgconfig/plimsoll.pc",
         "lib/plimsoll/libplimsoll-guard.so",
         "share/bash-completion/completions/plimsoll",
         "share/plimsoll/doctor.csv",
     }
+
+
+@pytest.fixture(scope="module")
+def system(staged, tmp_path_factory):
+    """The same build as a part of the system, as debian/rules asks for it."""
+    build, destdir = staged_build(staged), tmp_path_factory.mktemp("system")
+    options = ("-Dsystem=true", "-Dprefix=/usr", "-Dlibdir=lib/somewhere-linux-gnu")
+    subprocess.run(("meson", "configure", *options, build), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(("meson", "install", "-C", build, "--destdir", destdir), check=True, stdout=subprocess.DEVNULL)
+    return destdir / "usr"
+
+
+def staged_build(staged):
+    """What `staged` was built in: WORK/destdir/WORK/prefix was installed from WORK/build."""
+    text = str(staged)
+    return pathlib.Path(text[: text.index("/destdir/")]) / "build"
+
+
+def test_a_part_of_the_system_has_its_package_where_the_system_looks_after_it(system, version):
+    dist, own = system / "lib/python3/dist-packages", system / "lib/plimsoll/python"
+    assert not (dist / "plimsoll").is_symlink() and (dist / "plimsoll/tf/__init__.py").is_file()
+    assert os.readlink(own / "plimsoll") == "../../python3/dist-packages/plimsoll"
+    about = os.listdir(dist / f"plimsoll-{version}.dist-info")
+    assert sorted(about) == ["METADATA", "entry_points.txt"]
+    assert [*dist.glob("plimsoll/_core.*.so")] and not [*system.rglob("*.pyc")]
+
+
+def test_a_part_of_the_system_has_no_run_paths(system, call):
+    objects = [system / "bin/plimsoll", *system.rglob("*.so")]
+    assert len(objects) == 4  # with the library's link, the guard and the extension
+    for path in objects:
+        said = call("readelf", "-d", path)
+        assert said.returncode == 0 and "NEEDED" in said.stdout
+        assert "RUNPATH" not in said.stdout and "RPATH" not in said.stdout, path
+
+
+def test_a_part_of_the_system_finds_its_guard_and_its_package(system, call, tmp_path):
+    guard = guard_of(system / "bin/plimsoll", call, tmp_path / "state")
+    assert guard == str(system / "lib/somewhere-linux-gnu/plimsoll/libplimsoll-guard.so")
+    done = call(
+        system / "bin/plimsoll", "run", "--kernel", tmp_path / "kernel.json", "--",
+        "sh", "-c", 'echo "$PYTHONPATH"', "-m", "ipykernel_launcher",
+        env={"PATH": "/usr/bin:/bin", "PLIMSOLL_STATE": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.strip() == str(system / "lib/plimsoll/python"), done.stderr
 
 
 def guard_of(program, call, state):
@@ -228,12 +269,12 @@ def test_the_example_makes_batches_of_pictures_and_names_the_bad_ones(example, t
     assert "batch: one batch needs 18.4 MiB (32 x 588.0 KiB)" in done.stderr
 
 
-def test_version_is_the_same_everywhere(prefix, root, call):
+def test_version_is_the_same_everywhere(prefix, call, version):
     done = call(prefix / "bin/plimsoll", "--version")
     assert done.returncode == 0
-    assert re.findall(r"\d+\.\d+\.\d+", done.stdout) == [stated_version(root)]
+    assert re.findall(r"\d+\.\d+\.\d+", done.stdout) == [version]
     said = call_python(call, prefix, "import plimsoll; print(plimsoll.__version__)")
-    assert said == stated_version(root)
+    assert said == version
 
 
 def test_manual_is_found(prefix, call):

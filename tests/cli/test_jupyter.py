@@ -177,7 +177,7 @@ def test_a_folder_with_an_invalid_name_is_no_kernel(jupyter):
 # Twins
 
 
-def test_jupyter_reads_the_twin_of_python3(jupyter):
+def test_jupyter_reads_the_twin_of_python3(jupyter, version):
     done = jupyter("install")
     seen = jupyter.ask()
     original, twin = seen["specs"]["python3"], seen["specs"]["plimsoll-python3"]
@@ -188,7 +188,7 @@ def test_jupyter_reads_the_twin_of_python3(jupyter):
     assert twin["metadata"].pop("plimsoll") == {
         "twin_of": "python3",
         "original": seen["found"]["python3"],
-        "version": "0.1.0",
+        "version": version,
     }
     for key in ("language", "env", "interrupt_mode", "metadata"):
         assert twin[key] == original[key], key
