@@ -9,7 +9,7 @@ DEPENDENCY := tools/install-deps
 # Where ccache is installed, clones side by side share what was compiled.
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help build test fast-test demo bench install format clean
+.PHONY: help build test fast-test demo bench install deb format clean
 
 help:
 	@echo 'make build      build/plimsoll, ready to run in place'
@@ -18,6 +18,7 @@ help:
 	@echo 'make demo       see it work'
 	@echo 'make bench      measure its cost, and rewrite docs/benchmarks.md'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR if that is set'
+	@echo 'make deb        Debian packages of this tree in build/deb/'
 	@echo 'make format     clang-format on the whole tree'
 	@echo 'make clean      remove build/'
 
@@ -50,6 +51,10 @@ bench: build
 install: build
 	@$(MESON) configure $(BUILD) -Dprefix='$(PREFIX)'
 	@DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)
+
+deb:
+	@$(DEPENDENCY) build deb
+	@tools/build-deb
 
 format:
 	@$(DEPENDENCY) build test
