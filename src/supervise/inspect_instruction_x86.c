@@ -52,6 +52,42 @@ static const struct mnemonic_rule {
     {X86_INS_LZCNT, {"LZCNT", "abm"}},
 };
 
+/* capstone 5 leaves the groups of many instructions empty that capstone 4 has; found by comparing
+ * the two over every opcode. What is missing is told by the name, among instructions of the same
+ * encoding: the first byte of EVEX, VEX (0xc5 is counted as 0xc4) and XOP, 0 for the rest. */
+static const struct name_rule {
+    uint8_t encoding;
+    const char *beginning;
+    const char *operand; /* NULL: whatever it works on */
+    pl_instruction_set set;
+} name_rules[] = {
+    {0x62, "vpconflict", NULL, {"AVX-512CD", "avx512cd"}},
+    {0x62, "vplzcnt", NULL, {"AVX-512CD", "avx512cd"}},
+    {0x62, "vexp2", NULL, {"AVX-512ER", "avx512er"}},
+    {0x62, "vrcp28", NULL, {"AVX-512ER", "avx512er"}},
+    {0x62, "vrsqrt28", NULL, {"AVX-512ER", "avx512er"}},
+    {0xc4, "vfmadd", NULL, {"FMA", "fma"}},
+    {0xc4, "vfmsub", NULL, {"FMA", "fma"}},
+    {0xc4, "vfnmadd", NULL, {"FMA", "fma"}},
+    {0xc4, "vfnmsub", NULL, {"FMA", "fma"}},
+    {0xc4, "vpabs", "ymm", {"AVX2", "avx2"}},
+    {0xc4, "vpalignr", "ymm", {"AVX2", "avx2"}},
+    {0xc4, "vph", "ymm", {"AVX2", "avx2"}}, /* vphaddsw, vphsubsw */
+    {0xc4, "vpmaddubsw", "ymm", {"AVX2", "avx2"}},
+    {0xc4, "vpmulhrsw", "ymm", {"AVX2", "avx2"}},
+    {0x8f, "vpcmov", NULL, {"XOP", "xop"}},
+    {0x8f, "vpperm", NULL, {"XOP", "xop"}},
+    {0, "pabs", NULL, {"SSSE3", "ssse3"}},
+    {0, "palignr", NULL, {"SSSE3", "ssse3"}},
+    {0, "phaddsw", NULL, {"SSSE3", "ssse3"}},
+    {0, "phsubsw", NULL, {"SSSE3", "ssse3"}},
+    {0, "pmaddubsw", NULL, {"SSSE3", "ssse3"}},
+    {0, "pmulhrsw", NULL, {"SSSE3", "ssse3"}},
+    {0, "phminposuw", NULL, {"SSE4.1", "sse4_1"}},
+    {0, "pcmpestr", NULL, {"SSE4.2", "sse4_2"}},
+    {0, "pcmpistr", NULL, {"SSE4.2", "sse4_2"}},
+};
+
 static const pl_instruction_set avx512 = {"AVX-512", "avx512f"};
 static const pl_instruction_set avx = {"AVX", "avx"};
 static const pl_instruction_set amx = {"AMX", "amx_tile"};
@@ -96,6 +132,27 @@ static bool is_in_group(const cs_insn *decoded, unsigned group)
     return false;
 }
 
+static uint8_t encoding_of(const cs_insn *decoded)
+{
+    uint8_t first = decoded->bytes[0];
+    if (first == 0xc4 || first == 0xc5)
+        return 0xc4;
+    return first == 0x62 || first == 0x8f ? first : 0;
+}
+
+static const pl_instruction_set *set_of_name(const cs_insn *decoded)
+{
+    uint8_t encoding = encoding_of(decoded);
+    for (size_t i = 0; i < PL_COUNT_OF(name_rules); i++) {
+        const struct name_rule *rule = &name_rules[i];
+        if (rule->encoding == encoding &&
+            strncmp(decoded->mnemonic, rule->beginning, strlen(rule->beginning)) == 0 &&
+            (!rule->operand || strstr(decoded->op_str, rule->operand)))
+            return &rule->set;
+    }
+    return NULL;
+}
+
 /* The first set that the CPU lacks; with none lacking, the first. */
 static const pl_instruction_set *set_of_decoded(const cs_insn *decoded, const char *flags)
 {
@@ -111,7 +168,7 @@ static const pl_instruction_set *set_of_decoded(const cs_insn *decoded, const ch
     for (size_t i = 0; !first && i < PL_COUNT_OF(mnemonic_rules); i++)
         if (decoded->id == mnemonic_rules[i].id)
             first = &mnemonic_rules[i].set;
-    return first;
+    return first ? first : set_of_name(decoded);
 }
 
 static const pl_instruction_set *needed_set(const cs_insn *decoded, const uint8_t *bytes, size_t n,
