@@ -9,12 +9,14 @@ DEPENDENCY := tools/install-deps
 # Where ccache is installed, clones side by side share what was compiled.
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help build test fast-test demo bench install deb format clean
+.PHONY: help build test fast-test core-test test-matrix demo bench install deb format clean
 
 help:
 	@echo 'make build      build/plimsoll, ready to run in place'
 	@echo 'make test       every test and check, in every build; about 20 minutes'
 	@echo 'make fast-test  the same without the sanitizer builds'
+	@echo 'make core-test  a part of it that needs no large packages (torch, a browser, Java...)'
+	@echo 'make test-matrix  on a fresh Debian 12, 13, testing and sid, as root; over an hour'
 	@echo 'make demo       see it work'
 	@echo 'make bench      measure its cost, and rewrite docs/benchmarks.md'
 	@echo 'make install    into PREFIX (/usr/local), below DESTDIR if that is set'
@@ -34,7 +36,15 @@ build:
 
 test: build
 	@$(DEPENDENCY) build test
-	@tests/run_all
+	@tests/run_all $(PARTS)
+
+# What needs no large packages: .ci/run does it on another Debian too.
+core-test: build
+	@$(DEPENDENCY) build core-test
+	@tests/run_all --core $(PARTS)
+
+test-matrix:
+	@tools/try-on all $(PARTS)
 
 fast-test: build
 	@$(DEPENDENCY) build test

@@ -4,8 +4,10 @@
 import collections
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -157,6 +159,103 @@ def test_the_last_line_and_the_status(driver, tmp_path, monkeypatch, capsys, out
     assert driver.summarize(results) == status
     assert capsys.readouterr().out.splitlines()[-1] == line
     assert (tmp_path / "summary").read_text() == line + "\n"
+
+
+def test_each_part_is_counted(driver, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(driver, "LOGS", tmp_path)
+    results = driver.of_part("tf", [driver.Result("a", "passed"), driver.Result("b", "skipped")])
+    results += driver.of_part("run", [driver.Result("c", "failed")])
+    driver.summarize(results)
+    assert json.loads((tmp_path / "summary.json").read_text()) == {
+        "parts": {
+            "tf": {"passed": 1, "failed": 0, "skipped": 1},
+            "run": {"passed": 0, "failed": 1, "skipped": 0},
+        },
+        "total": {"passed": 1, "failed": 1, "skipped": 1},
+    }
+
+
+def test_the_core_of_a_part_is_what_the_list_names(driver):
+    listing = "# tf/comment\ntf/test_math.py\n\nrun/test_tree.py::test_a\ntf/test_nn.py::test_b[x]\n"
+    folder = driver.ROOT / "tests"
+    assert driver.core_of("tf", listing) == [folder / "tf/test_math.py", folder / "tf/test_nn.py::test_b[x]"]
+    assert driver.core_of("run", listing) == [folder / "run/test_tree.py::test_a"]
+
+
+def test_the_list_of_the_core_names_files_that_exist(driver):
+    listing = driver.CORE_LIST.read_text()
+    listed = [path for part in driver.PYTEST_PARTS for path in driver.core_of(part, listing)]
+    lines = [line for line in listing.splitlines() if line and not line.startswith("#")]
+    assert len(listed) == len(lines) == len(set(lines))
+    for path in listed:
+        file, _, test = str(path).partition("::")
+        assert pathlib.Path(file).is_file(), path
+        assert not test or f"def {test.partition('[')[0]}(" in pathlib.Path(file).read_text(), path
+
+
+@pytest.mark.parametrize(
+    "words, wanted",
+    [
+        (["--core"], {"default", "tf", "run", "notebook"}),
+        (["--core", "tf"], {"tf"}),
+        (["--fast", "asan", "cli"], {"cli"}),
+        (["--core", "cli"], None),
+        (["nonsense"], None),
+    ],
+)
+def test_which_parts_are_run(driver, monkeypatch, words, wanted):
+    monkeypatch.setattr(driver.sys, "argv", ["run_all", *words])
+    if wanted is None:
+        with pytest.raises(SystemExit):
+            driver.parse_arguments()
+    else:
+        assert driver.parse_arguments()[0] == wanted
+
+
+@pytest.fixture
+def ci(root, tmp_path):
+    """Runs .ci/run with scripts in the place of `make test` and tools/try-on; returns its status and
+    its last line."""
+
+    def run(make, try_on):
+        for folder in (".ci", "tools", "build/test-logs", "build/try-on"):
+            (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / ".ci/run", tmp_path / ".ci/run")
+        (tmp_path / "Makefile").write_text(f"test:\n\t@{make}\n")
+        script = tmp_path / "tools/try-on"
+        script.write_text(f"#!/bin/sh\necho '| trixie |'\n{try_on}\n")
+        script.chmod(0o755)
+        done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout.splitlines()[-1]
+
+    return run
+
+
+HERE = "echo '7 passed, {} failed, 2 skipped' >build/test-logs/summary; exit {}"
+THERE = "echo '5 passed, {} failed, 1 skipped' >build/try-on/trixie.summary; exit {}"
+
+
+@pytest.mark.parametrize(
+    "make, try_on, status, line",
+    [
+        (HERE.format(0, 0), THERE.format(0, 0), 0, "12 passed, 0 failed, 3 skipped"),
+        (HERE.format(0, 0), THERE.format(3, 1), 1, "12 passed, 3 failed, 3 skipped"),
+        (HERE.format(1, 1), THERE.format(0, 0), 2, "12 passed, 1 failed, 3 skipped"),
+        (HERE.format(1, 1), THERE.format(1, 1), 1, "12 passed, 2 failed, 3 skipped"),
+        # No archive: what was run here decides.
+        (HERE.format(0, 0), "exit 69", 0, "7 passed, 0 failed, 2 skipped"),
+        # A build that failed, or a try-on that crashed, has no summary.
+        ("exit 1", "exit 69", 2, "0 passed, 1 failed, 0 skipped"),
+        (HERE.format(0, 0), "exit 1", 1, "7 passed, 1 failed, 2 skipped"),
+    ],
+)
+def test_ci_ends_with_one_line_for_both_machines(ci, make, try_on, status, line):
+    assert ci(make, try_on) == (status, line)
+
+
+def test_ci_counts_nothing_from_a_run_before(ci):
+    ci(HERE.format(0, 0), THERE.format(0, 0))
+    assert ci("exit 1", "exit 69") == (2, "0 passed, 1 failed, 0 skipped")
 
 
 @pytest.fixture
