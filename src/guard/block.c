@@ -9,14 +9,19 @@
  *            window, so nothing moves and nothing is left behind when one goes. Two threads never
  *            work on one address: the allocator gives it to one at a time.
  *   large    the claimed blocks once more, in a list that can be walked for how much of each is
- *            touched
- * All of it is static, zero until used, and never grows: what does not fit is not tracked. */
+ *            touched; and the largest of those that only count as they are touched, mappings: a
+ * site shall not be said to hold what nobody has written to All of it is static, zero until used,
+ * and never grows: what does not fit is not tracked. */
 #include <sys/mman.h>
 
 #include "base/clock.h"
 #include "guard/guard.h"
 
 enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 8192 };
+
+/* Of what is not claimed, so much in one block is listed. The interpreter's arenas, 1 MiB each, are
+ * filled soon; OpenBLAS maps 128 MiB for each thread and touches a tenth. */
+#define LISTED_BYTES (16 * PL_MIB)
 
 _Atomic uint8_t pl_block_filter[PL_FILTER_PAGES];
 
@@ -29,6 +34,9 @@ typedef struct large_block {
     pl_atomic_u64
         touched_bytes; /* as of the last look; a block once whole is not looked at again */
     uint32_t generation;
+    bool claimed;
+    _Atomic(pl_site *) site;
+    pl_atomic_i64 untouched_told; /* what the site knows of this block as untouched */
 } large_block;
 
 static large_block large[LARGE_BLOCKS];
@@ -57,8 +65,21 @@ static size_t window_of(uint64_t address)
     return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48) & (PLACES - 1);
 }
 
+/* A claim stands for all of its bytes, touched or not; everything else for what is touched. */
+static void tell_site(large_block *block, int64_t untouched)
+{
+    pl_site *site = atomic_load(&block->site);
+    int64_t told = atomic_exchange(&block->untouched_told, untouched);
+    if (!site || told == untouched || block->generation != pl_guard_state.generation)
+        return;
+    if (block->claimed)
+        atomic_fetch_add(&site->untouched_bytes, untouched - told);
+    else
+        pl_site_add(site, told - untouched, 0);
+}
+
 /* 1 + the place; 0 when there is none left. */
-static uint32_t large_add(uint64_t address, uint64_t bytes)
+static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_block *block)
 {
     for (uint32_t i = 0; i < LARGE_BLOCKS; i++) {
         uint64_t nobody = 0;
@@ -67,6 +88,9 @@ static uint32_t large_add(uint64_t address, uint64_t bytes)
             continue;
         large[i].bytes = bytes;
         large[i].generation = pl_guard_state.generation;
+        large[i].claimed = block->claimed_bytes != 0;
+        atomic_store(&large[i].site, block->site);
+        atomic_store(&large[i].untouched_told, 0);
         atomic_store(&large[i].touched_bytes, 0);
         atomic_store(&large[i].address, address);
         uint32_t used = atomic_load(&n_large);
@@ -81,17 +105,22 @@ static uint32_t large_add(uint64_t address, uint64_t bytes)
  * once, and what it had touched. */
 static bool list_large(uint64_t address, pl_block *block)
 {
-    if (block->claimed_bytes == 0) {
+    bool claimed = block->claimed_bytes != 0;
+    uint64_t bytes = claimed ? block->claimed_bytes : block->weight_bytes;
+    if (!claimed && bytes < LISTED_BYTES) {
         pl_block_end(block);
         block->large_place = 0;
         return true;
     }
     if (block->large_place == 0) {
-        block->large_place = large_add(address, block->claimed_bytes);
-        return block->large_place != 0;
+        block->large_place = large_add(address, bytes, block);
+        return block->large_place != 0 || !claimed;
     }
     large_block *place = &large[block->large_place - 1];
-    place->bytes = block->claimed_bytes;
+    tell_site(place, 0);
+    atomic_store(&place->site, block->site);
+    place->bytes = bytes;
+    place->claimed = claimed;
     place->generation = block->generation;
     atomic_store(&place->address, address);
     return true;
@@ -99,8 +128,11 @@ static bool list_large(uint64_t address, pl_block *block)
 
 void pl_block_end(const pl_block *block)
 {
-    if (block->large_place)
-        atomic_store(&large[block->large_place - 1].address, 0);
+    if (!block->large_place)
+        return;
+    large_block *place = &large[block->large_place - 1];
+    tell_site(place, 0);
+    atomic_store(&place->address, 0);
 }
 
 bool pl_block_track(void *address, const pl_block *block)
@@ -186,6 +218,8 @@ static uint64_t touched_now(large_block *block, uint64_t address, uint64_t bytes
     if (!count_resident(address, bytes, &touched))
         touched = bytes - 1;
     atomic_store(&block->touched_bytes, touched);
+    if (atomic_load(&block->address) == address) /* not freed meanwhile */
+        tell_site(block, (int64_t)(bytes - touched));
     return touched;
 }
 
@@ -193,17 +227,24 @@ static uint64_t touched_now(large_block *block, uint64_t address, uint64_t bytes
  * every look: a twentieth of the time is enough for that. The cost is the thread's own: on a busy
  * machine a walk of microseconds may last a second, and what is touched would count twice for
  * twenty. */
-static pl_atomic_u64 walked_ns, walk_cost_ns;
+static pl_atomic_u64 walked_ns, walk_cost_ns, mappings_walked_ns;
 
 static bool walk_due(uint64_t now)
 {
     return now - atomic_load(&walked_ns) >= 20 * atomic_load(&walk_cost_ns);
 }
 
+/* Nothing but reports hangs on these. */
+static bool mappings_due(uint64_t now)
+{
+    return now - atomic_load(&mappings_walked_ns) >= PL_NS_PER_SEC;
+}
+
 uint64_t pl_block_touched_bytes(bool exactly)
 {
     uint64_t now = pl_clock_monotonic_ns();
     bool walk = exactly || walk_due(now);
+    bool walk_mappings = exactly || mappings_due(now);
     uint64_t begin = walk ? pl_clock_thread_ns() : 0;
     uint64_t sum = 0;
     uint32_t used = atomic_load(&n_large);
@@ -213,12 +254,16 @@ uint64_t pl_block_touched_bytes(bool exactly)
             continue;
         uint64_t bytes = large[i].bytes;
         uint64_t touched = atomic_load(&large[i].touched_bytes);
-        if (touched < bytes && walk)
+        if (touched < bytes && (large[i].claimed ? walk : walk_mappings))
             touched = touched_now(&large[i], address, bytes);
+        if (!large[i].claimed)
+            continue;
         /* Freed by now or not: it was there when the resident size was read, just before. The
          * place may have had another block, of another size. */
         sum += pl_min_u64(touched, bytes);
     }
+    if (walk_mappings)
+        atomic_store(&mappings_walked_ns, now);
     if (walk) {
         atomic_store(&walked_ns, now);
         atomic_store(&walk_cost_ns, pl_clock_thread_ns() - begin);

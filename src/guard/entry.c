@@ -238,8 +238,8 @@ EXPORT void *pvalloc(size_t size)
  */
 static void forget(const pl_block *block)
 {
-    pl_block_end(block);
     pl_guard_notice_fork();
+    pl_block_end(block);
     if (block->generation != pl_guard_state.generation)
         return;
     if (block->claimed_bytes)

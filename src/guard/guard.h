@@ -165,7 +165,7 @@ PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
 PL_HIDDEN void pl_block_end(const pl_block *block);
 
 /* Bytes of large, claimed blocks that have been touched: as they are `exactly` now, or as they were
- * when it was last worth the walk. */
+ * when it was last worth the walk. The sites learn of it on the way. */
 PL_HIDDEN uint64_t pl_block_touched_bytes(bool exactly);
 
 /* ---- line.c ---- */
@@ -201,6 +201,7 @@ PL_HIDDEN void pl_line_raised(void);
 
 /* Reads what the process uses and charges it. */
 PL_HIDDEN void pl_line_look(void);
+PL_HIDDEN void pl_line_look_exactly(void); /* what is touched as well, now */
 
 /* ---- handling.c ---- */
 

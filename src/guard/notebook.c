@@ -17,7 +17,7 @@ static bool look(void)
     if (!guard->ledger)
         return false;
     pl_thread.inside = true;
-    pl_line_look();
+    pl_line_look_exactly();
     pl_thread.inside = false;
     return true;
 }

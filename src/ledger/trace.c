@@ -152,6 +152,8 @@ static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_t
         atomic_store(&site->n_held, 0);
         atomic_store(&site->peak_bytes, 0);
         atomic_store(&site->at_peak_bytes, 0);
+        atomic_store(&site->untouched_bytes, 0);
+        atomic_store(&site->untouched_at_peak_bytes, 0);
         atomic_store(&site->run_bytes[0], 0);
         atomic_store(&site->run_bytes[1], 0);
         atomic_store(&ledger->site_cells[site - ledger->sites], atomic_load(&ledger->sum.cell));
@@ -190,9 +192,11 @@ void pl_ledger_mark_peak(pl_ledger *ledger)
         pl_site *site = &ledger->sites[i];
         uint32_t owner = atomic_load(&site->owner_pid);
         int64_t held = atomic_load(&site->held_bytes);
+        int64_t untouched = atomic_load(&site->untouched_bytes);
         if (owner == 0)
             continue;
         atomic_store(&site->at_peak_bytes, held > 0 ? (uint64_t)held : 0);
+        atomic_store(&site->untouched_at_peak_bytes, untouched > 0 ? (uint64_t)untouched : 0);
         if (atomic_load(&site->key) ==
             PL_SITE_DEAD) /* of a dead process, which had no part in this peak */
             atomic_compare_exchange_strong(&site->owner_pid, &owner, 0);
@@ -207,6 +211,7 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
             continue;
         atomic_store(&site->key, PL_SITE_DEAD);
         atomic_store(&site->held_bytes, 0);
+        atomic_store(&site->untouched_bytes, 0);
         atomic_store(&site->n_held, 0);
         if (atomic_load(&site->at_peak_bytes) == 0)
             atomic_store(&site->owner_pid, 0);

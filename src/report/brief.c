@@ -131,7 +131,7 @@ static void write_peak(const pl_printer *printer, const json_t *report)
 }
 
 /* Workers run the same lines: their bytes are added up, and each place is named once. */
-static uint64_t sum_of_place(const json_t *sites, size_t first)
+static uint64_t sum_of_place(const json_t *sites, size_t first, const char *field)
 {
     const char *place = pl_get_text(json_array_get(sites, first), "place");
     uint64_t bytes = 0;
@@ -141,7 +141,7 @@ static uint64_t sum_of_place(const json_t *sites, size_t first)
             continue;
         if (i < first)
             return 0; /* named before */
-        bytes = pl_add_sat_u64(bytes, pl_get_u64(site, "bytes"));
+        bytes = pl_add_sat_u64(bytes, pl_get_u64(site, field));
     }
     return bytes;
 }
@@ -153,12 +153,15 @@ static void write_held(const pl_printer *printer, const json_t *sites)
     int n_written = 0;
     for (size_t i = 0; i < json_array_size(sites) && n_written < SHORT_SITES; i++) {
         const char *place = pl_get_text(json_array_get(sites, i), "place");
-        uint64_t bytes = sum_of_place(sites, i);
+        uint64_t bytes = sum_of_place(sites, i, "bytes");
+        uint64_t untouched_bytes = sum_of_place(sites, i, "untouched_bytes");
         if (bytes == 0 || place[0] == '\0' || bytes < peak_bytes / MENTIONED_SHARE)
             continue;
         fputs(n_written++ > 0 ? ", " : "", printer->out);
         pl_print_clean(printer, place);
         fprintf(printer->out, " %s", PL_SIZE(bytes));
+        if (untouched_bytes >= bytes / MENTIONED_SHARE)
+            fprintf(printer->out, " (%s reserved, untouched)", PL_SIZE(untouched_bytes));
     }
 }
 

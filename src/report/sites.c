@@ -13,6 +13,7 @@
 typedef struct site {
     const pl_site *entry;
     uint64_t bytes;
+    uint64_t untouched_bytes; /* of them */
 } site;
 
 static uint64_t held_bytes(const pl_site *entry)
@@ -24,6 +25,14 @@ static uint64_t held_bytes(const pl_site *entry)
 static uint64_t at_peak_bytes(const pl_site *entry)
 {
     return atomic_load_explicit(&entry->at_peak_bytes, memory_order_relaxed);
+}
+
+static uint64_t untouched_bytes(const pl_site *entry, bool peak)
+{
+    int64_t now = atomic_load_explicit(&entry->untouched_bytes, memory_order_relaxed);
+    if (peak)
+        return atomic_load_explicit(&entry->untouched_at_peak_bytes, memory_order_relaxed);
+    return now > 0 ? (uint64_t)now : 0;
 }
 
 static bool use_peak(const struct pl_ledger *ledger)
@@ -57,7 +66,7 @@ static int collect(const struct pl_ledger *ledger, site largest[PL_REPORT_SITES]
             if (at < PL_REPORT_SITES)
                 largest[at] = largest[at - 1];
         if (at < PL_REPORT_SITES)
-            largest[at] = (site){entry, bytes};
+            largest[at] = (site){entry, bytes, pl_min_u64(untouched_bytes(entry, peak), bytes)};
     }
     return n;
 }
@@ -105,6 +114,8 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
     uint32_t number = pl_sites_cell_number(snapshot, pl_site_cell(snapshot->ledger, entry));
     json_t *object = json_object();
     pl_json_put(json, object, "bytes", pl_json_u64(from->bytes));
+    if (from->untouched_bytes != 0)
+        pl_json_put(json, object, "untouched_bytes", pl_json_u64(from->untouched_bytes));
     pl_json_put(json, object, "peak_bytes",
                 pl_json_u64(atomic_load_explicit(&entry->peak_bytes, memory_order_relaxed)));
     pl_json_put(json, object, "count", json_integer(count > 0 ? count : 0));

@@ -141,7 +141,11 @@ static void print_sites(const pl_printer *printer)
         const json_t *site = json_array_get(sites, i);
         fprintf(printer->out, "  %10s  ", PL_SIZE(pl_get_u64(site, "bytes")));
         pl_print_clean(printer, pl_get_text(site, "place"));
-        fprintf(printer->out, " (pid %" PRIu64 ")\n", pl_get_u64(site, "pid"));
+        fprintf(printer->out, " (pid %" PRIu64, pl_get_u64(site, "pid"));
+        if (json_object_get(site, "untouched_bytes") != NULL)
+            fprintf(printer->out, "; %s reserved, untouched",
+                    PL_SIZE(pl_get_u64(site, "untouched_bytes")));
+        fputs(")\n", printer->out);
     }
 }
 

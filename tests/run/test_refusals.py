@@ -218,6 +218,33 @@ def test_a_c_program_that_passes_the_line_is_stopped_before_the_system_kills(run
     assert "stopped" in result.stderr, "who sees status 137 must learn that it was us"
 
 
+@pytest.mark.parametrize("touched", [0, 64])
+def test_held_says_what_was_never_touched(run, program, touched):
+    """A block counts from the start, and says how much of it is air; a mapping as it is touched."""
+    result = run(program("untouched"), 512, touched, budget="700M")
+    assert result.stdout == "refused\n" and result.verdict == "finished-after-refusals"
+    block = result.report["sites"][0]
+    assert block["bytes"] == 512 * MIB
+    assert abs(block["untouched_bytes"] - (512 - touched) * MIB) < 4 * MIB
+    assert f"{512 + touched}.0 MiB ({512 - touched}.0 MiB reserved, untouched)" in result.stderr
+    mapping = sum(site["bytes"] for site in result.report["sites"][1:])
+    assert abs(mapping - touched * MIB) < 4 * MIB
+
+
+def test_buffers_that_openblas_reserves_are_not_held(run):
+    """128 MiB a thread, of which it touches a few."""
+    result = run(budget="300M", script="""
+        import numpy as np
+        a = np.ones((400, 400))
+        print((a @ a)[0, 0])
+        keep = []
+        while True:
+            keep.append(np.ones(1 << 20))
+        """)
+    assert result.verdict == "refused"
+    assert sum(site["bytes"] for site in result.report["sites"]) < 320 * MIB
+
+
 def test_the_malloc_family_keeps_its_contract_at_the_line(run, program):
     result = run(program("allocator_contract"), 200, "over", budget="200M")
     assert result.rc == 0
