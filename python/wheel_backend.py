@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a wheel for pip: what Meson installs, put where pip wants it (PEP 517 and 660).
 
-    plimsoll/                     the package, its extension and libplimsoll.so.0 beside it
-    *.data/scripts/plimsoll       the command
-    *.data/data/lib, share        the guard, data files, manual pages
+    plimsoll/               the package, its extension and libplimsoll.so.0 beside it
+    plimsoll/command/       the program, the guard and what it reads; python/: see wheel_stub.py
+    plimsoll.libs/          the libraries that these need and a system may not have
+    *.data/scripts/plimsoll the command, which leads to the program: src/cli/launcher.c
+    *.data/data/share       manual pages, completion
+    *.dist-info/licenses    our licence, and those of the libraries
 
-Nothing but the standard library is needed, so there is nothing to download; the compiler, Meson and
+The wheel is for the CPython that runs this, on any Linux with a glibc as new as its tag says. Nothing
+but the standard library is needed, so there is nothing to download; the compiler, Meson, patchelf and
 the libraries are the system's. `--config-settings=builddir=PATH` names the folder to build in,
-otherwise build/wheel.
+otherwise build/wheel: wheels for other Pythons may have been made there before.
 """
 import base64
 import hashlib
@@ -22,20 +26,33 @@ import tarfile
 import tempfile
 import zipfile
 
+import wheel_libraries
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+MESON = os.environ.get("MESON", "meson")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     builddir = pathlib.Path((config_settings or {}).get("builddir", ROOT / "build/wheel"))
     with tempfile.TemporaryDirectory(prefix="plimsoll-wheel-") as work:
-        prefix = _installed(builddir, work)
-        return _write(wheel_directory, _placed(prefix))
+        files = _placed(builddir, *_installed(builddir, work))
+        try:
+            changed, bundled = wheel_libraries.bundle(files, _loaded_by_name(files), work)
+            files.update(changed)
+            about = _about(_platform(files.values()))
+            about.update(_licences(bundled))
+        except wheel_libraries.Missing as missing:
+            sys.exit(f"plimsoll: {missing}")
+        return _write(wheel_directory, files, about)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """The package where `make build` puts it: what changes in the sources is seen at once."""
     _run("make", "build", cwd=ROOT)
-    return _write(wheel_directory, {"plimsoll.pth": f"{ROOT / 'build/python'}\n".encode()})
+    with tempfile.TemporaryDirectory(prefix="plimsoll-wheel-") as work:
+        path = pathlib.Path(work) / "plimsoll.pth"
+        path.write_text(f"{ROOT / 'build/python'}\n")
+        return _write(wheel_directory, {path.name: path}, _about(_linux()))
 
 
 def build_sdist(sdist_directory, config_settings=None):
@@ -56,9 +73,9 @@ def build_sdist(sdist_directory, config_settings=None):
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     folder = pathlib.Path(metadata_directory) / f"plimsoll-{_version()}.dist-info"
-    folder.mkdir(parents=True)
-    for name, text in _about().items():
-        (folder / name).write_text(text)
+    for name, content in _about(_linux()).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
     return folder.name
 
 
@@ -83,20 +100,25 @@ def _run(*command, cwd=None):
 
 
 def _installed(builddir, work):
-    """Builds and installs below `work`; returns what is the prefix there."""
-    meson = os.environ.get("MESON", "meson")
-    options = ("--libdir=lib", "-Dbuildtype=release", f"-Dpython={_interpreter()}")
+    """Builds and installs below `work`; returns the prefix there, and the folder of libraries."""
     if not (builddir / "build.ninja").exists():
-        _run(meson, "setup", *options, builddir, ROOT)
-    _run(meson, "install", "--quiet", "-C", builddir, "--destdir", work)
+        _run(MESON, "setup", "--libdir=lib", "-Dbuildtype=release", builddir, ROOT)
+    if os.path.realpath(_options(builddir)["python"]) != _interpreter():
+        _run(MESON, "configure", builddir, f"-Dpython={_interpreter()}")
+    _run(MESON, "install", "--quiet", "-C", builddir, "--destdir", work)
+    options = _options(builddir)
+    prefix = pathlib.Path(f"{work}{options['prefix']}")
+    return prefix, prefix / options["libdir"]
+
+
+def _options(builddir):
     said = subprocess.run(
-        (meson, "introspect", "--buildoptions", str(builddir)),
+        (MESON, "introspect", "--buildoptions", str(builddir)),
         stdout=subprocess.PIPE,
         check=True,
         env={**os.environ, "PYTHONPATH": ""},
     ).stdout
-    prefix = next(one["value"] for one in json.loads(said) if one["name"] == "prefix")
-    return pathlib.Path(f"{work}{prefix}")
+    return {one["name"]: one["value"] for one in json.loads(said)}
 
 
 def _interpreter():
@@ -104,8 +126,8 @@ def _interpreter():
     return os.path.realpath(sys.executable)
 
 
-def _placed(prefix):
-    """The wheel's files by their names in it."""
+def _placed(builddir, prefix, libraries):
+    """The wheel's files: paths, by their names in it."""
     data = f"plimsoll-{_version()}.data"
     package = prefix / "lib/plimsoll/python"
     files = {
@@ -113,14 +135,27 @@ def _placed(prefix):
         for path in sorted(package.rglob("*"))
         if path.is_file() and path.suffix != ".pyc"
     }
-    files["plimsoll/libplimsoll.so.0"] = (prefix / "lib/libplimsoll.so.0").resolve()
-    files[f"{data}/scripts/plimsoll"] = prefix / "bin/plimsoll"
-    guard = "lib/plimsoll/libplimsoll-guard.so"
-    files[f"{data}/data/{guard}"] = prefix / guard
-    for path in sorted((prefix / "share").rglob("*")):
-        if path.is_file():
-            files[f"{data}/data/{path.relative_to(prefix)}"] = path
-    return {name: path.read_bytes() for name, path in files.items()}
+    extension = "plimsoll/_core" + sysconfig.get_config_var("EXT_SUFFIX")
+    if extension not in files:
+        sys.exit(f"plimsoll: '{builddir}' has not made '{extension}': remove it, or name another")
+    files["plimsoll/libplimsoll.so.0"] = (libraries / "libplimsoll.so.0").resolve()
+    files["plimsoll/command/plimsoll"] = prefix / "bin/plimsoll"
+    files["plimsoll/command/libplimsoll-guard.so"] = libraries / "plimsoll/libplimsoll-guard.so"
+    files["plimsoll/command/doctor.csv"] = prefix / "share/plimsoll/doctor.csv"
+    files["plimsoll/command/python/plimsoll/__init__.py"] = ROOT / "python/wheel_stub.py"
+    files[f"{data}/scripts/plimsoll"] = builddir / "src/cli/plimsoll-launcher"
+    for folder in ("man", "bash-completion"):
+        for path in sorted((prefix / "share" / folder).rglob("*")):
+            if path.is_file():
+                files[f"{data}/data/{path.relative_to(prefix)}"] = path
+    return files
+
+
+def _loaded_by_name(files):
+    """What the program loads when an instruction is to be named: inspect_instruction.c in
+    src/supervise. The soname hangs on the version that it was built with."""
+    program = files["plimsoll/command/plimsoll"].read_bytes()
+    return [re.search(rb"libcapstone\.so\.\d+", program)[0].decode()]
 
 
 # The wheel
@@ -134,36 +169,61 @@ def _metadata():
     return (ROOT / "python/dist-info/METADATA").read_text().replace("@version@", _version())
 
 
-def _tag():
-    version = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    return f"{version}-{version}-{re.sub('[-.]', '_', sysconfig.get_platform())}"
+def _python_tag():
+    """Of the Python and of its ABI: ("cp313", "cp313t")."""
+    abi = sysconfig.get_config_var("SOABI").split("-")[1]
+    return f"cp{sys.version_info[0]}{sys.version_info[1]}", f"cp{abi}"
 
 
-def _about():
-    entry_points = (ROOT / "python/dist-info/entry_points.txt").read_text()
-    wheel = f"Wheel-Version: 1.0\nGenerator: plimsoll\nRoot-Is-Purelib: false\nTag: {_tag()}\n"
-    return {"METADATA": _metadata(), "WHEEL": wheel, "entry_points.txt": entry_points}
+def _linux():
+    """The platform of what stays on this machine."""
+    return re.sub("[-.]", "_", sysconfig.get_platform())
 
 
-def _write(folder, files):
-    name = f"plimsoll-{_version()}-{_tag()}.whl"
-    about = f"plimsoll-{_version()}.dist-info"
-    files = {**files, **{f"{about}/{key}": text.encode() for key, text in _about().items()}}
+def _platform(paths):
+    """By what the files ask of glibc: manylinux_2_36_x86_64 (PEP 600)."""
+    version = wheel_libraries.glibc_version(filter(wheel_libraries.is_elf, paths))
+    return _linux().replace("linux_", "manylinux_{}_{}_".format(*version), 1)
+
+
+def _about(platform):
+    """The files of the .dist-info folder, but for RECORD."""
+    tag = "-".join((*_python_tag(), platform))
+    wheel = f"Wheel-Version: 1.0\nGenerator: plimsoll\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    return {
+        "METADATA": _metadata().encode(),
+        "WHEEL": wheel.encode(),
+        "entry_points.txt": (ROOT / "python/dist-info/entry_points.txt").read_bytes(),
+        "licenses/LICENSE": (ROOT / "LICENSE").read_bytes(),
+    }
+
+
+def _licences(bundled):
+    found = wheel_libraries.licences(bundled)
+    return {f"licenses/{name}": path.read_bytes() for name, path in found.items()}
+
+
+def _write(folder, files, about):
+    tag = re.search(rb"^Tag: (.+)$", about["WHEEL"], re.MULTILINE)[1].decode()
+    name = f"plimsoll-{_version()}-{tag}.whl"
+    info = f"plimsoll-{_version()}.dist-info"
     record = []
     with zipfile.ZipFile(pathlib.Path(folder) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
-        for path, content in files.items():
-            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
-            record.append(f"{path},sha256={digest.decode()},{len(content)}\n")
-            _add(wheel, path, content)
-        record.append(f"{about}/RECORD,,\n")
-        _add(wheel, f"{about}/RECORD", "".join(record).encode())
+        for path, source in files.items():
+            record.append(_add(wheel, path, source.read_bytes(), wheel_libraries.is_elf(source)))
+        for path, content in about.items():
+            record.append(_add(wheel, f"{info}/{path}", content))
+        record.append(f"{info}/RECORD,,\n")
+        _add(wheel, f"{info}/RECORD", "".join(record).encode())
     return name
 
 
-def _add(wheel, path, content):
-    """With the date that a zip begins at, so that the same sources make the same wheel."""
+def _add(wheel, path, content, executable=False):
+    """Returns its line of RECORD. With the date that a zip begins at, so that the same sources make
+    the same wheel."""
     entry = zipfile.ZipInfo(path)
-    executable = "/scripts/" in path or ".so" in path
     entry.external_attr = (0o100755 if executable else 0o100644) << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     wheel.writestr(entry, content)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+    return f"{path},sha256={digest.decode()},{len(content)}\n"

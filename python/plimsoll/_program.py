@@ -6,9 +6,11 @@ from typing import Optional
 
 
 def find() -> Optional[str]:
-    """Beside the folder that the package lies in, as built and as installed; else on $PATH."""
+    """In the package, if a wheel brought it; beside the folder that the package lies in, as built and
+    as installed; else on $PATH."""
     as_named, as_resolved = os.path.abspath(__file__), os.path.realpath(__file__)
     places = [
+        _climb(as_resolved, 1) + "/command/plimsoll",
         _climb(as_named, 3) + "/plimsoll",  # build/python/plimsoll is a link into the sources
         _climb(as_resolved, 5) + "/bin/plimsoll",  # from PREFIX/lib/plimsoll/python/plimsoll
     ]

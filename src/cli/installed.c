@@ -49,7 +49,7 @@ int pl_installed_guard(char path[PATH_MAX], pl_error *reterr)
 
 int pl_installed_rules(char path[PATH_MAX], pl_error *reterr)
 {
-    static const char *const places[] = {"../../data/", "../" PL_DATADIR "/plimsoll/",
+    static const char *const places[] = {"", "../../data/", "../" PL_DATADIR "/plimsoll/",
                                          "../share/plimsoll/"};
     char folder[PATH_MAX] = "plimsoll";
     if (own_folder(folder) == 0)
@@ -57,19 +57,19 @@ int pl_installed_rules(char path[PATH_MAX], pl_error *reterr)
             if (file_at(path, folder, places[i], "doctor.csv"))
                 return 0;
     return pl_error_set(reterr, -ENOENT,
-                        "cannot find doctor.csv in '" PL_DATADIR
-                        "/plimsoll' next to '%s': name it with --facts FILE",
+                        "cannot find doctor.csv beside '%s' or in '" PL_DATADIR
+                        "/plimsoll' next to it': name it with --facts FILE",
                         folder);
 }
 
 int pl_installed_python(char path[PATH_MAX])
 {
-    static const char *const places[] = {"../../../python", "../lib/plimsoll/python",
+    static const char *const places[] = {"python", "../../../python", "../lib/plimsoll/python",
                                          "../" PL_LIBDIR "/plimsoll/python"};
     char folder[PATH_MAX], found[PATH_MAX];
     int r = own_folder(folder);
     for (size_t i = 0; r == 0 && i < PL_COUNT_OF(places); i++) {
-        if (!file_at(found, folder, places[i], "/plimsoll/notebook/__init__.py"))
+        if (!file_at(found, folder, places[i], "/plimsoll/__init__.py"))
             continue;
         if (snprintf(found, sizeof found, "%s%s", folder, places[i]) < PATH_MAX &&
             realpath(found, path))

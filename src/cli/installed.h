@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where this program lies, and beside it what it needs at run time: in the build tree, or where it
- * was installed. */
+/* Where this program lies, and beside it what it needs at run time: in the build tree, at a prefix
+ * (bin, lib, share), or in the folder `command` of a wheel's Python package. */
 #ifndef PL_CLI_INSTALLED_H
 #define PL_CLI_INSTALLED_H
 
