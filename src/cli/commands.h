@@ -14,6 +14,7 @@ int pl_cmd_top(int argc, char **argv);
 int pl_cmd_doctor(int argc, char **argv);
 int pl_cmd_check(int argc, char **argv);
 int pl_cmd_jupyter(int argc, char **argv);
+int pl_cmd_version(int argc, char **argv);
 
 /* Known to the command itself: its --help may follow a word, as in `jupyter install --help`. */
 extern const char pl_jupyter_usage[];

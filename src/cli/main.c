@@ -63,7 +63,7 @@ static void print_help(void)
         printf("  %-9s %s\n", commands[i].name, commands[i].summary);
     printf("  %-9s %s\n", "help", "show this, or a command's options: plimsoll help COMMAND");
     printf("\n'plimsoll COMMAND --help' shows a command's options, 'plimsoll --version' the "
-           "version.\n");
+           "version and what\nit was built with.\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -105,10 +105,8 @@ static int asks_for_help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--version") == 0) {
-        printf("plimsoll %s\n", PL_VERSION);
-        return 0;
-    }
+    if (strcmp(name, "--version") == 0)
+        return pl_cmd_version(argc - 1, argv + 1);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(NULL);
     if (strcmp(name, "help") == 0)

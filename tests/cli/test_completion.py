@@ -38,6 +38,7 @@ def test_commands(complete):
     assert complete("plimsoll", "") == expected
     assert complete("plimsoll", "ru") == ["run", "runs"]
     assert complete("plimsoll", "help", "ex") == ["explain"]
+    assert complete("plimsoll", "--version", "") == ["--json"]
 
 
 @pytest.mark.parametrize(
