@@ -144,6 +144,27 @@ def test_it_runs_what_a_newcomer_would(try_on, words, command, sets):
     assert try_on.test_command(try_on.parse_arguments(words)) == (command, sets)
 
 
+@pytest.mark.parametrize(
+    "status, output, expected",
+    [
+        (0, "ok      build\nok      install\n", (2, 0)),
+        (1, "ok      build\nFAILED  install (log)\ntry-package: 1 steps failed\n", (1, 1)),
+        (1, "try-package: it installs packages: run it as root\n", (0, 1)),
+    ],
+)
+def test_each_step_of_the_packages_counts(try_on, status, output, expected):
+    class Said(try_on.Debian):
+        def __init__(self):
+            pass
+
+        def run_inside(self, name, command, **more):
+            return status, output
+
+    row = try_on.Row("sid")
+    Said().try_packages(row)
+    assert row.parts == {"packages": counts(*expected, 0)}
+
+
 def test_without_root_it_says_so(root):
     if os.geteuid() == 0:
         words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
