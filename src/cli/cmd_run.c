@@ -17,6 +17,7 @@
 #include "cli/kernel_run.h"
 #include "plimsoll/budget.h"
 #include "report/report.h"
+#include "supervise/program.h"
 #include "supervise/record.h"
 #include "supervise/supervise.h"
 #include "sys/proc.h"
@@ -246,6 +247,18 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
     return 0;
 }
 
+/* Better said before it starts than found out at the line. */
+static void tell_obstacle(const this_run *run)
+{
+    pl_program program;
+    char text[PL_PROGRAM_SENTENCE_BYTES];
+    pl_program_look(run->options->command[0], run->guard_path, &program);
+    pl_program_sentence(&program, text);
+    bool refuses = !(run->options->flags & PL_RUN_OBSERVE);
+    if (text[0] && refuses && !run->options->quiet)
+        fprintf(stderr, "plimsoll: %s\n", text);
+}
+
 static int prepare(this_run *run, pl_error *reterr)
 {
     pl_budget budget;
@@ -263,6 +276,7 @@ static int prepare(this_run *run, pl_error *reterr)
         fprintf(stderr, "plimsoll: the budget is %s: more than that is not there\n",
                 PL_SIZE(budget.line_bytes));
     describe_run(run, &budget);
+    tell_obstacle(run);
     run->command = run->options->command;
     return run->options->kernel ? prepare_kernel(run, reterr) : 0;
 }

@@ -2,7 +2,6 @@
 /* fork and exec, with the reason when exec fails, and the guard in the environment. */
 #include "supervise/spawn.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,50 +13,9 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "supervise/program.h"
 
 extern char **environ;
-
-/* The file that execvp() would take. */
-static bool find_program(const char *name, char path[PATH_MAX])
-{
-    if (strchr(name, '/'))
-        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
-    const char *folders = getenv("PATH");
-    for (const char *from = folders ? folders : "/usr/bin:/bin"; *from;) {
-        size_t n = strcspn(from, ":");
-        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)n, n ? from : ".", name) < PATH_MAX &&
-            access(path, X_OK) == 0)
-            return true;
-        from += n + (from[n] == ':');
-    }
-    return false;
-}
-
-/* A static program has no interpreter to load the guard with. Scripts and whatever cannot be read
- * are left to the guard. */
-static bool is_static(const char *name)
-{
-    char path[PATH_MAX];
-    Elf64_Ehdr head;
-    if (!find_program(name, path))
-        return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool is_elf = pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head &&
-                  memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
-                  head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr);
-    bool found_interpreter = !is_elf;
-    for (int i = 0; is_elf && i < head.e_phnum; i++) {
-        Elf64_Phdr segment;
-        off_t at = (off_t)(head.e_phoff + (uint64_t)i * sizeof segment);
-        if (pread(fd, &segment, sizeof segment, at) == (ssize_t)sizeof segment &&
-            segment.p_type == PT_INTERP)
-            found_interpreter = true;
-    }
-    close(fd);
-    return !found_interpreter;
-}
 
 static bool is_guard(const char *path, size_t n)
 {
@@ -68,21 +26,22 @@ static bool is_guard(const char *path, size_t n)
 
 /* What is preloaded already stays, behind us: we wrap whatever allocator the user chose. A guard is
  * not: in a run inside of a run there is one, and it joins the inner ledger. */
-static int set_environment(const pl_spawn_options *options)
+static int set_environment(const pl_spawn_options *options, bool guarded)
 {
-    char preload[2 * PATH_MAX];
-    size_t used = (size_t)snprintf(preload, sizeof preload, "%s", options->guard_path);
+    char preload[2 * PATH_MAX] = "";
+    size_t used =
+        guarded ? (size_t)snprintf(preload, sizeof preload, "%s", options->guard_path) : 0;
     const char *present = getenv("LD_PRELOAD");
     while (present && *present) {
         size_t n = strcspn(present, ": ");
         if (n && !is_guard(present, n) && used < sizeof preload)
-            used +=
-                (size_t)snprintf(preload + used, sizeof preload - used, ":%.*s", (int)n, present);
+            used += (size_t)snprintf(preload + used, sizeof preload - used, "%s%.*s",
+                                     used ? ":" : "", (int)n, present);
         present += n + (present[n] != '\0');
     }
     if (used >= sizeof preload)
         return -ENAMETOOLONG;
-    if (setenv("LD_PRELOAD", preload, 1) < 0 ||
+    if ((used ? setenv("LD_PRELOAD", preload, 1) : unsetenv("LD_PRELOAD")) < 0 ||
         setenv(PL_LEDGER_VARIABLE, options->ledger_path, 1) < 0)
         return -errno;
     return 0;
@@ -97,11 +56,14 @@ static void limit_data(uint64_t bytes)
     }
 }
 
-static _Noreturn void become_command(const pl_spawn_options *options, bool limited, int failure_fd)
+static _Noreturn void become_command(const pl_spawn_options *options,
+                                     enum pl_program_obstacle obstacle, int failure_fd)
 {
-    int error = -set_environment(options);
+    /* No loader reads it in a static program; what that starts may have one. */
+    bool guarded = obstacle == PL_PROGRAM_NONE || obstacle == PL_PROGRAM_STATIC;
+    int error = -set_environment(options, guarded);
     if (error == 0) {
-        if (limited)
+        if (obstacle != PL_PROGRAM_NONE && options->data_limit_bytes)
             limit_data(options->data_limit_bytes);
         sigprocmask(SIG_SETMASK, &options->mask, NULL);
         execvp(options->command[0], options->command);
@@ -133,13 +95,14 @@ int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr)
         return pl_error_set(reterr, -EINVAL,
                             "cannot preload '%s': its path has a space or a colon in it",
                             options->guard_path);
-    bool limited = options->data_limit_bytes && is_static(name);
+    pl_program program;
+    pl_program_look(name, options->guard_path, &program);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return pl_error_set(reterr, -errno, "cannot make a pipe: %s", strerror(errno));
     pid_t pid = fork();
     if (pid == 0)
-        become_command(options, limited, ends[1]);
+        become_command(options, program.obstacle, ends[1]);
     int error = errno;
     close(ends[1]);
     int r = pid < 0 ? -error : read_failure(ends[0], pid);

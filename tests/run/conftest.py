@@ -177,11 +177,11 @@ def program(tmp_path_factory):
     """Compiles tests/programs/NAME.c or .cc on demand, and returns its path."""
     folder = tmp_path_factory.mktemp("programs")
 
-    def compile(name, static=False):
+    def compile(name, static=False, musl=False):
         source = next(p for p in (PROGRAMS / f"{name}.c", PROGRAMS / f"{name}.cc") if p.exists())
-        target = folder / (f"{name}_static" if static else name)
+        target = folder / (name + "_static" * static + "_musl" * musl)
         if not target.exists():
-            compiler = "g++" if source.suffix == ".cc" else "gcc"
+            compiler = "g++" if source.suffix == ".cc" else "musl-gcc" if musl else "gcc"
             flags = C_FLAGS + (["-static"] if static else [])
             subprocess.run([compiler, *flags, str(source), "-o", str(target)], check=True)
         return target

@@ -258,7 +258,9 @@ fill()
 """
     line, report = session.command(script=script)
     shm = small_tmpfs("1m")
-    inside = ["unshare", "--mount", "sh", "-c", f"mount --bind {shm} /dev/shm && exec \"$@\"", "sh"]
+    # Only /dev/shm is made private: in a chroot, / is no mount point that could be.
+    inside = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c",
+              f"mount --make-private /dev/shm && mount --bind {shm} /dev/shm && exec \"$@\"", "sh"]
     result = session.finish(session.popen(inside + line, report))
     crash = crash_of(result, "bus error", "SIGBUS")
     assert "/dev/shm" in crash["reason"]

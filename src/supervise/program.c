@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See program.h. */
+#include "supervise/program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined __x86_64__
+enum { OWN_MACHINE = EM_X86_64 };
+#elif defined __aarch64__
+enum { OWN_MACHINE = EM_AARCH64 };
+#else
+#error "which e_machine do programs have here?"
+#endif
+
+enum { SCRIPTS_MAX = 4, LINE_BYTES = 256 }; /* as many as the kernel follows; its BINPRM_BUF_SIZE */
+
+/* The file that execvp() would take. */
+static bool find_program(const char *name, char path[PATH_MAX])
+{
+    if (strchr(name, '/'))
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
+    const char *folders = getenv("PATH");
+    for (const char *from = folders ? folders : "/usr/bin:/bin"; *from;) {
+        size_t n = strcspn(from, ":");
+        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)n, n ? from : ".", name) < PATH_MAX &&
+            access(path, X_OK) == 0)
+            return true;
+        from += n + (from[n] == ':');
+    }
+    return false;
+}
+
+/* The first word of a `#!` line, or the second where the first is env(1). */
+static bool named_by_script(char line[LINE_BYTES], char name[PATH_MAX])
+{
+    char *rest = NULL;
+    line[strcspn(line, "\n")] = '\0';
+    const char *interpreter = strtok_r(line + 2, " \t", &rest);
+    if (!interpreter)
+        return false;
+    const char *slash = strrchr(interpreter, '/');
+    const char *argument = strtok_r(NULL, " \t", &rest);
+    bool is_env = strcmp(slash ? slash + 1 : interpreter, "env") == 0 && argument;
+    bool plain = is_env && argument[0] != '-' && !strchr(argument, '=');
+    return snprintf(name, PATH_MAX, "%s", plain ? argument : interpreter) < PATH_MAX;
+}
+
+/* Opens the program, or the one that reads it. -1 when there is none. */
+static int open_program(const char *name, char path[PATH_MAX])
+{
+    char next[PATH_MAX];
+    if (snprintf(next, sizeof next, "%s", name) >= (int)sizeof next)
+        return -1;
+    for (int i = 0; i <= SCRIPTS_MAX && find_program(next, path); i++) {
+        char line[LINE_BYTES] = "";
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        ssize_t n = pread(fd, line, sizeof line - 1, 0);
+        if (n < 2 || line[0] != '#' || line[1] != '!')
+            return fd;
+        close(fd);
+        if (!named_by_script(line, next))
+            return -1;
+    }
+    return -1;
+}
+
+static bool read_at(int fd, uint64_t offset, void *to, size_t n)
+{
+    return offset <= INT64_MAX && pread(fd, to, n, (off_t)offset) == (ssize_t)n;
+}
+
+static bool read_loader(int fd, const Elf64_Ehdr *head, char loader[256])
+{
+    for (int i = 0; i < head->e_phnum; i++) {
+        Elf64_Phdr segment;
+        if (!read_at(fd, head->e_phoff + (uint64_t)i * sizeof segment, &segment, sizeof segment) ||
+            segment.p_type != PT_INTERP)
+            continue;
+        size_t n = pl_min_u64(segment.p_filesz, 255);
+        if (!read_at(fd, segment.p_offset, loader, n))
+            n = 0;
+        loader[n] = '\0';
+        return true;
+    }
+    return false;
+}
+
+/* glibc calls its own by many names. */
+static bool is_other_libc(const char *loader)
+{
+    static const char *const others[] = {"ld-musl", "ld-uClibc", "ld64-uClibc", "linker"};
+    const char *slash = strrchr(loader, '/');
+    const char *name = slash ? slash + 1 : loader;
+    for (size_t i = 0; i < PL_COUNT_OF(others); i++)
+        if (strncmp(name, others[i], strlen(others[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The highest GLIBC_2.N that is written in a library: what it has, or what it needs. 0: none. */
+static unsigned highest_version(const char *path)
+{
+    static const char mark[] = "GLIBC_2.";
+    enum { MARK = sizeof mark - 1, OVERLAP = 16 };
+    static char buffer[64 * 1024];
+    unsigned highest = 0;
+    size_t kept = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+    while (fd >= 0 && (n = read(fd, buffer + kept, sizeof buffer - kept - 1)) > 0) {
+        size_t end = kept + (size_t)n;
+        buffer[end] = '\0';
+        for (char *at = buffer; (at = memmem(at, (size_t)(buffer + end - at), mark, MARK));) {
+            at += MARK;
+            highest = (unsigned)pl_max_u64(highest, strtoul(at, NULL, 10) % 1000);
+        }
+        kept = pl_min_u64(end, OVERLAP);
+        memmove(buffer, buffer + end - kept, kept);
+    }
+    if (fd >= 0)
+        close(fd);
+    return highest;
+}
+
+/* Beside its loader lies the C library that belongs to it. */
+static unsigned glibc_of(const char *loader)
+{
+    char path[PATH_MAX], library[PATH_MAX + 16];
+    if (!realpath(loader, path))
+        return 0;
+    *strrchr(path, '/') = '\0';
+    snprintf(library, sizeof library, "%s/libc.so.6", path);
+    return highest_version(library);
+}
+
+static enum pl_program_obstacle find_obstacle(int fd, const char *guard_path, pl_program *program)
+{
+    Elf64_Ehdr head;
+    if (!read_at(fd, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+        return PL_PROGRAM_NONE;
+    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OWN_MACHINE)
+        return PL_PROGRAM_MACHINE;
+    if (head.e_phentsize != sizeof(Elf64_Phdr))
+        return PL_PROGRAM_NONE;
+    if (!read_loader(fd, &head, program->loader))
+        return PL_PROGRAM_STATIC;
+    if (is_other_libc(program->loader))
+        return PL_PROGRAM_LIBC;
+    program->glibc_minor = glibc_of(program->loader);
+    program->glibc_needed = highest_version(guard_path);
+    return program->glibc_minor && program->glibc_minor < program->glibc_needed ? PL_PROGRAM_OLD
+                                                                                : PL_PROGRAM_NONE;
+}
+
+void pl_program_look(const char *name, const char *guard_path, pl_program *ret_program)
+{
+    *ret_program = (pl_program){.obstacle = PL_PROGRAM_NONE};
+    int fd = open_program(name, ret_program->path);
+    if (fd < 0)
+        return;
+    ret_program->obstacle = find_obstacle(fd, guard_path, ret_program);
+    close(fd);
+}
+
+void pl_program_sentence(const pl_program *program, char text[PL_PROGRAM_SENTENCE_BYTES])
+{
+    enum { SIZE = PL_PROGRAM_SENTENCE_BYTES };
+    static const char rest[] = "requests over the line are not refused in it, nor in what it "
+                               "starts; its memory is measured, and RLIMIT_DATA limits it";
+    const char *path = program->path;
+    text[0] = '\0';
+    switch (program->obstacle) {
+    case PL_PROGRAM_NONE:
+        break;
+    case PL_PROGRAM_STATIC:
+        snprintf(text, SIZE,
+                 "'%s' is linked statically, and the guard cannot enter it: requests over the line "
+                 "are not refused in it; its memory is measured, and RLIMIT_DATA limits it",
+                 path);
+        break;
+    case PL_PROGRAM_MACHINE:
+        snprintf(text, SIZE, "'%s' is for another machine, or 32-bit; the guard is not: %s", path,
+                 rest);
+        break;
+    case PL_PROGRAM_LIBC:
+        snprintf(text, SIZE, "'%s' is loaded by '%s', and the guard needs glibc: %s", path,
+                 program->loader, rest);
+        break;
+    case PL_PROGRAM_OLD:
+        snprintf(text, SIZE, "'%s' has glibc 2.%u, and the guard needs 2.%u: %s", path,
+                 program->glibc_minor, program->glibc_needed, rest);
+        break;
+    }
+}
