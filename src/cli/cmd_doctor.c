@@ -219,7 +219,8 @@ static int examine(const doctor_arguments *arguments, pl_error *reterr)
 int pl_cmd_doctor(int argc, char **argv)
 {
     doctor_arguments arguments = {0};
-    char root[PATH_MAX] = "", rules[PATH_MAX];
+    char root[PATH_MAX] = "", rules[PATH_MAX], program[PATH_MAX] = "", guard[PATH_MAX] = "";
+    pl_error no_guard;
     pl_error error = {0};
     int r = parse(argc, argv, &arguments, root, &error);
     if (r == 0 && arguments.help) {
@@ -230,6 +231,12 @@ int pl_cmd_doctor(int argc, char **argv)
     if (r == 0 && arguments.options.rules == NULL) {
         r = pl_installed_rules(rules, &error);
         arguments.options.rules = rules;
+    }
+    if (r == 0 && root[0] == '\0' && pl_installed_program(program) == 0) {
+        if (pl_installed_guard(guard, &no_guard) < 0)
+            guard[0] = '\0';
+        arguments.options.program = program;
+        arguments.options.guard = guard;
     }
     int status = r < 0 ? r : examine(&arguments, &error);
     int end = pl_answer_end(status, &error);

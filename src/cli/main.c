@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/version_note.h"
 #include "cli/commands.h"
+
+PL_VERSION_NOTE;
 
 static const struct command {
     const char *name;

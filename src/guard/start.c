@@ -10,8 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/version_note.h"
 #include "guard/guard.h"
 #include "sys/proc.h"
+
+PL_VERSION_NOTE;
 
 pl_guard pl_guard_state;
 

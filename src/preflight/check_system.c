@@ -7,7 +7,6 @@
 #include "base/size.h"
 #include "preflight/checks.h"
 #include "preflight/rooted.h"
-#include "preflight/version.h"
 #include "sys/text.h"
 
 /* ---- threads ---- */
@@ -121,9 +120,6 @@ void pl_check_disk(const pl_doctor_facts *facts, pl_findings *findings)
 
 /* ---- preload ---- */
 
-/* The guard is built on what this glibc has: docs/guard.md. */
-static const char guard_libc[] = ">=2.35";
-
 static bool name_has(const char *path, const char *const *parts, size_t n)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -174,16 +170,8 @@ static void check_list(const pl_doctor_facts *facts, pl_findings *findings, cons
 
 void pl_check_preload(const pl_doctor_facts *facts, pl_findings *findings)
 {
-    const char *libc = facts->libraries.glibc;
     check_list(facts, findings, facts->system.preload);
     check_list(facts, findings, facts->system.preload_file);
-    if (facts->libraries.musl || pl_version_in(libc, guard_libc) == 0) {
-        pl_say(findings, PL_FINDING_WARN,
-               "the guard needs glibc 2.35, and this system has %s: under plimsoll run, programs "
-               "are watched, but nothing is refused",
-               facts->libraries.musl ? "musl" : libc);
-        pl_fix(findings, "use a newer system or container");
-    }
     if (pl_findings_silent(findings))
         pl_say(findings, PL_FINDING_OK, "nothing is preloaded that could be in the guard's way");
 }

@@ -8,6 +8,9 @@
 
 typedef void pl_check(const pl_doctor_facts *facts, pl_findings *findings);
 
+/* check_installation.c */
+pl_check pl_check_plimsoll;
+
 /* check_python.c */
 pl_check pl_check_python;
 pl_check pl_check_packages;

@@ -10,6 +10,7 @@ static const struct {
     const char *name;
     pl_check *make;
 } checks[] = {
+    {"plimsoll", pl_check_plimsoll},
     {"python", pl_check_python},
     {"packages", pl_check_packages},
     {"versions", pl_check_versions},
@@ -64,6 +65,8 @@ int pl_doctor_gather(const pl_doctor_options *options, pl_doctor_facts *ret_fact
         pl_doctor_done(facts);
         return pl_error_set(reterr, r, "no memory to look at the packages");
     }
+    pl_installation_find(facts->root, options->program, options->guard, &facts->python,
+                         &facts->installation);
     pl_gpu_read(facts->root, &facts->gpu);
     pl_system_read(facts->root, options->n_workers, &facts->system);
     return 0;

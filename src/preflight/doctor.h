@@ -13,6 +13,7 @@
 #include "preflight/cpu_features.h"
 #include "preflight/findings.h"
 #include "preflight/gpu.h"
+#include "preflight/installation.h"
 #include "preflight/interpreter.h"
 #include "preflight/libraries.h"
 #include "preflight/packages.h"
@@ -20,10 +21,11 @@
 #include "preflight/system.h"
 
 typedef struct pl_doctor_options {
-    const char *root;   /* stands before every path; NULL = this system */
-    const char *python; /* NULL: the one on PATH */
-    const char *rules;  /* path of doctor.csv */
-    unsigned n_workers; /* 0: as many as processors */
+    const char *root;            /* stands before every path; NULL = this system */
+    const char *python;          /* NULL: the one on PATH */
+    const char *rules;           /* path of doctor.csv */
+    unsigned n_workers;          /* 0: as many as processors */
+    const char *program, *guard; /* this command's own; NULL: see installation.h */
 } pl_doctor_options;
 
 typedef struct pl_doctor_facts {
@@ -35,6 +37,7 @@ typedef struct pl_doctor_facts {
     pl_interpreter python;
     pl_packages packages;
     pl_libraries libraries;
+    pl_installation installation;
     pl_cpu_features processor;
     pl_blas_facts blas;
     pl_gpu gpu;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/version_note.h"
 #include "preflight/rooted.h"
 #include "preflight/version.h"
 
@@ -131,6 +132,16 @@ static void read_properties(pl_elf *found, const uint8_t *bytes, size_t n)
     }
 }
 
+/* A text of at most 15 printable characters. */
+static void read_own_version(pl_elf *found, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n && i + 1 < sizeof found->plimsoll && bytes[i] > ' ' && bytes[i] <= '~';
+         i++) {
+        found->plimsoll[i] = (char)bytes[i];
+        found->plimsoll[i + 1] = '\0';
+    }
+}
+
 static void read_notes(const source *from, const GElf_Shdr *header, Elf_Data *data)
 {
     (void)header;
@@ -141,6 +152,9 @@ static void read_notes(const source *from, const GElf_Shdr *header, Elf_Data *da
         if (note.n_type == NT_GNU_PROPERTY_TYPE_0 && note.n_namesz == 4 &&
             memcmp(start + name, "GNU", 4) == 0)
             read_properties(from->found, start + bytes, note.n_descsz);
+        if (note.n_type == PL_VERSION_NOTE_TYPE && note.n_namesz == sizeof PL_VERSION_NOTE_NAME &&
+            memcmp(start + name, PL_VERSION_NOTE_NAME, sizeof PL_VERSION_NOTE_NAME) == 0)
+            read_own_version(from->found, start + bytes, note.n_descsz);
         at = next;
     }
 }

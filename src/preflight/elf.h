@@ -15,6 +15,7 @@ typedef struct pl_elf {
     char soname[PL_ELF_NAME_BYTES];
     char glibc_needs[16]; /* the highest GLIBC_ version that is asked for: "2.28"; "" */
     char glibc_is[16];    /* the highest that is defined: only libc.so.6 does */
+    char plimsoll[16];    /* the version that a file of ours says it is of; "" */
     uint32_t x86_levels;  /* of the note on needed instructions: bit 1 v2, 2 v3, 3 v4 */
     int n_needed;
     char needed[PL_ELF_NEEDED][PL_ELF_NAME_BYTES];

@@ -18,7 +18,7 @@ bool pl_package_is_watched(const char *name)
         "tensorflow",   "tf-",     "torch",       "jax",         "numpy",  "keras",
         "nvidia-",      "triton",  "scipy",       "ml-dtypes",   "mkl",    "intel-openmp",
         "scikit-learn", "xgboost", "lightgbm",    "onnxruntime", "pandas", "numba",
-        "cudatoolkit",  "cudnn",   "cuda-cudart",
+        "cudatoolkit",  "cudnn",   "cuda-cudart", "plimsoll",
     };
     for (size_t i = 0; i < PL_COUNT_OF(beginnings); i++)
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)

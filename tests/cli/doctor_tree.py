@@ -162,5 +162,16 @@ def build_user_of(libc, path, n_functions):
     return build_library(path, f"{calls}int user(void) {{ return {sums}; }}\n", str(libc))
 
 
+def build_own(path, version):
+    """A file of Plimsoll's, by the note on its version."""
+    code = f"""
+__attribute__((section(".note.plimsoll"), aligned(4), used)) static const struct {{
+    unsigned name_bytes, version_bytes, type;
+    char name[12], version[16];
+}} note = {{9, 16, 1, "Plimsoll", "{version}"}};
+"""
+    return build_library(path, code)
+
+
 def program(meson_build):
     return (pathlib.Path(meson_build) / "src/cli/plimsoll").resolve()

@@ -607,7 +607,7 @@ def test_this_machine_is_looked_at_whole(machine):
     env = {"PATH": os.environ["PATH"], "HOME": str(pathlib.Path.home())}
     answer = machine.look("--python", DEBIAN, root=False, **env)
     checks = list(dict.fromkeys(one["check"] for one in answer["findings"]))
-    assert len(checks) == 20 and checks[0] == "python" and checks[-1] == "preload"
+    assert len(checks) == 21 and checks[0] == "plimsoll" and checks[-1] == "preload"
     by_check = {one["check"]: one for one in answer["findings"]}
     libc = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
     assert f"glibc {libc}" in by_check["libc"]["says"]

@@ -35,6 +35,7 @@ static void read_it(int fd)
     check_text(elf.machine, sizeof elf.machine);
     check_text(elf.glibc_needs, sizeof elf.glibc_needs);
     check_text(elf.glibc_is, sizeof elf.glibc_is);
+    check_text(elf.plimsoll, sizeof elf.plimsoll);
 }
 
 static int open_bytes(const uint8_t *bytes, size_t n)
