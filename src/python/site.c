@@ -42,5 +42,6 @@ PyCodeObject *site_capture(int *ret_instruction)
         Py_DECREF(frame);
         frame = back;
     }
+    PyErr_Clear(); /* since 3.11 PyFrame_GetBack() makes an object, for which memory may lack */
     return NULL;
 }

@@ -17,6 +17,7 @@ sys.path.insert(0, PACKAGE)
 # What tests start finds it as well.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [PACKAGE, os.environ.get("PYTHONPATH")]))
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 
@@ -32,6 +33,16 @@ def eager():
     from plimsoll import _core
 
     _core.context(None, "", None)
+
+
+@pytest.fixture
+def plain_numbers():
+    """NumPy's numbers are shown as 1.5, as in the examples, and not as np.float64(1.5)."""
+    if int(np.__version__.split(".")[0]) >= 2:
+        with np.printoptions(legacy="1.25"):
+            yield
+    else:
+        yield
 
 
 @pytest.fixture

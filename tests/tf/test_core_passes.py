@@ -294,7 +294,7 @@ def test_workers_keep_what_is_local_to_their_thread():
 # ---- the end of the process, and Ctrl-C ----
 
 PRELUDE = """
-import collections, gc, os, signal, sys, threading, time
+import collections, gc, os, signal, sys, threading, time, warnings
 import numpy as np
 from plimsoll import _core, errors
 from plimsoll.tf import _types
@@ -369,6 +369,7 @@ def test_the_child_of_a_fork_is_told_that_its_pass_is_not_there(end):
         one = _core.Iterator(_core.ds_prefetch(_core.ds_map(numbers(99), python(lambda x: [x]), 2),
                                                4))
         next(one)
+        warnings.simplefilter("ignore", DeprecationWarning)  # of fork() beside threads, since 3.12
         child = os.fork()
         if child == 0:
             try:

@@ -13,6 +13,7 @@ MODULES = ["", *(f".{module.name}" for module in pkgutil.iter_modules(tf.data.__
 OWN = (tf.data.Dataset, tf.data.Iterator, tf.data.TFRecordDataset)
 
 
+@pytest.mark.usefixtures("plain_numbers")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

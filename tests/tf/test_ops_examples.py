@@ -26,6 +26,7 @@ def public(module):
             yield name, value
 
 
+@pytest.mark.usefixtures("plain_numbers")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(name):
     module = importlib.import_module(f"plimsoll.tf.{name}")

@@ -9,6 +9,7 @@ from plimsoll import _core, errors
 from plimsoll.tf._convert import Dim, Tensor, dims, is_eager, invalid, numpy_call, partial, remember
 from plimsoll.tf._axes import dim_tensor
 from plimsoll.tf._convert import static
+from plimsoll.tf import _types
 
 __all__ = ["Tensor"]
 
@@ -240,7 +241,7 @@ def _iterate(x: Tensor) -> Iterator[Tensor]:
 
 def _value_text(x: Tensor, is_repr: bool) -> str:
     value = x.numpy()
-    text = repr(value) if is_repr else str(value)
+    text = _types.value_repr(value) if is_repr else str(value)
     return "\n" + text if "\n" in text else text
 
 

@@ -418,3 +418,10 @@ def type_spec_from_value(value: Any) -> TypeSpec:
             name = type(value).__name__
             raise TypeError(f"Could not build a TypeSpec for {value!r} with type {name}") from error
     return TensorSpec(value.shape, value.dtype)
+
+
+def value_repr(value: Any) -> str:
+    """repr() of what numpy() gives. Of a number it is the number, as in TensorFlow, whatever the NumPy:
+    since 2.0 its own is `np.float32(1.0)`."""
+    is_number = not isinstance(value, bytes) and value.shape == ()
+    return str(value) if is_number else repr(value)

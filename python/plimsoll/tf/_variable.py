@@ -391,7 +391,7 @@ class Variable:
         start = f"<tf.Variable '{self.name}' shape={self._shape} dtype={self._dtype.name}"
         if self._graph is not None or _context.here.graph is not None:
             return start + ">"
-        return f"{start}, numpy={self._value.numpy()!r}>"
+        return f"{start}, numpy={_types.value_repr(self._value.numpy())}>"
 
 
 _ABSENT = frozenset("count_up_to from_proto to_proto".split())
