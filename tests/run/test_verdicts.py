@@ -2,11 +2,13 @@
 """Every verdict, each by a death that really happens."""
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
-from conftest import MIB, PYTHON, alive, line_of, wait_until
+from conftest import C_FLAGS, MIB, PROGRAMS, PYTHON, alive, line_of, wait_until
 
 # ---- finished, failed ----
 
@@ -226,7 +228,28 @@ def test_stack_overflow_in_c(run, program, thread):
     assert set(result.symbols()[:10]) == {"descend"}
 
 
-def test_stack_overflow_by_python_recursion_through_c(run):
+def test_stack_overflow_in_c_that_python_calls(run, tmp_path):
+    """On every version: Python counts, or measures, only the calls that go through itself."""
+    library = tmp_path / "descend.so"
+    subprocess.run(["gcc", *C_FLAGS, "-shared", "-fPIC", PROGRAMS / "stack_overflow.c", "-o",
+                    library], check=True)
+    script = f"""
+        import ctypes
+        def load():
+            ctypes.CDLL({str(library)!r}).descend(1)  # dies
+        load()
+        """
+    result = run(script=script)
+    crash = crash_of(result, "segmentation fault", "SIGSEGV")
+    assert "stack" in crash["reason"]
+    frame = result.report["python"][0]
+    assert (frame["function"], frame["line"]) == ("load", line_of(script, "# dies"))
+    assert set(result.symbols()[:10]) == {"descend"}
+
+
+def test_python_recursion_through_c(run):
+    """Overflows the stack up to 3.11. 3.12 and 3.13 count the calls from C, 3.14 looks at the stack:
+    they raise, and there is nothing to explain."""
     result = run(script="""
         import sys
         sys.setrecursionlimit(1 << 30)
@@ -235,6 +258,9 @@ def test_stack_overflow_by_python_recursion_through_c(run):
                 return getattr(self, name)
         Row().width
         """)
+    if sys.version_info >= (3, 12):
+        assert result.rc == 1 and result.verdict == "failed" and "RecursionError" in result.stderr
+        return
     crash = crash_of(result, "segmentation fault", "SIGSEGV")
     assert "stack" in crash["reason"]
     assert result.report["python"][0]["function"].endswith("__getattr__")
