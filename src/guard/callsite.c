@@ -167,6 +167,12 @@ bool pl_callsite_catches(int n_frames, bool at_spot)
     return true;
 }
 
+uint64_t pl_callsite_code(void)
+{
+    pl_python_spot spot;
+    return own_spots(&spot, 1) == 1 ? spot.code : 0;
+}
+
 bool pl_callsite_may_interrupt(void)
 {
     pl_python python = python_here(&pl_reader_own);

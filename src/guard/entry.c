@@ -387,6 +387,22 @@ EXPORT void *realloc(void *old, size_t size)
     return block;
 }
 
+/* mimalloc, from which free-threaded Python takes its objects, reserves 1 GiB at once and then
+ * grows inside of it, where nobody sees it. Refused, it maps segments of 32 MiB one by one instead.
+ */
+static bool is_arena(size_t n, int flags, const void *caller)
+{
+    return n == PL_GIB && flags & MAP_NORESERVE && pl_interpreter_is_free_threaded() &&
+           pl_interpreter_calls(caller);
+}
+
+/* All that mimalloc maps looks like a reservation. */
+static bool is_reservation(int flags, const void *caller)
+{
+    return flags & MAP_NORESERVE &&
+           !(pl_interpreter_is_free_threaded() && pl_interpreter_calls(caller));
+}
+
 /* Does a mapping stand for memory that will be used? Reservations do not (PROT_NONE,
  * MAP_NORESERVE), nor do commits inside of them (MAP_FIXED), nor what the allocator maps for
  * blocks that were counted when they were asked for. */
@@ -394,7 +410,7 @@ static bool mapping_counts(int protection, int flags, const void *caller)
 {
     if (!(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
         return false;
-    if (flags & (MAP_NORESERVE | MAP_FIXED | MAP_FIXED_NOREPLACE))
+    if (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) || is_reservation(flags, caller))
         return false;
     uintptr_t address = (uintptr_t)caller;
     return address < pl_real.allocator_low || address >= pl_real.allocator_high;
@@ -436,6 +452,10 @@ EXPORT void *mmap(void *address, size_t n, int protection, int flags, int fd, of
     pl_guard_notice_fork();
     if (!mapping_counts(protection, flags, CALLER) || pl_thread.inside || !pl_guard_state.ledger)
         return pl_real.mmap(address, n, protection, flags, fd, offset);
+    if (is_arena(n, flags, CALLER)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
     int cancel = enter();
     void *mapping = counted_mmap(address, n, protection, flags, fd, offset, CALLER);
     leave(cancel);

@@ -50,6 +50,7 @@ typedef struct pl_guard_thread {
     uint64_t refused_bytes; /* over_bytes when this thread was last refused a small request */
     uint64_t over_number;   /* which excursion over the line over_bytes belongs to */
     uint64_t refused_at;    /* charged when an exception last began here; 0: it was handled */
+    uint64_t refused_code;  /* pl_callsite_code() then */
     uint32_t random;
     bool inside;
     bool ready;
@@ -248,6 +249,9 @@ PL_HIDDEN bool pl_callsite_catches(int n_frames, bool at_spot);
  * giving one takes? */
 PL_HIDDEN bool pl_callsite_may_interrupt(void);
 
+/* The address of the code object that this thread runs; 0: there is none. */
+PL_HIDDEN uint64_t pl_callsite_code(void);
+
 /* The whole Python stack of this thread, read so that nothing can fault: for crash.c. */
 PL_HIDDEN int pl_callsite_python_stack(pl_python_frame *frames, int max);
 
@@ -274,6 +278,9 @@ PL_HIDDEN int pl_interpreter_refusal(char *text, size_t size);
 
 /* Is this an address of the interpreter's own code, not of a module of its? */
 PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
+
+/* A build without a GIL: its objects come from mimalloc, which it brings along. */
+PL_HIDDEN bool pl_interpreter_is_free_threaded(void);
 
 /* ---- exception.c ---- */
 

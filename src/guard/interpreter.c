@@ -20,14 +20,16 @@
 #include "base/size.h"
 #include "guard/guard.h"
 #include "ledger/cell.h"
+#include "probe/python.h"
 #include "sys/proc.h"
 
 typedef struct python_object python_object;
 
 typedef python_object *(*text_function)(python_object *self);
 
-/* PyTypeObject.tp_name and .tp_str, the same in every Python 3. */
-enum { TYPE_NAME = 24, TYPE_TEXT = 136 };
+/* PyTypeObject.tp_name and .tp_str, the same in every Python 3, but that a free-threaded build has
+ * a longer head before them. */
+enum { TYPE_NAME = 24, TYPE_TEXT = 136, FREE_THREADED_MORE = 16 };
 
 static struct {
     int (*is_initialized)(void);
@@ -49,6 +51,7 @@ static struct {
 
 static bool found;
 static uint32_t version;
+static bool free_threaded;
 static _Atomic bool raising;
 static _Atomic(text_function) original_text; /* MemoryError's __str__, once ours stands there */
 static uintptr_t code_low, code_high;        /* where the interpreter's own code lies */
@@ -101,6 +104,8 @@ void pl_interpreter_find(void)
     if (!found)
         return;
     version = parse_version(api.version_text());
+    pl_python python = {&pl_reader_own, version, (uint64_t)(uintptr_t)api.runtime};
+    free_threaded = pl_python_is_free_threaded(&python);
     struct dl_find_object code;
     if (_dl_find_object((void *)api.add_pending_call, &code) == 0) {
         code_low = (uintptr_t)code.dlfo_map_start;
@@ -111,6 +116,11 @@ void pl_interpreter_find(void)
 bool pl_interpreter_calls(const void *return_address)
 {
     return (uintptr_t)return_address >= code_low && (uintptr_t)return_address < code_high;
+}
+
+bool pl_interpreter_is_free_threaded(void)
+{
+    return free_threaded;
 }
 
 bool pl_interpreter_present(void)
@@ -281,7 +291,7 @@ static python_object *text_of_error(python_object *self)
 /* A static type's slot is a plain pointer in writable memory; its subclasses have copies. */
 static void stand_in_for_text(void)
 {
-    char *type = (char *)*api.memory_error;
+    char *type = (char *)*api.memory_error + (free_threaded ? FREE_THREADED_MORE : 0);
     const char *name;
     memcpy(&name, type + TYPE_NAME, sizeof name);
     if (atomic_load(&original_text) || strcmp(name, "MemoryError") != 0)
@@ -353,9 +363,11 @@ static bool raise_in_this_thread(void)
     return true;
 }
 
+/* Never in a free-threaded build: both calls may wait for a lock there, and while a thread waits
+ * its objects may be collected, although it is inside of the allocator that they come from. */
 bool pl_interpreter_raise(void)
 {
-    if (!pl_interpreter_thread())
+    if (free_threaded || !pl_interpreter_thread())
         return false;
     if (syscall(SYS_gettid) == getpid())
         return raise_in_main_thread();

@@ -283,6 +283,23 @@ static void tell_over(uint64_t number)
     }
 }
 
+static bool refuse_small(uint64_t spent)
+{
+    pl_thread.refused_bytes = pl_thread.over_bytes;
+    pl_thread.refused_code = pl_callsite_code();
+    atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
+    send_event(PL_EVENT_REFUSED_SMALL, spent);
+    return false;
+}
+
+/* mimalloc does not give up at once: it tidies up and tries again, and the function that asks may
+ * get a few more objects from what that finds, before it fails. */
+static bool is_asked_again(void)
+{
+    return pl_thread.refused_at != 0 && pl_thread.refused_code != 0 &&
+           pl_thread.refused_code == pl_callsite_code();
+}
+
 /* Over the line by small requests. False: this one is to be refused. */
 static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
 {
@@ -304,6 +321,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t now = charged();
     uint64_t reserve = pl_ledger_reserve_bytes(guard->ledger);
     uint64_t raised_at = atomic_load(&guard->raised_at);
+    bool of_mimalloc = kind == PL_SMALL_MAPPING && pl_interpreter_is_free_threaded();
     bool due = (raised_at == 0 || now > raised_at + reserve / 2) && !pl_handling_is_under_way();
     if (due && raised_at == 0) {
         look(true); /* what was touched since the last walk counts twice until the next */
@@ -311,21 +329,22 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
             return true;
         now = charged();
     }
-    if (due && atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now) &&
-        pl_interpreter_raise())
-        return true;
+    if (due && atomic_compare_exchange_strong(&guard->raised_at, &raised_at, now)) {
+        if (pl_interpreter_raise())
+            return true;
+        if (of_mimalloc)
+            return refuse_small(spent); /* takes the place of the exception */
+    }
+    if (of_mimalloc && is_asked_again())
+        return refuse_small(spent);
     /* Whoever took the reserve, more than a quarter of it in this thread; the others go on. Its
      * last quarter is for handling the exception, so the thread is refused again only after an
      * eighth. */
     uint64_t mark = line() + reserve - reserve / 4;
     if (kind != PL_SMALL_FOREIGN && now > mark && pl_interpreter_thread() &&
         pl_thread.over_bytes > pl_thread.refused_bytes + reserve / 8 &&
-        pl_thread.over_bytes > reserve / 4 && !pl_handling_is_spared()) {
-        pl_thread.refused_bytes = pl_thread.over_bytes;
-        atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
-        send_event(PL_EVENT_REFUSED_SMALL, spent);
-        return false;
-    }
+        pl_thread.over_bytes > reserve / 4 && !pl_handling_is_spared())
+        return refuse_small(spent);
     return true;
 }
 

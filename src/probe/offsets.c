@@ -108,20 +108,20 @@ static const description descriptions[] = {
 
 enum { FIRST_KNOWN = 0x0308, FIRST_DESCRIBED = 0x030d, FIRST_INTERNED_BYTE = 0x030e };
 
-typedef struct table {
+typedef struct word_table {
     const uint8_t *words;
     const uint8_t *word_of;
     bool fits; /* false once an offset lay outside of its structure */
-} table;
+} word_table;
 
-static bool is_described(const table *table, enum described what)
+static bool is_described(const word_table *table, enum described what)
 {
     uint8_t word = table->word_of[what];
     return word && pl_load_u64(table->words, (size_t)word * 8) != 0;
 }
 
 /* The offset of a field of `n` bytes, which must end within `limit`. */
-static uint32_t offset_of(table *table, enum described what, size_t n, uint64_t limit)
+static uint32_t offset_of(word_table *table, enum described what, size_t n, uint64_t limit)
 {
     uint64_t offset = pl_load_u64(table->words, (size_t)table->word_of[what] * 8);
     if (offset > limit || limit - offset < n)
@@ -129,7 +129,7 @@ static uint32_t offset_of(table *table, enum described what, size_t n, uint64_t 
     return (uint32_t)offset;
 }
 
-static void fill_states(table *table, pl_python_offsets *ret)
+static void fill_states(word_table *table, pl_python_offsets *ret)
 {
     const uint64_t end = PL_PYTHON_STATE_BYTES;
     ret->runtime_main = 8 + offset_of(table, RUNTIME_HEAD, 16, PL_MIB);
@@ -143,7 +143,7 @@ static void fill_states(table *table, pl_python_offsets *ret)
     ret->state_status = offset_of(table, STATE_STATUS, 4, end);
 }
 
-static void fill_frames(table *table, pl_python_offsets *ret)
+static void fill_frames(word_table *table, pl_python_offsets *ret)
 {
     uint32_t end = offset_of(table, FRAME_LOCALS, 0, PL_PYTHON_FRAME_BYTES_MAX);
     ret->frame_bytes = end;
@@ -155,7 +155,7 @@ static void fill_frames(table *table, pl_python_offsets *ret)
 
 /* Before the instructions come _co_firsttraceable, the one field that is not described, a pointer
  * and, where threads have copies of the instructions, a pointer to those. */
-static void fill_code(table *table, pl_python_offsets *ret)
+static void fill_code(word_table *table, pl_python_offsets *ret)
 {
     uint32_t end = offset_of(table, CODE_INSTRUCTIONS, 0, PL_PYTHON_CODE_BYTES_MAX);
     ret->code_bytes = end;
@@ -173,7 +173,7 @@ static void fill_code(table *table, pl_python_offsets *ret)
     table->fits = table->fits && ret->code_first_traceable < end;
 }
 
-static void fill_objects(table *table, pl_python_offsets *ret)
+static void fill_objects(word_table *table, pl_python_offsets *ret)
 {
     const uint64_t end = PL_PYTHON_HEAD_BYTES_MAX;
     ret->object_type = offset_of(table, OBJECT_TYPE, 8, end);
@@ -195,7 +195,7 @@ static const pl_python_offsets *read_description(const pl_python *python,
 {
     uint8_t buffer[N_WORDS * 8];
     uint32_t minor = python->version >> 16;
-    table table = {
+    word_table table = {
         .words = pl_view(python->reader, python->runtime, buffer, sizeof(buffer)),
         .word_of = descriptions[minor - FIRST_DESCRIBED],
         .fits = true,
@@ -205,6 +205,7 @@ static const pl_python_offsets *read_description(const pl_python *python,
         return NULL;
     bool is_free_threaded = pl_load_u64(table.words, WORD_FREE_THREADED * 8) != 0;
     *scratch = (pl_python_offsets){
+        .is_free_threaded = is_free_threaded,
         .lines = PL_PYTHON_LINES_LOCATIONS,
         /* Whether it is interned takes a byte of its own where threads may change it at once. */
         .text_kind_bit = is_free_threaded && minor >= FIRST_INTERNED_BYTE ? 8 : 2,

@@ -22,6 +22,8 @@ enum pl_python_lines {
 };
 
 typedef struct pl_python_offsets {
+    bool is_free_threaded;
+
     uint32_t runtime_main;    /* _PyRuntime.interpreters.main */
     uint32_t runtime_current; /* .gilstate.tstate_current: who runs; 0: state_status says it */
     uint32_t interp_threads;  /* PyInterpreterState: its list of thread states */

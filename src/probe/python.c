@@ -22,6 +22,13 @@ enum { STATUS_ACTIVE = 1 << 4 };
 /* A reference in a frame of 3.14 on may carry tags in bits that an object's address never has. */
 enum { TAG_BITS = 7 };
 
+bool pl_python_is_free_threaded(const pl_python *python)
+{
+    pl_python_offsets own_offsets;
+    const pl_python_offsets *offsets = pl_python_offsets_of(python, &own_offsets);
+    return offsets && offsets->is_free_threaded;
+}
+
 static bool runs(const pl_python *python, const pl_python_offsets *offsets, uint64_t state)
 {
     const pl_reader *reader = python->reader;

@@ -62,6 +62,9 @@ PL_MUST_CHECK int pl_python_check(const pl_python *python, uint64_t state);
  * -ENOTSUP for an unknown version, -EAGAIN before Python is up. */
 PL_MUST_CHECK int pl_python_threads(const pl_python *python, pl_python_thread *threads, int max);
 
+/* Is it a build without a GIL? It may have switched one on, which makes no difference here. */
+bool pl_python_is_free_threaded(const pl_python *python);
+
 /* Does the thread of this state run Python code now? It holds the GIL; in a free-threaded build,
  * where many do so at once, it is attached to the interpreter. False where that is not readable. */
 bool pl_python_runs(const pl_python *python, uint64_t state);

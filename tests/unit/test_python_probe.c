@@ -274,6 +274,7 @@ static void threads_and_who_runs_are_found_in_every_layout(void **state)
         assert_true(pl_python_runs(&python, STATE));
         assert_false(pl_python_runs(&python, STATE + 0x400));
         assert_false(pl_python_runs(&python, 0));
+        assert_int_equal(pl_python_is_free_threaded(&python), i == PL_COUNT_OF(versions) - 1);
         assert_int_equal(pl_python_check(&python, STATE), 0);
         assert_int_equal(pl_python_check(&python, STATE + 0x400), -EAGAIN); /* no frame yet */
     }
