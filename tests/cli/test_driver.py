@@ -161,6 +161,27 @@ def test_the_last_line_and_the_status(driver, tmp_path, monkeypatch, capsys, out
     assert (tmp_path / "summary").read_text() == line + "\n"
 
 
+@pytest.mark.parametrize(
+    "script, outcome, reason",
+    [
+        ("echo fine", "passed", ""),
+        ("echo bad; exit 1", "failed", "exit status 1"),
+        ("echo not checked: no tool; exit 77", "skipped", "not checked: no tool"),
+    ],
+)
+def test_a_check_that_lacks_its_tool_is_skipped_and_says_why(
+    driver, tmp_path, monkeypatch, script, outcome, reason
+):
+    for name in ("ROOT", "LOGS"):
+        monkeypatch.setattr(driver, name, tmp_path)
+    tool = tmp_path / "tools" / "check-sample"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    (result,) = driver.check("sample")
+    assert (result.outcome, result.reason) == (outcome, reason)
+
+
 def test_each_part_is_counted(driver, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(driver, "LOGS", tmp_path)
     results = driver.of_part("tf", [driver.Result("a", "passed"), driver.Result("b", "skipped")])
