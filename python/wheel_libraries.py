@@ -21,7 +21,8 @@ import subprocess
 
 FOLDER = "plimsoll.libs"
 SYSTEM = re.compile(
-    r"(ld-linux.*|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s|linux-vdso)\.so\.\d+$"
+    r"(ld-linux.*|libc|libm|libmvec|libdl|libpthread|librt|libanl|libutil|libresolv|libgcc_s"
+    r"|linux-vdso)\.so\.\d+$"
 )
 # Versions of glibc that the names of its ABI stand for: https://sourceware.org/glibc/wiki/ABIList
 ABI_VERSIONS = {"GLIBC_ABI_DT_RELR": (2, 36), "GLIBC_ABI_GNU2_TLS": (2, 42)}
