@@ -156,6 +156,18 @@ enum pl_worker pl_callsite_worker(void)
                                                            : PL_WORKER_INTERPRETER;
 }
 
+bool pl_callsite_is_output(void)
+{
+    static const char writer[] = "/ipykernel/iostream.py";
+    pl_python_spot spot;
+    pl_python_frame frame;
+    pl_python python = python_here(&pl_reader_own);
+    if (own_spots(&spot, 1) < 1 || pl_python_describe(&python, &spot, &frame) < 0)
+        return false;
+    size_t n = strlen(frame.file), n_writer = strlen(writer);
+    return n >= n_writer && strcmp(frame.file + n - n_writer, writer) == 0;
+}
+
 bool pl_callsite_catches(int n_frames, bool at_spot)
 {
     pl_python_spot spots[SPOTS];

@@ -242,6 +242,9 @@ PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
 /* Does this thread run the user's own Python code, among its innermost frames? */
 PL_HIDDEN bool pl_callsite_is_users(void);
 
+/* Is this thread's innermost Python code that of ipykernel, which takes what a cell prints? */
+PL_HIDDEN bool pl_callsite_is_output(void);
+
 /* Would an exception from outside be caught where it should, in the innermost `n_frames`? */
 PL_HIDDEN bool pl_callsite_catches(int n_frames, bool at_spot);
 

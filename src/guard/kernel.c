@@ -77,8 +77,17 @@ static bool is_own_thread(pid_t thread)
     return false;
 }
 
-/* Later threads are the user's, or a library's: pyzmq starts one for its first large message, and
+/* What a cell prints is copied before the cell goes on (by StringIO, from Python 3.12 on).
+ *
+ * Later threads are the user's, or a library's: pyzmq starts one for its first large message, and
  * an exception in it would keep that message, and all that follow, from being sent. */
+static bool is_users(pid_t thread)
+{
+    if (is_main(thread))
+        return atomic_load(&code_runs) && !pl_callsite_is_output();
+    return pl_callsite_is_users();
+}
+
 bool pl_kernel_is_at_work(uint64_t bytes)
 {
     if (atomic_load(&guard->ledger->sum.kernel_pid) != (uint32_t)guard->pid)
@@ -86,7 +95,7 @@ bool pl_kernel_is_at_work(uint64_t bytes)
     pid_t thread = (pid_t)syscall(SYS_gettid);
     if (is_own_thread(thread))
         return true;
-    if (is_main(thread) ? atomic_load(&code_runs) : pl_callsite_is_users())
+    if (is_users(thread))
         return false;
     /* A task that a cell has left behind runs here as well: not without bounds. */
     return atomic_fetch_add(&between_bytes, bytes) + bytes <=

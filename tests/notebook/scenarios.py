@@ -208,9 +208,14 @@ LANGUAGE = {
         sorted(open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task"))
         """], "python3"),
     "the process's open files": (["""
-        import re
-        names = [re.sub("[0-9]+", "N", os.readlink(f"/proc/self/fd/{n}"))
-                 for n in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{n}")]
+        import gc, re
+        gc.collect()  # pipes of pools, which are in cycles
+        names = []
+        for n in os.listdir("/proc/self/fd"):
+            try:
+                names.append(re.sub("[0-9]+", "N", os.readlink(f"/proc/self/fd/{n}")))
+            except FileNotFoundError:  # closed meanwhile, by the thread that keeps the history
+                pass
         # SQLite's journal comes and goes. The cells' sources, in the record, are our one file.
         sorted(n for n in names if not n.endswith(("-journal", "/cells.jsonl")))
         """], "kernel.log"),

@@ -88,7 +88,8 @@ def test_the_cell_fails_with_a_sentence_and_the_kernel_goes_on(kernel, name):
 def cell_part(outcome, number):
     """The part of the traceback that shows the cell In [number]."""
     parts = re.split(r"^(?=(?:Cell|File|Input) )", outcome.error.traceback, flags=re.M)
-    return next(part for part in parts if part.startswith(f"Cell In [{number}]"))
+    # IPython 8.5 still put a blank before the bracket.
+    return next(part for part in parts if re.match(rf"Cell In ?\[{number}\]", part))
 
 
 def check_sentence(sentence, asked):

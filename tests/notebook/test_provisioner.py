@@ -209,13 +209,14 @@ by_configuration = pytest.param(
 def test_a_server_guards_every_kernel(homes, command, variables):
     home = homes.home()
     before = (PLAIN_SPECS / "python3" / "kernel.json").read_bytes()
+    spec = json.loads(before)
     with serving(command, server_environment(home, **variables), home.folder) as server:
         kernel = server.start_kernel()
         parent = eval(server.run(kernel, PARENT).text)
         assert parent[:3] == [PROGRAM, "run", "--kernel"]
         assert pathlib.Path(parent[3]).parent == home.folder / "runtime"
         assert ("--budget" in parent) == ("notebook" in command)
-        assert parent[parent.index("--") + 1:][1:3] == ["-m", "ipykernel_launcher"]
+        assert parent[parent.index("--") + 1:][:-1] == spec["argv"][:-1]
 
         assert server.run(kernel, "import ctypes; ctypes.string_at(0)").status == "died"
         assert eval(server.run(kernel, PARENT).text) == parent

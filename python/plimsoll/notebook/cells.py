@@ -21,6 +21,7 @@ class Cells:
         self._number = 0
         self._file = None  # what tracebacks call its source, once it is compiled
         self._compile = shell.compile
+        self._n_ahead = _n_counted_before(shell)
 
     def load(self):
         self._shell.events.register("pre_run_cell", self._begin)
@@ -40,7 +41,7 @@ class Cells:
         if not info.store_history or not in_kernel():
             return
         try:
-            cell_id, number = _id_of(info), self._shell.execution_count
+            cell_id, number = _id_of(info), self._shell.execution_count - self._n_ahead
             if self._before_first is not None and self._before_first(cell_id):
                 self._before_first = None
             self._limit.end()  # of a cell before, if an interrupt kept it from ending there
@@ -82,6 +83,13 @@ class Cells:
                 self._leaks.look(cell_id, run)
         except Exception:
             pass
+
+
+def _n_counted_before(shell):
+    """By how much `execution_count` is ahead of the cell when its hooks run. Newer versions of IPython
+    9 count first, and keep the cell's own number in a variable of that name."""
+    code = getattr(shell.run_cell_async, "__code__", None)
+    return int(code is not None and "execution_count" in code.co_varnames)
 
 
 def _id_of(info):
