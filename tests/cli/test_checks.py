@@ -158,3 +158,24 @@ def test_install_deps_says_what_to_install_without_rights(root, tmp_path, call):
     done = call(root / "tools/install-deps", "build", env={"PATH": str(tmp_path)})
     assert done.returncode == 1
     assert "apt-get install" in done.stderr and "libdw-dev" in done.stderr
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_install_deps_asks_for_what_is_optional_only_where_the_archive_has_it(
+    root, tmp_path, call, has_it
+):
+    """With a dpkg that has all but JupyterLab, and an archive that has it or not."""
+    for name, text in {
+        "dpkg-query": "shift 2; for p; do [ $p = jupyterlab ] || echo $p installed; done",
+        "apt-cache": f"exit {0 if has_it else 100}",
+        "id": "echo 1000",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    for name in ("sh", "awk", "sort"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    done = call(root / "tools/install-deps", "test", env={"PATH": str(tmp_path)})
+    if has_it:
+        assert done.returncode == 1 and done.stderr.endswith("--no-install-recommends jupyterlab\n")
+    else:
+        assert (done.returncode, done.stderr) == (0, "")

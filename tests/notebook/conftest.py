@@ -12,7 +12,11 @@ import subprocess
 import pytest
 
 from kernels import Kernel, ServerLoop
+from servers import version_of
 from support import HANG_S, PLIMSOLL, cgroup, need_plimsoll  # noqa: F401: cgroup is a fixture
+
+# Notebook 7 is made of JupyterLab's parts: test_jupyterlab.py opens it.
+collect_ignore = ["browser/test_classic.py"] if version_of("notebook") >= (7,) else []
 
 PLAIN_SPECS = pathlib.Path("/usr/share/jupyter/kernels")
 

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hands and eyes of test_browser.py in a page of the classic notebook. Reads one command per
-// line from stdin, as JSON, and answers each with one line: {"value": ...} or {"error": "..."}.
-// It does what a user does (clicks, Ctrl+Enter) and tells what a user sees; what that must be is
-// the test's business. Ends with its stdin.
-//
-//   node page.js CHROMIUM
+// The hands and eyes of test_classic.py in a page of the classic notebook: see driver.js.
 "use strict";
 
-const readline = require("node:readline");
-const { chromium } = require("playwright-core");
-
-const HANG_MS = 120_000; // protects from hangs only
+const { drive } = require("./driver");
 
 const cell = (page, index) => page.locator("#notebook-container > .cell").nth(index);
 const prompt = (page, index) => cell(page, index).locator(".input_prompt");
@@ -90,31 +82,4 @@ const commands = {
   },
 };
 
-function hung() {
-  return new Promise((_, reject) => {
-    setTimeout(() => reject(new Error(`not done after ${HANG_MS} ms`)), HANG_MS).unref();
-  });
-}
-
-async function answer(page, line) {
-  try {
-    const { name, ...rest } = JSON.parse(line);
-    return { value: (await Promise.race([commands[name](page, rest), hung()])) ?? null };
-  } catch (error) {
-    return { error: String(error) };
-  }
-}
-
-async function main() {
-  const browser = await chromium.launch({
-    executablePath: process.argv[2],
-    args: ["--no-sandbox"], // the pages are the test's own, and root has no sandbox
-  });
-  const page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
-  page.setDefaultTimeout(HANG_MS);
-  for await (const line of readline.createInterface({ input: process.stdin }))
-    process.stdout.write(JSON.stringify(await answer(page, line)) + "\n");
-  await browser.close();
-}
-
-main();
+drive(commands);
