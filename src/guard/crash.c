@@ -14,12 +14,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "guard/guard.h"
+#include "sys/proc.h"
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
@@ -40,9 +40,7 @@ static abort_message **abort_messages;
 
 static bool copy_bytes(void *to, uint64_t from, size_t n)
 {
-    struct iovec local = {to, n};
-    struct iovec remote = {(void *)(uintptr_t)from, n};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)n;
+    return pl_proc_read_memory(getpid(), from, to, n) == (ssize_t)n;
 }
 
 static void copy_text(char *to, size_t n, uint64_t from)

@@ -7,10 +7,10 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "guard/guard.h"
+#include "sys/proc.h"
 
 /* From abort() up to std::terminate() there are under 100 words, in glibc 2.36 and libstdc++ 12. */
 enum { STACK_WORDS = 512 };
@@ -98,9 +98,7 @@ static const struct link_map *find_cxx_runtime(const uint64_t *words, size_t n)
 const void *pl_exception_type(uint64_t stack_pointer)
 {
     uint64_t words[STACK_WORDS];
-    struct iovec to = {words, sizeof words};
-    struct iovec from = {(void *)(uintptr_t)stack_pointer, sizeof words};
-    ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    ssize_t n = pl_proc_read_memory(getpid(), stack_pointer, words, sizeof words);
     const struct link_map *runtime =
         n > 0 ? find_cxx_runtime(words, (size_t)n / sizeof *words) : NULL;
     if (!runtime)

@@ -28,7 +28,7 @@ typedef struct pl_reader {
 /* Plain memcpy of the caller's own memory: the fastest, for a thread that reads its own state. */
 extern const pl_reader pl_reader_own;
 
-/* process_vm_readv: fails with -EFAULT where memcpy would crash. For signal handlers, pid is the
+/* Through the kernel: fails with -EFAULT where memcpy would crash. For signal handlers, pid is the
  * caller's own; for a supervisor, the child's. */
 pl_reader pl_reader_process(pid_t pid);
 

@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,9 +85,7 @@ static system_call read_counted_call(pid_t pid, pid_t tid)
 
 static bool read_remote(pid_t pid, uint64_t address, void *buffer, size_t n)
 {
-    struct iovec here = {.iov_base = buffer, .iov_len = n};
-    struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = n};
-    return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)n;
+    return pl_proc_read_memory(pid, address, buffer, n) == (ssize_t)n;
 }
 
 static int find_thread(const pl_inspect_process *process, pid_t tid)

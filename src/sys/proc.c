@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "sys/proc.h"
@@ -306,4 +307,34 @@ uint64_t pl_proc_pid_namespace(void)
 {
     struct stat info;
     return stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
+}
+
+/* The kernel takes an address in the upper half for a negative offset, and refuses it. */
+static ssize_t read_memory_file(pid_t pid, uint64_t address, void *buffer, size_t n)
+{
+    char path[PATH_BYTES];
+    pl_text text = pl_text_begin(path, sizeof path);
+    add_process(&text, pid);
+    pl_text_add(&text, "/mem");
+    int fd = open_retry(path, 0);
+    if (fd < 0)
+        return fd == -ENOENT ? -ESRCH : fd;
+    ssize_t n_read = pread(fd, buffer, n, (off_t)address);
+    if (n_read < 0)
+        n_read = errno == EIO || errno == EINVAL ? -EFAULT : -errno;
+    close(fd);
+    return n_read == 0 && n > 0 ? -EFAULT : n_read;
+}
+
+ssize_t pl_proc_read_memory(pid_t pid, uint64_t address, void *buffer, size_t n)
+{
+    int saved_errno = errno;
+    struct iovec here = {.iov_base = buffer, .iov_len = n};
+    struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = n};
+    ssize_t n_read = process_vm_readv(pid, &here, 1, &there, 1, 0);
+    if (n_read < 0)
+        n_read =
+            errno == ENOSYS || errno == EPERM ? read_memory_file(pid, address, buffer, n) : -errno;
+    errno = saved_errno;
+    return n_read;
 }

@@ -47,6 +47,12 @@ PL_MUST_CHECK int pl_proc_children(pid_t pid, pid_t *pids, int max);
 /* Names the caller's pid namespace: the inode of /proc/self/ns/pid; 0: unknown. */
 uint64_t pl_proc_pid_namespace(void);
 
+/* Copies n bytes of a process's memory, as far as they are mapped. Returns how many there were, or
+ * -EFAULT when not even the first is, -ESRCH without such a process. By process_vm_readv(); where
+ * that is refused or missing (a container's filter, qemu-user), by /proc/PID/mem. Leaves errno as
+ * it was: safe in malloc() and in signal handlers, with the caller's own pid too. */
+PL_MUST_CHECK ssize_t pl_proc_read_memory(pid_t pid, uint64_t address, void *buffer, size_t n);
+
 /* A whole small file of /proc or /sys, with a NUL behind it. Returns its length, cut at n - 1. */
 PL_MUST_CHECK int pl_proc_read_file(const char *path, char *buffer, size_t n);
 
