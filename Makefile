@@ -35,7 +35,7 @@ build:
 	@ln -sfn ../meson/python/dist-info build/python/plimsoll.dist-info
 
 test: build
-	@$(DEPENDENCY) build test
+	@$(DEPENDENCY) build test arm64
 	@tests/run_all $(PARTS)
 
 # What needs no large packages: .ci/run does it on another Debian too.
@@ -47,7 +47,7 @@ test-matrix:
 	@tools/try-on all $(PARTS)
 
 fast-test: build
-	@$(DEPENDENCY) build test
+	@$(DEPENDENCY) build test arm64
 	@tests/run_all --fast
 
 demo: build

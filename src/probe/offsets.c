@@ -3,12 +3,19 @@
  * compared with CPython's headers by tests/run/test_python_probe.py for every version whose headers
  * are installed. */
 #include "probe/offsets.h"
+
+#include <pthread.h>
+
 #include "probe/reader.h"
 
 /* Objects of every build with a GIL. */
 #define OBJECT_OFFSETS                                                                             \
     .object_type = 8, .type_name = 24, .bytes_size = 16, .bytes_data = 32, .text_length = 16,      \
     .text_state = 32, .text_kind_bit = 2
+
+/* Two mutexes precede the GIL's holder in _PyRuntime; glibc's has 40 bytes, on arm64 48. All else
+ * is alike on the two machines. */
+enum { MUTEXES_MORE_BYTES = 2 * (sizeof(pthread_mutex_t) - 40) };
 
 /* 3.8 to 3.10 differ in the GIL's place, f_lasti and the line table. */
 #define FRAME_OBJECT_OFFSETS                                                                       \
@@ -19,22 +26,31 @@
                     .code_bytes = 128, .text_ascii_bytes = 48, .text_compact_bytes = 72
 
 static const pl_python_offsets offsets_3_8 = {
-    FRAME_OBJECT_OFFSETS,  .runtime_current = 1368,         .frame_instruction = 104,
-    .lasti_unit_bytes = 1, .lines = PL_PYTHON_LINES_LNOTAB,
+    FRAME_OBJECT_OFFSETS,
+    .runtime_current = 1368 + MUTEXES_MORE_BYTES,
+    .frame_instruction = 104,
+    .lasti_unit_bytes = 1,
+    .lines = PL_PYTHON_LINES_LNOTAB,
 };
 
 static const pl_python_offsets offsets_3_9 = {
-    FRAME_OBJECT_OFFSETS,  .runtime_current = 568,          .frame_instruction = 104,
-    .lasti_unit_bytes = 1, .lines = PL_PYTHON_LINES_LNOTAB,
+    FRAME_OBJECT_OFFSETS,
+    .runtime_current = 568 + MUTEXES_MORE_BYTES,
+    .frame_instruction = 104,
+    .lasti_unit_bytes = 1,
+    .lines = PL_PYTHON_LINES_LNOTAB,
 };
 
 static const pl_python_offsets offsets_3_10 = {
-    FRAME_OBJECT_OFFSETS,  .runtime_current = 568,          .frame_instruction = 96,
-    .lasti_unit_bytes = 2, .lines = PL_PYTHON_LINES_RANGES,
+    FRAME_OBJECT_OFFSETS,
+    .runtime_current = 568 + MUTEXES_MORE_BYTES,
+    .frame_instruction = 96,
+    .lasti_unit_bytes = 2,
+    .lines = PL_PYTHON_LINES_RANGES,
 };
 
 static const pl_python_offsets offsets_3_11 = {
-    OBJECT_OFFSETS,           .runtime_main = 48,       .runtime_current = 576,
+    OBJECT_OFFSETS,           .runtime_main = 48,       .runtime_current = 576 + MUTEXES_MORE_BYTES,
     .interp_threads = 16,     .state_next = 8,          .state_interp = 16,
     .state_frame = 56,        .state_ident = 152,       .state_tid = 160,
     .has_cframe = true,       .cframe_frame = 8,        .frame_code = 32,
@@ -220,7 +236,7 @@ static const pl_python_offsets *read_description(const pl_python *python,
 /* Final releases only: layouts still move between release candidates (3.13.0rc1 to rc3 did). */
 bool pl_python_supported(uint32_t version)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
     uint32_t minor = version >> 16;
     return minor >= FIRST_KNOWN && minor < FIRST_DESCRIBED + PL_COUNT_OF(descriptions) &&
            (version & 0xf0) == 0xf0;

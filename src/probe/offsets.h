@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where CPython keeps what the probe reads: byte offsets into its structures. LP64 on x86-64,
- * release builds. From 3.13 on CPython describes them itself, in memory; for 3.8 to 3.12 there is
- * a table. docs/python-stacks.md says how each was checked. */
+/* Where CPython keeps what the probe reads: byte offsets into its structures. LP64 on x86-64
+ * and arm64, release builds. From 3.13 on CPython describes them itself, in memory; for 3.8 to 3.12
+ * there is a table. docs/python-stacks.md says how each was checked. */
 #ifndef PL_PROBE_OFFSETS_H
 #define PL_PROBE_OFFSETS_H
 

@@ -9,11 +9,17 @@
 
 #include "probe/python.h"
 
-/* Can a pointer of a process have this value? User space ends at 2^47 on x86-64, and the page at
- * 0 is never mapped. */
+/* Can a pointer of a process have this value? User space ends at 2^47 on x86-64 and at 2^48 on
+ * arm64 (higher for those who ask only), and the page at 0 is never mapped. */
+#if defined(__aarch64__)
+#define PL_ADDRESSES_END (UINT64_C(1) << 48)
+#else
+#define PL_ADDRESSES_END (UINT64_C(1) << 47)
+#endif
+
 static inline bool pl_address_plausible(uint64_t address)
 {
-    return address >= 4096 && address < (UINT64_C(1) << 47);
+    return address >= 4096 && address < PL_ADDRESSES_END;
 }
 
 /* The n bytes at `address`, or NULL. `scratch` has room for n. */

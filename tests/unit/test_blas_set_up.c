@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../emulated.h"
 #include "exec/blas.h"
 #include "exec/blas_set_up.h"
 #include "kernels/isa.h"
@@ -56,6 +57,7 @@ static uint64_t n_threads(void)
 
 static void skip_with_other_threads(void)
 {
+    SKIP_UNDER_QEMU("its /proc/self/stat has 0 threads");
     if (n_threads() > (uint64_t)openblas_get_num_threads()) {
         print_message("a sanitizer has a thread of its own\n");
         skip();

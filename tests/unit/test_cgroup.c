@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "../emulated.h"
 #include "fake_tree.h"
 #include "sys/cgroup.h"
 #include "sys/machine.h"
@@ -564,6 +565,7 @@ static int look_from_inside(const char *group)
 static void a_real_group_is_found_and_measured_from_inside(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("it maps nothing beforehand, and counts in the group itself");
     char group[PATH_MAX];
     make_real_group(group, "268435456");
     pid_t pid = fork();

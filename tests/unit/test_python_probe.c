@@ -16,6 +16,7 @@
 #include "probe/lines.h"
 #include "probe/offsets.h"
 #include "probe/python.h"
+#include "probe/reader.h"
 
 enum {
     IMAGE_BYTES = 0xa000,
@@ -707,7 +708,7 @@ static void the_process_reader_fails_where_a_copy_would_crash(void **state)
 static void impossible_addresses_are_not_followed_even_in_own_memory(void **state)
 {
     (void)state;
-    static const uint64_t addresses[] = {0, 8, UINT64_C(1) << 47, UINT64_C(1) << 63,
+    static const uint64_t addresses[] = {0, 8, PL_ADDRESSES_END, UINT64_C(1) << 63,
                                          UINT64_MAX - 999};
     for (size_t i = 0; i < PL_COUNT_OF(addresses); i++) {
         pl_python python = {&pl_reader_own, 0x030b02f0, addresses[i]};

@@ -51,6 +51,14 @@ static bool has_no_wait(void)
     return n == 1;
 }
 
+static void skip_without_no_wait(void)
+{
+    if (!has_no_wait()) {
+        print_message("this file system cannot tell what is in memory\n");
+        skip();
+    }
+}
+
 /* ---- the file ---- */
 
 static int set_up(void **state)
@@ -168,10 +176,7 @@ static void what_is_cached_takes_a_call_for_a_hundred_rows(void **state)
 {
     (void)state;
     wanted w;
-    if (!has_no_wait()) {
-        print_message("this file system cannot tell what is in memory\n");
-        skip();
-    }
+    skip_without_no_wait();
     assert_rows(want(&w, 4096, 500));
     assert_int_equal(fault_io.n_reads, 0);
     assert_int_equal(copies.n_copies, 4);
@@ -252,6 +257,7 @@ static void a_file_may_be_cut_off_at_any_moment(void **state)
 {
     (void)state;
     wanted w;
+    skip_without_no_wait();
     copies.cut_first = true;
     pl_buffer_rows *rows = want(&w, 4096, 500);
     for (int i = 0; i < 8; i++)
@@ -263,10 +269,7 @@ static void page_tables_are_claimed(void **state)
 {
     (void)state;
     wanted w;
-    if (!has_no_wait()) {
-        print_message("this file system cannot tell what is in memory\n");
-        skip();
-    }
+    skip_without_no_wait();
     assert_rows(want(&w, 4096, 500));
     uint64_t claimed = pl_memory_claimed_bytes(memory);
     assert_true(claimed >= FILE_BYTES / 512 && claimed <= FILE_BYTES / 512 + 4 * 4096);
