@@ -164,14 +164,18 @@ class Items(Dataset):
     def __getitem__(self, i):
         return torch.full((int(sys.argv[1]) << 18,), float(i))   # MiB of float32
 
-total = 0.0
-try:
-    for batch in DataLoader(Items(), batch_size=2, num_workers=2):
-        total += float(batch[:, 0].sum())
-    print("sum", total)
-except (RuntimeError, MemoryError) as error:
-    print("caught", error)
-print("went on", torch.ones(1 << 20).sum().item())
+def main():
+    total = 0.0
+    try:
+        for batch in DataLoader(Items(), batch_size=2, num_workers=2):
+            total += float(batch[:, 0].sum())
+        print("sum", total)
+    except (RuntimeError, MemoryError) as error:
+        print("caught", error)
+    print("went on", torch.ones(1 << 20).sum().item())
+
+if __name__ == "__main__":  # from 3.14 on workers are not forked, but import this
+    main()
 """
 
 
