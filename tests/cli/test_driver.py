@@ -134,7 +134,7 @@ def test_junit_outcomes(driver, tmp_path):
     [
         ("tests.notebook.test_cells", "test_cells.py"),
         ("test_cells", "test_cells.py"),  # the part has a pytest.ini of its own
-        ("browser.test_browser", "browser/test_browser.py"),
+        ("browser.test_classic", "browser/test_classic.py"),
     ],
 )
 def test_a_case_is_found_again_by_its_file(driver, tmp_path, classname, file):
