@@ -89,7 +89,7 @@ def _n_counted_before(shell):
     """By how much `execution_count` is ahead of the cell when its hooks run. Newer versions of IPython
     9 count first, and keep the cell's own number in a variable of that name."""
     code = getattr(shell.run_cell_async, "__code__", None)
-    return int(code is not None and "execution_count" in code.co_varnames)
+    return int(code is not None and "execution_count" in code.co_varnames + code.co_cellvars)
 
 
 def _id_of(info):
