@@ -27,8 +27,8 @@ def notebook_server(request, tmp_path, cgroup):
 
 
 @pytest.fixture
-def page(notebook_server):
-    with pages.opened_page(notebook_server.front_end.script) as page:
+def page(notebook_server, tmp_path):
+    with pages.opened_page(notebook_server.front_end.script, tmp_path) as page:
         yield page
 
 

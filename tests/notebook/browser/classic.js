@@ -2,7 +2,7 @@
 // The hands and eyes of test_classic.py in a page of the classic notebook: see driver.js.
 "use strict";
 
-const { drive } = require("./driver");
+const { drive, within } = require("./driver");
 
 const cell = (page, index) => page.locator("#notebook-container > .cell").nth(index);
 const prompt = (page, index) => cell(page, index).locator(".input_prompt");
@@ -22,8 +22,8 @@ function waitUntilHeard() {
 }
 
 async function startCell(page, index) {
-  await cell(page, index).locator(".input_area").click();
-  await page.keyboard.press("Control+Enter");
+  await within(`a click in cell ${index}`, cell(page, index).locator(".input_area").click());
+  await within("Ctrl+Enter", page.keyboard.press("Control+Enter"));
 }
 
 // The page has seen the reply, and the end of the output, of what the cell asked for last.
@@ -35,26 +35,33 @@ function isDone(index) {
 
 // One entry for each piece of output: what it looks like, the markup it is made of, and its kind.
 async function outputs(page, index) {
-  return cell(page, index).locator(".output_subarea").evaluateAll((areas) =>
-    areas.map((area) => ({
+  const areas = cell(page, index).locator(".output_subarea");
+  return within(`the output of cell ${index}`, areas.evaluateAll((shown) =>
+    shown.map((area) => ({
       text: area.innerText,
       html: area.innerHTML,
       kind: area.className,
-    })));
+    }))));
+}
+
+async function untilHeard(page) {
+  await within("the kernel to be heard", page.evaluate(waitUntilHeard));
 }
 
 const commands = {
   async open(page, { url }) {
-    await page.goto(url);
-    await page.waitForSelector("#kernel_indicator_icon.kernel_idle_icon", { state: "attached" });
-    await page.evaluate(waitUntilHeard);
+    await within("the page", page.goto(url));
+    const idle = page.locator("#kernel_indicator_icon.kernel_idle_icon");
+    await within("the kernel to be idle", idle.waitFor({ state: "attached" }));
+    await untilHeard(page);
   },
 
   // Runs a cell to its end.
   async run(page, { index }) {
     await startCell(page, index);
-    await page.waitForFunction(isDone, index);
-    return { prompt: await prompt(page, index).innerText(), outputs: await outputs(page, index) };
+    await within(`cell ${index} to end`, page.waitForFunction(isDone, index));
+    const now = await within("a prompt", prompt(page, index).innerText());
+    return { prompt: now, outputs: await outputs(page, index) };
   },
 
   async start(page, { index }) {
@@ -63,22 +70,22 @@ const commands = {
 
   // The words of the box that the page puts before everything else.
   async dialog(page) {
-    await dialog(page).waitFor();
-    return dialog(page).innerText();
+    await within("a box", dialog(page).waitFor());
+    return within("the words of the box", dialog(page).innerText());
   },
 
   async dismiss(page) {
-    await dialog(page).locator(".btn-primary").click();
-    await dialog(page).waitFor({ state: "detached" });
-    await page.evaluate(waitUntilHeard);
+    await within("the button of the box", dialog(page).locator(".btn-primary").click());
+    await within("the box to close", dialog(page).waitFor({ state: "detached" }));
+    await untilHeard(page);
   },
 
   // Of the cells `first` to `last`, in whatever theme the page has.
   async screenshot(page, { path, first, last }) {
-    const from = await cell(page, first).boundingBox();
-    const to = await cell(page, last).boundingBox();
+    const from = await within(`the place of cell ${first}`, cell(page, first).boundingBox());
+    const to = await within(`the place of cell ${last}`, cell(page, last).boundingBox());
     const clip = { x: from.x, y: from.y, width: from.width, height: to.y + to.height - from.y };
-    await page.screenshot({ path, clip, fullPage: true });
+    await within("a picture", page.screenshot({ path, clip, fullPage: true }));
   },
 };
 

@@ -4,7 +4,7 @@
 // (expose_app_in_browser): only through it can be known that the kernel is heard.
 "use strict";
 
-const { drive } = require("./driver");
+const { drive, within, HANG_MS } = require("./driver");
 
 const panel = (page) => page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)");
 const cell = (page, index) => panel(page).locator(".jp-CodeCell").nth(index);
@@ -33,18 +33,19 @@ function waitUntilHeard() {
 }
 
 async function startCell(page, index) {
-  await cell(page, index).locator(".cm-content").click();
-  await page.keyboard.press("Control+Enter");
+  await within(`a click in cell ${index}`, cell(page, index).locator(".cm-content").click());
+  await within("Ctrl+Enter", page.keyboard.press("Control+Enter"));
 }
 
 // One entry for each piece of output: what it looks like, the markup it is made of, and its kind.
 async function outputs(page, index) {
-  return cell(page, index).locator(".jp-OutputArea-output").evaluateAll((areas) =>
-    areas.map((area) => ({
+  const areas = cell(page, index).locator(".jp-OutputArea-output");
+  return within(`the output of cell ${index}`, areas.evaluateAll((shown) =>
+    shown.map((area) => ({
       text: area.innerText,
       html: area.innerHTML,
       kind: area.dataset.mimeType,
-    })));
+    }))));
 }
 
 // The kernel has answered the last request of the page and has nothing more to do.
@@ -53,29 +54,46 @@ function isIdle() {
   return kernel.status === "idle" && kernel.connectionStatus === "connected";
 }
 
+async function untilReady(page) {
+  await within("the kernel to be heard", page.evaluate(waitUntilHeard));
+  await within("the kernel to be idle", page.waitForFunction(isIdle));
+}
+
+// Another number than before; while the cell runs, it is an asterisk.
+async function untilNumbered(page, index, before) {
+  const isNew = (now) => now !== before && /\d/.test(now);
+  const deadline = Date.now() + HANG_MS;
+  while (!isNew(await within("a prompt", prompt(page, index).innerText()))) {
+    if (Date.now() > deadline)
+      throw new Error(`waited for cell ${index} to end: its prompt is still '${before}'`);
+    await page.waitForTimeout(50);
+  }
+}
+
+async function untilClosed(page) {
+  await within("the button of the box", dialog(page).locator(".jp-mod-accept").click());
+  await within("the box to close", dialog(page).waitFor({ state: "detached" }));
+}
+
 const commands = {
   // Opens a notebook that names no kernel, and chooses the one with this name when asked.
   async open(page, { url, kernel }) {
-    await page.goto(url);
-    await dialog(page).locator("select").selectOption({ label: kernel });
-    await dialog(page).locator(".jp-mod-accept").click();
-    await dialog(page).waitFor({ state: "detached" });
-    await page.evaluate(waitUntilHeard);
-    await page.waitForFunction(isIdle);
-    return page.locator(".jp-KernelName").first().innerText();
+    await within("the page", page.goto(url));
+    await within(`the kernel '${kernel}' to choose`,
+                 dialog(page).locator("select").selectOption({ label: kernel }));
+    await untilClosed(page);
+    await untilReady(page);
+    return within("the kernel's name", page.locator(".jp-KernelName").first().innerText());
   },
 
   // Runs a cell to its end: its number is another one then, and the kernel is idle.
   async run(page, { index }) {
-    const before = await prompt(page, index).innerText();
+    const before = await within(`cell ${index}`, prompt(page, index).innerText());
     await startCell(page, index);
-    for (;;) {
-      const now = await prompt(page, index).innerText();
-      if (now !== before && /\d/.test(now)) break;
-      await page.waitForTimeout(50);
-    }
-    await page.waitForFunction(isIdle);
-    return { prompt: await prompt(page, index).innerText(), outputs: await outputs(page, index) };
+    await untilNumbered(page, index, before);
+    await within("the kernel to be idle", page.waitForFunction(isIdle));
+    const now = await within("a prompt", prompt(page, index).innerText());
+    return { prompt: now, outputs: await outputs(page, index) };
   },
 
   async start(page, { index }) {
@@ -84,23 +102,21 @@ const commands = {
 
   // The words of the box that the page puts before everything else.
   async dialog(page) {
-    await dialog(page).waitFor();
-    return dialog(page).innerText();
+    await within("a box", dialog(page).waitFor());
+    return within("the words of the box", dialog(page).innerText());
   },
 
   async dismiss(page) {
-    await dialog(page).locator(".jp-mod-accept").click();
-    await dialog(page).waitFor({ state: "detached" });
-    await page.evaluate(waitUntilHeard);
-    await page.waitForFunction(isIdle);
+    await untilClosed(page);
+    await untilReady(page);
   },
 
   // Of the notebook as far as the cell `last`, with its own toolbar.
   async screenshot(page, { path, last }) {
-    const from = await panel(page).boundingBox();
-    const to = await cell(page, last).boundingBox();
+    const from = await within("the notebook's place", panel(page).boundingBox());
+    const to = await within(`the place of cell ${last}`, cell(page, last).boundingBox());
     const clip = { x: from.x, y: from.y, width: from.width, height: to.y + to.height - from.y };
-    await page.screenshot({ path, clip });
+    await within("a picture", page.screenshot({ path, clip }));
   },
 };
 

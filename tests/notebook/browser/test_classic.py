@@ -13,8 +13,8 @@ from browser import pages
 
 
 @pytest.fixture
-def page():
-    with pages.opened_page(pages.CLASSIC.script) as page:
+def page(tmp_path):
+    with pages.opened_page(pages.CLASSIC.script, tmp_path) as page:
         yield page
 
 
