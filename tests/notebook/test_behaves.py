@@ -112,6 +112,8 @@ def test_a_request_is_answered_the_same(pair, request_, arguments):
         kernel.run("import sys")
         reply = kernel.ask(request_, *arguments)
         reply.get("metadata", {}).pop("_jupyter_types_experimental", None)
+        if "banner" in reply:  # IPython 9 ends it with one of many tips
+            reply["banner"] = reply["banner"].partition("\nTip: ")[0]
         replies.append(reply)
     assert replies[0] == replies[1] and replies[0]["status"] == "ok"
 

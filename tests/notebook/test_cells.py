@@ -186,7 +186,9 @@ def test_what_the_workers_of_a_loader_hold_is_counted_to_its_cell(kernel):
         "    def __getitem__(self, i):\n"
         "        self.kept.append(np.ones(10 << 20, dtype=np.uint8))\n"
         "        return i\n"
-        "loader = torch.utils.data.DataLoader(Cached(), num_workers=2, persistent_workers=True)")
+        # A class of a cell reaches workers by fork alone, which is no default from Python 3.14 on.
+        "loader = torch.utils.data.DataLoader(Cached(), num_workers=2, persistent_workers=True,\n"
+        "                                     multiprocessing_context='fork')")
     assert outcome.status == "ok"
     assert kernel.run("[int(n) for n in loader]").text == str(list(range(8)))  # In [3]
     assert cells(kernel)[3].held == about(80)
@@ -265,7 +267,7 @@ def test_explain_tells_of_this_run(kernel):
     kernel.run("make(3000)")
     said = kernel.run("%plimsoll explain").stdout
     assert "1 request was refused" in said and "In [1] line 3 in make()" in said
-    assert "ipykernel_" not in re.sub(r"ipykernel_launcher", "", said)
+    assert not re.search(r"ipykernel_\d", said)
     outcome = kernel.run("%plimsoll explain no-such-run")
     assert outcome.status == "error" and "no-such-run" in str(outcome)
 

@@ -75,7 +75,8 @@ def test_the_cell_fails_with_a_sentence_and_the_kernel_goes_on(kernel, name):
     arrows = [int(n) for n in re.findall(r"^-+> (\d+)", cell_part(outcome, 3), re.M)]
     assert arrows[-1] in (line, line - 1) if asked is None else arrows[-1] == line
     check_sentence(sentence_of(outcome.error), asked)
-    assert "ipykernel_" not in outcome.error.traceback and outcome.stderr == ""
+    # The kernel's own ipykernel_launcher.py may be among the holders.
+    assert not re.search(r"ipykernel_\d", outcome.error.traceback) and outcome.stderr == ""
 
     # The variables are there, and the next cell runs.
     assert kernel.run("int(held.sum()), n, type(token)").text == f"({200 * MIB}, 1000, object)"
