@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the installed package, as the last step of an installation: `byte_compile.py FOLDER`.
+"""The last step of an installation: `byte_compile.py FOLDER make|drop`.
 
-A kernel's user can seldom write below the prefix: without this, each start of a kernel would
-compile the package anew. What was compiled where the sources lie is left behind.
+Byte code that lay beside the sources, and was copied with them, is removed. `make` then compiles the
+installed package: a kernel's user can seldom write below the prefix, and each start of a kernel would
+compile it anew. With `drop` a distribution's tools do that.
 """
 
 import compileall
@@ -11,9 +12,10 @@ import pathlib
 import shutil
 import sys
 
-staged = os.path.join(os.environ["MESON_INSTALL_DESTDIR_PREFIX"], sys.argv[1])
-final = os.path.join(os.environ["MESON_INSTALL_PREFIX"], sys.argv[1])
+final, what = sys.argv[1:]
+below = os.path.relpath(final, os.environ["MESON_INSTALL_PREFIX"])
+staged = os.path.join(os.environ["MESON_INSTALL_DESTDIR_PREFIX"], below)
 for folder in list(pathlib.Path(staged).rglob("__pycache__")):
     shutil.rmtree(folder)
-if not compileall.compile_dir(staged, ddir=final, quiet=1):
+if what == "make" and not compileall.compile_dir(staged, ddir=final, quiet=1):
     sys.exit(1)
