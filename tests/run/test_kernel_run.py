@@ -138,8 +138,8 @@ def test_without_the_python_package_a_kernel_is_started_with_one_line_of_warning
 def test_the_package_is_found_where_it_is_installed(show, tmp_path):
     installed = copy_program(tmp_path / "prefix" / "bin")
     folder = tmp_path / "prefix" / "lib" / "plimsoll" / "python"
-    (folder / "plimsoll" / "notebook").mkdir(parents=True)
-    (folder / "plimsoll" / "notebook" / "__init__.py").touch()
+    (folder / "plimsoll").mkdir(parents=True)
+    (folder / "plimsoll" / "__init__.py").touch()
     shown = show("-m", "ipykernel_launcher", plimsoll=installed)
     assert shown.env["PLIMSOLL_PYTHON_FOLDER"] == str(folder)
     assert shown.env["PLIMSOLL_PROGRAM"] == str(installed)
