@@ -16,7 +16,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "'<' is this machine's order");
 
-static const char magic[6] = "\x93NUMPY";
+static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 /* NumPy leaves room for the first dimension to grow in place: len(repr(8 * 2**64 - 1)). */
 enum { ALIGN_BYTES = 64, GROWTH_DIGITS = 21 };

@@ -172,7 +172,8 @@ static int check_all(pl_png *png, const uint8_t *bytes, size_t n, pl_error *rete
 
 int pl_png_parse(const uint8_t *bytes, size_t n, pl_png *ret_png, pl_error *reterr)
 {
-    static const uint8_t signature[PL_PNG_SIGNATURE_BYTES] = "\x89PNG\r\n\x1a\n";
+    static const uint8_t signature[PL_PNG_SIGNATURE_BYTES] = {0x89, 'P',  'N',  'G',
+                                                              '\r', '\n', 0x1a, '\n'};
     pl_png png = {0};
     pl_png_chunk chunk = {0};
     bool done = false, after_data = false;
