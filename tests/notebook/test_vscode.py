@@ -80,7 +80,7 @@ class VSCodeKernel(Kernel):
 
 @pytest.fixture
 def vscode(homes):
-    """Starts a kernel for a notebook: vscode("/work/analysis.ipynb") -> VSCodeKernel."""
+    """Starts a kernel for a notebook: vscode("/home/ada/analysis.ipynb") -> VSCodeKernel."""
     home, started = homes.home(), []
     home.install()
 
