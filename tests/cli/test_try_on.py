@@ -240,9 +240,9 @@ try_on = test_try_on.load("try_on", {str(root / 'tools/try-on')!r})
 folder = pathlib.Path({str(folder)!r})
 (folder / try_on.MARK).touch()
 subprocess.run(["mount", "--bind", {str(other)!r}, folder / "dev"], check=True)
-assert try_on.mounts_below(folder) == [str(folder / "dev")]
+assert try_on.mounts_at(folder) == [str(folder / "dev")]
 try_on.remove(folder)
-assert try_on.mounts_below(folder) == []
+assert try_on.mounts_at(folder) == []
 """
     subprocess.run(
         ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", script], check=True
