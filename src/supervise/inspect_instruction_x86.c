@@ -88,6 +88,45 @@ static const struct name_rule {
     {0, "pcmpistr", NULL, {"SSE4.2", "sse4_2"}},
 };
 
+/* Extensions that no capstone has a group for, by their encoding (Intel's manual, volume 2, and the
+ * tables of its instruction set extensions). These are what a build for a newer processor dies of
+ * on one that has the rest of AVX-512: oneDNN chooses by VNNI and BF16. */
+enum { ANY = 0xff };
+enum { MAP_0F38 = 2, MAP_0F3A = 3, MAP_5 = 5, MAP_6 = 6 };
+enum { PP_66 = 1, PP_F3 = 2, PP_F2 = 3 };
+static const struct opcode_rule {
+    uint8_t encoding; /* 0x62: EVEX, 0xc4: VEX of three bytes */
+    uint8_t map, pp, w;
+    uint8_t first, last; /* opcodes */
+    pl_instruction_set set;
+} opcode_rules[] = {
+    {0x62, MAP_0F38, PP_66, 0, 0x50, 0x53, {"AVX-512 VNNI", "avx512_vnni"}},
+    {0xc4, MAP_0F38, PP_66, 0, 0x50, 0x53, {"AVX-VNNI", "avx_vnni"}},
+    {0x62, MAP_0F38, PP_F3, 0, 0x52, 0x52, {"AVX-512 BF16", "avx512_bf16"}},
+    {0x62, MAP_0F38, PP_F3, 0, 0x72, 0x72, {"AVX-512 BF16", "avx512_bf16"}},
+    {0x62, MAP_0F38, PP_F2, 0, 0x72, 0x72, {"AVX-512 BF16", "avx512_bf16"}},
+    {0x62, MAP_0F38, PP_66, 0, 0x75, 0x75, {"AVX-512 VBMI", "avx512vbmi"}},
+    {0x62, MAP_0F38, PP_66, 0, 0x7d, 0x7d, {"AVX-512 VBMI", "avx512vbmi"}},
+    {0x62, MAP_0F38, PP_66, 0, 0x8d, 0x8d, {"AVX-512 VBMI", "avx512vbmi"}},
+    {0x62, MAP_0F38, PP_66, 1, 0x83, 0x83, {"AVX-512 VBMI", "avx512vbmi"}},
+    {0x62, MAP_0F38, PP_66, ANY, 0x62, 0x63, {"AVX-512 VBMI2", "avx512_vbmi2"}},
+    {0x62, MAP_0F38, PP_66, ANY, 0x70, 0x73, {"AVX-512 VBMI2", "avx512_vbmi2"}},
+    {0x62, MAP_0F3A, PP_66, ANY, 0x70, 0x73, {"AVX-512 VBMI2", "avx512_vbmi2"}},
+    {0x62, MAP_0F38, PP_66, ANY, 0x54, 0x54, {"AVX-512 BITALG", "avx512_bitalg"}},
+    {0x62, MAP_0F38, PP_66, 0, 0x8f, 0x8f, {"AVX-512 BITALG", "avx512_bitalg"}},
+    {0x62, MAP_0F38, PP_66, ANY, 0x55, 0x55, {"AVX-512 VPOPCNTDQ", "avx512_vpopcntdq"}},
+    {0x62, MAP_0F38, PP_66, 1, 0xb4, 0xb5, {"AVX-512 IFMA", "avx512ifma"}},
+    {0xc4, MAP_0F38, PP_66, 1, 0xb4, 0xb5, {"AVX-IFMA", "avx_ifma"}},
+    {0x62, MAP_5, ANY, ANY, 0x00, 0xff, {"AVX-512 FP16", "avx512_fp16"}},
+    {0x62, MAP_6, ANY, ANY, 0x00, 0xff, {"AVX-512 FP16", "avx512_fp16"}},
+    {0x62, MAP_0F38, PP_66, ANY, 0xdc, 0xdf, {"VAES", "vaes"}},
+    {0x62, MAP_0F3A, PP_66, ANY, 0x44, 0x44, {"VPCLMULQDQ", "vpclmulqdq"}},
+    {0x62, MAP_0F38, PP_66, 0, 0xcf, 0xcf, {"GFNI", "gfni"}},
+    {0xc4, MAP_0F38, PP_66, 0, 0xcf, 0xcf, {"GFNI", "gfni"}},
+    {0x62, MAP_0F3A, PP_66, 1, 0xce, 0xcf, {"GFNI", "gfni"}},
+    {0xc4, MAP_0F3A, PP_66, 1, 0xce, 0xcf, {"GFNI", "gfni"}},
+};
+
 static const pl_instruction_set avx512 = {"AVX-512", "avx512f"};
 static const pl_instruction_set avx = {"AVX", "avx"};
 static const pl_instruction_set amx = {"AMX", "amx_tile"};
@@ -122,6 +161,24 @@ static const pl_instruction_set *family_of_prefix(const uint8_t *bytes, size_t n
     if (bytes[0] == 0x62)
         return &avx512;
     return bytes[0] == 0xc4 || bytes[0] == 0xc5 ? &avx : NULL;
+}
+
+/* EVEX: 62, map in the lowest three bits, W and pp, a byte of masks, the opcode. VEX: c4, map in
+ * the lowest five, W and pp, the opcode. */
+static const pl_instruction_set *set_of_opcode(const uint8_t *bytes, size_t n)
+{
+    bool evex = bytes[0] == 0x62;
+    if (n < (evex ? 5 : 4) || (!evex && bytes[0] != 0xc4))
+        return NULL;
+    uint8_t map = bytes[1] & (evex ? 0x07 : 0x1f), w = bytes[2] >> 7, pp = bytes[2] & 3;
+    uint8_t opcode = bytes[evex ? 4 : 3];
+    for (size_t i = 0; i < PL_COUNT_OF(opcode_rules); i++) {
+        const struct opcode_rule *rule = &opcode_rules[i];
+        if (rule->encoding == bytes[0] && rule->map == map && (rule->pp == pp || rule->pp == ANY) &&
+            (rule->w == w || rule->w == ANY) && rule->first <= opcode && opcode <= rule->last)
+            return &rule->set;
+    }
+    return NULL;
 }
 
 static bool is_in_group(const cs_insn *decoded, unsigned group)
@@ -174,7 +231,12 @@ static const pl_instruction_set *set_of_decoded(const cs_insn *decoded, const ch
 static const pl_instruction_set *needed_set(const cs_insn *decoded, const uint8_t *bytes, size_t n,
                                             const char *flags)
 {
+    const pl_instruction_set *special = set_of_opcode(bytes, n);
+    if (special && !pl_flags_have(flags, special->flag))
+        return special;
     const pl_instruction_set *set = decoded ? set_of_decoded(decoded, flags) : NULL;
+    if (special && (!set || pl_flags_have(flags, set->flag)))
+        return special;
     return set ? set : family_of_prefix(bytes, n);
 }
 
