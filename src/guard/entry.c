@@ -296,10 +296,10 @@ static pl_resizing start_resizing(const void *old, size_t size)
     if (resizing.before.generation == pl_guard_state.generation)
         resizing.had = resizing.before.claimed_bytes;
     resizing.wants = large && !pl_guard_state.sparse ? size : 0;
-    /* A sampled block goes on to stand for others; a large one stood for itself only. */
-    resizing.weight = large                           ? size
-                      : resizing.before.claimed_bytes ? 0
-                                                      : resizing.before.weight_bytes;
+    /* Whether a small block is a sample is drawn anew at each size, as if the old one were freed.
+     * If it stayed one, a list would be drawn at every step of its growth, which come to nine times
+     * what it is at last, and held would be that much too high. */
+    resizing.weight = large ? size : 0;
     return resizing;
 }
 

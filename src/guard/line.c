@@ -246,14 +246,27 @@ static uint64_t mean_countdown(void)
 }
 
 /* Half to one and a half times the mean, so that no program's rhythm falls in with ours. */
-static void start_countdown(void)
+static uint64_t draw_distance(uint64_t mean)
 {
-    uint64_t mean = mean_countdown();
     pl_thread.random ^= pl_thread.random << 13;
     pl_thread.random ^= pl_thread.random >> 17;
     pl_thread.random ^= pl_thread.random << 5;
+    return mean / 2 + pl_thread.random % (uint32_t)mean;
+}
+
+/* The countdown to the next sample, which began `passed` bytes before the end of this request: if
+ * it began behind it, samples would be further apart than their mean, by half a request. Returns
+ * what the samples stand for that fell into those bytes already. */
+static uint64_t start_countdown(uint64_t passed)
+{
+    uint64_t mean = mean_countdown(), weight = 0, distance = draw_distance(mean);
+    for (; distance <= passed; distance = draw_distance(mean)) {
+        passed -= distance;
+        weight += mean;
+    }
     pl_thread.mean = mean;
-    pl_thread.granted = pl_thread.countdown = mean / 2 + pl_thread.random % (uint32_t)mean;
+    pl_thread.granted = pl_thread.countdown = distance - passed;
+    return weight;
 }
 
 /* What this request adds to the count, and what it stands for as a sample. One that is as large as
@@ -266,8 +279,13 @@ static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
         return bytes;
     }
     uint64_t spent = pl_thread.granted - pl_thread.countdown + bytes;
-    *ret_weight = pl_thread.granted ? pl_thread.mean : 0;
-    start_countdown();
+    *ret_weight = 0;
+    if (!pl_thread.granted) {
+        (void)start_countdown(0);
+    } else {
+        uint64_t weight = pl_thread.mean;
+        *ret_weight = weight + start_countdown(pl_sub_sat_u64(bytes, pl_thread.countdown));
+    }
     return spent;
 }
 

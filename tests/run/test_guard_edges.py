@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corners of the allocator's world where the guard once went wrong: each was a bug."""
 import signal
+import textwrap
 
 import pytest
+
+from conftest import MIB
 
 
 @pytest.mark.parametrize("how", ["fork", "_Fork", "clone"])
@@ -83,3 +86,34 @@ def test_a_buffer_that_shrank_is_not_said_to_hold_what_it_was(run):
     assert result.stdout == "refused\n"
     held = sum(site["bytes"] for site in result.report["sites"])
     assert held < 100 << 20
+
+
+# Growing to 64 KiB, a list is given 600 KiB in all, a bytearray of 40 KB 300 KB.
+GROWING = {
+    "list": """
+        grows = []
+        for _ in range(8000):
+            grows.append(None)
+        """,
+    "bytearray": """
+        grows = bytearray()
+        for _ in range(100):
+            grows += bytes(400)
+        """,
+    "shrunk": """
+        grows = bytearray(300_000)
+        del grows[50_000:]
+        """,
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_what_grew_step_by_step_is_held_once(run, kind):
+    """A block that is resized is drawn as a sample at each of its sizes: only the last one counts."""
+    result = run(budget="200M", script="kept = []\nwhile True:\n"
+                 + textwrap.indent(textwrap.dedent(GROWING[kind]), "    ")
+                 + "    kept.append(grows)\n")
+    assert "MemoryError" in result.stderr
+    held = sum(site["bytes"] for site in result.report["sites"])
+    # Of 400 samples, with room for seven standard deviations.
+    assert 120 * MIB < held < 280 * MIB
