@@ -235,15 +235,17 @@ static bool libc_place(size_t index, const char *machine, char path[PATH_MAX])
                      debian ? "-linux-gnu/" : "");
 }
 
+/* This system's says what it is. Of another root's file the highest version of a symbol is known,
+ * which can be less: 2.31 has none of its own in libc.so.6. */
 static void find_libc(const char *root, const char *machine, pl_libraries *libraries)
 {
     char path[PATH_MAX];
     pl_elf elf;
+    if (root[0] == '\0')
+        pl_format(libraries->glibc, sizeof libraries->glibc, "%s", gnu_get_libc_version());
     for (size_t i = 0; libraries->glibc[0] == '\0' && libc_place(i, machine, path); i++)
         if (pl_elf_read_at(root, path, &elf) == 0)
             strcpy(libraries->glibc, elf.glibc_is);
-    if (libraries->glibc[0] == '\0' && root[0] == '\0')
-        pl_format(libraries->glibc, sizeof libraries->glibc, "%s", gnu_get_libc_version());
     pl_format(path, sizeof path, "/lib/ld-musl-%s.so.1", machine);
     libraries->musl = libraries->glibc[0] == '\0' && pl_rooted_is_file(root, path);
 }

@@ -429,6 +429,14 @@ def test_instructions_that_a_library_says_it_needs(machine, flags, verdict):
     assert found[0] == verdict and (verdict == "ok" or "x86-64-v3" in found[1])
 
 
+def test_this_system_s_glibc_is_what_it_says_itself(meson_build):
+    says = subprocess.run(["getconf", "GNU_LIBC_VERSION"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    report = subprocess.run([meson_build / "src/cli/plimsoll", "doctor", "--json"], stdout=subprocess.PIPE,
+                            text=True, check=False).stdout
+    libc = next(check for check in json.loads(report)["findings"] if check["check"] == "libc")
+    assert says.strip() in libc["says"]
+
+
 def test_a_glibc_that_is_too_old_for_a_library(machine, tmp_path):
     new = build_libc(tmp_path / "new", "2.17", "2.31", "2.99")
     build_libc(machine.root / "lib/x86_64-linux-gnu", "2.17", "2.31")
