@@ -75,7 +75,7 @@ static void tell_site(large_block *block, int64_t untouched)
     if (block->claimed)
         atomic_fetch_add(&site->untouched_bytes, untouched - told);
     else
-        pl_site_add(site, told - untouched, 0);
+        pl_site_add_unclaimed(site, told - untouched, 0);
 }
 
 /* 1 + the place; 0 when there is none left. */

@@ -59,6 +59,14 @@ typedef struct pl_request {
 
 static void forget(const pl_block *block);
 
+static void add_to_site(const pl_block *block, int64_t bytes, int64_t n_blocks)
+{
+    if (block->site && block->claimed_bytes)
+        pl_site_add(block->site, bytes, n_blocks);
+    else if (block->site)
+        pl_site_add_unclaimed(block->site, bytes, n_blocks);
+}
+
 /* An entry that is there already is of a block whose end was not seen: unmapped as part of a larger
  * span, or mapped over. Left there, free() would find it first, and our claim never. */
 static void track(pl_request *request, uint64_t claimed, uint64_t weight)
@@ -74,8 +82,7 @@ static void track(pl_request *request, uint64_t claimed, uint64_t weight)
         .large_place = request->large_place,
     };
     if (pl_block_track(request->block, &block)) {
-        if (block.site)
-            pl_site_add(block.site, (int64_t)weight, 1);
+        add_to_site(&block, (int64_t)weight, 1);
     } else if (claimed) {
         /* No room to remember the claim: from here on it counts by what it touches. */
         pl_line_release(claimed);
@@ -234,18 +241,23 @@ EXPORT void *pvalloc(size_t size)
     return pl_real.pvalloc(size);
 }
 
-/* Gives back what a tracked block was charged. A block from before a fork is the parent's affair.
+/* Its site no longer holds a tracked block. One from before a fork is the parent's affair: false.
  */
-static void forget(const pl_block *block)
+static bool leave_site(const pl_block *block)
 {
     pl_guard_notice_fork();
     pl_block_end(block);
     if (block->generation != pl_guard_state.generation)
-        return;
-    if (block->claimed_bytes)
+        return false;
+    add_to_site(block, -(int64_t)block->weight_bytes, -1);
+    return true;
+}
+
+/* And gives back what it was charged. */
+static void forget(const pl_block *block)
+{
+    if (leave_site(block) && block->claimed_bytes)
         pl_line_release(block->claimed_bytes);
-    if (block->site)
-        pl_site_add(block->site, -(int64_t)block->weight_bytes, -1);
 }
 
 static PL_COLD void slow_free(void *address)
@@ -331,14 +343,13 @@ static void *resize(pl_resizing *resizing, void *old, size_t size, const void *c
     }
     if (resizing->had > resizing->wants)
         pl_line_release(resizing->had - resizing->wants);
-    resizing->before.claimed_bytes = 0; /* carried over, or given back just now */
     pl_request request = {.size = size, .block = block, .caller = caller};
     if (resizing->wants) {
         request.large_place = resizing->before.large_place;
         resizing->before.large_place = 0;
     }
-    if (resizing->tracked)
-        forget(&resizing->before);
+    if (resizing->tracked) /* its claim was carried over, or given back just now */
+        (void)leave_site(&resizing->before);
     if (block && resizing->weight) {
         track(&request, resizing->wants, resizing->weight);
     }
@@ -475,6 +486,14 @@ EXPORT int munmap(void *address, size_t n)
     return pl_real.munmap(address, n);
 }
 
+/* A mapping that stands for itself, and not as a sample for others, has another size now. */
+static void resize_at_site(pl_block *block, size_t n)
+{
+    if (block->generation == pl_guard_state.generation)
+        add_to_site(block, (int64_t)n - (int64_t)block->weight_bytes, 0);
+    block->weight_bytes = n;
+}
+
 EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
 {
     void *to = NULL;
@@ -493,6 +512,8 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
         return MAP_FAILED;
     }
     void *mapping = pl_real.mremap(old, old_n, new_n, flags, to);
+    if (tracked && mapping != MAP_FAILED && block.weight_bytes == old_n)
+        resize_at_site(&block, new_n);
     if (tracked)
         pl_block_track(mapping == MAP_FAILED ? old : mapping, &block);
     return mapping;

@@ -154,7 +154,7 @@ typedef struct moment {
     struct {
         pl_python_frame place;
         uint32_t cell_number; /* of the notebook cell that ran; 0: none */
-        int64_t bytes;
+        uint64_t bytes;
     } holders[HOLDERS]; /* largest first; bytes 0: none */
 } moment;
 
@@ -168,7 +168,7 @@ static uint32_t cell_number_of(const pl_site *site)
                : 0;
 }
 
-static void note_holder(moment *now, const pl_site *site, int64_t bytes)
+static void note_holder(moment *now, const pl_site *site, uint64_t bytes)
 {
     for (int i = 0; i < HOLDERS; i++) {
         if (bytes <= now->holders[i].bytes)
@@ -190,10 +190,11 @@ static void take_moment(moment *now, uint64_t asked_bytes)
     now->cell_number = atomic_load(&ledger->sum.cell_number);
     now->charged_bytes = pl_ledger_charged_bytes(ledger);
     now->limit_bytes = pl_ledger_limit_bytes(ledger);
+    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++) {
         const pl_site *site = &ledger->sites[i];
         if (atomic_load(&site->owner_pid) != 0 && site->python.line)
-            note_holder(now, site, atomic_load(&site->held_bytes));
+            note_holder(now, site, pl_site_held_bytes(ledger, site, &unclaimed));
     }
 }
 
@@ -234,8 +235,7 @@ static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
         char place[PLACE_BYTES];
         write_place(&then->holders[i].place, then->holders[i].cell_number, place);
         n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s%s %s",
-                      i ? ", " : "; largest holders: ", place,
-                      PL_SIZE((uint64_t)then->holders[i].bytes));
+                      i ? ", " : "; largest holders: ", place, PL_SIZE(then->holders[i].bytes));
     }
     snprintf(text + n, (size_t)(SENTENCE_BYTES - n),
              "; free or batch some of it, or allow more with %s",

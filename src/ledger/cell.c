@@ -151,17 +151,18 @@ void pl_cell_set_file(pl_ledger *ledger, const char *file)
 /* What the cell's sites hold; each also remembers it, for the next time. */
 static uint64_t settle_sites(pl_ledger *ledger, uint32_t place)
 {
-    int64_t sum = 0;
+    uint64_t sum = 0;
+    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++) {
         pl_site *site = &ledger->sites[i];
         if (atomic_load_explicit(&ledger->site_cells[i], memory_order_relaxed) != place + 1)
             continue;
-        int64_t held = atomic_load(&site->held_bytes);
+        uint64_t held = pl_site_held_bytes(ledger, site, &unclaimed);
         atomic_store(&site->run_bytes[1], atomic_load(&site->run_bytes[0]));
-        atomic_store(&site->run_bytes[0], held);
-        sum += held;
+        atomic_store(&site->run_bytes[0], (int64_t)held);
+        sum = pl_add_sat_u64(sum, held);
     }
-    return sum > 0 ? (uint64_t)sum : 0;
+    return sum;
 }
 
 int pl_cell_end(pl_ledger *ledger, pl_cell_run *ret_run)
@@ -210,9 +211,10 @@ uint32_t pl_cell_number_of(const pl_ledger *ledger, const char *file)
 
 uint64_t pl_cell_held_bytes(const pl_ledger *ledger, uint32_t place)
 {
-    int64_t sum = 0;
+    uint64_t sum = 0;
+    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++)
         if (atomic_load(&ledger->site_cells[i]) == place + 1)
-            sum += atomic_load(&ledger->sites[i].held_bytes);
-    return sum > 0 ? (uint64_t)sum : 0;
+            sum = pl_add_sat_u64(sum, pl_site_held_bytes(ledger, &ledger->sites[i], &unclaimed));
+    return sum;
 }

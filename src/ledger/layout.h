@@ -24,7 +24,7 @@
 #include "ledger/registers.h"
 
 #define PL_LEDGER_MAGIC   UINT64_C(0x6c6c6f736d696c70) /* "plimsoll", little-endian */
-#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 3u)
+#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 4u)
 
 enum {
     PL_SLOTS = 1024,
@@ -202,6 +202,7 @@ typedef struct pl_site {
     pl_atomic_i64 n_held;
     pl_atomic_u64 peak_bytes;      /* the most that this site ever held */
     pl_atomic_u64 at_peak_bytes;   /* what it held when the whole run was at its peak */
+    pl_atomic_i64 unclaimed_bytes; /* of held: covered by no claim, and so an estimate */
     pl_atomic_i64 untouched_bytes; /* of held: claimed, but never written to, at the last look */
     pl_atomic_u64 untouched_at_peak_bytes;
     pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
@@ -287,7 +288,7 @@ static_assert(sizeof(pl_python_frame) == 192, "shared layout");
 static_assert(sizeof(pl_slot) == 128, "shared layout");
 static_assert(sizeof(pl_event) == 256, "shared layout");
 static_assert(sizeof(pl_sample) == 64, "shared layout");
-static_assert(sizeof(pl_site) == 400, "shared layout");
+static_assert(sizeof(pl_site) == 408, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
 static_assert(sizeof(pl_cell) == 200, "shared layout");
 static_assert(sizeof(pl_cell_file) == 16, "shared layout");

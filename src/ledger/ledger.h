@@ -55,10 +55,26 @@ static inline uint32_t pl_site_cell(const pl_ledger *ledger, const pl_site *site
     return atomic_load_explicit(&ledger->site_cells[site - ledger->sites], memory_order_relaxed);
 }
 
-/* `bytes` more (or fewer, when negative) are held by `n_blocks` more blocks of a site. */
+/* `bytes` more (or fewer, when negative) are held by `n_blocks` more blocks of a site: by claims,
+ * or unclaimed, where they are an estimate. */
 void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks);
+void pl_site_add_unclaimed(pl_site *site, int64_t bytes, int64_t n_blocks);
 
-/* Remembers what each site holds, as of the run's peak. */
+/* What is unclaimed in a process: as its sites estimate it, and as it was measured. Zero before the
+ * first call of pl_site_held_bytes(), which keeps it for the sites of the same process. */
+typedef struct pl_unclaimed {
+    uint32_t pid;
+    uint64_t estimated_bytes;
+    uint64_t measured_bytes;
+} pl_unclaimed;
+
+/* What a site holds, as it may be shown: samples stand for more than there is by chance, and a
+ * block that was never touched for what is not there. Where the estimates of a process come to more
+ * than was measured of it, each is lowered by the same share: sites never hold more than their
+ * process is charged with. */
+uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unclaimed *unclaimed);
+
+/* Remembers what each site holds, as it may be shown, as of the run's peak. */
 void pl_ledger_mark_peak(pl_ledger *ledger);
 
 /* A process is dead and holds nothing. Sites that had a part in the run's peak stay, for the

@@ -152,6 +152,7 @@ static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_t
         atomic_store(&site->n_held, 0);
         atomic_store(&site->peak_bytes, 0);
         atomic_store(&site->at_peak_bytes, 0);
+        atomic_store(&site->unclaimed_bytes, 0);
         atomic_store(&site->untouched_bytes, 0);
         atomic_store(&site->untouched_at_peak_bytes, 0);
         atomic_store(&site->run_bytes[0], 0);
@@ -185,17 +186,60 @@ void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks)
         pl_peak_raise(&site->peak_bytes, (uint64_t)held);
 }
 
+void pl_site_add_unclaimed(pl_site *site, int64_t bytes, int64_t n_blocks)
+{
+    atomic_fetch_add(&site->unclaimed_bytes, bytes);
+    pl_site_add(site, bytes, n_blocks);
+}
+
+static uint64_t unclaimed_bytes(const pl_site *site)
+{
+    int64_t bytes = atomic_load_explicit(&site->unclaimed_bytes, memory_order_relaxed);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static pl_unclaimed find_unclaimed(const pl_ledger *ledger, uint32_t pid)
+{
+    pl_unclaimed found = {.pid = pid, .measured_bytes = UINT64_MAX}; /* without a slot: not known */
+    for (int i = 0; i < PL_SLOTS; i++)
+        if (atomic_load_explicit(&ledger->slots[i].pid, memory_order_relaxed) == pid) {
+            found.measured_bytes = atomic_load(&ledger->slots[i].measured_bytes);
+            break;
+        }
+    for (int i = 0; i < PL_SITES; i++)
+        if (atomic_load_explicit(&ledger->sites[i].owner_pid, memory_order_relaxed) == pid)
+            found.estimated_bytes =
+                pl_add_sat_u64(found.estimated_bytes, unclaimed_bytes(&ledger->sites[i]));
+    return found;
+}
+
+uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unclaimed *unclaimed)
+{
+    int64_t held = atomic_load(&site->held_bytes);
+    uint64_t bytes = held > 0 ? (uint64_t)held : 0;
+    uint64_t estimate = pl_min_u64(unclaimed_bytes(site), bytes);
+    if (estimate == 0)
+        return bytes;
+    uint32_t pid = atomic_load(&site->owner_pid);
+    if (unclaimed->pid != pid)
+        *unclaimed = find_unclaimed(ledger, pid);
+    if (unclaimed->estimated_bytes <= unclaimed->measured_bytes)
+        return bytes;
+    double share = (double)unclaimed->measured_bytes / (double)unclaimed->estimated_bytes;
+    return bytes - estimate + pl_min_u64((uint64_t)((double)estimate * share), estimate);
+}
+
 void pl_ledger_mark_peak(pl_ledger *ledger)
 {
+    pl_unclaimed unclaimed = {0};
     atomic_store(&ledger->sum.sites_peak_bytes, pl_ledger_charged_bytes(ledger));
     for (int i = 0; i < PL_SITES; i++) {
         pl_site *site = &ledger->sites[i];
         uint32_t owner = atomic_load(&site->owner_pid);
-        int64_t held = atomic_load(&site->held_bytes);
         int64_t untouched = atomic_load(&site->untouched_bytes);
         if (owner == 0)
             continue;
-        atomic_store(&site->at_peak_bytes, held > 0 ? (uint64_t)held : 0);
+        atomic_store(&site->at_peak_bytes, pl_site_held_bytes(ledger, site, &unclaimed));
         atomic_store(&site->untouched_at_peak_bytes, untouched > 0 ? (uint64_t)untouched : 0);
         if (atomic_load(&site->key) ==
             PL_SITE_DEAD) /* of a dead process, which had no part in this peak */
@@ -211,6 +255,7 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
             continue;
         atomic_store(&site->key, PL_SITE_DEAD);
         atomic_store(&site->held_bytes, 0);
+        atomic_store(&site->unclaimed_bytes, 0);
         atomic_store(&site->untouched_bytes, 0);
         atomic_store(&site->n_held, 0);
         if (atomic_load(&site->at_peak_bytes) == 0)

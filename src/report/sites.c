@@ -16,12 +16,6 @@ typedef struct site {
     uint64_t untouched_bytes; /* of them */
 } site;
 
-static uint64_t held_bytes(const pl_site *entry)
-{
-    int64_t held = atomic_load_explicit(&entry->held_bytes, memory_order_relaxed);
-    return held > 0 ? (uint64_t)held : 0;
-}
-
 static uint64_t at_peak_bytes(const pl_site *entry)
 {
     return atomic_load_explicit(&entry->at_peak_bytes, memory_order_relaxed);
@@ -38,8 +32,9 @@ static uint64_t untouched_bytes(const pl_site *entry, bool peak)
 static bool use_peak(const struct pl_ledger *ledger)
 {
     uint64_t held = 0, at_peak = 0;
+    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++) {
-        held = pl_add_sat_u64(held, held_bytes(&ledger->sites[i]));
+        held = pl_add_sat_u64(held, pl_site_held_bytes(ledger, &ledger->sites[i], &unclaimed));
         at_peak = pl_add_sat_u64(at_peak, at_peak_bytes(&ledger->sites[i]));
     }
     return at_peak > held;
@@ -56,9 +51,11 @@ static int collect(const struct pl_ledger *ledger, site largest[PL_REPORT_SITES]
 {
     int n = 0;
     bool peak = use_peak(ledger);
+    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++) {
         const pl_site *entry = &ledger->sites[i];
-        uint64_t bytes = peak ? at_peak_bytes(entry) : held_bytes(entry);
+        uint64_t bytes =
+            peak ? at_peak_bytes(entry) : pl_site_held_bytes(ledger, entry, &unclaimed);
         if (bytes == 0 || !is_described(entry))
             continue;
         int at = n < PL_REPORT_SITES ? n++ : PL_REPORT_SITES;
@@ -111,13 +108,15 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
 {
     const pl_site *entry = from->entry;
     int64_t count = atomic_load_explicit(&entry->n_held, memory_order_relaxed);
+    /* An estimate, like what is held, and never more than there was in all. */
+    uint64_t peak = pl_min_u64(atomic_load_explicit(&entry->peak_bytes, memory_order_relaxed),
+                               snapshot->peak_bytes);
     uint32_t number = pl_sites_cell_number(snapshot, pl_site_cell(snapshot->ledger, entry));
     json_t *object = json_object();
     pl_json_put(json, object, "bytes", pl_json_u64(from->bytes));
     if (from->untouched_bytes != 0)
         pl_json_put(json, object, "untouched_bytes", pl_json_u64(from->untouched_bytes));
-    pl_json_put(json, object, "peak_bytes",
-                pl_json_u64(atomic_load_explicit(&entry->peak_bytes, memory_order_relaxed)));
+    pl_json_put(json, object, "peak_bytes", pl_json_u64(pl_max_u64(from->bytes, peak)));
     pl_json_put(json, object, "count", json_integer(count > 0 ? count : 0));
     pl_json_put(json, object, "pid",
                 json_integer(atomic_load_explicit(&entry->owner_pid, memory_order_relaxed)));
@@ -229,9 +228,11 @@ int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_when when, pl_site
     pl_site_groups groups = {.groups = calloc(PL_SITES, sizeof(pl_site_group))};
     if (groups.groups == NULL)
         return -ENOMEM;
+    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++) {
         const pl_site *entry = &ledger->sites[i];
-        uint64_t bytes = peak ? at_peak_bytes(entry) : held_bytes(entry);
+        uint64_t bytes =
+            peak ? at_peak_bytes(entry) : pl_site_held_bytes(ledger, entry, &unclaimed);
         if (bytes > 0 && is_described(entry))
             add_to_group(&groups, entry, pl_site_cell(ledger, entry), bytes);
     }

@@ -35,3 +35,23 @@ def test_who_insists_on_a_mapping_gets_it_and_it_counts_as_it_is_touched(session
         """)
     assert result.rc == 0
     assert result.stdout == "3 0\n"
+
+
+RESIZES = """\
+import mmap
+shrinks = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+shrinks[:] = bytes(64 << 20)
+shrinks.resize(8 << 20)
+grows = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+grows.resize(96 << 20)
+grows[:48 << 20] = bytes(48 << 20)
+try:
+    bytes(10**10)
+except MemoryError as error:
+    print(error)
+"""
+
+
+def test_a_mapping_that_changed_its_size_is_held_as_it_is(session):
+    result = session.run(budget="300M", script=RESIZES)
+    assert "largest holders: script.py:5 48.0 MiB, script.py:2 8.0 MiB" in result.stdout

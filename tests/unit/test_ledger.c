@@ -681,7 +681,7 @@ static void opens_nothing_that_is_not_a_whole_ledger_of_this_version(void **stat
 
     head.version++;
     assert_int_equal(open_bytes(f, &head, HEAD, sizeof(pl_ledger), &error), PL_EVERSION);
-    assert_non_null(strstr(error.message, "version 3"));
+    assert_non_null(strstr(error.message, "version 4"));
     head.version--;
     head.file_bytes++;
     assert_int_equal(open_bytes(f, &head, HEAD, sizeof(pl_ledger), NULL), PL_ECORRUPT);

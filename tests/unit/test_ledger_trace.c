@@ -351,6 +351,43 @@ static void the_peak_is_remembered_for_each_site(void **state)
     assert_int_equal(atomic_load(&negative->at_peak_bytes), 0);
 }
 
+/* Samples stand for 400 + 200 where 150 were measured; a claim is exact, and stays. */
+static void no_more_is_held_than_was_measured(void **state)
+{
+    pl_ledger *ledger = *state;
+    bool is_new;
+    pl_site *one = pl_ledger_site(ledger, 99, 12, &is_new);
+    pl_site *two = pl_ledger_site(ledger, 500, 12, &is_new);
+    pl_site *other = pl_ledger_site(ledger, 700, 13, &is_new);
+    pl_site *stranger = pl_ledger_site(ledger, 900, 14, &is_new);
+    atomic_store(&ledger->slots[3].pid, 12);
+    atomic_store(&ledger->slots[3].measured_bytes, 150);
+    atomic_store(&ledger->slots[4].pid, 13);
+    atomic_store(&ledger->slots[4].measured_bytes, 150);
+    pl_site_add(one, 1000, 1);
+    pl_site_add_unclaimed(one, 400, 1);
+    pl_site_add_unclaimed(two, 200, 1);
+    pl_site_add_unclaimed(other, 150, 1);
+    pl_site_add_unclaimed(stranger, 70, 1); /* of a process without a slot: nothing to go by */
+
+    pl_unclaimed unclaimed = {0};
+    assert_int_equal(pl_site_held_bytes(ledger, one, &unclaimed), 1100);
+    assert_int_equal(pl_site_held_bytes(ledger, two, &unclaimed), 50);
+    assert_int_equal(pl_site_held_bytes(ledger, other, &unclaimed), 150);
+    assert_int_equal(pl_site_held_bytes(ledger, stranger, &unclaimed), 70);
+    pl_ledger_mark_peak(ledger);
+    assert_int_equal(atomic_load(&one->at_peak_bytes), 1100);
+    assert_int_equal(atomic_load(&two->at_peak_bytes), 50);
+    assert_int_equal(atomic_load(&other->at_peak_bytes), 150);
+
+    pl_site_add_unclaimed(one, -400, -1); /* freed: what is left is less than was measured */
+    unclaimed = (pl_unclaimed){0};
+    assert_int_equal(pl_site_held_bytes(ledger, one, &unclaimed), 1000);
+    atomic_store(&ledger->slots[3].measured_bytes, 200);
+    unclaimed = (pl_unclaimed){0};
+    assert_int_equal(pl_site_held_bytes(ledger, two, &unclaimed), 200);
+}
+
 static void the_sites_of_a_process_are_forgotten_and_used_again(void **state)
 {
     pl_ledger *ledger = *state;
@@ -443,6 +480,7 @@ int main(void)
         TEST(one_place_in_two_processes_is_two_sites),
         TEST(a_site_may_fall_below_zero_and_come_back),
         TEST(the_peak_is_remembered_for_each_site),
+        TEST(no_more_is_held_than_was_measured),
         TEST(the_sites_of_a_process_are_forgotten_and_used_again),
         TEST(a_full_table_has_no_site_to_give),
         TEST(a_module_has_one_index),
