@@ -144,7 +144,7 @@ def tables(results, costs, notebook_costs, names):
     parts = []
     if results:
         parts += [f"## The guard on {release()}", guard_table(results)]
-        if any(result["cpu"] for result in results):
+        if names and any(result["cpu"] for result in results):
             parts += ["## Beside others", peer_table(results, names)]
         failures = failure_lines(results)
         if failures:
