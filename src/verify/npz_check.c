@@ -148,16 +148,16 @@ static bool ends_in_npy(const pl_zip_entry *entry)
 
 static void report_array(member *m)
 {
-    const char *name = pl_excerpt_of(m->entry->name, m->entry->n_name).text;
+    pl_excerpt name = pl_excerpt_of(m->entry->name, m->entry->n_name);
     if (m->is_npy && !m->has_npy)
         pl_verify_report(m->file, m->why.code == -ENOTSUP ? PL_VERIFY_WARNING : PL_VERIFY_ERROR,
-                         m->data_offset, "'%s': %s", name, m->why.message);
+                         m->data_offset, "'%s': %s", name.text, m->why.message);
     if (m->has_npy)
         pl_verify_count(m->file, m->npy.data_bytes);
     if (m->has_npy && m->file->want_values && (m->values.n_nan || m->values.n_inf))
         pl_verify_report(
             m->file, PL_VERIFY_WARNING, m->data_offset,
-            "'%s': %" PRIu64 " of %" PRIu64 " values are NaN, %" PRIu64 " are infinite", name,
+            "'%s': %" PRIu64 " of %" PRIu64 " values are NaN, %" PRIu64 " are infinite", name.text,
             m->values.n_nan, m->npy.data_bytes / m->npy.item_bytes, m->values.n_inf);
 }
 
