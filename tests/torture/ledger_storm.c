@@ -54,12 +54,15 @@ enum {
 
 enum mode { REFUSABLE_ONLY, WITH_RESERVE, WITH_MEASURE };
 
+/* The storm goes on while a failure is written: its end would kill the writer. */
+enum failure_state { NO_FAILURE, FAILURE_BEING_WRITTEN, FAILURE_TOLD };
+
 /* What the storm's processes tell each other: a mapped file, because it has to survive exec. */
 typedef struct score {
     pl_atomic_u64 n_granted, n_refused, n_forks, n_execs, n_kills, n_reclaimed, n_checks;
     pl_atomic_u64 over_phase; /* odd: more than the line is measured, and nothing may be granted */
-    pl_atomic_u32 failed;
-    char failure[200]; /* of the first who failed */
+    pl_atomic_u32 failure_state; /* enum failure_state */
+    char failure[200];           /* of the first who failed */
 } score;
 
 /* What a process of the storm knows; constant once it runs. */
@@ -99,13 +102,14 @@ static void pause_at_most(uint64_t *seed, uint64_t max_us)
 
 static __attribute__((format(printf, 1, 2))) void fail_storm(const char *format, ...)
 {
-    uint32_t nobody = 0;
-    if (!atomic_compare_exchange_strong(&storm.score->failed, &nobody, 1))
+    uint32_t none = NO_FAILURE;
+    if (!atomic_compare_exchange_strong(&storm.score->failure_state, &none, FAILURE_BEING_WRITTEN))
         return;
     va_list args;
     va_start(args, format);
     vsnprintf(storm.score->failure, sizeof storm.score->failure, format, args);
     va_end(args);
+    atomic_store(&storm.score->failure_state, FAILURE_TOLD);
 }
 
 static void path_of(const char *name, char path[96])
@@ -331,7 +335,7 @@ static bool was_a_storm(void)
 
 static bool goes_on(uint64_t end_ns)
 {
-    return !atomic_load(&storm.score->failed) &&
+    return atomic_load(&storm.score->failure_state) != FAILURE_TOLD &&
            (pl_clock_monotonic_ns() < end_ns || !was_a_storm());
 }
 
@@ -483,7 +487,7 @@ static void run_storm(enum mode mode)
         pthread_join(threads[i], NULL);
 
     print_summary();
-    if (atomic_load(&storm.score->failed))
+    if (atomic_load(&storm.score->failure_state) != NO_FAILURE)
         fail_msg("%s", storm.score->failure);
     assert_int_equal(status, 0);
     assert_nothing_is_left();
