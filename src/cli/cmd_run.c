@@ -184,7 +184,7 @@ static void describe_run(const this_run *run, const pl_budget *budget)
                  source->detail);
     }
     header->supervisor_pid = getpid();
-    if (pl_proc_stat_read(getpid(), &stat) == 0)
+    if (pl_proc_identity_read(getpid(), &stat) == 0)
         header->supervisor_start_ticks = stat.start_ticks;
     if (pl_proc_read_file("/proc/sys/kernel/random/boot_id", header->boot_id,
                           sizeof header->boot_id) < 0)

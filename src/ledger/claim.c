@@ -188,7 +188,7 @@ int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
     pl_proc_stat stat;
     if (pl_proc_pid_namespace() != ledger->header.pid_namespace)
         return -EXDEV;
-    int r = pl_proc_stat_read((pid_t)pid, &stat);
+    int r = pl_proc_identity_read((pid_t)pid, &stat);
     if (r < 0)
         return r;
     if (fresh)

@@ -129,7 +129,7 @@ enum pl_slot_flags {
 typedef struct pl_slot {
     _Alignas(64) pl_atomic_u32 pid; /* 0: free. Taken by compare-and-swap from 0 */
     pl_atomic_u32 flags;            /* pl_slot_flags */
-    pl_atomic_u64 start_ticks;      /* field 22 of /proc/PID/stat; 0 while joining */
+    pl_atomic_u64 start_ticks;      /* see pl_proc_identity_read(); 0 while joining */
     pl_atomic_u64 claimed_bytes;    /* exact: asked for and not yet given back */
     pl_atomic_u64 measured_bytes;   /* resident, and covered by no claim */
     pl_atomic_u64 resident_bytes;   /* last seen; for reports */

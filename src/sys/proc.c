@@ -146,6 +146,22 @@ int pl_proc_stat_read(pid_t pid, pl_proc_stat *ret_stat)
     return parse_stat(text, ret_stat) ? 0 : PL_EFORMAT;
 }
 
+int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat)
+{
+    if (pid < 0)
+        return -ESRCH;
+    char storage[PATH_BYTES], text[STAT_BYTES];
+    pl_text path = pl_text_begin(storage, sizeof storage);
+    add_process(&path, pid);
+    pl_text_add(&path, "/task/");
+    pl_text_add_u64(&path, (uint64_t)(pid ? pid : getpid()));
+    pl_text_add(&path, "/stat");
+    int r = path.overflow ? -ENAMETOOLONG : pl_proc_read_file(storage, text, sizeof text);
+    if (r < 0)
+        return r;
+    return parse_stat(text, ret_stat) ? 0 : PL_EFORMAT;
+}
+
 /* A process whose first thread ended before the others shows as a zombie, and holds its memory. */
 static bool stat_is_dead(const pl_proc_stat *stat)
 {
@@ -157,7 +173,7 @@ static bool stat_is_dead(const pl_proc_stat *stat)
 bool pl_proc_alive(pid_t pid, uint64_t start_ticks)
 {
     pl_proc_stat stat;
-    int r = pl_proc_stat_read(pid, &stat);
+    int r = pl_proc_identity_read(pid, &stat);
     if (r == -ESRCH)
         return false;
     if (r == -ENOENT)

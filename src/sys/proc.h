@@ -24,6 +24,12 @@ typedef struct pl_proc_stat {
  */
 PL_MUST_CHECK int pl_proc_stat_read(pid_t pid, pl_proc_stat *ret_stat);
 
+/* The same by the process's first thread, /proc/PID/task/PID/stat: cpu_ticks is of that thread
+ * only, and start_ticks is what everybody reads, the process itself too. For a process that
+ * qemu-user runs (in a container for another kind of processor) its own /proc/PID/stat is made up:
+ * a start time some ticks late, and a forked child has that of its parent (seen in 7.2). */
+PL_MUST_CHECK int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat);
+
 /* Is the process that had this pid and start time still there? A zombie is not. start_ticks 0
  * matches any start time. */
 bool pl_proc_alive(pid_t pid, uint64_t start_ticks);

@@ -67,6 +67,39 @@ static void own_stat_is_told(void **state)
     assert_string_equal(own.name, same.name);
 }
 
+static uint64_t *told_ticks; /* shared with children */
+
+static void tell_start_time(void)
+{
+    pl_proc_stat own;
+    if (pl_proc_identity_read(getpid(), &own) < 0 || own.parent_pid != getppid() ||
+        own.group_pid != getpgrp() || own.state != 'R' || !pl_proc_alive(0, own.start_ticks))
+        _exit(1);
+    *told_ticks = own.start_ticks;
+}
+
+/* Not skipped under qemu-user: there the ledger's slots depend on it. */
+static void a_start_time_is_the_same_for_everyone(void **state)
+{
+    (void)state;
+    told_ticks =
+        mmap(NULL, sizeof *told_ticks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(told_ticks != MAP_FAILED);
+    usleep(20000); /* two ticks: the child begins in another one than its parent */
+    pid_t pid = start_child(tell_start_time);
+    pl_proc_stat parent, child;
+    int r = pl_proc_identity_read(0, &parent);
+    int r_child = pl_proc_stat_read(pid, &child);
+    bool alive = pl_proc_alive(pid, *told_ticks);
+    end_child(pid);
+    assert_int_equal(r, 0);
+    assert_int_equal(r_child, 0);
+    assert_int_equal(*told_ticks, child.start_ticks);
+    assert_true(*told_ticks > parent.start_ticks);
+    assert_true(alive);
+    munmap(told_ticks, sizeof *told_ticks);
+}
+
 static void *sleep_forever(void *unused)
 {
     for (;;)
@@ -161,6 +194,7 @@ static void a_process_that_is_not_there_is_an_error(void **state)
     assert_int_equal(pl_proc_pss_read(pid, &bytes), -ENOENT);
     assert_int_equal(pl_proc_children(pid, NULL, 0), -ENOENT);
     assert_int_equal(pl_proc_stat_read(-1, &stat), -ESRCH);
+    assert_int_equal(pl_proc_identity_read(-1, &stat), -ESRCH);
 }
 
 static void alive_means_same_pid_and_same_start(void **state)
@@ -455,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_stat_is_told),
+        cmocka_unit_test(a_start_time_is_the_same_for_everyone),
         cmocka_unit_test(threads_are_counted),
         cmocka_unit_test(a_name_with_parentheses_does_not_fool),
         cmocka_unit_test(processor_time_is_user_and_system),
