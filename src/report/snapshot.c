@@ -40,7 +40,11 @@ static void split_command(pl_snapshot *snapshot)
 static void copy_header(pl_snapshot *snapshot)
 {
     pl_ledger_header *header = &snapshot->header;
+    /* Written last, so read first: memcpy() promises no order. A run that ended in between has not
+     * ended in this snapshot. */
+    uint64_t ended_ns = load(&snapshot->ledger->header.ended_realtime_ns);
     memcpy(header, &snapshot->ledger->header, sizeof(*header));
+    atomic_init(&header->ended_realtime_ns, ended_ns);
     END_TEXT(header->boot_id);
     END_TEXT(header->limit_source);
     END_TEXT(header->cgroup_path);
@@ -51,7 +55,7 @@ static void copy_header(pl_snapshot *snapshot)
     END_TEXT(header->previous);
     uint32_t pid = atomic_load_explicit(&header->command_pid, memory_order_relaxed);
     snapshot->command_pid = pid <= INT_MAX ? (pid_t)pid : 0;
-    snapshot->ended = load(&header->ended_realtime_ns) != 0;
+    snapshot->ended = ended_ns != 0;
     split_command(snapshot);
 }
 
