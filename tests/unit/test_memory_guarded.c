@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../emulated.h"
 #include "ledger/ledger.h"
 #include "tensor/memory.h"
 
@@ -118,6 +119,21 @@ static void find_guard(char path[512])
         path[0] = '\0';
 }
 
+/* An emulator is told to preload the guard into the program: it is no library of its own machine.
+ */
+static _Noreturn void start_guarded(const char *guard)
+{
+    char preload[540], self[400] = "";
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s", guard);
+    if (!emulator()) {
+        putenv(preload);
+        execl("/proc/self/exe", "test_memory_guarded", "--guarded", (char *)NULL);
+    } else if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) {
+        execl(emulator(), "arm64-run", "-E", preload, self, "--guarded", (char *)NULL);
+    }
+    _exit(127);
+}
+
 static void in_a_guarded_run_the_guard_keeps_the_line(void **state)
 {
     (void)state;
@@ -136,10 +152,8 @@ static void in_a_guarded_run_the_guard_keeps_the_line(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        setenv("LD_PRELOAD", guard, 1);
         setenv(PL_LEDGER_VARIABLE, path, 1);
-        execl("/proc/self/exe", "test_memory_guarded", "--guarded", NULL);
-        _exit(127);
+        start_guarded(guard);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
