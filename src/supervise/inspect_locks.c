@@ -222,8 +222,42 @@ static void say_owner(pl_inspect_thread *thread, uint64_t address, pid_t owner)
         say(thread, false, "a lock held by thread %d", owner);
 }
 
-/* A mutex says who holds it; pthread_join() waits for the word that holds the thread's tid. All
- * else (conditions, semaphores, Python's locks) has no owner. */
+/* Whom pthread_join() waits for; 0: this is no such wait, or it cannot be told.
+ *
+ * In glibc 2.41 it waits until the word that holds the thread's tid is zeroed. In 2.43 that
+ * is a word of its own, `joinstate`, in the same `struct pthread` (2.43 on x86-64: at 0x628, the
+ * tid at 0x2d0), with 2 for a thread that runs. Layouts change, so the tid is looked for: among the
+ * words before it, one that is a thread of this process, and no other that is another's. This is
+ * the only wait of glibc that has no time limit, takes FUTEX_WAIT_BITSET, and is not private. */
+static pid_t joined_thread(const pl_inspect_process *process, pid_t waiter, const system_call *call,
+                           uint32_t now)
+{
+    enum { RUNS = 2, WORDS_BEFORE = 512 };
+    uint32_t expected = (uint32_t)call->arguments[2];
+    if (now != expected)
+        return 0;
+    if (find_thread(process, (pid_t)expected) >= 0)
+        return (pid_t)expected;
+    if (expected != RUNS || call->arguments[3] != 0 ||
+        call->arguments[1] != (FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME))
+        return 0;
+    uint32_t words[WORDS_BEFORE];
+    if (!read_remote(process->pid, call->arguments[0] - sizeof words, words, sizeof words))
+        return 0;
+    pid_t found = 0;
+    for (size_t i = 0; i < PL_COUNT_OF(words); i++) {
+        pid_t tid = (pid_t)words[i];
+        if (tid <= 0 || tid == waiter || tid == found || find_thread(process, tid) < 0)
+            continue;
+        if (found)
+            return 0;
+        found = tid;
+    }
+    return found;
+}
+
+/* A mutex says who holds it, and a join for whom it waits. All else (conditions, semaphores,
+ * Python's locks) has no owner. */
 static void say_futex(pl_inspect_thread *thread, const pl_inspect_process *process,
                       const system_call *call)
 {
@@ -231,14 +265,15 @@ static void say_futex(pl_inspect_thread *thread, const pl_inspect_process *proce
     uint64_t command = call->arguments[1] & FUTEX_CMD_MASK;
     uint32_t expected = (uint32_t)call->arguments[2];
     mutex_words words = {0};
+    pid_t joined = 0;
     bool whole = read_remote(process->pid, address, &words, sizeof words);
     if (whole && is_mutex_wait(command, expected, &words) &&
         find_thread(process, words.owner) >= 0) {
         say_owner(thread, address, words.owner);
-    } else if (command != FUTEX_LOCK_PI && whole && words.lock == expected &&
-               find_thread(process, (pid_t)expected) >= 0) {
-        thread->lock_owner_tid = (pid_t)expected;
-        say(thread, false, "the end of thread %d", (int)expected);
+    } else if (command != FUTEX_LOCK_PI && whole &&
+               (joined = joined_thread(process, thread->tid, call, words.lock)) > 0) {
+        thread->lock_owner_tid = joined;
+        say(thread, false, "the end of thread %d", (int)joined);
     } else if (command == FUTEX_LOCK_PI || expected == 2) {
         thread->lock_address = address;
         say(thread, false, "a lock");
