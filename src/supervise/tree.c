@@ -64,10 +64,10 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
     process->forked = stat.forked;
     process->seen = true;
     memcpy(process->name, stat.name, sizeof process->name);
-    process->private_bytes = 0;
+    process->private_bytes = process->resident_bytes = 0;
     if (pl_proc_memory_read(pid, &memory) == 0) {
         process->private_bytes = memory.private_bytes;
-        tree->resident_bytes += memory.resident_bytes;
+        process->resident_bytes = memory.resident_bytes;
     }
     find_slot(process, ledger);
 }
@@ -102,11 +102,28 @@ static void drop_ended(pl_tree *tree)
     tree->n = kept;
 }
 
+/* In one memory each page is mapped once, so that the share of each who uses it is all of it. A
+ * child has its parent's from its birth to its exec or not at all, so it is asked for once; again
+ * when its parent died and left it the memory. */
+static void find_in_parents(pl_tree *tree)
+{
+    for (int i = 0; i < tree->n; i++) {
+        pl_tree_process *process = &tree->processes[i];
+        if (process->forked && process->asked_pid == process->parent_pid)
+            continue;
+        process->asked_pid = process->forked ? process->parent_pid : 0;
+        process->in_parents = process->forked && find(tree, process->parent_pid) &&
+                              pl_proc_same_memory(process->parent_pid, process->pid);
+    }
+}
+
 static bool has_forked_child(const pl_tree *tree, pid_t pid)
 {
-    for (int i = 0; i < tree->n; i++)
-        if (tree->processes[i].parent_pid == pid && tree->processes[i].forked)
+    for (int i = 0; i < tree->n; i++) {
+        const pl_tree_process *process = &tree->processes[i];
+        if (process->parent_pid == pid && process->forked && !process->in_parents)
             return true;
+    }
     return false;
 }
 
@@ -114,7 +131,8 @@ static void find_sharers(pl_tree *tree)
 {
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
-        process->shares_pages = process->forked || has_forked_child(tree, process->pid);
+        process->shares_pages =
+            !process->in_parents && (process->forked || has_forked_child(tree, process->pid));
     }
 }
 
@@ -136,7 +154,7 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
     bool any = false;
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
-        if (process->forked && !process->pss_read_ns)
+        if (process->forked && !process->in_parents && !process->pss_read_ns)
             start_share(process, now_ns);
         if (!due || !process->shares_pages)
             continue;
@@ -155,6 +173,8 @@ static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
 
 static uint64_t used_bytes(const pl_tree_process *process)
 {
+    if (process->in_parents)
+        return 0;
     if (!process->pss_read_ns || !process->shares_pages)
         return process->private_bytes;
     uint64_t grown = pl_sub_sat_u64(process->private_bytes, process->pss_private_bytes);
@@ -166,19 +186,20 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
 {
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].seen = false;
-    tree->resident_bytes = 0;
     read_processes(tree, ledger, root);
     drop_ended(tree);
+    find_in_parents(tree);
     find_sharers(tree);
     read_shares(tree, now_ns, pressed);
 
-    tree->used_bytes = tree->unguarded_bytes = 0;
+    tree->used_bytes = tree->unguarded_bytes = tree->resident_bytes = 0;
     tree->cpu_ticks = tree->ended_cpu_ticks;
     bool shared = false;
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
         process->used_bytes = used_bytes(process);
         tree->used_bytes += process->used_bytes;
+        tree->resident_bytes += process->in_parents ? 0 : process->resident_bytes;
         if (process->slot < 0)
             tree->unguarded_bytes += process->used_bytes;
         tree->cpu_ticks += process->cpu_ticks;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes below us, and what they use. Kept from one reading to the next, so that growth can
  * be told. Of a family of forked processes, which share pages, the proportional set size is read,
- * as often as its cost allows; in between it is carried on by how the resident size moved. */
+ * as often as its cost allows; in between it is carried on by how the resident size moved. A child
+ * of vfork() that has not called exec has no memory of its own. */
 #ifndef PL_SUPERVISE_TREE_H
 #define PL_SUPERVISE_TREE_H
 
@@ -19,6 +20,7 @@ typedef struct pl_tree_process {
     char name[32];
     char state;
     uint64_t cpu_ticks;
+    uint64_t resident_bytes;
     uint64_t private_bytes;
     uint64_t used_bytes; /* private, or its share where pages are shared by fork */
     uint64_t calm_bytes; /* used_bytes when the tree was last below the line; 0 for a newcomer */
@@ -29,6 +31,8 @@ typedef struct pl_tree_process {
     uint32_t slot_flags;
     bool shares_pages; /* with a forked child or its parent */
     bool forked;       /* and not exec'd since */
+    bool in_parents;   /* by vfork(): its memory is its parent's own, and counts there */
+    pid_t asked_pid;   /* the parent of whom in_parents tells; 0: none yet */
     bool seen;         /* in this reading */
 } pl_tree_process;
 

@@ -2,6 +2,7 @@
 /* See proc.h. Folders are read with getdents64, because opendir() allocates. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -202,19 +203,52 @@ int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory)
     return 0;
 }
 
+static int read_rollup(pid_t pid, char text[ROLLUP_BYTES])
+{
+    int r = read_process_file(pid, "/smaps_rollup", text, ROLLUP_BYTES);
+    return r == 0 ? -ESRCH : r; /* a zombie: it has no memory any more */
+}
+
 int pl_proc_pss_read(pid_t pid, uint64_t *ret_anonymous_bytes)
 {
     char text[ROLLUP_BYTES];
-    int r = read_process_file(pid, "/smaps_rollup", text, sizeof text);
+    int r = read_rollup(pid, text);
     if (r < 0)
         return r;
-    if (r == 0)
-        return -ESRCH; /* a zombie: it has no memory any more */
     uint64_t kib;
     if (!pl_text_find_u64(text, "Pss_Anon:", &kib) || kib > UINT64_MAX / PL_KIB)
         return PL_EFORMAT;
     *ret_anonymous_bytes = kib * PL_KIB;
     return 0;
+}
+
+static bool same_size(pid_t one, pid_t other)
+{
+    char here[256], there[256];
+    if (read_process_file(one, "/statm", here, sizeof here) < 0 ||
+        read_process_file(other, "/statm", there, sizeof there) < 0)
+        return false;
+    return strncmp(here, there, strcspn(here, " ") + 1) == 0;
+}
+
+/* fork() leaves some pages to parent and child for ever: of the loader's relocations, which are
+ * read-only, of the environment. One who shares none with anybody, and is of its parent's size, has
+ * its parent's own. */
+static bool shares_no_page(pid_t pid)
+{
+    char text[ROLLUP_BYTES];
+    uint64_t all_kib, share_kib;
+    return read_rollup(pid, text) >= 0 && pl_text_find_u64(text, "Anonymous:", &all_kib) &&
+           pl_text_find_u64(text, "Pss_Anon:", &share_kib) && share_kib >= all_kib;
+}
+
+bool pl_proc_same_memory(pid_t parent, pid_t child)
+{
+    int saved_errno = errno;
+    long order = syscall(SYS_kcmp, parent, child, KCMP_VM, 0, 0); /* 0: equal */
+    bool unknown = order < 0 && errno != ESRCH;
+    errno = saved_errno;
+    return unknown ? same_size(parent, child) && shares_no_page(child) : order == 0;
 }
 
 typedef struct pid_list {

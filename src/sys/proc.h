@@ -46,6 +46,10 @@ PL_MUST_CHECK int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory);
  * walks the page tables (about 10 ms per GiB). */
 PL_MUST_CHECK int pl_proc_pss_read(pid_t pid, uint64_t *ret_anonymous_bytes);
 
+/* Have two processes one memory, as a child of vfork() and its parent have until exec? Asked of
+ * kcmp(); where that is refused (a container's filter) or missing, told by what /proc shows. */
+bool pl_proc_same_memory(pid_t parent, pid_t child);
+
 /* The children of a process, all of its threads', from /proc/PID/task/TID/children. Returns how
  * many there are; writes at most `max`. */
 PL_MUST_CHECK int pl_proc_children(pid_t pid, pid_t *pids, int max);

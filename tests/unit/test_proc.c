@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "../emulated.h"
+#include "../sanitized.h"
 #include "sys/proc.h"
 
 /* A child that runs `body` (may be NULL), says so, and waits to be killed. */
@@ -406,12 +408,12 @@ static void many_children_are_all_counted_and_none_is_written_too_far(void **sta
         assert_true(contains(found, n, started[i]));
 }
 
-/* From here on process_vm_readv() fails with EPERM, as by a container's filter. */
-static bool forbid_reading(void)
+/* From here on a system call fails with EPERM, as by a container's filter. */
+static bool forbid(uint32_t call)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -460,10 +462,53 @@ static void where_the_call_is_forbidden_memory_is_read_all_the_same(void **state
     SKIP_UNDER_QEMU("it has no filters; nor the call, so that the case before has shown it");
     pid_t pid = fork();
     if (pid == 0)
-        _exit(forbid_reading() ? read_own_memory(getpid()) : 99);
+        _exit(forbid(SYS_process_vm_readv) ? read_own_memory(getpid()) : 99);
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+}
+
+/* Runs beside its parent in one memory, down to errno: no call that might write there. */
+UNWATCHED static int wait_to_be_killed(void *argument)
+{
+    (void)argument;
+    for (;;)
+        syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+    return 0;
+}
+
+static void look_for_one_memory(void)
+{
+    static _Alignas(16) char stack[64 * 1024];
+    pid_t inside = clone(wait_to_be_killed, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+    assert_true(inside > 0);
+    errno = 77;
+    bool is_one = pl_proc_same_memory(getpid(), inside);
+    int kept = errno;
+    end_child(inside);
+    pid_t forked = start_child(NULL);
+    bool is_one_by_fork = pl_proc_same_memory(getpid(), forked);
+    end_child(forked);
+    assert_true(is_one);
+    assert_int_equal(kept, 77);
+    assert_false(is_one_by_fork);
+    assert_false(pl_proc_same_memory(getpid(), forked)); /* it is gone */
+}
+
+static void one_memory_of_two_processes_is_seen(void **state)
+{
+    (void)state;
+    SKIP_UNDER_QEMU("it makes a fork() of it");
+    look_for_one_memory();
+}
+
+/* The last one: the filter stays. */
+static void where_kcmp_is_forbidden_one_memory_is_seen_all_the_same(void **state)
+{
+    (void)state;
+    SKIP_UNDER_QEMU("it has no filters");
+    assert_true(forbid(SYS_kcmp));
+    look_for_one_memory();
 }
 
 static void a_file_is_cut_to_the_buffer_and_ended(void **state)
@@ -504,7 +549,9 @@ int main(void)
         cmocka_unit_test(many_children_are_all_counted_and_none_is_written_too_far),
         cmocka_unit_test(memory_is_read_as_far_as_it_is_mapped),
         cmocka_unit_test(where_the_call_is_forbidden_memory_is_read_all_the_same),
+        cmocka_unit_test(one_memory_of_two_processes_is_seen),
         cmocka_unit_test(a_file_is_cut_to_the_buffer_and_ended),
+        cmocka_unit_test(where_kcmp_is_forbidden_one_memory_is_seen_all_the_same),
     };
     return cmocka_run_group_tests_name("proc", tests, NULL, NULL);
 }
