@@ -77,6 +77,21 @@ static bool update_over(void)
     return over;
 }
 
+/* A point of the timeline for each step up, which the supervisor cannot miss: it samples by the
+ * clock, and on a busy machine memory may be full before it has its turn. */
+static void note_rise(void)
+{
+    uint64_t steps = charged() / pl_max_u64(line() / PL_RISES, 1);
+    uint32_t reached = (uint32_t)pl_min_u64(steps, 2 * PL_RISES);
+    uint32_t seen = atomic_load(&guard->ledger->sum.n_rises);
+    while (reached > seen)
+        if (atomic_compare_exchange_weak(&guard->ledger->sum.n_rises, &seen, reached)) {
+            pl_event event = {.kind = PL_EVENT_ROSE, .pid = guard->pid, .bytes = charged()};
+            pl_ledger_event(guard->ledger, &event);
+            return;
+        }
+}
+
 static void look(bool exactly)
 {
     pl_proc_memory memory;
@@ -86,6 +101,7 @@ static void look(bool exactly)
     uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes(exactly));
     atomic_store(&guard->ledger->slots[guard->owner].resident_bytes, memory.resident_bytes);
     pl_ledger_measure(guard->ledger, guard->owner, unclaimed);
+    note_rise();
 
     uint64_t step = pl_clamp_u64(pl_ledger_headroom_bytes(guard->ledger) / LOOK_SHARE,
                                  LOOK_LEAST_BYTES, LOOK_MOST_BYTES);
@@ -130,7 +146,10 @@ static void follow_trim_epoch(void)
 
 static bool claim(uint64_t bytes)
 {
-    return pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_REFUSABLE) == 0;
+    if (pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_REFUSABLE) < 0)
+        return false;
+    note_rise();
+    return true;
 }
 
 static bool claim_after_relief(uint64_t bytes)

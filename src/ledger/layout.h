@@ -39,6 +39,7 @@ enum {
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
     PL_SPARSE_PROGRAMS = 8,
+    PL_RISES = 64,
 };
 
 typedef _Atomic uint64_t pl_atomic_u64;
@@ -96,11 +97,11 @@ typedef struct pl_ledger_header {
 
 /* The two words that every claim touches. */
 typedef struct pl_ledger_sum {
-    _Alignas(64) pl_atomic_u64 limit_bytes; /* the line; seldom written */
-    pl_atomic_u32 cell;                     /* 1 + the place in cells[] of the one that runs */
-    pl_atomic_u32 cell_number;              /* its number; both 0 between cells */
-    pl_atomic_u32 kernel_pid;               /* whose cells they are; 0: no cell was begun yet */
-    uint32_t spare;
+    _Alignas(64) pl_atomic_u64 limit_bytes;   /* the line; seldom written */
+    pl_atomic_u32 cell;                       /* 1 + the place in cells[] of the one that runs */
+    pl_atomic_u32 cell_number;                /* its number; both 0 between cells */
+    pl_atomic_u32 kernel_pid;                 /* whose cells they are; 0: no cell was begun yet */
+    pl_atomic_u32 n_rises;                    /* PL_RISES-ths of the line that were ever reached */
     _Alignas(64) pl_atomic_u64 charged_bytes; /* sum over slots of claimed + measured */
     _Alignas(64) pl_atomic_u64 peak_bytes;    /* of charged */
     pl_atomic_u64 cell_peak_bytes;            /* of charged, since the last cell began */
@@ -154,6 +155,7 @@ enum pl_event_kind {
     PL_EVENT_DIED,          /* a process of the tree ended by signal `detail` */
     PL_EVENT_HANG,          /* no progress for `bytes` nanoseconds */
     PL_EVENT_OVER,          /* the line was passed by something that did not ask */
+    PL_EVENT_ROSE,          /* one more PL_RISES-th of the line was reached, for the first time */
 };
 
 typedef struct pl_event {

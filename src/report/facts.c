@@ -154,11 +154,11 @@ static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_
 static bool tells_charge(const pl_event *event)
 {
     return pl_event_is_refusal(event) || event->kind == PL_EVENT_STOPPED ||
-           event->kind == PL_EVENT_OVER;
+           event->kind == PL_EVENT_OVER || event->kind == PL_EVENT_ROSE;
 }
 
-/* What the line is about: claims and resident memory, whichever is more at that moment. Events at
- * the line are points, too: on a busy machine the last sample may be a second older. */
+/* What the line is about: what is charged. Events are points, too: the guards tell of each step up
+ * and of what they refuse, however seldom a busy machine lets the supervisor sample. */
 static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
 {
     size_t n = 0, i_event = 0;
@@ -176,7 +176,7 @@ static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
         if (sample != NULL)
             points[n++] =
                 (pl_leak_point){.time_s = pl_snapshot_since_start_s(snapshot, sample->time_ns),
-                                .bytes = pl_max_u64(sample->charged_bytes, sample->resident_bytes)};
+                                .bytes = sample->charged_bytes};
     }
     return n;
 }

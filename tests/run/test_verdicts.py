@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import C_FLAGS, MIB, PROGRAMS, PYTHON, alive, line_of, wait_until
+from conftest import C_FLAGS, MIB, PROGRAMS, PYTHON, alive, line_of, state_of, wait_until
 
 # ---- finished, failed ----
 
@@ -399,6 +399,23 @@ def test_leak_names_the_slope_and_the_line_that_grew(run):
     assert grew["file"].endswith("script.py")
     assert grew["line"] == line_of(LEAK, "# leaks")
     assert f"script.py:{grew['line']}" in result.stderr
+
+
+def test_a_leak_is_one_however_seldom_it_was_sampled(session):
+    """A supervisor that never has its turn: stopped before the rise begins, until it has ended."""
+    script = "import os\nprint(os.getpid(), flush=True)\ninput()\n" + LEAK
+    process = session.start(script=script, budget="200M", stdin=subprocess.PIPE)
+    child = int(process.stdout.readline())
+    process.send_signal(signal.SIGSTOP)
+    try:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        wait_until(lambda: state_of(child) == "Z", "the program to end")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    result = session.finish(process)
+    assert result.rc == 1 and "MemoryError" in result.stderr
+    assert result.verdict == "leak"
 
 
 def test_a_program_that_frees_what_it_takes_does_not_leak(run):
