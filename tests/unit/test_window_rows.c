@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/uio.h>
 
+#include "../emulated.h"
 #include "tensor/buffer.h"
 
 enum { FILE_BYTES = 3 * 1024 * 1024 + 1000, BEGIN = 4224, MOST_ROWS = 1000 };
@@ -176,6 +177,7 @@ static void what_is_cached_takes_a_call_for_a_hundred_rows(void **state)
 {
     (void)state;
     wanted w;
+    SKIP_UNDER_QEMU("it has no process_vm_writev()");
     skip_without_no_wait();
     assert_rows(want(&w, 4096, 500));
     assert_int_equal(fault_io.n_reads, 0);
@@ -300,6 +302,15 @@ static void nothing_is_mapped_where_room_is_short(void **state)
     wanted w;
     read_in_room_of(512 * PL_KIB, want(&w, 4096, 500));
     assert_int_equal(copies.n_copies, 0);
+    read_in_room_of(64 * PL_MIB, want(&w, 4096, 500));
+    assert_int_equal(copies.n_copies > 0, has_no_wait());
+}
+
+static void nothing_is_mapped_where_address_space_is_limited(void **state)
+{
+    (void)state;
+    wanted w;
+    SKIP_UNDER_QEMU("it sets no limit of address space, and says that it did");
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limit = (struct rlimit){UINT64_C(1) << 60, before.rlim_max};
@@ -353,6 +364,7 @@ int main(void)
         TEST(a_file_may_be_cut_off_at_any_moment),
         TEST(page_tables_are_claimed),
         TEST(nothing_is_mapped_where_room_is_short),
+        TEST(nothing_is_mapped_where_address_space_is_limited),
         TEST(threads_may_read_rows_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
