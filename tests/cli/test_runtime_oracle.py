@@ -121,8 +121,11 @@ def numpy_says(path):
     """NumPy's description, or None where it refuses."""
     with path.open("rb") as file:
         try:
-            version = np.lib.format.read_magic(file)
-            shape, fortran, dtype = np.lib.format._read_array_header(file, version)
+            read_header = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[np.lib.format.read_magic(file)]
+            shape, fortran, dtype = read_header(file)
         except Exception:  # also SyntaxError, TokenError and what else tokenize() raises
             return None
         text = "[" + ",".join(str(dim) for dim in shape) + "]"
