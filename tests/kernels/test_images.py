@@ -385,7 +385,7 @@ def small_files():
     yield "parts", png(21, 18, 8, 2, plain_rows(picture(18, 21)), parts=5)
 
 
-@pytest.mark.parametrize("kind, data", small_files(), ids=lambda value: value if isinstance(
+@pytest.mark.parametrize("kind, data", list(small_files()), ids=lambda value: value if isinstance(
     value, str) else "")
 def test_a_file_cut_off_at_any_byte_is_refused(image_tool, tmp_path, kind, data):
     path = tmp_path / kind
@@ -394,7 +394,7 @@ def test_a_file_cut_off_at_any_byte_is_refused(image_tool, tmp_path, kind, data)
     assert said == f"ok {len(data)} {len(data)}"
 
 
-@pytest.mark.parametrize("kind, data", small_files(), ids=lambda value: value if isinstance(
+@pytest.mark.parametrize("kind, data", list(small_files()), ids=lambda value: value if isinstance(
     value, str) else "")
 def test_changed_bits_never_crash_and_in_a_png_are_always_found(image_tool, tmp_path, kind, data):
     path = tmp_path / kind

@@ -80,7 +80,7 @@ def test_a_product_from_files_is_numpys_at_every_budget(multiply, chance, budget
         assert claimed <= planned <= BUDGETS[budget]
 
 
-@pytest.mark.parametrize("where", map("".join, itertools.product("rf", repeat=3)))
+@pytest.mark.parametrize("where", list(map("".join, itertools.product("rf", repeat=3))))
 def test_operands_and_result_may_be_anywhere(multiply, chance, where):
     a, b = values(chance, "f4", (900, 300)), values(chance, "f4", (300, 700))
     assert_product(multiply(a, b, budget="tiny", where=where), a, b)
