@@ -54,7 +54,7 @@ int pl_infer_axes(const pl_infer *in, const pl_attr *axes, const pl_shape *shape
 {
     uint32_t seen = 0;
     for (int i = 0; i < axes->n; i++) {
-        int axis;
+        int axis = 0; /* gcc 14 does not see that it is set, without optimisation */
         int r = pl_infer_axis(in, axes->value.values[i], shape, &axis, reterr);
         if (r < 0)
             return r;

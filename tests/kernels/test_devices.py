@@ -454,9 +454,20 @@ def test_products_in_all_forms(gpu, chance):
         assert listed(gpu.ask("devices"))["/GPU:0"][2] <= limit
 
 
+def padded_size(gpu):
+    """The rows from which on CLBlast pads: 1.5 does so for 900, 1.6 only for more."""
+    for n in range(900, 2000, 100):
+        x = gpu.give(np.zeros((n, n), "f4"))
+        (step,) = gpu.steps(gpu.add("matmul", x, x, transpose_b=True))
+        if step["device_bytes"] > 3 * 4 * n * n + 1000:
+            return n
+    pytest.fail("CLBlast wants no workspace for products of up to 1900 x 1900")
+
+
 def test_a_large_product_has_a_workspace_within_the_budget(gpu, chance):
     """CLBlast pads large matrices; it is asked how much that takes before."""
-    a, b = (chance.standard_normal(shape).astype("f4") for shape in ((900, 930), (930, 910)))
+    n = padded_size(gpu)
+    a, b = (chance.standard_normal(shape).astype("f4") for shape in ((n, n + 30), (n + 30, n + 10)))
     result = gpu.add("matmul", gpu.give(a), gpu.give(np.ascontiguousarray(b.T)), transpose_b=True)
     (step,) = gpu.steps(result)
     wanted = a @ b
@@ -538,18 +549,20 @@ def test_runs_at_once_share_the_devices_budget(gpu, chance):
 @pytest.mark.parametrize("how", ["window", "transposed"])
 def test_a_device_with_memory_of_its_own_gives_the_same(gpu, chance, how):
     """PoCL's is the host's; told that it is not, it is sent to and fetched from."""
-    a = chance.standard_normal((900, 900)).astype("f4")
+    n = padded_size(gpu)
+    limit = 37 * n * n
+    a = chance.standard_normal((n, n)).astype("f4")
     x = gpu.give(a, how)
     chain = gpu.add("add", gpu.add("square", x), x)
     product = gpu.add("matmul", x, x, transpose_b=True)
     gpu.say("discrete")
-    gpu.say("set", "strict", "cpu=1", "limit=/GPU:0=30000000")
+    gpu.say("set", "strict", "cpu=1", f"limit=/GPU:0={limit}")
     large = gpu.steps(product)[0]
     assert large["scratch_bytes"] < large["device_bytes"] - 1000  # the workspace is the device's
     got, square = gpu.run(chain, product)
     np.testing.assert_array_equal(got, a * a + a)
     close(square, a @ a.T)
-    assert listed(gpu.ask("devices"))["/GPU:0"][2] <= 30000000
+    assert listed(gpu.ask("devices"))["/GPU:0"][2] <= limit
     gpu.say("fail", "clEnqueueReadBuffer", -5, 1)
     assert gpu.ask("run", AMPLE, f"{chain}=x.npy") == (
         f"refused ENOMEM add '{chain}': /GPU:0: clEnqueueReadBuffer: CL_OUT_OF_RESOURCES")
