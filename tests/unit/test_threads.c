@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../emulated.h"
 #include "base/clock.h"
 #include "sys/proc.h"
 #include "util/threads.h"
@@ -324,6 +325,7 @@ static int live_as_child(void)
 static void a_forked_child_works_alone_until_it_has_threads_of_its_own(void **state)
 {
     (void)state;
+    SKIP_UNDER_QEMU("7.2 fails an assertion of its own in a forked child that starts threads");
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
