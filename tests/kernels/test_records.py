@@ -8,6 +8,7 @@ import struct
 import zlib
 
 import pytest
+from google.protobuf.internal import api_implementation
 from google.protobuf.message import DecodeError
 
 from examples import Example, SequenceExample
@@ -280,10 +281,17 @@ def has_bad_name(lines):
     return False
 
 
+# What protobuf skips, and we refuse: its implementation in Python, which is what sid has, also fields
+# whose number no message can have.
+TAKEN_BY_PROTOBUF = ["has wire type"]
+if api_implementation.Type() == "python":
+    TAKEN_BY_PROTOBUF.append("has a number that there is not")
+
+
 def parsed(record):
     try:
         return lines_of(Example.FromString(record))
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # protobuf in Python says so of a name
         return None
 
 
@@ -303,7 +311,7 @@ def test_what_protobuf_cannot_parse_is_refused(record_tool, tmp_path):
     for ours, theirs in zip(look(record_tool, tmp_path, records), map(parsed, records)):
         if isinstance(ours, str):
             assert ours.startswith("refused PL_ECORRUPT") and ours.endswith(" of the record")
-            assert theirs is None or "has wire type" in ours
+            assert theirs is None or any(words in ours for words in TAKEN_BY_PROTOBUF)
             n_refused += 1
         else:
             assert ours == theirs or (theirs is None and has_bad_name(ours))

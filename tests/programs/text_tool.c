@@ -166,7 +166,7 @@ static int do_fields(void)
     if (r < 0)
         return r;
     out = fopen(words[6], "wb");
-    for (int n = 0;; n++) {
+    for (;;) {
         int64_t n_fields;
         pl_text_place place = pl_csv_reader_tell(&reader);
         r = pl_csv_reader_next_fields(&reader, fields, ITEMS_MAX, &n_fields, &error);
@@ -326,7 +326,7 @@ static int do_samples(void)
     if (r < 0)
         return r;
     out = fopen(words[3], "wb");
-    for (int n = 0;; n++) {
+    for (;;) {
         pl_sample sample;
         uint64_t offset;
         r = pl_sample_reader_next(reader, &sample, &offset, &error);
