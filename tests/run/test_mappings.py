@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mappings that are larger than the line: refused, but not for ever."""
 
+import re
+
 
 def test_openblas_starts_below_a_line_that_its_buffer_exceeds(session):
     """It maps 128 MiB at its start, and asks again for ever when that is refused."""
@@ -54,4 +56,7 @@ except MemoryError as error:
 
 def test_a_mapping_that_changed_its_size_is_held_as_it_is(session):
     result = session.run(budget="300M", script=RESIZES)
-    assert "largest holders: script.py:5 48.0 MiB, script.py:2 8.0 MiB" in result.stdout
+    held = re.search(r"largest holders: script.py:5 ([\d.]+) MiB, script.py:2 ([\d.]+) MiB", result.stdout)
+    assert held, result.stdout
+    # A little less where samples of the rest stand for more than there is: all are lowered alike.
+    assert 46 <= float(held[1]) <= 48 and 7.5 <= float(held[2]) <= 8
