@@ -222,13 +222,13 @@ static void say_owner(pl_inspect_thread *thread, uint64_t address, pid_t owner)
         say(thread, false, "a lock held by thread %d", owner);
 }
 
-/* Whom pthread_join() waits for; 0: this is no such wait, or it cannot be told.
+/* The thread that pthread_join() waits for; 0: this is another wait, or the thread is not found.
  *
- * In glibc 2.41 it waits until the word that holds the thread's tid is zeroed. In 2.43 that
- * is a word of its own, `joinstate`, in the same `struct pthread` (2.43 on x86-64: at 0x628, the
- * tid at 0x2d0), with 2 for a thread that runs. Layouts change, so the tid is looked for: among the
- * words before it, one that is a thread of this process, and no other that is another's. This is
- * the only wait of glibc that has no time limit, takes FUTEX_WAIT_BITSET, and is not private. */
+ * With glibc 2.41 the futex is the thread's tid itself, which the kernel zeroes when the thread
+ * ends. With 2.43 it is `joinstate` in the same `struct pthread`, which is 2 while the thread runs
+ * (x86-64: joinstate at 0x628, tid at 0x2d0). Offsets change between versions, so we search the
+ * words before joinstate for a tid of this process, and give up if two different ones are there.
+ * Only this wait of glibc has no time limit, uses FUTEX_WAIT_BITSET, and is not private. */
 static pid_t joined_thread(const pl_inspect_process *process, pid_t waiter, const system_call *call,
                            uint32_t now)
 {
