@@ -172,30 +172,31 @@ void pl_program_look(const char *name, const char *guard_path, pl_program *ret_p
 void pl_program_sentence(const pl_program *program, char text[PL_PROGRAM_SENTENCE_BYTES])
 {
     enum { SIZE = PL_PROGRAM_SENTENCE_BYTES };
-    static const char rest[] = "requests over the line are not refused in it, nor in what it "
-                               "starts; its memory is measured, and RLIMIT_DATA limits it";
+    static const char alone[] = "requests over the line are not refused in it; its memory is "
+                                "measured, and RLIMIT_DATA limits it";
+    static const char with_children[] = "requests over the line are not refused in it, nor in what "
+                                        "it starts; its memory is measured, and RLIMIT_DATA limits "
+                                        "it";
     const char *path = program->path;
     text[0] = '\0';
     switch (program->obstacle) {
     case PL_PROGRAM_NONE:
         break;
     case PL_PROGRAM_STATIC:
-        snprintf(text, SIZE,
-                 "'%s' is linked statically, and the guard cannot enter it: requests over the line "
-                 "are not refused in it; its memory is measured, and RLIMIT_DATA limits it",
-                 path);
+        snprintf(text, SIZE, "'%s' is linked statically, and the guard cannot enter it: %s", path,
+                 alone);
         break;
     case PL_PROGRAM_MACHINE:
         snprintf(text, SIZE, "'%s' is for another machine, or 32-bit; the guard is not: %s", path,
-                 rest);
+                 with_children);
         break;
     case PL_PROGRAM_LIBC:
         snprintf(text, SIZE, "'%s' is loaded by '%s', and the guard needs glibc: %s", path,
-                 program->loader, rest);
+                 program->loader, alone);
         break;
     case PL_PROGRAM_OLD:
         snprintf(text, SIZE, "'%s' has glibc 2.%u, and the guard needs 2.%u: %s", path,
-                 program->glibc_minor, program->glibc_needed, rest);
+                 program->glibc_minor, program->glibc_needed, with_children);
         break;
     }
 }

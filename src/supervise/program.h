@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Can the guard enter this program? It is a library for the C library and the machine that it was
- * built for; the dynamic loader of any other program ignores it with noise, or gives up. Found out
+ * built for; the dynamic loader of any other program leaves it out, some with a complaint. Decided
  * from the file alone: its ELF header and interpreter, through `#!` lines where it is a script. */
 #ifndef PL_SUPERVISE_PROGRAM_H
 #define PL_SUPERVISE_PROGRAM_H

@@ -24,13 +24,29 @@ static bool is_guard(const char *path, size_t n)
     return n >= n_name && memcmp(path + n - n_name, name, n_name) == 0;
 }
 
-/* What is preloaded already stays, behind us: we wrap whatever allocator the user chose. A guard is
- * not: in a run inside of a run there is one, and it joins the inner ledger. */
+/* The guard's path, written so that only glibc's loader finds it. glibc replaces $LIB by the name
+ * of its library folder (lib, lib64, lib/x86_64-linux-gnu), from which the dots lead back to the
+ * root, however deep it is. musl's loader replaces nothing, finds no file and starts the program
+ * without it; with the plain path it would load the guard and give up at the first symbol that musl
+ * lacks. */
+static const char *glibc_prefix(void)
+{
+    bool found = access("/lib", F_OK) == 0;
+#if defined __x86_64__
+    found = found && access("/lib64", F_OK) == 0;
+#endif
+    return found ? "/$LIB/../../../.." : "";
+}
+
+/* Libraries that are preloaded already stay, behind us: we wrap whatever allocator the user chose.
+ * An outer run's guard does not stay: there is one guard in a process, and it joins the inner
+ * ledger. */
 static int set_environment(const pl_spawn_options *options, bool guarded)
 {
     char preload[2 * PATH_MAX] = "";
-    size_t used =
-        guarded ? (size_t)snprintf(preload, sizeof preload, "%s", options->guard_path) : 0;
+    size_t used = guarded ? (size_t)snprintf(preload, sizeof preload, "%s%s", glibc_prefix(),
+                                             options->guard_path)
+                          : 0;
     const char *present = getenv("LD_PRELOAD");
     while (present && *present) {
         size_t n = strcspn(present, ": ");
@@ -59,8 +75,10 @@ static void limit_data(uint64_t bytes)
 static _Noreturn void become_command(const pl_spawn_options *options,
                                      enum pl_program_obstacle obstacle, int failure_fd)
 {
-    /* No loader reads it in a static program; what that starts may have one. */
-    bool guarded = obstacle == PL_PROGRAM_NONE || obstacle == PL_PROGRAM_STATIC;
+    /* A static program has no loader to read the variable, and musl's passes over it. Their
+     * children may be glibc's. */
+    bool guarded = obstacle == PL_PROGRAM_NONE || obstacle == PL_PROGRAM_STATIC ||
+                   (obstacle == PL_PROGRAM_LIBC && *glibc_prefix());
     int error = -set_environment(options, guarded);
     if (error == 0) {
         if (obstacle != PL_PROGRAM_NONE && options->data_limit_bytes)

@@ -34,6 +34,31 @@ def test_a_musl_program_runs_within_its_data_limit(run, program):
     assert over.rc != 0 and over.report["memory"]["peak_resident_bytes"] < 260 << 20
 
 
+def test_a_musl_program_runs_as_a_child_of_a_guarded_one(run, program):
+    """musl's loader does not find the guard, and says nothing; its glibc siblings are guarded."""
+    grow = program("grow", musl=True)
+    result = run(budget="200M", script=f"""
+        import subprocess, sys
+        print(subprocess.run([{str(grow)!r}, "50"], capture_output=True, text=True))
+        big = "try: bytearray(300 << 20)\\nexcept MemoryError: print('refused')"
+        print(subprocess.run([sys.executable, "-c", big], capture_output=True, text=True).stdout)
+        """)
+    assert "stdout='done\\n', stderr=''" in result.stdout and "returncode=0" in result.stdout
+    assert "refused" in result.stdout
+
+
+def test_what_a_musl_program_starts_is_guarded(run, tmp_path):
+    source, become = tmp_path / "become.c", tmp_path / "become"
+    source.write_text("#include <unistd.h>\n"
+                      "int main(int n, char **words) { (void)n; return execvp(words[1], words + 1); }\n")
+    subprocess.run(["musl-gcc", source, "-o", become], check=True)
+    big = "try: bytearray(300 << 20)\nexcept MemoryError: print('refused')"
+    result = run(become, "/usr/bin/python3", "-c", big, budget="200M")
+    assert "nor in what it starts" not in result.stderr and len(said(result)) == 1
+    mapped = run(become, "/bin/cat", "/proc/self/maps", budget="200M")
+    assert result.stdout == "refused\n" and "libplimsoll-guard.so" in mapped.stdout
+
+
 def test_a_static_program_is_said_to_be_one(run, program):
     result = run(program("grow", static=True), 50, budget="200M")
     assert result.rc == 0 and result.stdout == "done\n"
