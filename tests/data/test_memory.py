@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 
 def run_in(group, folder, budget_bytes, n_epochs, stalls):
-    """Bytes that the peak lies over the baseline, growth, and the peak of claims."""
+    """What the program says: see memory_pass.py."""
     command = ["/usr/bin/python3", PROGRAM, folder, budget_bytes, n_epochs, stalls]
     process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, text=True,
                                stdout=subprocess.PIPE, preexec_fn=group.enter)
@@ -51,7 +51,7 @@ def run_in(group, folder, budget_bytes, n_epochs, stalls):
 @pytest.mark.parametrize("budget_mib", [24, 64])
 def test_the_peak_stays_within_the_budget_and_a_little(cgroup, folder, budget_mib, stalls):
     budget = budget_mib * MIB
-    over, _, claimed = run_in(cgroup(512 * MIB), folder, budget, 3, stalls)
+    over, _, _, claimed = run_in(cgroup(512 * MIB), folder, budget, 3, stalls)
     assert claimed <= budget
     assert over <= budget + BESIDE_BYTES
 
@@ -61,5 +61,5 @@ def test_a_hundred_epochs_leave_nothing(cgroup, folder):
     few.mkdir(exist_ok=True)
     for path in sorted(folder.glob("*.jpg"))[:8]:
         (few / path.name).write_bytes(path.read_bytes())
-    _, grown, _ = run_in(cgroup(512 * MIB), few, 32 * MIB, 110, "goes")
-    assert grown < MIB
+    _, grown, steadily, _ = run_in(cgroup(512 * MIB), few, 32 * MIB, 110, "goes")
+    assert steadily < MIB // 4 and grown < 4 * MIB
