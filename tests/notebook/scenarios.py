@@ -217,8 +217,10 @@ LANGUAGE = {
                 names.append(re.sub("[0-9]+", "N", os.readlink(f"/proc/self/fd/{n}")))
             except FileNotFoundError:  # closed meanwhile, by the thread that keeps the history
                 pass
-        # SQLite's journal comes and goes. The cells' sources, in the record, are our one file.
-        sorted(n for n in names if not n.endswith(("-journal", "/cells.jsonl")))
+        # SQLite's journal comes and goes, and so does the folder, which it syncs when one has gone. The
+        # cells' sources, in the record, are our one file.
+        comes_and_goes = ("-journal", "/profile_default", "/cells.jsonl")
+        sorted(n for n in names if not n.endswith(comes_and_goes))
         """], "kernel.log"),
     "input": (["print([input('name: '), input()])"], "['Ada', 'Lovelace']"),
     "a password": (["import getpass\ngetpass.getpass('secret: ')"], "Ada"),
