@@ -20,7 +20,8 @@ def test_a_fault_is_unwound_from_its_registers(run, program):
     assert result.report["verdict"] == "crashed"
     assert result.report["crash"]["address"] == "0x0"
     assert symbols(result)[:3] == ["read_row", "sum_rows", "main"]
-    assert result.report["native"][0]["source"].endswith("null_read.c:11")
+    # gcc 16 counts the read to the line that closes the function.
+    assert result.report["native"][0]["source"].endswith(("null_read.c:11", "null_read.c:12"))
 
 
 @pytest.mark.parametrize("flag, name", [("sve", "SVE"), ("asimdhp", "FP16 vectors"),
