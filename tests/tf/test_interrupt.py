@@ -131,10 +131,10 @@ def test_a_handler_of_the_users_that_raises_nothing_does_not_end_a_run():
         """
         n = []
         signal.signal(signal.SIGINT, lambda *_: n.append(1))
-        x = large(1 << 26)
         print("begun", flush=True)
-        value = float(x)
-        print(len(n) > 0 and abs(value) < 1e6)
+        while not n:  # one run may end before the signal comes: then it comes in a later one
+            value = float(large(1 << 26))
+        print(abs(value) < 1e6)
         """
     )
     interrupt(child, after=0.1)
