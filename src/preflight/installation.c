@@ -60,6 +60,9 @@ static void climb(char path[PATH_MAX], int n_levels)
         *strrchr(path, '/') = '\0';
 }
 
+/* Every Debian package has this file, and minimal images keep it when they drop other documents. */
+#define DEBIAN_COPYRIGHT "/usr/share/doc/plimsoll/copyright"
+
 static void tell_kind(const char *root, pl_installation *found)
 {
     memcpy(found->folder, found->program, sizeof found->folder);
@@ -71,7 +74,7 @@ static void tell_kind(const char *root, pl_installation *found)
         climb(found->folder, 3);
     } else {
         found->kind = strcmp(found->program, "/usr/bin/plimsoll") == 0 &&
-                              pl_rooted_is_file(root, "/var/lib/dpkg/info/plimsoll.list")
+                              pl_rooted_is_file(root, DEBIAN_COPYRIGHT)
                           ? "a Debian package"
                           : "make install";
         climb(found->folder, 2);

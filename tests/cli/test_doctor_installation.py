@@ -27,7 +27,7 @@ def install(machine, kind="make install", version="0.1.0", guard="0.1.0"):
     if guard:
         build_own(machine.root / guards.lstrip("/") / GUARD, guard)
     if kind == "a Debian package":
-        machine.put("/var/lib/dpkg/info/plimsoll.list", "/usr/bin/plimsoll\n")
+        machine.put("/usr/share/doc/plimsoll/copyright", "")
         machine.env["PATH"] = "/usr/bin:/opt/env/bin"
 
 
