@@ -138,7 +138,8 @@ static void check_preloaded(const pl_doctor_facts *facts, pl_findings *findings,
     bool has_token =
         strchr(path, '$') != NULL; /* $LIB or $PLATFORM: only the loader knows the path */
     if (name_has(path, guards, PL_COUNT_OF(guards))) {
-        pl_say(findings, PL_FINDING_OK, "the guard: this is a run of plimsoll run already");
+        pl_say(findings, PL_FINDING_OK,
+               "the guard is preloaded: this is under 'plimsoll run' already");
     } else if (strchr(path, '/') != NULL && !has_token && !pl_rooted_is_file(facts->root, path)) {
         pl_say(findings, PL_FINDING_WARN,
                "'%s' is to be preloaded and is not there: every program starts with ld.so's "

@@ -233,7 +233,7 @@ def test_something_that_cannot_be_preloaded_is_a_warning(machine):
 def test_a_path_that_only_the_loader_knows_is_not_said_to_be_missing(machine):
     machine.put("/etc/ld.so.preload", "/usr/$LIB/libanything.so /$LIB/../opt/libplimsoll-guard.so")
     found = machine.findings("preload")
-    assert [one[0] for one in found] == ["ok", "ok"] and "plimsoll run already" in found[1][1]
+    assert [one[0] for one in found] == ["ok", "ok"] and "under 'plimsoll run' already" in found[1][1]
 
 
 def test_the_variable_is_looked_at_too(machine, tmp_path):
