@@ -135,8 +135,8 @@ static void check_preloaded(const pl_doctor_facts *facts, pl_findings *findings,
                                              "libclang_rt"};
     static const char *const allocators[] = {"libjemalloc", "libtcmalloc", "libmimalloc"};
     static const char *const guards[] = {"libplimsoll-guard"};
-    bool has_token =
-        strchr(path, '$') != NULL; /* $LIB or $PLATFORM: only the loader knows the path */
+    /* $LIB, $PLATFORM: only the loader knows the path. */
+    bool has_token = strchr(path, '$') != NULL;
     if (name_has(path, guards, PL_COUNT_OF(guards))) {
         pl_say(findings, PL_FINDING_OK,
                "the guard is preloaded: this is under 'plimsoll run' already");

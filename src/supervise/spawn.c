@@ -24,11 +24,12 @@ static bool is_guard(const char *path, size_t n)
     return n >= n_name && memcmp(path + n - n_name, name, n_name) == 0;
 }
 
-/* The guard's path, written so that only glibc's loader finds it. glibc replaces $LIB by the name
- * of its library folder (lib, lib64, lib/x86_64-linux-gnu), from which the dots lead back to the
- * root, however deep it is. musl's loader replaces nothing, finds no file and starts the program
- * without it; with the plain path it would load the guard and give up at the first symbol that musl
- * lacks. */
+/* Goes before the guard's path, so that only glibc's loader finds it. glibc replaces $LIB by the
+ * name of its library folder (lib, lib64, lib/x86_64-linux-gnu), and the dots lead from there back
+ * to the root: four, for /lib may be a link to /usr/lib, and dots beyond the root do no harm.
+ * musl's loader replaces nothing, finds no such file and starts the program without the guard;
+ * given the plain path it would load the guard and give up at the first symbol that musl lacks. ""
+ * where the folders are not there. */
 static const char *glibc_prefix(void)
 {
     bool found = access("/lib", F_OK) == 0;
