@@ -2,7 +2,7 @@
 /* Pictures to batches, as users of the library have it: files, read, decoded, resized to 256 x 256
  * float32, 32 to a batch, some made ahead. For bench/datasets.py.
  *   images OP ANTIALIAS THREADS PATTERN
- * Prints pictures, seconds, CPU seconds, and the sum of all values. */
+ * Prints pictures, seconds, CPU seconds, page faults, and the sum of all values. */
 #include "program.h"
 
 static pl_dataset *mapped(pl_dataset *files, pl_session *session, pl_graph *graph, const char *op,
@@ -54,7 +54,8 @@ int main(int argc, char **argv)
     check(pl_dataset_batch(mapped(files, session, graph, argv[1], atoi(argv[2])), 32, false,
                            &batched, &error));
     check(pl_dataset_prefetch(batched, PL_AUTO, &dataset, &error));
-    double begin = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID), sum = 0;
+    const start from = start_now();
+    double sum = 0;
     int64_t n = 0;
     check(pl_iterator_new(dataset, &iterator, &error));
     for (pl_value value; pl_iterator_next(iterator, &value, &error) > 0;) {
@@ -62,8 +63,7 @@ int main(int argc, char **argv)
         sum += sum_of(value.tensor);
         pl_tensor_unref(value.tensor);
     }
-    printf("%" PRId64 " %.6f %.6f %.6g\n", n, now(CLOCK_MONOTONIC) - begin,
-           now(CLOCK_PROCESS_CPUTIME_ID) - cpu, sum);
+    print_since(&from, n, sum);
     pl_iterator_free(iterator);
     return 0;
 }

@@ -31,7 +31,7 @@ class Attr(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("budget_text", ctypes.c_char_p), ("cap_bytes", ctypes.c_uint64),
+    _fields_ = [("size", ctypes.c_size_t), ("budget_text", ctypes.c_char_p), ("cap_bytes", ctypes.c_uint64),
                 ("spill_directory", ctypes.c_char_p), ("spill_limit_bytes", ctypes.c_uint64),
                 ("n_threads", ctypes.c_int)]
 

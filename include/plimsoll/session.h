@@ -38,6 +38,7 @@ typedef struct pl_fetch {
 } pl_fetch;
 
 typedef struct pl_run_options {
+    size_t size;           /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
     uint64_t budget_bytes; /* 0: what the runtime has left */
     const int *cancel; /* may be NULL; read atomically: once it is not 0, the run is -ECANCELED */
     /* May be NULL. Called now and then, from any thread of the runtime, but not by two at once:
@@ -74,8 +75,8 @@ PL_API PL_MUST_CHECK int pl_session_set(pl_session *session, const pl_node *vari
 PL_API PL_MUST_CHECK int pl_session_get(pl_session *session, const pl_node *variable,
                                         pl_tensor **ret_tensor, pl_error *reterr);
 
-/* Runs what the fetches need. ret_tensors has n_fetches places; NULL in those of files, which may
- * be all (then it may be NULL itself). `options` may be NULL. PL_EBUDGET before anything is
+/* Runs what the fetches need. ret_tensors has n_fetches places; NULL in those of files. It may be
+ * NULL itself, where the run is wanted for what it does: assignments, files. `options` may be NULL. PL_EBUDGET before anything is
  * allocated if it cannot be done in the budget, with the smallest one that would do and the op that
  * decides it; -ENOSPC likewise for the disk; -EINVAL for what does not fit or is not fed; -ENOTSUP
  * for an op that sessions cannot run; -ECANCELED; -EDEADLK for what assigns, in a callback, while

@@ -23,6 +23,15 @@ _MODULES = ("errors", "tf")
 __all__ = ["budget", "errors", "explain", "live", "open", "progress", "save", "tf"]
 
 
+def _hint(name):
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, n=1, cutoff=0.7)
+    return f": did you mean {__name__}.{near[0]}?" if near else ""
+
+
 def __getattr__(name):
     if name in _OWN:
         from . import _own
@@ -33,7 +42,7 @@ def __getattr__(name):
 
         value = importlib.import_module("." + name, __name__)
     else:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'{_hint(name)}")
     globals()[name] = value
     return value
 

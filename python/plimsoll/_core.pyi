@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension, for those who check types. docs/tf.md says what users see of it."""
+"""The extension, for those who check types."""
 from typing import Any, Callable, Iterator as _Iterator, Optional, Sequence
 
 class Tensor:
@@ -163,6 +163,8 @@ def run(
     feeds: Sequence[tuple[Tensor, Any]] = ...,
     out: Optional[Sequence[Optional[str]]] = ...,
     budget: int = ...,
+    stream: Optional[int] = ...,
+    first: Sequence[Any] = ...,
 ) -> list[Any]: ...
 def evaluate(tensors: Sequence[Tensor]) -> None: ...
 def explain(

@@ -4,6 +4,7 @@
 #ifndef PL_BASE_BASE_H
 #define PL_BASE_BASE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,67 @@
         *taken_from_ = NULL;                                                                       \
         taken_;                                                                                    \
     })
+
+/* What a public function begins with. A NULL that it cannot do without is the caller's mistake,
+ * such as a pointer that nobody looked at after a failure: it is refused, with the argument's name,
+ * and never followed. `reterr` may be NULL; the conditions are asked once. */
+#define PL_NOT_NULL(pointer, reterr) PL_NOT_NULL_IF(true, pointer, reterr)
+#define PL_NOT_NULL_IF(needed, pointer, reterr)                                                    \
+    do {                                                                                           \
+        if (PL_UNLIKELY((needed) && (pointer) == NULL))                                            \
+            return pl_error_set((reterr), -EINVAL, "%s: '%s' is NULL", __func__, #pointer);        \
+    } while (0)
+
+/* The same for an array of `n` pointers, and for each of them. */
+#define PL_NOT_NULLS(array, n, reterr)                                                             \
+    do {                                                                                           \
+        PL_NOT_NULL_IF((n) > 0, array, reterr);                                                    \
+        for (int64_t at_ = 0; at_ < (int64_t)(n); at_++)                                           \
+            if (PL_UNLIKELY((array)[at_] == NULL))                                                 \
+                return pl_error_set((reterr), -EINVAL, "%s: '%s[%lld]' is NULL", __func__, #array, \
+                                    (long long)at_);                                               \
+    } while (0)
+
+/* The same, where release() was promised also if the function fails. */
+#define PL_NOT_NULL_OR_RELEASE(owner, pointer, reterr)                                             \
+    do {                                                                                           \
+        if (PL_UNLIKELY((pointer) == NULL)) {                                                      \
+            if ((owner)->release)                                                                  \
+                (owner)->release((owner)->context);                                                \
+            return pl_error_set((reterr), -EINVAL, "%s: '%s' is NULL", __func__, #pointer);        \
+        }                                                                                          \
+    } while (0)
+
+/* The same for functions that have no code to return. */
+#define PL_NULL_GIVES(pointer, value)                                                              \
+    do {                                                                                           \
+        if (PL_UNLIKELY((pointer) == NULL))                                                        \
+            return (value);                                                                        \
+    } while (0)
+#define PL_NULL_DOES_NOTHING(pointer)                                                              \
+    do {                                                                                           \
+        if (PL_UNLIKELY((pointer) == NULL))                                                        \
+            return;                                                                                \
+    } while (0)
+
+/* Copies a caller's options, which begin with a `size_t size`, into ones of the library's own size:
+ * what they are too short for is 0. A size of 0 stands for `first_bytes`: how long they were in the
+ * first release. -EINVAL; -E2BIG when they are longer, and what lies beyond is not 0. */
+PL_MUST_CHECK int pl_options_take(void *own, size_t own_bytes, size_t first_bytes,
+                                  const void *given, pl_error *reterr);
+
+/* The same at the start of a public function: from then on `options`, unless it is NULL, is such a
+ * copy. `last` is the field that was the last one in the first release, and stays so. */
+#define PL_TAKE_OPTIONS(type, options, last, reterr)                                               \
+    type own_##options;                                                                            \
+    if (options) {                                                                                 \
+        int taken_ =                                                                               \
+            pl_options_take(&own_##options, sizeof own_##options,                                  \
+                            offsetof(type, last) + sizeof((type *)0)->last, options, reterr);      \
+        if (taken_ < 0)                                                                            \
+            return taken_;                                                                         \
+        options = &own_##options;                                                                  \
+    }
 
 #define PL_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -10,6 +10,8 @@ int pl_error_set(pl_error *error, int code, const char *format, ...)
 {
     if (!error)
         return code;
+    if (!format)
+        format = "";
 
     va_list args;
     va_start(args, format);

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/say.h"
 
 /* Of several letters behind one dash it stays at the word until the last of them. */
 const char *pl_refused_word(int argc, char **argv)
@@ -15,6 +17,19 @@ const char *pl_refused_word(int argc, char **argv)
     bool within = next[0] == '-' && next[1] != '-' && next[1] != '\0' && next[2] != '\0' &&
                   optopt != 0 && strchr(next + 1, optopt) != NULL;
     return within ? next : argv[optind - 1];
+}
+
+int pl_unknown_option(const char *command, const char *word, const struct option *longs,
+                      pl_error *reterr)
+{
+    char names[32][32], text[PL_NEAREST_TEXT_BYTES];
+    pl_nearest nearest = pl_nearest_begin(word, "=");
+    for (size_t i = 0; longs[i].name && i < PL_COUNT_OF(names); i++) {
+        snprintf(names[i], sizeof names[i], "--%s", longs[i].name);
+        pl_nearest_try(&nearest, names[i]);
+    }
+    return pl_error_set(reterr, PL_EUSAGE, "%s: unknown option '%s'%s (see 'plimsoll %s --help')",
+                        command, word, pl_nearest_text(&nearest, text), command);
 }
 
 bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *ret_options)
@@ -26,19 +41,20 @@ bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *r
     int c;
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         if (c != 'j') {
-            fprintf(stderr, "plimsoll: %s: unknown option '%s'\n", argv[0],
-                    pl_refused_word(argc, argv));
+            pl_error error;
+            (void)pl_unknown_option(argv[0], pl_refused_word(argc, argv), longs, &error);
+            pl_say_error("%s", error.message);
             return false;
         }
         options.json = true;
     }
     int n_given = argc - optind;
     if (n_given > 0 && !takes_run) {
-        fprintf(stderr, "plimsoll: %s: unexpected argument '%s'\n", argv[0], argv[optind]);
+        pl_say_error("%s: unexpected argument '%s'", argv[0], argv[optind]);
         return false;
     }
     if (n_given > 1) {
-        fprintf(stderr, "plimsoll: %s: give one run, not %d\n", argv[0], n_given);
+        pl_say_error("%s: give one run, not %d", argv[0], n_given);
         return false;
     }
     if (n_given == 1)
@@ -50,7 +66,7 @@ bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *r
 int pl_answer_end(int r, const pl_error *error)
 {
     if (r < 0) {
-        fprintf(stderr, "plimsoll: %s\n", error->message);
+        pl_say_error("%s", error->message);
         return PL_EXIT_FAILURE;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -14,6 +14,12 @@ typedef struct pl_answer_options {
 /* The word that getopt_long() has just refused. */
 const char *pl_refused_word(int argc, char **argv);
 
+struct option;
+
+/* Sets the error for that word, which is none of `longs`: with the one that it is likely to be. */
+int pl_unknown_option(const char *command, const char *word, const struct option *longs,
+                      pl_error *reterr);
+
 /* False, and said on stderr, for anything else than --json and, where `takes_run`, one run. */
 bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *ret_options);
 

@@ -165,8 +165,10 @@ static void print_text(pl_check_printer *printer, const pl_verify_told *told, co
         printf("\n%9smoved to ", "");
         pl_print_clean(out, moved_to);
     }
-    if (*stays)
-        printf("\n%9snot moved: %s", "", stays);
+    if (*stays) {
+        printf("\n%9snot moved: ", "");
+        pl_print_clean(out, stays);
+    }
     putchar('\n');
     fflush(stdout);
 }
@@ -220,6 +222,8 @@ static void print_summary_text(const pl_check_printer *printer, const pl_verify_
     print_formats(summary);
     if (summary->n_unknown > 0)
         printf("; %" PRIu64 " of no known format, not looked into", summary->n_unknown);
+    if (summary->n_unread > 0)
+        printf("; %" PRIu64 " empty or unreadable", summary->n_unread);
     printf("\n%" PRIu64 " error%s, %" PRIu64 " warning%s, %" PRIu64 " note%s", summary->n_errors,
            s(summary->n_errors), summary->n_warnings, s(summary->n_warnings), summary->n_notes,
            s(summary->n_notes));
@@ -233,7 +237,7 @@ static int print_summary_json(pl_check_printer *printer, const pl_verify_summary
 {
     pl_json *json = &printer->json;
     json_t *root = json_object(), *formats = json_object();
-    for (int i = 0; i < PL_VERIFY_N_FORMATS; i++)
+    for (int i = PL_VERIFY_NPY; i < PL_VERIFY_N_FORMATS; i++)
         if (summary->n_of_format[i] > 0)
             pl_json_put(json, formats, pl_verify_format_name((pl_verify_format)i),
                         pl_json_u64(summary->n_of_format[i]));
@@ -241,6 +245,7 @@ static int print_summary_json(pl_check_printer *printer, const pl_verify_summary
     pl_json_put(json, root, "n_files", pl_json_u64(summary->n_files));
     pl_json_put(json, root, "n_checked", pl_json_u64(summary->n_checked));
     pl_json_put(json, root, "n_unknown", pl_json_u64(summary->n_unknown));
+    pl_json_put(json, root, "n_unread", pl_json_u64(summary->n_unread));
     pl_json_put(json, root, "n_bytes", pl_json_u64(summary->n_bytes));
     pl_json_put(json, root, "n_errors", pl_json_u64(summary->n_errors));
     pl_json_put(json, root, "n_warnings", pl_json_u64(summary->n_warnings));

@@ -9,6 +9,8 @@
 #include "base/size.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
+#include "cli/say.h"
+#include "cli/wanted_budget.h"
 #include "plimsoll/budget.h"
 #include "report/json.h"
 #include "report/report.h"
@@ -23,17 +25,18 @@ typedef struct budget_arguments {
 
 static int fail(const pl_error *error)
 {
-    fprintf(stderr, "plimsoll: %s\n", error->message);
+    pl_say_error("%s", error->message);
     return PL_EXIT_FAILURE;
 }
 
 /* What getopt_long stopped at; it names long options in optopt only when they lack a value. */
-static int refuse_option(int argc, char **argv, int code, pl_error *reterr)
+static int refuse_option(int argc, char **argv, int code, const struct option *longs,
+                         pl_error *reterr)
 {
     const char *word = pl_refused_word(argc, argv);
     if (code == ':')
         return pl_error_set(reterr, PL_EUSAGE, "budget: '%s' needs a value", word);
-    return pl_error_set(reterr, PL_EUSAGE, "budget: unknown option '%s'", word);
+    return pl_unknown_option("budget", word, longs, reterr);
 }
 
 static int parse_arguments(int argc, char **argv, budget_arguments *arguments, pl_error *reterr)
@@ -62,7 +65,7 @@ static int parse_arguments(int argc, char **argv, budget_arguments *arguments, p
             arguments->help = true;
             break;
         default:
-            r = refuse_option(argc, argv, code, reterr);
+            r = refuse_option(argc, argv, code, options, reterr);
         }
     }
     if (r == 0 && optind < argc)
@@ -75,10 +78,10 @@ static void print_source(const pl_budget *budget, int index)
     const pl_budget_source *source = &budget->sources[index];
     const char *mark = index == budget->decisive ? "*" : " ";
     if (source->present)
-        printf("%s %-13s %12s %12s  %s\n", mark, source->name, PL_SIZE(source->bytes),
-               PL_SIZE(source->limit_bytes), source->detail);
+        pl_say_to(stdout, "%s %-13s %12s %12s  %s\n", mark, source->name, PL_SIZE(source->bytes),
+                  PL_SIZE(source->limit_bytes), source->detail);
     else
-        printf("%s %-13s %12s %12s  %s\n", mark, source->name, "-", "-", source->detail);
+        pl_say_to(stdout, "%s %-13s %12s %12s  %s\n", mark, source->name, "-", "-", source->detail);
 }
 
 static void print_text(const pl_budget *budget)
@@ -88,12 +91,12 @@ static void print_text(const pl_budget *budget)
         print_source(budget, i);
     printf("\n");
     if (budget->tightest >= 0)
-        printf("  %-13s %12s  %s\n", "true limit", PL_SIZE(budget->true_limit_bytes),
-               budget->sources[budget->tightest].name);
+        pl_say_to(stdout, "  %-13s %12s  %s\n", "true limit", PL_SIZE(budget->true_limit_bytes),
+                  budget->sources[budget->tightest].name);
     printf("  %-13s %12s\n", "reserve", PL_SIZE(budget->reserve_bytes));
-    printf("* %-13s %12s  set by %s%s\n", "line", PL_SIZE(budget->line_bytes),
-           budget->sources[budget->decisive].name,
-           budget->cut ? "; the request was cut to what there is" : "");
+    pl_say_to(stdout, "* %-13s %12s  set by %s%s\n", "line", PL_SIZE(budget->line_bytes),
+              budget->sources[budget->decisive].name,
+              budget->cut ? "; the request was cut to what there is" : "");
 }
 
 static json_t *source_to_json(const pl_budget_source *source)
@@ -143,7 +146,7 @@ int pl_cmd_budget(int argc, char **argv)
     }
 
     pl_budget budget;
-    if (pl_budget_discover(&arguments.options, &budget, &error) < 0)
+    if (pl_wanted_budget(&arguments.options, &budget, &error) < 0)
         return fail(&error);
     int r = 0;
     if (arguments.json)

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "cli/answer.h"
 #include "cli/check_print.h"
 #include "cli/commands.h"
+#include "cli/say.h"
 #include "sys/text.h"
 #include "tensor/memory.h"
 #include "verify/quarantine.h"
@@ -18,13 +21,14 @@
 const char pl_check_usage[] =
     "usage: plimsoll check PATH... [OPTION...]\n"
     "       plimsoll check --plan PATH... [--batch N] [--prefetch N]\n"
-    "       plimsoll check --restore DIR\n"
+    "       plimsoll check --restore DIR [--yes]\n"
     "\n"
     "  --format FORMAT      all files are of this format: npy, npz, tfrecord, jpeg, png, bmp, "
     "text,\n"
     "                       csv, tar or json (default: auto, by content)\n"
     "  --quarantine DIR     move bad files to DIR, with a manifest\n"
-    "  --restore DIR        move them back\n"
+    "  --restore DIR        move them back, after showing where to\n"
+    "  --yes                do not ask before\n"
     "  --sample N           look at N of the files, spread over all\n"
     "  --values             count NaN and infinite values of arrays\n"
     "  --strict             warnings count: exit status 1, and into quarantine\n"
@@ -47,7 +51,7 @@ typedef struct check_arguments {
     pl_check_form form;
     const char *quarantine, *restore;
     uint64_t n_jobs, batch, prefetch;
-    bool strict, plan, help;
+    bool strict, plan, yes, help;
 } check_arguments;
 
 /* What the callbacks share. */
@@ -129,6 +133,7 @@ static int parse_option(int c, check_arguments *arguments, pl_error *reterr)
     }
     arguments->plan |= c == 'P';
     arguments->strict |= c == 's';
+    arguments->yes |= c == 'y';
     arguments->help |= c == 'h';
     options->values |= c == 'v';
     arguments->form = c == 'j' ? PL_CHECK_JSON : c == 'l' ? PL_CHECK_JSONL : arguments->form;
@@ -140,6 +145,8 @@ static int check_usage(const check_arguments *arguments, pl_error *reterr)
     bool has_paths = arguments->options.n_roots > 0;
     if (arguments->restore && (has_paths || arguments->quarantine || arguments->plan))
         return pl_error_set(reterr, PL_EUSAGE, "check: --restore stands alone");
+    if (arguments->yes && !arguments->restore)
+        return pl_error_set(reterr, PL_EUSAGE, "check: --yes is for --restore");
     if (arguments->quarantine && arguments->plan)
         return pl_error_set(reterr, PL_EUSAGE, "check: --plan moves nothing to --quarantine");
     if (!arguments->restore && !has_paths && !arguments->help)
@@ -151,23 +158,30 @@ static int check_usage(const check_arguments *arguments, pl_error *reterr)
 static int parse(int argc, char **argv, check_arguments *arguments, pl_error *reterr)
 {
     static const struct option longs[] = {
-        {"format", required_argument, NULL, 'f'},   {"quarantine", required_argument, NULL, 'q'},
-        {"restore", required_argument, NULL, 'r'},  {"sample", required_argument, NULL, 'n'},
-        {"jobs", required_argument, NULL, 'J'},     {"batch", required_argument, NULL, 'b'},
-        {"prefetch", required_argument, NULL, 'p'}, {"plan", no_argument, NULL, 'P'},
-        {"values", no_argument, NULL, 'v'},         {"strict", no_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},           {"jsonl", no_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},           {0},
+        {"format", required_argument, NULL, 'f'},
+        {"quarantine", required_argument, NULL, 'q'},
+        {"restore", required_argument, NULL, 'r'},
+        {"sample", required_argument, NULL, 'n'},
+        {"jobs", required_argument, NULL, 'J'},
+        {"batch", required_argument, NULL, 'b'},
+        {"prefetch", required_argument, NULL, 'p'},
+        {"plan", no_argument, NULL, 'P'},
+        {"values", no_argument, NULL, 'v'},
+        {"strict", no_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {"jsonl", no_argument, NULL, 'l'},
+        {"yes", no_argument, NULL, 'y'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
     };
     int c;
     opterr = 0;
     optind = 1;
     while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-        if (c == ':' || c == '?')
-            return pl_error_set(reterr, PL_EUSAGE,
-                                c == ':' ? "check: '%s' needs a value"
-                                         : "check: unknown option '%s' (see 'plimsoll check "
-                                           "--help')",
+        if (c == '?')
+            return pl_unknown_option("check", pl_refused_word(argc, argv), longs, reterr);
+        if (c == ':')
+            return pl_error_set(reterr, PL_EUSAGE, "check: '%s' needs a value",
                                 pl_refused_word(argc, argv));
         int r = parse_option(c, arguments, reterr);
         if (r < 0)
@@ -302,10 +316,53 @@ static void tell_left(const char *path, const char *why)
     fprintf(stderr, "' stays in quarantine: %s\n", why);
 }
 
+static void show_file(const char *name, const char *path)
+{
+    const pl_printer printer = {.out = stdout};
+    pl_print_clean(&printer, name);
+    fputs(" goes back to '", stdout);
+    pl_print_clean(&printer, path);
+    fputs("'\n", stdout);
+}
+
+static void show_nothing(const char *name, const char *path)
+{
+    (void)name;
+    (void)path;
+}
+
+static int agree_always(uint64_t n_files, pl_error *reterr)
+{
+    (void)n_files;
+    (void)reterr;
+    return 1;
+}
+
+/* A manifest may have come with a download, and name any place that the user may write to. */
+static int ask(uint64_t n_files, pl_error *reterr)
+{
+    char answer[16];
+    if (fflush(stdout) != 0 || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return pl_error_set(
+            reterr, -ECANCELED,
+            "check: nothing was moved, because there is no terminal to ask at: look "
+            "where %" PRIu64 " file%s would go, above, then add --yes",
+            n_files, n_files == 1 ? "" : "s");
+    fprintf(stderr, "Move %" PRIu64 " file%s back? [y/N] ", n_files, n_files == 1 ? "" : "s");
+    bool yes = fgets(answer, sizeof answer, stdin) != NULL &&
+               (strcasecmp(answer, "y\n") == 0 || strcasecmp(answer, "yes\n") == 0);
+    return yes ? 1 : 0;
+}
+
 static int restore(const check_arguments *arguments, pl_error *reterr)
 {
+    const pl_quarantine_restoring how = {
+        .show = arguments->yes ? show_nothing : show_file,
+        .agree = arguments->yes ? agree_always : ask,
+        .tell = tell_left,
+    };
     pl_quarantine_restored restored;
-    int r = pl_quarantine_restore(arguments->restore, tell_left, &restored, reterr);
+    int r = pl_quarantine_restore(arguments->restore, &how, &restored, reterr);
     if (r < 0)
         return r;
     printf("%" PRIu64 " file%s moved back, %" PRIu64 " left\n", restored.n_restored,
@@ -324,7 +381,7 @@ int pl_cmd_check(int argc, char **argv)
         r = arguments.restore ? restore(&arguments, &error) : run(&arguments, &error);
     if (r < 0) {
         fflush(stdout);
-        fprintf(stderr, "plimsoll: %s\n", error.message);
+        pl_say_error("%s", error.message);
         return EXIT_CANNOT;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -91,11 +91,9 @@ static int parse(int argc, char **argv, doctor_arguments *arguments, char root[P
         else if (c == 'h')
             arguments->help = true;
         else
-            r = pl_error_set(reterr, PL_EUSAGE,
-                             c == ':'
-                                 ? "doctor: '%s' needs a value"
-                                 : "doctor: unknown option '%s' (see 'plimsoll doctor --help')",
-                             pl_refused_word(argc, argv));
+            r = c == ':' ? pl_error_set(reterr, PL_EUSAGE, "doctor: '%s' needs a value",
+                                        pl_refused_word(argc, argv))
+                         : pl_unknown_option("doctor", pl_refused_word(argc, argv), longs, reterr);
     }
     if (r == 0 && optind < argc)
         r = pl_error_set(reterr, PL_EUSAGE, "doctor: unexpected argument '%s'", argv[optind]);

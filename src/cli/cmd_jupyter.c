@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/jupyter_list.h"
 #include "cli/jupyter_options.h"
+#include "cli/say.h"
 #include "jupyter/kernelspec.h"
 #include "jupyter/paths.h"
 #include "jupyter/program.h"
@@ -27,13 +28,13 @@ typedef struct workplace {
 
 static int fail(const pl_error *error)
 {
-    fprintf(stderr, "plimsoll: %s\n", error->message);
+    pl_say_error("%s", error->message);
     return PL_EXIT_FAILURE;
 }
 
 static void print_note(const char *text)
 {
-    fprintf(stderr, "plimsoll: %s\n", text);
+    pl_say_error("%s", text);
 }
 
 static int workplace_init(workplace *place, const pl_jupyter_options *options, pl_error *reterr)
@@ -61,7 +62,7 @@ static int say_none_found(const workplace *place)
     const pl_jupyter_paths *paths = &place->paths;
     fputs("plimsoll: no kernel to guard was found, in any of these folders:\n", stderr);
     for (size_t i = 0; i < paths->n_folders; i++)
-        fprintf(stderr, "  %s\n", paths->folders[i]);
+        pl_say_to(stderr, "  %s\n", paths->folders[i]);
     fputs("  next: install one (for Python: 'python3 -m ipykernel install --user'), or set\n"
           "  JUPYTER_PATH to the share/jupyter folder that has one\n",
           stderr);
@@ -75,10 +76,9 @@ static void warn_if_unseen(const workplace *place, const char *path)
     const pl_kernelspec *first = pl_kernelspecs_get(&place->known, name);
     if (!pl_jupyter_paths_contain(&place->paths, place->folder)) {
         int n = (int)(strlen(place->folder) - strlen("/kernels"));
-        fprintf(stderr,
-                "plimsoll: Jupyter does not look in '%s': set JUPYTER_PATH=%.*s where it is "
-                "started\n",
-                place->folder, n, place->folder);
+        pl_say_error("Jupyter does not look in '%s': set JUPYTER_PATH=%.*s where it is "
+                     "started",
+                     place->folder, n, place->folder);
     } else if (first != NULL && strcmp(first->folder, path) != 0) {
         for (size_t i = 0; i < place->paths.n_folders; i++) {
             const char *folder = place->paths.folders[i];
@@ -86,8 +86,7 @@ static void warn_if_unseen(const workplace *place, const char *path)
             if (strcmp(folder, place->folder) == 0)
                 return; /* it comes before the other one */
             if (strncmp(first->folder, folder, n) == 0 && first->folder[n] == '/') {
-                fprintf(stderr, "plimsoll: Jupyter takes '%s' instead: it finds that one first\n",
-                        first->folder);
+                pl_say_error("Jupyter takes '%s' instead: it finds that one first", first->folder);
                 return;
             }
         }
@@ -98,7 +97,7 @@ static void warn_if_unseen(const workplace *place, const char *path)
 static int install_one(const workplace *place, const pl_kernelspec *kernel)
 {
     if (kernel->spec == NULL) {
-        fprintf(stderr, "plimsoll: cannot guard '%s': %s\n", kernel->name, kernel->problem.message);
+        pl_say_error("cannot guard '%s': %s", kernel->name, kernel->problem.message);
         return EXIT_NO_KERNEL;
     }
     pl_error error = {0};
@@ -114,7 +113,7 @@ static int install_one(const workplace *place, const pl_kernelspec *kernel)
         fail(&error);
         return r == -EEXIST ? EXIT_NO_KERNEL : PL_EXIT_FAILURE;
     }
-    printf("%s: its twin is %s\n", kernel->name, path);
+    pl_say_to(stdout, "%s: its twin is %s\n", kernel->name, path);
     warn_if_unseen(place, path);
     return 0;
 }
@@ -140,17 +139,16 @@ static int install_named(const workplace *place, const char *name)
 {
     const pl_kernelspec *kernel = pl_kernelspecs_get(&place->known, name);
     if (kernel == NULL) {
-        fprintf(stderr, "plimsoll: there is no kernel '%s' (see 'plimsoll jupyter list')\n", name);
+        pl_say_error("there is no kernel '%s' (see 'plimsoll jupyter list')", name);
         return EXIT_NO_KERNEL;
     }
     if (pl_kernelspec_is_twin(kernel)) {
-        fprintf(stderr, "plimsoll: '%s' is a twin already: give --kernel %s\n", kernel->name,
-                pl_kernelspec_twin_of(kernel));
+        pl_say_error("'%s' is a twin already: give --kernel %s", kernel->name,
+                     pl_kernelspec_twin_of(kernel));
         return EXIT_NO_KERNEL;
     }
     if (pl_kernelspec_command(kernel) > 0) {
-        fprintf(stderr, "plimsoll: '%s' needs no twin: its command is a 'plimsoll run' already\n",
-                kernel->name);
+        pl_say_error("'%s' needs no twin: its command is a 'plimsoll run' already", kernel->name);
         return EXIT_NO_KERNEL;
     }
     return install_one(place, kernel);
@@ -172,7 +170,7 @@ static int remove_one(const pl_kernelspec *twin)
     pl_error error = {0};
     if (pl_twin_remove(twin, print_note, &error) < 0)
         return fail(&error);
-    printf("%s: removed %s\n", pl_kernelspec_twin_of(twin), twin->folder);
+    pl_say_to(stdout, "%s: removed %s\n", pl_kernelspec_twin_of(twin), twin->folder);
     return 0;
 }
 
@@ -201,20 +199,19 @@ static void say_if_broken(const pl_kernelspecs *there, const char *name)
         bool meant = strncmp(one->name, PL_TWIN_PREFIX, n) == 0 &&
                      (name == NULL || strcasecmp(one->name + n, name) == 0);
         if (meant && one->spec == NULL)
-            fprintf(stderr, "plimsoll: left '%s', which may be a twin: %s\n", one->folder,
-                    one->problem.message);
+            pl_say_error("left '%s', which may be a twin: %s", one->folder, one->problem.message);
     }
 }
 
 static int say_nothing_to_remove(const workplace *place, const char *name)
 {
-    fprintf(stderr, "plimsoll: there is no twin%s%s%s in '%s'\n", name != NULL ? " of '" : "",
-            name != NULL ? name : "", name != NULL ? "'" : "", place->folder);
+    pl_say_error("there is no twin%s%s%s in '%s'", name != NULL ? " of '" : "",
+                 name != NULL ? name : "", name != NULL ? "'" : "", place->folder);
     for (size_t i = 0; i < place->known.n_items; i++) {
         const pl_kernelspec *twin = &place->known.items[i];
         bool meant = name == NULL || strcasecmp(pl_kernelspec_twin_of(twin), name) == 0;
         if (pl_kernelspec_is_twin(twin) && meant)
-            fprintf(stderr, "  there is '%s': name its prefix with --prefix DIR\n", twin->folder);
+            pl_say_to(stderr, "  there is '%s': name its prefix with --prefix DIR\n", twin->folder);
     }
     return EXIT_NO_KERNEL;
 }
@@ -242,8 +239,8 @@ static int remove_unnamed(const workplace *place, const pl_kernelspecs *there)
         }
     }
     if (twin == NULL && n_twins > 1) {
-        fprintf(stderr, "plimsoll: there are %d twins in '%s': give --kernel NAME or --all\n",
-                n_twins, place->folder);
+        pl_say_error("there are %d twins in '%s': give --kernel NAME or --all", n_twins,
+                     place->folder);
         return EXIT_NO_KERNEL;
     }
     twin = twin != NULL ? twin : only;

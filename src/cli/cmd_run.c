@@ -3,18 +3,23 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/installed.h"
 #include "cli/kernel_run.h"
+#include "cli/say.h"
+#include "cli/wanted_budget.h"
 #include "plimsoll/budget.h"
 #include "report/report.h"
 #include "supervise/program.h"
@@ -49,7 +54,7 @@ typedef struct this_run {
 
 static int fail(const pl_error *error)
 {
-    fprintf(stderr, "plimsoll: %s\n", error->message);
+    pl_say_error("%s", error->message);
     return PL_EXIT_FAILURE;
 }
 
@@ -143,9 +148,7 @@ static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
                              pl_refused_word(argc, argv));
             break;
         default:
-            r = pl_error_set(reterr, PL_EUSAGE,
-                             "run: unknown option '%s' (see 'plimsoll run --help')",
-                             pl_refused_word(argc, argv));
+            r = pl_unknown_option("run", pl_refused_word(argc, argv), longs, reterr);
         }
     }
     if (r == 0 && optind == argc)
@@ -172,12 +175,29 @@ static void describe_command(pl_ledger_header *header, char *const *command)
         header->directory[0] = '\0';
 }
 
+/* How far the line may go up when a cgroup's limit is raised: what was asked for, and what
+ * everything else than cgroups gives. */
+static uint64_t highest_line(const pl_budget *budget)
+{
+    uint64_t highest = UINT64_MAX;
+    for (int i = 0; i < budget->n_sources; i++) {
+        const pl_budget_source *source = &budget->sources[i];
+        bool asked = strcmp(source->name, "request") == 0;
+        if (source->present && strncmp(source->name, "cgroup", strlen("cgroup")) != 0)
+            highest = pl_min_u64(highest,
+                                 pl_sub_sat_u64(source->bytes, asked ? 0 : budget->reserve_bytes));
+    }
+    return highest;
+}
+
 static void describe_run(const this_run *run, const pl_budget *budget)
 {
     pl_ledger_header *header = &run->ledger->header;
     pl_proc_stat stat;
     header->flags = run->options->flags;
     header->true_limit_bytes = budget->true_limit_bytes;
+    pl_ledger_set_system_bytes(run->ledger, budget->line_bytes);
+    pl_ledger_set_limit_bytes(run->ledger, highest_line(budget));
     if (budget->tightest >= 0) {
         const pl_budget_source *source = &budget->sources[budget->tightest];
         snprintf(header->limit_source, sizeof header->limit_source, "%.20s %.230s", source->name,
@@ -203,7 +223,7 @@ static int prepare_kernel(this_run *run, pl_error *reterr)
     int r = pl_kernel_run_prepare(&run->ledger->header, run->options->command, &run->command,
                                   &warning, reterr);
     if (warning && !run->options->quiet)
-        fprintf(stderr, "plimsoll: %s\n", warning);
+        pl_say_error("%s", warning);
     return r;
 }
 
@@ -243,7 +263,7 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
     run->record = (pl_record){0};
     if (create_record(run, budget, &second) < 0)
         return r; /* why the first could not be is what the user can mend */
-    fprintf(stderr, "plimsoll: %s; the kernel's record is kept in '%s'\n", reterr->message, folder);
+    pl_say_error("%s; the kernel's record is kept in '%s'", reterr->message, folder);
     return 0;
 }
 
@@ -256,7 +276,16 @@ static void tell_obstacle(const this_run *run)
     pl_program_sentence(&program, text);
     bool refuses = !(run->options->flags & PL_RUN_OBSERVE);
     if (text[0] && refuses && !run->options->quiet)
-        fprintf(stderr, "plimsoll: %s\n", text);
+        pl_say_error("%s", text);
+}
+
+/* What was asked for here is what holds, also for the runtime, and for runs, in the command. */
+static int pass_on_budget(const run_options *options, pl_error *reterr)
+{
+    if (options->budget && getenv(PL_BUDGET_VARIABLE) &&
+        setenv(PL_BUDGET_VARIABLE, options->budget, 1) < 0)
+        return pl_error_set(reterr, -errno, "no memory for the command's environment");
+    return 0;
 }
 
 static int prepare(this_run *run, pl_error *reterr)
@@ -266,15 +295,17 @@ static int prepare(this_run *run, pl_error *reterr)
                                 .reserve_bytes = run->options->reserve_bytes};
     int r = pl_installed_guard(run->guard_path, reterr);
     if (r == 0)
-        r = pl_budget_discover(&wanted, &budget, reterr);
+        r = pl_wanted_budget(&wanted, &budget, reterr);
     if (r == 0)
         r = run->options->kernel ? create_kernel_record(run, &budget, reterr)
                                  : create_record(run, &budget, reterr);
     if (r < 0)
         return r;
     if (budget.cut && !run->options->quiet)
-        fprintf(stderr, "plimsoll: the budget is %s: more than that is not there\n",
-                PL_SIZE(budget.line_bytes));
+        pl_say_error("the budget is %s: more than that is not there", PL_SIZE(budget.line_bytes));
+    r = pass_on_budget(run->options, reterr);
+    if (r < 0)
+        return r;
     describe_run(run, &budget);
     tell_obstacle(run);
     run->command = run->options->command;
@@ -294,7 +325,7 @@ static void keep_hang(void *context, const pl_inspect_process *processes, int n,
     json_t *report = NULL;
     if (pl_report_write_hang(run->record.directory, processes, (size_t)n, idle_s, &error) < 0 ||
         pl_report_build(run->ledger, run->record.directory, &report, &error) < 0) {
-        fprintf(stderr, "plimsoll: %s\n", error.message);
+        pl_say_error("%s", error.message);
         return;
     }
     tell(run, report);
@@ -319,11 +350,35 @@ static void save_report(const this_run *run, const json_t *report)
         fail(&error);
 }
 
-/* Nothing is lost: the ledger and what lies beside it stay in the record. */
+/* Nothing is lost: the ledger and what lies beside it stay in the record. It may be that nobody
+ * reads what we write, and that the report ended for that. */
 static void say_no_report(const this_run *run, const char *why)
 {
-    fprintf(stderr, "plimsoll: %s; 'plimsoll explain %s' tries again\n", why,
-            run->options->record ? run->record.directory : run->record.id);
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
+        return;
+    pl_say_error("%s; 'plimsoll explain %s' tries again", why,
+                 run->options->record ? run->record.directory : run->record.id);
+}
+
+/* A run inside of another: the outer one sees only that we end with some status. */
+static void tell_outer(const this_run *run, const char *verdict)
+{
+    static const char *const of_memory[] = {"refused", "leak", "killed-for-memory",
+                                            "stopped-for-memory"};
+    pl_ledger *outer = NULL;
+    pl_error error;
+    bool told = false;
+    for (size_t i = 0; verdict && i < PL_COUNT_OF(of_memory); i++)
+        told |= strcmp(verdict, of_memory[i]) == 0;
+    if (!told || !getenv(PL_LEDGER_VARIABLE) || pl_ledger_open_run(&outer, &error) < 0)
+        return;
+    pl_event event = {.kind = PL_EVENT_INNER, .pid = getpid()};
+    snprintf(event.where.function, sizeof event.where.function, "%s", verdict);
+    snprintf(event.where.file, sizeof event.where.file, "%.119s",
+             run->options->record ? run->record.directory : run->record.id);
+    pl_ledger_event(outer, &event);
+    pl_ledger_close(outer);
 }
 
 static void explain(const this_run *run)
@@ -335,6 +390,7 @@ static void explain(const this_run *run)
     else
         save_report(run, report);
     const char *verdict = json_string_value(json_object_get(report, "verdict"));
+    tell_outer(run, verdict);
     bool told = run->hang_told && verdict && strcmp(verdict, "hang") == 0;
     if (report && !told)
         tell(run, report);
@@ -343,9 +399,35 @@ static void explain(const this_run *run)
         fail(&error);
 }
 
+/* How long a report may still take once somebody asked us to end. systemd waits 90 s before it
+ * sends SIGKILL, Kubernetes 30 s and docker stop 10 s; a report takes under a second, or some with
+ * large debug information. */
+#define ASKED_TO_END_S 8
+
+/* Waits for the report. A signal that asks us to end leaves it some seconds, a second Ctrl-C
+ * none. */
+static int wait_for_report(pid_t pid)
+{
+    sigset_t signals;
+    pl_supervise_signals(&signals);
+    uint64_t deadline_ns = UINT64_MAX;
+    int status = 0, n_interrupts = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        uint64_t now_ns = pl_clock_monotonic_ns();
+        if (now_ns >= deadline_ns || n_interrupts > 1)
+            kill(pid, SIGKILL);
+        struct timespec second = {.tv_sec = 1};
+        int got = sigtimedwait(&signals, NULL, &second);
+        n_interrupts += got == SIGINT;
+        if (got > 0 && got != SIGCHLD)
+            deadline_ns = pl_min_u64(deadline_ns, now_ns + ASKED_TO_END_S * PL_NS_PER_SEC);
+    }
+    return status;
+}
+
 /* The command has ended; whatever goes wrong from here on must not change its exit status. libdw
  * ends the process where memory is short, by exit() or by a null pointer, so this is a process of
- * its own. */
+ * its own. The signals that the supervisor passes on are blocked in both. */
 static void explain_apart(const this_run *run)
 {
     pid_t pid = fork();
@@ -353,8 +435,8 @@ static void explain_apart(const this_run *run)
         explain(run);
     if (pid == 0)
         _exit(0);
-    int status = 0;
-    if (pid > 0 && waitpid(pid, &status, 0) == pid && status != 0)
+    int status = pid > 0 ? wait_for_report(pid) : 0;
+    if (status != 0)
         say_no_report(run, WIFSIGNALED(status) ? "making the report ended by a signal"
                                                : "making the report failed");
 }
@@ -388,9 +470,8 @@ int pl_cmd_run(int argc, char **argv)
     if (r < 0) {
         discard(&run);
         fail(&error);
-        return r == -ENOENT                                     ? PL_EXIT_NOT_FOUND
-               : r == -ENOMEM || run.ledger->header.command_pid ? PL_EXIT_FAILURE
-                                                                : PL_EXIT_CANNOT_RUN;
+        bool ours = r == -ENOMEM || r == -EMFILE || r == -ENFILE || run.ledger->header.command_pid;
+        return r == -ENOENT ? PL_EXIT_NOT_FOUND : ours ? PL_EXIT_FAILURE : PL_EXIT_CANNOT_RUN;
     }
     signal(SIGPIPE, SIG_IGN); /* nobody may read the report; the command's status is kept */
     explain_apart(&run);

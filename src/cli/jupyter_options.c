@@ -43,12 +43,13 @@ static int check_budget(const char *text, pl_error *reterr)
     return r;
 }
 
-static int refuse_option(int argc, char **argv, int code, pl_error *reterr)
+static int refuse_option(int argc, char **argv, int code, const struct option *longs,
+                         pl_error *reterr)
 {
     const char *word = pl_refused_word(argc, argv);
     if (code == ':')
         return pl_error_set(reterr, PL_EUSAGE, "jupyter: '%s' needs a value", word);
-    return pl_error_set(reterr, PL_EUSAGE, "jupyter: unknown option '%s'", word);
+    return pl_unknown_option("jupyter", word, longs, reterr);
 }
 
 static int read_words(int argc, char **argv, pl_jupyter_options *options, pl_error *reterr)
@@ -87,7 +88,7 @@ static int read_words(int argc, char **argv, pl_jupyter_options *options, pl_err
             options->help = true;
             break;
         default:
-            r = refuse_option(argc, argv, code, reterr);
+            r = refuse_option(argc, argv, code, longs, reterr);
         }
     }
     options->verb = optind < argc ? argv[optind] : NULL;

@@ -17,18 +17,43 @@
 
 static char load_extension[] = "--ext=plimsoll.notebook";
 
+/* Made, or there already and this user's alone. -EPERM: somebody else has taken the name. */
+static int make_own(const char *folder)
+{
+    struct stat st;
+    if (mkdir(folder, 0700) == 0)
+        return 0;
+    if (errno != EEXIST || lstat(folder, &st) < 0)
+        return -errno;
+    bool own = S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+    return own ? 0 : -EPERM;
+}
+
+/* Anybody may make a folder of any name in /tmp: to find one's records again is not worth that they
+ * could keep a kernel from starting. */
+static int make_any(const char *temporary, char folder[PATH_MAX])
+{
+    enum { NAMES = 10 };
+    int r = -EPERM;
+    for (int i = 0; r == -EPERM && i < NAMES; i++) {
+        char number[16] = "";
+        if (i > 0)
+            snprintf(number, sizeof number, "-%d", i);
+        int n = snprintf(folder, PATH_MAX, "%s/plimsoll-%u%s", temporary, geteuid(), number);
+        r = n < PATH_MAX ? make_own(folder) : -ENAMETOOLONG;
+    }
+    if (r != -EPERM)
+        return r;
+    int n = snprintf(folder, PATH_MAX, "%s/plimsoll-%u-XXXXXX", temporary, geteuid());
+    return n >= PATH_MAX ? -ENAMETOOLONG : mkdtemp(folder) ? 0 : -errno;
+}
+
 int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX])
 {
     const char *temporary = getenv("TMPDIR");
-    struct stat st;
-    int n = snprintf(ret_folder, PATH_MAX, "%s/plimsoll-%u",
-                     temporary && temporary[0] == '/' ? temporary : "/tmp", geteuid());
-    if (n < 0 || n >= PATH_MAX)
-        return -ENAMETOOLONG;
-    if ((mkdir(ret_folder, 0700) < 0 && errno != EEXIST) || lstat(ret_folder, &st) < 0)
-        return -errno;
-    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-        return -EPERM;
+    int r = make_any(temporary && temporary[0] == '/' ? temporary : "/tmp", ret_folder);
+    if (r < 0)
+        return r;
     return setenv("PLIMSOLL_STATE", ret_folder, 1) < 0 ? -errno : 0;
 }
 

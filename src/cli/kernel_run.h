@@ -15,8 +15,9 @@
 #include "ledger/ledger.h"
 
 /* The folder for records is full, or may not be written to, and a plain kernel would start all the
- * same: from now on they are kept in one of this user's own in $TMPDIR, `*ret_folder`. -EPERM where
- * somebody else has taken its name. */
+ * same: from now on they are kept in one of this user's own in $TMPDIR, `*ret_folder`. It has the
+ * first name that nobody else has taken, so that the next kernel finds this one's record; where all
+ * of them are taken, a name that nobody could guess. */
 PL_MUST_CHECK int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX]);
 
 /* Instead of a connection file: the one that the command names. A kernelspec's command can then

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/version_note.h"
 #include "cli/commands.h"
+#include "cli/say.h"
 
 PL_VERSION_NOTE;
 
@@ -17,8 +19,8 @@ static const struct command {
     {"run", pl_cmd_run, "run a command under the line, and explain how it ended",
      "usage: plimsoll run [OPTION...] -- COMMAND [ARG...]\n"
      "\n"
-     "  --budget SIZE|N%     the line: 512M, 2G, or 80% of what there is (default: all, less the\n"
-     "                       reserve)\n"
+     "  --budget SIZE|N%     the line: 512M, 2G, or 80% of what there is (default: what\n"
+     "                       PLIMSOLL_BUDGET says, else all, less the reserve)\n"
      "  --reserve SIZE       kept above the line for what cannot be refused (default: 80M, or an\n"
      "                       eighth of a small budget)\n"
      "  --sparse[=PROGRAM]   large arrays count when touched, not when made (of PROGRAM only)\n"
@@ -36,9 +38,8 @@ static const struct command {
     {"explain", pl_cmd_explain, "say what happened to a run",
      "usage: plimsoll explain [RUN] [--json]\n"
      "\n"
-     "RUN is an id from 'plimsoll runs' or the start of one, the pid of its command, the path of "
-     "a\n"
-     "record, or 'last' (the default).\n"},
+     "RUN is an id from 'plimsoll runs' or the start of one, the pid of one of its processes, the\n"
+     "path of a record, or 'last' (the default).\n"},
     {"top", pl_cmd_top, "show how a run stands now: memory, processes, notebook cells",
      "usage: plimsoll top [RUN] [--json]\n"
      "\n"
@@ -79,7 +80,12 @@ static const struct command *find_command(const char *name)
 
 static int refuse_command(const char *name)
 {
-    fprintf(stderr, "plimsoll: unknown command '%s' (see 'plimsoll help')\n", name);
+    char text[PL_NEAREST_TEXT_BYTES];
+    pl_nearest nearest = pl_nearest_begin(name, "");
+    for (int i = 0; i < N_COMMANDS; i++)
+        pl_nearest_try(&nearest, commands[i].name);
+    pl_say_error("unknown command '%s'%s (see 'plimsoll help')", name,
+                 pl_nearest_text(&nearest, text));
     return PL_EXIT_FAILURE;
 }
 
@@ -115,7 +121,7 @@ int main(int argc, char **argv)
     if (strcmp(name, "help") == 0)
         return help(argc > 2 ? argv[2] : NULL);
     if (!*name) {
-        fprintf(stderr, "plimsoll: no command given (see 'plimsoll help')\n");
+        pl_say_error("no command given (see 'plimsoll help')");
         return PL_EXIT_FAILURE;
     }
     const struct command *command = find_command(name);

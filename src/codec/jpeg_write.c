@@ -12,6 +12,8 @@
 
 #include "plimsoll/picture.h"
 
+#include "base/base.h"
+
 static const char xmp_name[] = "http://ns.adobe.com/xap/1.0/"; /* its zero belongs to it */
 
 enum { MARKER_BYTES_MAX = 65533, FIRST_BYTES = 16 * 1024 };
@@ -157,6 +159,12 @@ int pl_jpeg_encode(const uint8_t *pixels, int64_t height, int64_t width, int cha
                    const pl_jpeg_options *options, void **ret_bytes, size_t *ret_n,
                    pl_error *reterr)
 {
+    PL_NOT_NULL(pixels, reterr);
+    PL_NOT_NULL(options, reterr);
+    PL_NOT_NULL(ret_bytes, reterr);
+    PL_NOT_NULL(ret_n, reterr);
+    PL_TAKE_OPTIONS(pl_jpeg_options, options, xmp_bytes, reterr);
+    PL_NOT_NULL_IF(options->xmp_bytes > 0, options->xmp, reterr);
     const picture p = {pixels, height, width, channels};
     int r = check(&p, options, reterr);
     if (r < 0)

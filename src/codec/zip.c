@@ -4,11 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codec/excerpt.h"
 
-enum { END_BYTES = 22, LOCATOR_BYTES = 20, END64_BYTES = 56, ENTRY_BYTES = 46 };
+enum { END_BYTES = 22, LOCATOR_BYTES = 20, END64_BYTES = 56 };
 
 static uint16_t u16_at(const uint8_t *at)
 {
@@ -114,12 +115,12 @@ int pl_zip_next(const pl_zip_directory *directory, const void *bytes, size_t *at
     size_t left = directory->bytes - *at;
     if (left == 0)
         return 0;
-    if (left < ENTRY_BYTES || !is_signed(from, "PK\x01\x02"))
+    if (left < PL_ZIP_ENTRY_BYTES || !is_signed(from, "PK\x01\x02"))
         return refuse_entry(directory, *at, reterr);
     size_t n_name = u16_at(from + 28), n_extra = u16_at(from + 30);
-    size_t length = ENTRY_BYTES + n_name + n_extra + u16_at(from + 32);
+    size_t length = PL_ZIP_ENTRY_BYTES + n_name + n_extra + u16_at(from + 32);
     pl_zip_entry entry = {
-        .name = (const char *)from + ENTRY_BYTES,
+        .name = (const char *)from + PL_ZIP_ENTRY_BYTES,
         .n_name = n_name,
         .method = u16_at(from + 10),
         .crc = u32_at(from + 16),
@@ -127,7 +128,7 @@ int pl_zip_next(const pl_zip_directory *directory, const void *bytes, size_t *at
         .unpacked_bytes = u32_at(from + 24),
         .local_offset = u32_at(from + 42),
     };
-    if (length > left || !read_extra64(from + ENTRY_BYTES + n_name, n_extra, &entry))
+    if (length > left || !read_extra64(from + PL_ZIP_ENTRY_BYTES + n_name, n_extra, &entry))
         return refuse_entry(directory, *at, reterr);
     *at += length;
     if ((u16_at(from + 8) & 1) || (entry.method != 0 && entry.method != PL_ZIP_DEFLATED))
@@ -137,6 +138,37 @@ int pl_zip_next(const pl_zip_directory *directory, const void *bytes, size_t *at
                                                    "zip's usual one");
     *ret_entry = entry;
     return 1;
+}
+
+pl_zip_place pl_zip_place_of(const pl_zip_entry *entry)
+{
+    uint64_t data = pl_add_sat_u64(entry->local_offset, PL_ZIP_LOCAL_BYTES);
+    return (pl_zip_place){entry->local_offset, pl_add_sat_u64(data, entry->packed_bytes)};
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const pl_zip_place *one = a, *other = b;
+    return (one->begin > other->begin) - (one->begin < other->begin);
+}
+
+int pl_zip_check_apart(const pl_zip_directory *directory, pl_zip_place *places, size_t n,
+                       pl_error *reterr)
+{
+    if (n == 0)
+        return 0;
+    qsort(places, n, sizeof *places, compare_places);
+    for (size_t i = 0; i + 1 < n; i++)
+        if (places[i].end > places[i + 1].begin)
+            return pl_error_set(reterr, PL_ECORRUPT,
+                                "the files at bytes %" PRIu64 " and %" PRIu64
+                                " of the zip share bytes, as in a decompression bomb",
+                                places[i].begin, places[i + 1].begin);
+    if (places[n - 1].end > directory->offset)
+        return pl_error_set(reterr, PL_ECORRUPT,
+                            "the file at byte %" PRIu64 " of the zip reaches into its directory",
+                            places[n - 1].begin);
+    return 0;
 }
 
 int pl_zip_data_offset(const pl_zip_entry *entry, const void *local, uint64_t file_bytes,

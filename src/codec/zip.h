@@ -16,6 +16,7 @@
 enum {
     PL_ZIP_TAIL_BYTES = 65536 + 22 + 20 + 56, /* the end's records are in these last bytes */
     PL_ZIP_LOCAL_BYTES = 30,                  /* of a local header, without name and extra */
+    PL_ZIP_ENTRY_BYTES = 46,                  /* of an entry of the directory, in the same way */
     PL_ZIP_DEFLATED = 8,
 };
 
@@ -42,6 +43,18 @@ PL_MUST_CHECK int pl_zip_find_directory(const void *tail, size_t n, uint64_t fil
  * PL_ECORRUPT; -ENOTSUP for one that cannot be unpacked, and *at is behind it. */
 PL_MUST_CHECK int pl_zip_next(const pl_zip_directory *directory, const void *bytes, size_t *at,
                               pl_zip_entry *ret_entry, pl_error *reterr);
+
+/* What an entry has of the file, at least: local header and packed bytes. */
+typedef struct pl_zip_place {
+    uint64_t begin, end;
+} pl_zip_place;
+
+pl_zip_place pl_zip_place_of(const pl_zip_entry *entry);
+
+/* Entries that share bytes would each be unpacked: a small file could cost any time, and be of any
+ * size. Sorts the places. PL_ECORRUPT. */
+PL_MUST_CHECK int pl_zip_check_apart(const pl_zip_directory *directory, pl_zip_place *places,
+                                     size_t n, pl_error *reterr);
 
 /* Where an entry's data begins, from the PL_ZIP_LOCAL_BYTES at its local offset. PL_ECORRUPT. */
 PL_MUST_CHECK int pl_zip_data_offset(const pl_zip_entry *entry, const void *local,

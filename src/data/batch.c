@@ -575,6 +575,8 @@ static int spec_of(pl_spec *spec, int64_t n, pl_error *reterr)
 int pl_dataset_batch(pl_dataset *input, int64_t n, bool drop_remainder, pl_dataset **ret_dataset,
                      pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (n < 1)
         return pl_error_set(reterr, -EINVAL, "batch: %" PRId64 " elements", n);
     pl_dataset *dataset;

@@ -322,6 +322,8 @@ static const pl_dataset_class cache_class = {
 int pl_dataset_cache(pl_dataset *input, const char *path, pl_dataset **ret_dataset,
                      pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
     if (path && !*path)
         return pl_error_set(reterr, -EINVAL, "cache: the path is empty; none is for memory");

@@ -84,6 +84,9 @@ static int64_t cardinality_of(int64_t a, int64_t b)
 int pl_dataset_concatenate(pl_dataset *input, pl_dataset *other, pl_dataset **ret_dataset,
                            pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(other, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *both[] = {input, other}, *dataset;
     int r = check(input, other, reterr);
     if (r == 0)

@@ -164,6 +164,10 @@ static int set_columns(csv_dataset *own, const pl_csv_layout *layout)
 int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout, pl_dataset **ret_dataset,
                    pl_error *reterr)
 {
+    PL_NOT_NULL(paths, reterr);
+    PL_NOT_NULL(layout, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
+    PL_TAKE_OPTIONS(pl_csv_layout, layout, compression, reterr);
     if (layout->n_columns < 1)
         return pl_error_set(reterr, -EINVAL, "csv: %d columns", layout->n_columns);
     pl_dataset *dataset;

@@ -154,6 +154,7 @@ int pl_dataset_make_over(const pl_dataset_class *class, pl_dataset *input, pl_da
 
 pl_dataset *pl_dataset_ref(pl_dataset *dataset)
 {
+    PL_NULL_GIVES(dataset, NULL);
     atomic_fetch_add_explicit(&dataset->n_refs, 1, memory_order_relaxed);
     return dataset;
 }
@@ -183,16 +184,19 @@ void pl_dataset_unref(pl_dataset *dataset)
 
 int pl_dataset_n_components(const pl_dataset *dataset)
 {
+    PL_NULL_GIVES(dataset, 0);
     return dataset->n_components;
 }
 
 const pl_spec *pl_dataset_spec(const pl_dataset *dataset, int component)
 {
+    PL_NULL_GIVES(dataset, NULL);
     return component >= 0 && component < dataset->n_components ? &dataset->spec[component] : NULL;
 }
 
 int64_t pl_dataset_cardinality(const pl_dataset *dataset)
 {
+    PL_NULL_GIVES(dataset, PL_CARDINALITY_UNKNOWN);
     return dataset->cardinality;
 }
 
@@ -205,6 +209,8 @@ bool pl_dataset_has_places(const pl_dataset *dataset)
 
 int pl_dataset_set_name(pl_dataset *dataset, const char *name, pl_error *reterr)
 {
+    PL_NOT_NULL(dataset, reterr);
+    PL_NOT_NULL(name, reterr);
     char *copy = strdup(name);
     if (!copy)
         return no_memory(reterr);
@@ -215,5 +221,6 @@ int pl_dataset_set_name(pl_dataset *dataset, const char *name, pl_error *reterr)
 
 const char *pl_dataset_name(const pl_dataset *dataset)
 {
+    PL_NULL_GIVES(dataset, NULL);
     return dataset->name ? dataset->name : dataset->class->name;
 }

@@ -91,6 +91,8 @@ static const pl_dataset_class enumerate_class = {
 int pl_dataset_enumerate(pl_dataset *input, int64_t start, pl_dataset **ret_dataset,
                          pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
     int r = pl_dataset_make(&enumerate_class, input->runtime, &input, 1, input->n_components + 1,
                             &dataset, reterr);

@@ -375,12 +375,18 @@ static int make_function(pl_runtime *runtime, const pl_feature_spec *features, i
 int pl_examples_function(pl_runtime *runtime, const pl_feature_spec *features, int n_features,
                          bool of_lists, pl_function *ret_function, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL_IF(n_features > 0, features, reterr);
+    PL_NOT_NULL(ret_function, reterr);
     return make_function(runtime, features, n_features, of_lists, PL_UNKNOWN, ret_function, reterr);
 }
 
 int pl_dataset_parse_examples(pl_dataset *input, const pl_feature_spec *features, int n_features,
                               int n_parallel, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL_IF(n_features > 0, features, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     const pl_spec *given = &input->spec[0];
     if (input->n_components != 1 || given->dtype != PL_STRING || given->shape.rank > 1 ||
         given->shape.rank < 0)

@@ -254,6 +254,8 @@ static void write_json(const picture *p, FILE *to)
 
 int pl_iterator_explain(pl_iterator *iterator, bool as_json, char **ret_text, pl_error *reterr)
 {
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(ret_text, reterr);
     picture p = {0};
     char *text = NULL;
     size_t n = 0;

@@ -216,6 +216,9 @@ static int add(void *context, const char *path, pl_error *reterr)
 int pl_dataset_paths(pl_runtime *runtime, const char *const *paths, int64_t n_paths,
                      pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULLS(paths, n_paths, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     files_dataset *own;
     int r = make(runtime, NULL, 1, &own, reterr);
     if (r < 0)
@@ -228,6 +231,10 @@ int pl_dataset_paths(pl_runtime *runtime, const char *const *paths, int64_t n_pa
 int pl_dataset_files(pl_runtime *runtime, const char *const *patterns, int n_patterns,
                      const pl_files_options *options, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULLS(patterns, n_patterns, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
+    PL_TAKE_OPTIONS(pl_files_options, options, same_each_pass, reterr);
     files_dataset *own;
     int r = make(runtime, options, 1, &own, reterr);
     if (r < 0)
@@ -321,6 +328,10 @@ int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
                             const pl_files_options *options, pl_dataset **ret_dataset,
                             pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(folder, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
+    PL_TAKE_OPTIONS(pl_files_options, options, same_each_pass, reterr);
     size_t n = strlen(folder);
     if (n == 0)
         return pl_error_set(reterr, -EINVAL, "image_folder: the path is empty");
@@ -339,6 +350,7 @@ int pl_dataset_image_folder(pl_runtime *runtime, const char *folder,
 
 const char *pl_dataset_class_name(const pl_dataset *dataset, int64_t label)
 {
+    PL_NULL_GIVES(dataset, NULL);
     const files_dataset *own = (const files_dataset *)dataset;
     if (dataset->class != &files_class || label < 0 || label >= own->n_classes)
         return NULL;

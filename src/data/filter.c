@@ -113,6 +113,9 @@ static int check(const pl_called *called, pl_error *reterr)
 int pl_dataset_filter(pl_dataset *input, const pl_function *function, pl_dataset **ret_dataset,
                       pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
     pl_called *called;
     int r = pl_called_new(function, input->spec, input->n_components, "filter", &called, reterr);
     if (r < 0)

@@ -149,6 +149,8 @@ int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes, uint64_t re
                              uint64_t foot_bytes, pl_compression compression,
                              pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(paths, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (record_bytes == 0 || record_bytes > INT64_MAX || head_bytes > INT64_MAX ||
         foot_bytes > INT64_MAX)
         return pl_error_set(reterr, -EINVAL,

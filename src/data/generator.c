@@ -180,6 +180,9 @@ static int check(const pl_generator *generator, pl_error *reterr)
 int pl_dataset_generator(pl_runtime *runtime, const pl_generator *generator,
                          pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(generator, reterr);
+    PL_NOT_NULL_OR_RELEASE(generator, runtime, reterr);
+    PL_NOT_NULL_OR_RELEASE(generator, ret_dataset, reterr);
     pl_dataset *dataset = NULL;
     int r = check(generator, reterr);
     if (r == 0)

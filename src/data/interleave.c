@@ -613,6 +613,9 @@ static int make(const pl_dataset_class *class, pl_dataset *input, const pl_funct
 int pl_dataset_flat_map(pl_dataset *input, const pl_function *function, pl_dataset **ret_dataset,
                         pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
     return make(&flat_map_class, input, function, ret_dataset, reterr);
 }
 
@@ -633,6 +636,9 @@ int pl_dataset_interleave(pl_dataset *input, const pl_function *function, int64_
                           int64_t block_length, int n_parallel, pl_dataset **ret_dataset,
                           pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
     int64_t cycle = cycle_length == PL_AUTO ? AUTO_CYCLE : cycle_length;
     int r = check(cycle, block_length, n_parallel, reterr);
     if (r < 0) {

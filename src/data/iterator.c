@@ -36,6 +36,8 @@ static int set_up(pl_iterator *iterator, pl_error *reterr)
 
 int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *reterr)
 {
+    PL_NOT_NULL(dataset, reterr);
+    PL_NOT_NULL(ret_iterator, reterr);
     pl_iterator *iterator = calloc(1, sizeof *iterator);
     if (!iterator)
         return pl_error_set(reterr, -ENOMEM, "no memory for an iterator");
@@ -54,6 +56,7 @@ int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *r
 
 void pl_iterator_cancel(pl_iterator *iterator)
 {
+    PL_NULL_DOES_NOTHING(iterator);
     pl_error error;
     pl_pass_fail(&iterator->pass, -ECANCELED, &error, "the pass was cancelled");
 }
@@ -74,11 +77,15 @@ void pl_iterator_free(pl_iterator *iterator)
 
 pl_bad_count pl_iterator_bad_count(const pl_iterator *iterator)
 {
+    PL_NULL_GIVES(iterator, ((pl_bad_count){0}));
     return iterator->count;
 }
 
 int pl_iterator_bads(const pl_iterator *iterator, pl_bad_element *ret_bads, int n_most)
 {
+    PL_NULL_GIVES(iterator, 0);
+    if (n_most > 0 && ret_bads == NULL)
+        return 0;
     int n = 0;
     for (const pl_bad *bad = iterator->bads; bad; bad = bad->next, n++)
         if (n < n_most)
@@ -172,6 +179,8 @@ int pl_iterator_pull(pl_iterator *iterator, pl_element *ret_element, pl_error *r
 
 int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *reterr)
 {
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(ret_values, reterr);
     pl_error error;
     pl_element element;
     error.code = 0; /* all of it would be half a KiB for each element */
@@ -211,6 +220,8 @@ static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reter
 
 int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
     pl_error error = {0};
     int r = save_at_rest(iterator, path, &error);
     if (r < 0 && reterr)
@@ -220,6 +231,8 @@ int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
 
 int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
     pl_error error = {0};
     pl_pass_set_turn(&iterator->pass,
                      PL_TURN_ALONE); /* nobody is at work: what does not fit fails */

@@ -8,9 +8,9 @@
  *
  * There is a file PATH only if it is complete. Whoever writes one has its part locked (by its open
  * file description), so that two writers never meet in it; one that was killed leaves a part that
- * nobody has locked, which the next writer takes over. Whoever reads has no lock: a file that is
- * replaced meanwhile stays what it was to him. The window is claimed from the runtime's memory.
- * Belongs to one thread.
+ * nobody has locked, which the next writer takes over if it begins as one. Whoever reads has no
+ * lock: a file that is replaced meanwhile stays what it was to him. The window is claimed from the
+ * runtime's memory. Belongs to one thread.
  */
 #ifndef PL_DATA_KEPT_H
 #define PL_DATA_KEPT_H
@@ -35,7 +35,8 @@ typedef struct pl_kept_writer {
     uint32_t generation;   /* of the process that writes */
 } pl_kept_writer;
 
-/* -EBUSY: somebody else writes it, now. PL_EBUDGET for the window. */
+/* -EBUSY: somebody else writes it, now. -EEXIST: its part's name is another file's. PL_EBUDGET for
+ * the window. */
 PL_MUST_CHECK int pl_kept_begin(pl_kept_writer *writer, pl_runtime *runtime, const char *path,
                                 const char *kind, pl_error *reterr);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "codec/crc32c.h"
@@ -44,27 +45,55 @@ static int check_place(const char *path, const char *kind, pl_error *reterr)
                : pl_error_set(reterr, PL_EFORMAT, PL_KEPT_NOT_OURS, path, kind);
 }
 
+/* One that was left by who was killed begins as ours do; another is the user's, who did not name
+ * it.
+ */
+static int take_over(int fd, const char *kind)
+{
+    uint8_t start[PL_KEPT_START_BYTES];
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return -errno;
+    size_t n = (size_t)pl_min_u64((uint64_t)info.st_size, sizeof start);
+    int r = pl_file_read(fd, start, n, 0);
+    if (r < 0)
+        return r;
+    return pl_kept_starts_as(start, n, kind) ? pl_file_cut(fd, 0) : -EEXIST;
+}
+
+static int refuse_part(const pl_kept_writer *writer, int code, pl_error *reterr)
+{
+    if (code != -EEXIST)
+        return refuse(writer->part, code, reterr);
+    return pl_error_set(reterr, code,
+                        "cannot write '%s': '%s', which it is written as, is there and no part of "
+                        "such a file: move that away, or give another path",
+                        writer->path, writer->part);
+}
+
 static int begin_part(pl_kept_writer *writer, const char *kind, pl_error *reterr)
 {
+    bool found;
     int checked = check_place(writer->path, kind, reterr);
     if (checked < 0)
         return checked;
-    int fd = pl_file_open_locked(writer->part);
+    int fd = pl_file_open_locked(writer->part, &found);
     if (fd == -EBUSY)
         return pl_error_set(reterr, -EBUSY,
                             "'%s' is being written by another process or pass: wait for it, or "
                             "give another path",
                             writer->path);
-    if (fd < 0)
-        return refuse(writer->part, fd, reterr);
-    writer->fd = fd;
-    int r = pl_file_cut(fd, 0);
-    return r < 0 ? refuse(writer->part, r, reterr) : 0;
+    int r = fd >= 0 && found ? take_over(fd, kind) : fd;
+    if (r >= 0)
+        writer->fd = fd;
+    else if (fd >= 0)
+        close(fd);
+    return r < 0 ? refuse_part(writer, r, reterr) : 0;
 }
 
 static int begin_in_place(pl_kept_writer *writer, pl_error *reterr)
 {
-    writer->fd = open(writer->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    writer->fd = open(writer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return writer->fd < 0 ? refuse(writer->path, -errno, reterr) : 0;
 }
 

@@ -60,6 +60,8 @@ static const pl_dataset_class lines_class = {
 int pl_dataset_lines(pl_dataset *paths, pl_compression compression, pl_dataset **ret_dataset,
                      pl_error *reterr)
 {
+    PL_NOT_NULL(paths, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
     int r = pl_reading_make(&lines_class, &lines_reader, paths, 1, &dataset, reterr);
     if (r < 0)

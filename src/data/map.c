@@ -125,6 +125,9 @@ static const pl_dataset_class map_class = {
 int pl_dataset_map(pl_dataset *input, const pl_function *function, int n_parallel,
                    pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
     pl_called *called;
     int r = pl_called_new(function, input->spec, input->n_components, "map", &called, reterr);
     if (r < 0)

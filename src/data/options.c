@@ -163,6 +163,10 @@ static int check(const pl_dataset_options *options, pl_error *reterr)
 int pl_dataset_with_options(pl_dataset *input, const pl_dataset_options *options,
                             pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(options, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
+    PL_TAKE_OPTIONS(pl_dataset_options, options, nondeterministic, reterr);
     pl_dataset *dataset;
     int r = check(options, reterr);
     if (r == 0)

@@ -442,6 +442,8 @@ int pl_dataset_padded_batch(pl_dataset *input, int64_t n, const pl_shape *padded
                             pl_tensor *const *padding_values, bool drop_remainder,
                             pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (n < 1)
         return pl_error_set(reterr, -EINVAL, "padded_batch: %" PRId64 " elements", n);
     pl_dataset *dataset;

@@ -77,6 +77,8 @@ static const pl_dataset_class prefetch_class = {
 
 int pl_dataset_prefetch(pl_dataset *input, int64_t n, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (n < 0 && n != PL_AUTO)
         return pl_error_set(reterr, -EINVAL, "prefetch: %" PRId64 " elements ahead", n);
     int r = pl_dataset_make_over(&prefetch_class, input, ret_dataset, reterr);

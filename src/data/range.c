@@ -78,6 +78,8 @@ static int64_t count(int64_t start, int64_t stop, int64_t step)
 int pl_dataset_range(pl_runtime *runtime, int64_t start, int64_t stop, int64_t step,
                      pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (step == 0)
         return pl_error_set(reterr, -EINVAL, "range: a step of 0 never ends");
     pl_dataset *dataset;

@@ -93,6 +93,8 @@ static const pl_dataset_class records_class = {
 int pl_dataset_records(pl_dataset *paths, pl_compression compression, pl_dataset **ret_dataset,
                        pl_error *reterr)
 {
+    PL_NOT_NULL(paths, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
     int r = pl_reading_make(&records_class, &records_of, paths, 1, &dataset, reterr);
     if (r < 0)
@@ -104,6 +106,10 @@ int pl_dataset_records(pl_dataset *paths, pl_compression compression, pl_dataset
 void pl_record_frame(const void *data, size_t n, uint8_t head[PL_RECORD_HEAD_BYTES],
                      uint8_t foot[PL_RECORD_FOOT_BYTES])
 {
+    if (n > 0 && data == NULL)
+        return;
+    PL_NULL_DOES_NOTHING(head);
+    PL_NULL_DOES_NOTHING(foot);
     static_assert(PL_RECORD_HEAD_BYTES == PL_TFRECORD_HEAD_BYTES &&
                       PL_RECORD_FOOT_BYTES == PL_TFRECORD_FOOT_BYTES,
                   "the public header knows the frame");

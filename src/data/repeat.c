@@ -145,6 +145,8 @@ static int64_t cardinality_of(int64_t n_input, int64_t n)
 
 int pl_dataset_repeat(pl_dataset *input, int64_t n, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int r = pl_dataset_make_over(&repeat_class, input, ret_dataset, reterr);
     if (r < 0)
         return r;

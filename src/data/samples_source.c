@@ -89,6 +89,9 @@ static const pl_dataset_class samples_class = {.name = "samples",
 int pl_dataset_samples(pl_dataset *paths, const char *const *extensions, int n_extensions,
                        pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(paths, reterr);
+    PL_NOT_NULLS(extensions, n_extensions, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (n_extensions < 1 || n_extensions > PL_SAMPLE_PARTS_MAX)
         return pl_error_set(reterr, -EINVAL, "samples: %d extensions, not within 1 and %d",
                             n_extensions, PL_SAMPLE_PARTS_MAX);

@@ -309,18 +309,33 @@ static int make(const pl_dataset_class *class, pl_dataset *input, pl_tensor *con
 int pl_dataset_scan(pl_dataset *input, pl_tensor *const *initial, int n_state,
                     const pl_function *function, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    for (int i = 0; i < n_state; i++)
+        PL_NOT_NULL_OR_RELEASE(function, initial ? initial[i] : NULL, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
     return make(&scan_class, input, initial, n_state, function, ret_dataset, reterr);
 }
 
 int pl_dataset_reduction(pl_dataset *input, pl_tensor *const *initial, int n_state,
                          const pl_function *function, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    for (int i = 0; i < n_state; i++)
+        PL_NOT_NULL_OR_RELEASE(function, initial ? initial[i] : NULL, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
     return make(&reduce_class, input, initial, n_state, function, ret_dataset, reterr);
 }
 
 int pl_dataset_reduce(pl_dataset *input, pl_tensor *const *initial, int n_state,
                       const pl_function *function, pl_value *ret_values, pl_error *reterr)
 {
+    PL_NOT_NULL(function, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, input, reterr);
+    for (int i = 0; i < n_state; i++)
+        PL_NOT_NULL_OR_RELEASE(function, initial ? initial[i] : NULL, reterr);
+    PL_NOT_NULL_OR_RELEASE(function, ret_values, reterr);
     pl_dataset *dataset;
     pl_iterator *iterator = NULL;
     int r = pl_dataset_reduction(input, initial, n_state, function, &dataset, reterr);

@@ -94,6 +94,8 @@ static const pl_dataset_class shard_class = {
 int pl_dataset_shard(pl_dataset *input, int64_t n, int64_t index, pl_dataset **ret_dataset,
                      pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int r = n == PL_AUTO ? pl_launcher_place(&n, &index, reterr) : 0;
     if (r < 0)
         return r;

@@ -349,6 +349,8 @@ static const pl_dataset_class shuffle_class = {
 int pl_dataset_shuffle(pl_dataset *input, int64_t buffer_size, int64_t seed,
                        bool reshuffle_each_iteration, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (buffer_size < 1)
         return pl_error_set(reterr, -EINVAL, "shuffle: a buffer of %" PRId64 " elements",
                             buffer_size);

@@ -189,6 +189,9 @@ static int make(const pl_dataset_class *class, pl_runtime *runtime, pl_tensor *c
 int pl_dataset_from_tensors(pl_runtime *runtime, pl_tensor *const *tensors, int n_tensors,
                             pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULLS(tensors, n_tensors, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int r = make(&tensors_class, runtime, tensors, n_tensors, ret_dataset, reterr);
     if (r == 0)
         (*ret_dataset)->cardinality = 1;
@@ -215,6 +218,9 @@ static int check_slices(pl_tensor *const *tensors, int n_tensors, pl_error *rete
 int pl_dataset_from_slices(pl_runtime *runtime, pl_tensor *const *tensors, int n_tensors,
                            pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULLS(tensors, n_tensors, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int r = check_slices(tensors, n_tensors, reterr);
     if (r == 0)
         r = make(&slices_class, runtime, tensors, n_tensors, ret_dataset, reterr);

@@ -150,6 +150,9 @@ static const pl_dataset_class snapshot_class = {
 int pl_dataset_snapshot(pl_dataset *input, const char *path, int64_t n_shards,
                         pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(path, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
     int r = check_arguments("snapshot", path, n_shards, reterr);
     if (r == 0)
@@ -210,6 +213,8 @@ static int save_rest(pl_iterator *iterator, const char *path, int64_t n_shards, 
 int pl_iterator_save_rest(pl_iterator *iterator, const char *path, int64_t n_shards,
                           pl_error *reterr)
 {
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
     pl_error error = {0};
     int r = save_rest(iterator, path, n_shards, &error);
     if (r < 0 && reterr)
@@ -219,6 +224,8 @@ int pl_iterator_save_rest(pl_iterator *iterator, const char *path, int64_t n_sha
 
 int pl_dataset_save(pl_dataset *dataset, const char *path, int64_t n_shards, pl_error *reterr)
 {
+    PL_NOT_NULL(dataset, reterr);
+    PL_NOT_NULL(path, reterr);
     pl_iterator *iterator = NULL;
     int r = pl_iterator_new(dataset, &iterator, reterr);
     if (r == 0)
@@ -327,6 +334,9 @@ static int make_load(pl_runtime *runtime, const char *path, const pl_folder_info
 int pl_dataset_load(pl_runtime *runtime, const char *path, pl_dataset **ret_dataset,
                     pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(path, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_folder_info info;
     int r = pl_folder_look(runtime, path, &info, reterr);
     if (r == -ENOENT)

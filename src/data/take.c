@@ -70,6 +70,8 @@ static const pl_dataset_class take_class = {
 
 int pl_dataset_take(pl_dataset *input, int64_t n, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int r = pl_dataset_make_over(&take_class, input, ret_dataset, reterr);
     if (r < 0)
         return r;
@@ -115,6 +117,8 @@ static const pl_dataset_class skip_class = {
 
 int pl_dataset_skip(pl_dataset *input, int64_t n, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int r = pl_dataset_make_over(&skip_class, input, ret_dataset, reterr);
     if (r < 0)
         return r;

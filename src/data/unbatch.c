@@ -216,6 +216,8 @@ static int spec_of(pl_spec *spec, int component, int64_t *rows, pl_error *reterr
 
 int pl_dataset_unbatch(pl_dataset *input, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
     int r = pl_dataset_make_over(&unbatch_class, input, &dataset, reterr);
     if (r < 0)

@@ -215,6 +215,8 @@ static int set_specs(pl_dataset *dataset, const pl_dataset *input)
 int pl_dataset_window(pl_dataset *input, int64_t size, int64_t shift, int64_t stride,
                       bool drop_remainder, pl_dataset **ret_dataset, pl_error *reterr)
 {
+    PL_NOT_NULL(input, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     int64_t span;
     if (size < 1 || shift < 1 || stride < 1)
         return pl_error_set(reterr, -EINVAL,

@@ -165,6 +165,8 @@ static int64_t cardinality_of(pl_dataset *const *inputs, int n_inputs)
 int pl_dataset_zip(pl_dataset *const *inputs, int n_inputs, pl_dataset **ret_dataset,
                    pl_error *reterr)
 {
+    PL_NOT_NULLS(inputs, n_inputs, reterr);
+    PL_NOT_NULL(ret_dataset, reterr);
     if (n_inputs < 1)
         return pl_error_set(reterr, -EINVAL, "zip: of no datasets");
     int n = 0;

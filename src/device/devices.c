@@ -112,6 +112,7 @@ pl_devices *pl_devices_of(pl_runtime *runtime)
 
 int pl_runtime_set_strict(pl_runtime *runtime, bool strict, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
     pl_devices *devices = pl_devices_of(runtime);
     if (!devices)
         return pl_error_set(reterr, -ENOMEM, "no memory for a list of devices");
@@ -121,6 +122,9 @@ int pl_runtime_set_strict(pl_runtime *runtime, bool strict, pl_error *reterr)
 
 int pl_runtime_set_devices(pl_runtime *runtime, const pl_device_options *options, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(options, reterr);
+    PL_TAKE_OPTIONS(pl_device_options, options, message_context, reterr);
     pl_devices *devices;
     int r = devices_new(options, &devices, reterr);
     if (r < 0)
@@ -232,6 +236,7 @@ void pl_devices_say(pl_devices *devices, const char *text)
 
 int pl_runtime_n_devices(pl_runtime *runtime)
 {
+    PL_NULL_GIVES(runtime, 0);
     pl_devices *devices = pl_devices_of(runtime);
     return 1 + (devices ? pl_devices_count(devices) : 0);
 }
@@ -262,6 +267,8 @@ static void describe_gpu(pl_device *device, pl_device_info *info)
 
 int pl_runtime_device(pl_runtime *runtime, int number, pl_device_info *ret_info, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(ret_info, reterr);
     int n = pl_runtime_n_devices(runtime);
     if (number < 0 || number >= n)
         return pl_error_set(reterr, -EINVAL, "there is no device with number %d: there are %d",

@@ -121,6 +121,11 @@ int pl_tensor_new_from(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shap
                        const pl_elements *elements, const pl_copy_options *options,
                        const char *what, pl_tensor **ret_tensor, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(shape, reterr);
+    PL_NOT_NULL(elements, reterr);
+    PL_NOT_NULL(ret_tensor, reterr);
+    PL_TAKE_OPTIONS(pl_copy_options, options, never_spilled, reterr);
     source from;
     int r = check(dtype, shape, elements, reterr);
     if (r < 0)

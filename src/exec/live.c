@@ -275,6 +275,8 @@ static int arrange(gathering *g)
 
 int pl_live_new(pl_runtime *runtime, const char *scope, pl_live **ret_live, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(ret_live, reterr);
     int r = pl_pool_enter(runtime->pool, reterr);
     if (r < 0)
         return r;
@@ -313,20 +315,24 @@ void pl_live_free(pl_live *live)
 
 int pl_live_n_entries(const pl_live *live)
 {
+    PL_NULL_GIVES(live, 0);
     return live->n_entries;
 }
 
 const pl_live_entry *pl_live_entry_at(const pl_live *live, int i)
 {
+    PL_NULL_GIVES(live, NULL);
     return i >= 0 && i < live->n_entries ? &live->entries[i] : NULL;
 }
 
 int pl_live_n_totals(const pl_live *live)
 {
+    PL_NULL_GIVES(live, 0);
     return live->n_totals;
 }
 
 const pl_live_total *pl_live_total_at(const pl_live *live, int i)
 {
+    PL_NULL_GIVES(live, NULL);
     return i >= 0 && i < live->n_totals ? &live->totals[i] : NULL;
 }

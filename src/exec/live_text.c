@@ -143,6 +143,7 @@ static void write_json(const pl_live *live, FILE *to)
 
 char *pl_live_text(const pl_live *live, bool as_json)
 {
+    PL_NULL_GIVES(live, NULL);
     pl_text text;
     if (!pl_text_open(&text))
         return NULL;

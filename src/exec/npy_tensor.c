@@ -2,6 +2,7 @@
 /* See npy_tensor.h and plimsoll/tensor.h. */
 #include "exec/npy_tensor.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -49,13 +50,38 @@ static int check_place(const char *path, uint64_t header_bytes, uint64_t item_by
     return r < 0 ? fail(reterr, "write", path, r) : 0;
 }
 
-static int open_alone(const char *path)
+static int open_one(const char *path, bool *ret_found)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    return fd < 0 ? -errno : fd;
+    int fd = pl_file_open_locked(path, ret_found);
+    if (fd == -ENOLCK || fd == -EOPNOTSUPP) /* a file system without locks */
+        fd = pl_file_open_own(path, ret_found);
+    return fd;
 }
 
-/* The first name that nobody writes to now; what was left there by who was killed is taken over. */
+/* What one begins with until it is complete. No header is as short. */
+static const char mark[] = "plimsoll: not complete";
+
+static_assert(sizeof mark < 64, "longer than the shortest header");
+
+/* Was it left by who was killed? Another may be anything that the user calls so. */
+static bool is_marked(int fd)
+{
+    char start[sizeof mark];
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return false;
+    size_t n = (size_t)pl_min_u64((uint64_t)info.st_size, sizeof mark);
+    return pl_file_read(fd, start, n, 0) == 0 && memcmp(start, mark, n) == 0;
+}
+
+static int put_mark(int fd)
+{
+    int r = pl_file_cut(fd, 0);
+    return r < 0 ? r : pl_file_write(fd, mark, sizeof mark, 0);
+}
+
+/* The first name that nobody writes to now and that is nobody's; what was left there by who was
+ * killed is taken over. */
 static int open_partial(pl_npy_file *file)
 {
     size_t room = strlen(file->path) + 32;
@@ -67,13 +93,17 @@ static int open_partial(pl_npy_file *file)
             snprintf(file->partial, room, "%s.partial", file->path);
         else
             snprintf(file->partial, room, "%s.partial-%d", file->path, i);
-        file->fd = pl_file_open_locked(file->partial);
-        if (file->fd == -ENOLCK || file->fd == -EOPNOTSUPP) /* a file system without locks */
-            file->fd = open_alone(file->partial);
-        if (file->fd >= 0)
-            return pl_file_cut(file->fd, 0);
-        if (file->fd != -EBUSY)
-            return file->fd;
+        bool found;
+        int fd = open_one(file->partial, &found);
+        if (fd >= 0 && found && !is_marked(fd)) {
+            close(fd);
+            fd = -EEXIST;
+        }
+        file->fd = fd;
+        if (fd >= 0)
+            return put_mark(fd);
+        if (fd != -EBUSY && fd != -EEXIST)
+            return fd;
     }
 }
 
@@ -107,12 +137,12 @@ int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, co
     if (r < 0)
         return r;
     r = begin_file(path, ret_file);
-    if (r == 0)
-        r = pl_file_write(ret_file->fd, header, (size_t)n, 0);
     if (r < 0) {
         pl_npy_discard(ret_file);
         return fail(reterr, "write", path, r);
     }
+    memcpy(ret_file->header, header, (size_t)n);
+    ret_file->n_header = n;
     *ret_offset = (uint64_t)n;
     return 0;
 }
@@ -129,7 +159,9 @@ int pl_npy_look(const pl_npy_file *file, pl_error *reterr)
 {
     if (!file->partial)
         return 0;
-    int r = access(file->partial, F_OK) < 0 ? -errno : look_closed(file->fd);
+    int r = pl_file_write(file->fd, file->header, (size_t)file->n_header, 0);
+    if (r == 0)
+        r = access(file->partial, F_OK) < 0 ? -errno : look_closed(file->fd);
     return r < 0 ? fail(reterr, "write", file->path, r) : 0;
 }
 
@@ -256,6 +288,9 @@ int pl_npy_open(pl_runtime *runtime, const char *path, bool spilled, pl_tensor *
 int pl_tensor_open_npy(pl_runtime *runtime, const char *path, pl_tensor **ret_tensor,
                        pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(path, reterr);
+    PL_NOT_NULL(ret_tensor, reterr);
     return pl_npy_open(runtime, path, false, ret_tensor, reterr);
 }
 
@@ -298,6 +333,8 @@ int pl_npy_write(pl_tensor *tensor, const char *path, pl_npy_file *ret_file, pl_
 
 int pl_tensor_save_npy(pl_tensor *tensor, const char *path, pl_error *reterr)
 {
+    PL_NOT_NULL(tensor, reterr);
+    PL_NOT_NULL(path, reterr);
     pl_npy_file file = {0};
     int r = pl_npy_write(tensor, path, &file, reterr);
     if (r == 0)

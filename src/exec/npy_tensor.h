@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors and .npy files. A file that is made has another name until it is complete, so that one of
  * the same name, which may be read meanwhile, stays whole: NAME.partial, or NAME.partial-1 and so
- * on where others are making one of that name. Each is its maker's alone, and who comes last names
- * it. What a link leads to is written, not the link; what is no file stays what it is. Safe from
- * any thread. */
+ * on where others are making one of that name, or have a file of it. Each is its maker's alone, and
+ * who comes last names it. Until then it has a mark in the header's place, by which one that was
+ * left is known. What a link leads to is written, not the link; what is no file stays what it is.
+ * Safe from any thread. */
 #ifndef PL_EXEC_NPY_TENSOR_H
 #define PL_EXEC_NPY_TENSOR_H
 
+#include "codec/npy.h"
 #include "plimsoll/tensor.h"
 
 /* pl_tensor_open_npy(). `spilled`: elements that must be copied, to swap their bytes, are spilled
@@ -18,6 +20,8 @@ PL_MUST_CHECK int pl_npy_open(pl_runtime *runtime, const char *path, bool spille
 typedef struct pl_npy_file {
     char *path, *partial; /* `partial` is NULL where there is none */
     int fd;               /* locked */
+    int n_header;
+    char header[PL_NPY_HEADER_BYTES];
 } pl_npy_file;
 
 /* Makes a file for this many elements, to be written at *ret_offset of its descriptor. */
@@ -34,7 +38,8 @@ PL_MUST_CHECK int pl_npy_write(pl_tensor *tensor, const char *path, pl_npy_file 
                                pl_error *reterr);
 
 /* Gives a file that is complete its name, or takes an unfinished one away, where there is one. Of
- * several, each is looked at first: is it still there to be named, and was all of it taken? */
+ * several, each is looked at first: it gets its header; is it still there to be named, and was all
+ * of it taken? */
 PL_MUST_CHECK int pl_npy_look(const pl_npy_file *file, pl_error *reterr);
 PL_MUST_CHECK int pl_npy_publish(pl_npy_file *file, pl_error *reterr);
 void pl_npy_discard(pl_npy_file *file);

@@ -45,6 +45,8 @@ static void free_constant(void *payload)
 
 int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr)
 {
+    PL_NOT_NULL(constant, reterr);
+    PL_NOT_NULL(tensor, reterr);
     if (constant->op->id != PL_OP_constant)
         return pl_error_set(reterr, -EINVAL, "%s '%s' is no constant", constant->op->name,
                             constant->name);
@@ -113,6 +115,9 @@ void pl_session_put(pl_session *session, const pl_node *variable, pl_tensor *hel
 int pl_session_set(pl_session *session, const pl_node *variable, pl_tensor *tensor,
                    pl_error *reterr)
 {
+    PL_NOT_NULL(session, reterr);
+    PL_NOT_NULL(variable, reterr);
+    PL_NOT_NULL(tensor, reterr);
     int r = pl_session_enter(session, NULL, reterr);
     if (r < 0)
         return r;
@@ -141,6 +146,9 @@ pl_tensor *pl_session_variable(pl_session *session, const pl_node *node)
 int pl_session_get(pl_session *session, const pl_node *variable, pl_tensor **ret_tensor,
                    pl_error *reterr)
 {
+    PL_NOT_NULL(session, reterr);
+    PL_NOT_NULL(variable, reterr);
+    PL_NOT_NULL(ret_tensor, reterr);
     int r = pl_session_enter(session, NULL, reterr);
     if (r < 0)
         return r;

@@ -171,6 +171,10 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
                        const pl_feed *feeds, int n_feeds, const pl_run_options *options,
                        bool as_json, char **ret_text, pl_run_cost *ret_cost, pl_error *reterr)
 {
+    PL_NOT_NULL(session, reterr);
+    PL_NOT_NULL_IF(n_fetches > 0, fetches, reterr);
+    PL_NOT_NULL_IF(n_feeds > 0, feeds, reterr);
+    PL_TAKE_OPTIONS(pl_run_options, options, random_stream, reterr);
     pl_call c = {session, fetches, n_fetches, feeds, n_feeds, options};
     char *text = NULL;
     int r = pl_call_check_given(&c, reterr);

@@ -69,6 +69,7 @@ static void cancel_runs(pl_session *session)
 
 void pl_session_cancel(pl_session *session)
 {
+    PL_NULL_DOES_NOTHING(session);
     if (pl_pool_is_inherited(session->runtime->pool))
         return;
     pthread_mutex_lock(&session->mu);
@@ -161,6 +162,7 @@ static void close_and_unref(pl_session *session)
 
 void pl_session_close(pl_session *session)
 {
+    PL_NULL_DOES_NOTHING(session);
     if (!pl_pool_is_inherited(session->runtime->pool))
         session_close(session);
 }
@@ -200,6 +202,9 @@ static void end_with_runtime(pl_link *link)
 int pl_session_new(const pl_graph *graph, pl_runtime *runtime, pl_session **ret_session,
                    pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(ret_session, reterr);
     static const pl_link_ends with_graph = {hold_for_graph, end_with_graph};
     static const pl_link_ends with_runtime = {hold_for_runtime, end_with_runtime};
     int r = pl_pool_enter(runtime->pool, reterr);

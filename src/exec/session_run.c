@@ -280,6 +280,10 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
                    const pl_feed *feeds, int n_feeds, const pl_run_options *options,
                    pl_tensor **ret_tensors, pl_error *reterr)
 {
+    PL_NOT_NULL(session, reterr);
+    PL_NOT_NULL_IF(n_fetches > 0, fetches, reterr);
+    PL_NOT_NULL_IF(n_feeds > 0, feeds, reterr);
+    PL_TAKE_OPTIONS(pl_run_options, options, random_stream, reterr);
     call c = {session, fetches, n_fetches, feeds, n_feeds, options};
     int r = pl_call_check_given(&c, reterr);
     if (r < 0)

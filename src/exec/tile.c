@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One tile: the regions of all boxes from the tile's down, then the instructions in order. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,7 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
         reg->data = value->data + pl_region_offset(region, reg->strides);
         return 0;
     }
+    assert(instr->slot != PL_NO_SLOT); /* the plan knew that it is not in memory */
     reg->data = frame->scratch + instr->slot;
     pl_seats_give(frame->seats);
     int r;

@@ -20,7 +20,7 @@ static uint64_t claimable_bytes(pl_runtime *runtime, uint64_t wanted)
     uint64_t promised = runtime->turns.promised_bytes;
     pthread_mutex_unlock(&runtime->turns.mu);
     return pl_add_sat_u64(pl_memory_headroom_for(runtime->memory, pl_add_sat_u64(wanted, promised)),
-                          pl_pool_idle_bytes(runtime->pool));
+                          pl_runtime_idle_bytes(runtime));
 }
 
 static uint64_t budget_bytes(pl_turn *turn, uint64_t wanted, uint64_t most)

@@ -30,6 +30,8 @@ pl_attr pl_attr_dtype(const char *name, pl_dtype value)
 
 pl_attr pl_attr_shape(const char *name, const pl_shape *shape)
 {
+    if (!shape)
+        return (pl_attr){.name = name, .type = PL_ATTR_SHAPE, .n = -1}; /* refused with its node */
     return (pl_attr){
         .name = name, .type = PL_ATTR_SHAPE, .n = shape->rank, .value.values = shape->dims};
 }
@@ -210,6 +212,8 @@ void pl_attrs_copy(const pl_attr *values, int n, pl_attr *to, char *extra)
 
 const pl_attr *pl_node_attr(const pl_node *node, const char *name)
 {
+    PL_NULL_GIVES(node, NULL);
+    PL_NULL_GIVES(name, NULL);
     int k = spec_by_name(node->op, name);
     return k < 0 ? NULL : &node->attrs[k];
 }

@@ -57,6 +57,10 @@ static int mask_of(const char *op, const char *name, const pl_node *x, const int
 int pl_graph_expand_dims(pl_graph *graph, const char *name, pl_node *x, const int64_t *axes,
                          int n_axes, pl_node **ret_node, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(x, reterr);
+    PL_NOT_NULL_IF(n_axes > 0, axes, reterr);
+    PL_NOT_NULL(ret_node, reterr);
     uint32_t mask;
     name = name ? name : "expand_dims";
     pl_shape shape = {.rank = x->shape.rank + n_axes};
@@ -80,6 +84,9 @@ int pl_graph_expand_dims(pl_graph *graph, const char *name, pl_node *x, const in
 int pl_graph_squeeze(pl_graph *graph, const char *name, pl_node *x, const int64_t *axes, int n_axes,
                      pl_node **ret_node, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(x, reterr);
+    PL_NOT_NULL(ret_node, reterr);
     uint32_t mask = 0;
     name = name ? name : "squeeze";
     int r = axes ? mask_of("squeeze", name, x, axes, n_axes, x->shape.rank, &mask, reterr) : 0;
@@ -144,6 +151,9 @@ static int stack_widened(pl_graph *graph, const char *name, pl_node *const *inpu
 int pl_graph_stack(pl_graph *graph, const char *name, pl_node *const *inputs, int n_inputs,
                    int axis, pl_node **ret_node, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULLS(inputs, n_inputs, reterr);
+    PL_NOT_NULL(ret_node, reterr);
     uint32_t mask;
     int64_t at = axis;
     name = name ? name : "stack";
@@ -189,6 +199,9 @@ static int check_split(const char *name, const pl_node *x, int axis, const int64
 int pl_graph_split(pl_graph *graph, const char *name, pl_node *x, int axis, const int64_t *sizes,
                    int n_parts, pl_node **ret_nodes, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(x, reterr);
+    PL_NOT_NULL(ret_nodes, reterr);
     uint32_t mask;
     int64_t at = axis, start[PL_RANK_MAX] = {0}, size[PL_RANK_MAX];
     name = name ? name : "split";
@@ -213,6 +226,10 @@ int pl_graph_split(pl_graph *graph, const char *name, pl_node *x, int axis, cons
 int pl_graph_squared_difference(pl_graph *graph, const char *name, pl_node *a, pl_node *b,
                                 pl_node **ret_node, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(a, reterr);
+    PL_NOT_NULL(b, reterr);
+    PL_NOT_NULL(ret_node, reterr);
     char text[PL_INNER_NAME_BYTES];
     pl_node *difference;
     name = name ? name : "squared_difference";

@@ -432,6 +432,10 @@ static int of_two(einsum *e, pl_node **ret_node)
 int pl_graph_einsum(pl_graph *graph, const char *name, const char *equation, pl_node *const *inputs,
                     int n_inputs, pl_node **ret_node, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(equation, reterr);
+    PL_NOT_NULLS(inputs, n_inputs, reterr);
+    PL_NOT_NULL(ret_node, reterr);
     einsum e = {.graph = graph,
                 .name = name ? name : "einsum",
                 .equation = equation,

@@ -37,6 +37,7 @@ struct pl_graph {
 
 int pl_graph_new(pl_graph **ret_graph, pl_error *reterr)
 {
+    PL_NOT_NULL(ret_graph, reterr);
     pl_graph *graph = calloc(1, sizeof *graph);
     if (graph)
         graph->sessions = pl_links_new();
@@ -109,6 +110,8 @@ static int push_new(pl_graph *graph, const char *name)
 
 int pl_graph_push_scope(pl_graph *graph, const char *name, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(name, reterr);
     const char *problem = pl_name_problem(name);
     if (problem)
         return pl_error_set(reterr, -EINVAL, "scope '%.120s': %s", name, problem);
@@ -121,6 +124,7 @@ int pl_graph_push_scope(pl_graph *graph, const char *name, pl_error *reterr)
 
 void pl_graph_pop_scope(pl_graph *graph)
 {
+    PL_NULL_DOES_NOTHING(graph);
     pl_scope *inner = graph->scope;
     if (!inner)
         return;
@@ -132,6 +136,7 @@ void pl_graph_pop_scope(pl_graph *graph)
 
 int pl_graph_push_device(pl_graph *graph, const char *device, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
     pl_device_name name;
     char *text = NULL;
     if (device && !pl_device_name_parse(device, &name))
@@ -154,6 +159,7 @@ int pl_graph_push_device(pl_graph *graph, const char *device, pl_error *reterr)
 
 void pl_graph_pop_device(pl_graph *graph)
 {
+    PL_NULL_DOES_NOTHING(graph);
     pl_placement *inner = graph->placement;
     if (!inner)
         return;
@@ -246,6 +252,11 @@ int pl_graph_add(pl_graph *graph, const char *op_name, const char *name, pl_node
                  int n_inputs, const pl_attr *attrs, int n_attrs, pl_node **ret_node,
                  pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL(op_name, reterr);
+    PL_NOT_NULL_IF(n_inputs > 0, inputs, reterr);
+    PL_NOT_NULL_IF(n_attrs > 0, attrs, reterr);
+    PL_NOT_NULL(ret_node, reterr);
     const pl_op *op = pl_op_by_name(op_name);
     if (!op)
         return pl_error_set(reterr, -EINVAL, "'%.120s': there is no such op", op_name);
@@ -282,22 +293,28 @@ void pl_node_set_payload(pl_node *node, void *payload, void (*free_payload)(void
 
 int pl_graph_n_nodes(const pl_graph *graph)
 {
+    PL_NULL_GIVES(graph, 0);
     return graph->n_nodes;
 }
 
 pl_node *pl_graph_node(const pl_graph *graph, int number)
 {
+    PL_NULL_GIVES(graph, NULL);
     return number >= 0 && number < graph->n_nodes ? graph->nodes[number] : NULL;
 }
 
 pl_node *pl_graph_find(const pl_graph *graph, const char *name)
 {
+    PL_NULL_GIVES(graph, NULL);
+    PL_NULL_GIVES(name, NULL);
     const pl_name *found = pl_names_find(&graph->names, name);
     return found ? found->node : NULL;
 }
 
 pl_node *pl_graph_next_in_scope(const pl_graph *graph, const char *scope, const pl_node *after)
 {
+    PL_NULL_GIVES(graph, NULL);
+    PL_NULL_GIVES(scope, NULL);
     size_t n = strlen(scope);
     for (int i = after ? after->number + 1 : 0; i < graph->n_nodes; i++) {
         const char *name = graph->nodes[i]->name;
@@ -309,45 +326,54 @@ pl_node *pl_graph_next_in_scope(const pl_graph *graph, const char *scope, const 
 
 const char *pl_node_name(const pl_node *node)
 {
+    PL_NULL_GIVES(node, NULL);
     return node->name;
 }
 
 const char *pl_node_op(const pl_node *node)
 {
+    PL_NULL_GIVES(node, NULL);
     return node->op->name;
 }
 
 pl_dtype pl_node_dtype(const pl_node *node)
 {
+    PL_NULL_GIVES(node, PL_DTYPE_NONE);
     return node->dtype;
 }
 
 const pl_shape *pl_node_shape(const pl_node *node)
 {
+    PL_NULL_GIVES(node, NULL);
     return &node->shape;
 }
 
 int pl_node_number(const pl_node *node)
 {
+    PL_NULL_GIVES(node, -1);
     return node->number;
 }
 
 int pl_node_n_inputs(const pl_node *node)
 {
+    PL_NULL_GIVES(node, 0);
     return node->n_inputs;
 }
 
 pl_node *pl_node_input(const pl_node *node, int i)
 {
+    PL_NULL_GIVES(node, NULL);
     return i >= 0 && i < node->n_inputs ? node->inputs[i] : NULL;
 }
 
 pl_graph *pl_node_graph(const pl_node *node)
 {
+    PL_NULL_GIVES(node, NULL);
     return node->graph;
 }
 
 const char *pl_node_device(const pl_node *node)
 {
+    PL_NULL_GIVES(node, NULL);
     return node->device;
 }

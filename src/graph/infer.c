@@ -197,8 +197,7 @@ static pl_shape shape_by_attrs(const pl_infer *in)
         return pl_shape_of_attr(&in->attrs[PL_ATTR_ensure_shape]);
     if (in->op->id == PL_OP_reshape)
         return pl_shape_of_attr(&in->attrs[PL_ATTR_reshape_shape]);
-    bool reduces = in->op->infer == pl_infer_reduce || in->op->infer == pl_infer_reduce_some;
-    if (reduces && in->attrs[PL_ATTR_reduce_axes].type == PL_ATTR_NONE &&
+    if (in->op->infer == pl_infer_reduce && in->attrs[PL_ATTR_reduce_axes].type == PL_ATTR_NONE &&
         !in->attrs[PL_ATTR_reduce_keepdims].value.i)
         return (pl_shape){.rank = 0};
     return (pl_shape){.rank = PL_RANK_UNKNOWN};
@@ -219,6 +218,10 @@ int pl_infer_open(pl_infer *in, pl_error *reterr)
 void pl_graph_mark_needed(const pl_graph *graph, pl_node *const *fetches, int n_fetches,
                           bool *needed)
 {
+    PL_NULL_DOES_NOTHING(graph);
+    if (n_fetches > 0 && fetches == NULL)
+        return;
+    PL_NULL_DOES_NOTHING(needed);
     int n_nodes = pl_graph_n_nodes(graph);
     memset(needed, 0, (size_t)n_nodes * sizeof *needed);
     for (int i = 0; i < n_fetches; i++)
@@ -289,6 +292,11 @@ static int infer_all(const pl_graph *graph, const pl_feed_shape *feeds, int n_fe
 int pl_graph_infer(const pl_graph *graph, const pl_feed_shape *feeds, int n_feeds,
                    const bool *needed, pl_shape *shapes, pl_error *reterr)
 {
+    PL_NOT_NULL(graph, reterr);
+    PL_NOT_NULL_IF(n_feeds > 0, feeds, reterr);
+    for (int i = 0; i < n_feeds; i++)
+        PL_NOT_NULL(feeds[i].placeholder, reterr);
+    PL_NOT_NULL(shapes, reterr);
     return infer_all(graph, feeds, n_feeds, false, needed, shapes, reterr);
 }
 

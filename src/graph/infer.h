@@ -93,7 +93,6 @@ int pl_infer_one_hot(pl_infer *in, pl_error *reterr);
 
 /* infer_reduce.c */
 int pl_infer_reduce(pl_infer *in, pl_error *reterr);
-int pl_infer_reduce_some(pl_infer *in, pl_error *reterr);
 int pl_infer_arg(pl_infer *in, pl_error *reterr);
 int pl_infer_row(pl_infer *in, pl_error *reterr);
 int pl_infer_top_k(pl_infer *in, pl_error *reterr);

@@ -41,25 +41,14 @@ static bool has_zero(const pl_shape *shape)
     return false;
 }
 
-/* There is no largest of none; but none of them may be wanted. */
-static int refuse_none(const pl_infer *in, uint32_t folded, pl_error *reterr)
+/* There is no place of the largest of none; but none of these places may be wanted. */
+static int refuse_none(const pl_infer *in, int axis, pl_error *reterr)
 {
     const pl_shape *from = pl_infer_shape(in, 0);
-    for (int i = 0; i < from->rank; i++)
-        if (folded & 1u << i && from->dims[i] == 0 && !has_zero(&in->shape) &&
-            pl_shape_is_known(&in->shape))
-            return pl_infer_fail(in, reterr, "shape %s: axis %d has no elements, so there is no %s",
-                                 PL_SHAPE_TEXT(from), i, in->op->name);
+    if (from->dims[axis] == 0 && !has_zero(&in->shape) && pl_shape_is_known(&in->shape))
+        return pl_infer_fail(in, reterr, "shape %s: axis %d has no elements, so there is no %s",
+                             PL_SHAPE_TEXT(from), axis, in->op->name);
     return 0;
-}
-
-int pl_infer_reduce_some(pl_infer *in, pl_error *reterr)
-{
-    int r = pl_infer_reduce(in, reterr);
-    if (r < 0)
-        return r;
-    return refuse_none(
-        in, pl_axes_mask(&in->attrs[PL_ATTR_reduce_axes], pl_infer_shape(in, 0)->rank), reterr);
 }
 
 int pl_infer_arg(pl_infer *in, pl_error *reterr)
@@ -70,7 +59,7 @@ int pl_infer_arg(pl_infer *in, pl_error *reterr)
     if (r < 0)
         return r;
     fold(from, 1u << axis, in->attrs[PL_ATTR_arg_keepdims].value.i, &in->shape);
-    return refuse_none(in, 1u << axis, reterr);
+    return refuse_none(in, axis, reterr);
 }
 
 int pl_infer_row(pl_infer *in, pl_error *reterr)

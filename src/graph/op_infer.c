@@ -15,6 +15,7 @@ static const pl_op *op_of(int op)
 
 int pl_op_find(const char *name)
 {
+    PL_NULL_GIVES(name, -1);
     const pl_op *op = pl_op_by_name(name);
     return op ? (int)op->id : -1;
 }
@@ -49,6 +50,7 @@ pl_attr_type pl_op_attr_type(int op, int place)
 
 int pl_op_attr_find(int op, const char *name)
 {
+    PL_NULL_GIVES(name, -1);
     for (int place = 0; place < pl_op_n_attrs(op); place++)
         if (strcmp(op_of(op)->attrs[place].name, name) == 0)
             return place;
@@ -101,6 +103,9 @@ int pl_op_infer(int op, const char *name, const pl_type *inputs, const char *con
                 int n_inputs, const pl_attr *attrs, int n_attrs, pl_type *ret_type,
                 pl_error *reterr)
 {
+    PL_NOT_NULL_IF(n_inputs > 0, inputs, reterr);
+    PL_NOT_NULL_IF(n_attrs > 0, attrs, reterr);
+    PL_NOT_NULL(ret_type, reterr);
     const pl_op *found = op_of(op);
     if (!found)
         return pl_error_set(reterr, -EINVAL, "op number %d: there is no such op", op);

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "guard/guard.h"
 
-enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 8192 };
+enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 32768 };
 
 /* Of what is not claimed, so much in one block is listed. The interpreter's arenas, 1 MiB each, are
  * filled soon; OpenBLAS maps 128 MiB for each thread and touches a tenth. */
@@ -42,7 +42,9 @@ typedef struct large_block {
 } large_block;
 
 static large_block large[LARGE_BLOCKS];
-static pl_atomic_u32 n_large; /* places used at most, from the start */
+static pl_atomic_u32 n_large;    /* places used at most, from the start */
+static pl_atomic_u32 maybe_free; /* where to look for a free place first: those before are taken,
+                                    as a rule */
 
 /* A counter that has reached its end stays there: a page that is always looked up is only slow. */
 void pl_filter_add(const void *block)
@@ -80,27 +82,37 @@ static void tell_site(large_block *block, int64_t untouched)
         pl_site_add_unclaimed(site, told - untouched, 0);
 }
 
+static uint32_t take_free(uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++) {
+        uint64_t nobody = 0;
+        if (atomic_load_explicit(&large[i].address, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&large[i].address, &nobody, 1))
+            return i;
+    }
+    return LARGE_BLOCKS;
+}
+
 /* 1 + the place; 0 when there is none left. */
 static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_block *block)
 {
-    for (uint32_t i = 0; i < LARGE_BLOCKS; i++) {
-        uint64_t nobody = 0;
-        if (atomic_load_explicit(&large[i].address, memory_order_relaxed) != 0 ||
-            !atomic_compare_exchange_strong(&large[i].address, &nobody, 1))
-            continue;
-        large[i].bytes = bytes;
-        large[i].generation = pl_guard_state.generation;
-        large[i].claimed = block->claimed_bytes != 0;
-        atomic_store(&large[i].site, block->site);
-        atomic_store(&large[i].untouched_told, 0);
-        atomic_store(&large[i].touched_bytes, 0);
-        atomic_store(&large[i].address, address);
-        uint32_t used = atomic_load(&n_large);
-        while (used <= i && !atomic_compare_exchange_weak(&n_large, &used, i + 1))
-            ;
-        return i + 1;
-    }
-    return 0;
+    uint32_t from = atomic_load(&maybe_free), i = take_free(from, LARGE_BLOCKS);
+    if (i == LARGE_BLOCKS)
+        i = take_free(0, from);
+    if (i == LARGE_BLOCKS)
+        return 0;
+    atomic_compare_exchange_strong(&maybe_free, &from, i + 1);
+    large[i].bytes = bytes;
+    large[i].generation = pl_guard_state.generation;
+    large[i].claimed = block->claimed_bytes != 0;
+    atomic_store(&large[i].site, block->site);
+    atomic_store(&large[i].untouched_told, 0);
+    atomic_store(&large[i].touched_bytes, 0);
+    atomic_store(&large[i].address, address);
+    uint32_t used = atomic_load(&n_large);
+    while (used <= i && !atomic_compare_exchange_weak(&n_large, &used, i + 1))
+        ;
+    return i + 1;
 }
 
 /* A block that changed its size keeps its place: whoever walks the list at that moment finds it
@@ -132,9 +144,11 @@ void pl_block_end(const pl_block *block)
 {
     if (!block->large_place)
         return;
-    large_block *place = &large[block->large_place - 1];
-    tell_site(place, 0);
-    atomic_store(&place->address, 0);
+    uint32_t i = block->large_place - 1, free = atomic_load(&maybe_free);
+    tell_site(&large[i], 0);
+    atomic_store(&large[i].address, 0);
+    while (i < free && !atomic_compare_exchange_weak(&maybe_free, &free, i))
+        ;
 }
 
 bool pl_block_track(void *address, const pl_block *block)
@@ -175,6 +189,22 @@ bool pl_block_find(const void *address, pl_block *ret_block)
     if (place == SIZE_MAX)
         return false;
     *ret_block = blocks[place];
+    return true;
+}
+
+bool pl_block_change_site(const void *address, pl_site *site, pl_block *ret_before)
+{
+    size_t place = find_place((uint64_t)(uintptr_t)address);
+    if (place == SIZE_MAX)
+        return false;
+    pl_block *block = &blocks[place];
+    *ret_before = *block;
+    block->site = site;
+    if (block->large_place) {
+        large_block *listed = &large[block->large_place - 1];
+        tell_site(listed, 0);
+        atomic_store(&listed->site, site);
+    }
     return true;
 }
 

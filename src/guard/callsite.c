@@ -212,6 +212,8 @@ static pl_site *python_site(const pl_python_spot *spots, int n, bool may_be_deep
         return NULL;
     if (closeness != IN_USERS && may_be_deeper)
         return &deeper;
+    if (pl_python_is_import(frame.file)) /* all modules that no line of the user's imports */
+        frame = (pl_python_frame){.file = "<frozen importlib>", .line = 1};
     uint64_t key = mix(mix_text(mix_text(start_hash(), frame.file), frame.function), frame.line);
     bool is_new;
     pl_site *site = pl_ledger_site(pl_guard_state.ledger, key, pl_guard_state.pid, &is_new);

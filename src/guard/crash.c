@@ -20,15 +20,25 @@
 #include "base/clock.h"
 #include "guard/guard.h"
 #include "sys/proc.h"
+#include "sys/text.h"
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-/* The handler itself takes under 8 KiB; reading Python frames about 2 more. */
-enum { ALTERNATE_STACK_BYTES = 64 * 1024, STACK_COPY_BYTES = 512 * 1024 };
+/* Our handler takes under 8 KiB, and about 2 more for reading Python frames. But whoever installs a
+ * handler of its own with SA_ONSTACK, and no stack for it, as Python and whatever is meant to live
+ * beside Go does, has it run on ours: it shall find as much as it would on the thread's own. A
+ * megabyte is far more than such a handler may count on. */
+enum {
+    STACK_LEAST_BYTES = 64 * 1024,
+    STACK_MOST_BYTES = 1024 * 1024,
+    STACK_GUARD_BYTES = 64 * 1024, /* whatever the size of a page */
+    STACK_COPY_BYTES = 512 * 1024,
+};
 
-static char main_alternate_stack[ALTERNATE_STACK_BYTES];
 static pthread_key_t alternate_stack_key;
 static bool have_key;
+/* Of this thread's stack, without the guard pages. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) size_t alternate_bytes;
 
 /* glibc keeps the text of its last words here: "malloc(): corrupted top size", or assert's. */
 typedef struct abort_message {
@@ -88,9 +98,29 @@ static void copy_stack(int to, pl_crash *crash)
     }
 }
 
+static bool name_crash_file(pid_t pid, char path[PATH_MAX + 32])
+{
+    pl_text text = pl_text_begin(path, PATH_MAX + 32);
+    pl_text_add(&text, pl_guard_state.directory);
+    pl_text_add(&text, "/crash.");
+    pl_text_add_u64(&text, (uint64_t)pid);
+    return !text.overflow && pl_guard_state.directory[0];
+}
+
+/* One thread at a time writes its last words, on a small stack. */
+static char crash_file[PATH_MAX + 32];
+
+/* The pid is asked for anew: a child of vfork() has its parent's memory, and its own file. */
+static int open_crash_file(void)
+{
+    return name_crash_file(getpid(), crash_file)
+               ? open(crash_file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600)
+               : -1;
+}
+
 static void write_crash_file(pl_crash *crash)
 {
-    int fd = open(pl_guard_state.crash_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open_crash_file();
     if (fd < 0)
         return;
     copy_file(fd, "/proc/self/maps", &crash->maps_bytes);
@@ -113,17 +143,56 @@ static void copy_reason(pl_crash *crash)
         copy_text(crash->exception_type, sizeof crash->exception_type, name);
 }
 
+static bool take(pl_crash *crash, uint32_t state)
+{
+    return atomic_compare_exchange_strong(&crash->state, &state, PL_CRASH_WRITING);
+}
+
+/* Its record is given to another: whoever crashes again and again fills no disk. */
+static void remove_crash_file(pid_t pid)
+{
+    if (name_crash_file(pid, crash_file))
+        syscall(SYS_unlinkat, AT_FDCWD, crash_file, 0);
+}
+
+/* The last record of others than the command, also when there is one. */
+static pl_crash *take_last(void)
+{
+    pl_crash *crash = &pl_guard_state.ledger->crashes[PL_CRASH_LAST];
+    if (take(crash, PL_CRASH_FREE))
+        return crash;
+    if (!take(crash, PL_CRASH_COMPLETE))
+        return NULL;
+    remove_crash_file(crash->pid);
+    memset((char *)crash + sizeof crash->state, 0, sizeof *crash - sizeof crash->state);
+    return crash;
+}
+
 static pl_crash *take_record(void)
 {
-    if (!pl_guard_state.ledger)
-        return NULL; /* a forked child that could not join */
-    for (int i = 0; i < PL_CRASHES; i++) {
-        uint32_t unused = PL_CRASH_FREE;
-        pl_crash *crash = &pl_guard_state.ledger->crashes[i];
-        if (atomic_compare_exchange_strong(&crash->state, &unused, PL_CRASH_WRITING))
-            return crash;
-    }
-    return NULL;
+    pl_ledger *ledger = pl_guard_state.ledger;
+    if (!ledger)
+        return NULL; /* an outsider */
+    if (atomic_load(&ledger->header.command_pid) == (uint32_t)getpid() &&
+        take(&ledger->crashes[PL_CRASH_COMMAND], PL_CRASH_FREE))
+        return &ledger->crashes[PL_CRASH_COMMAND];
+    for (int i = 0; i < PL_CRASH_LAST; i++)
+        if (take(&ledger->crashes[i], PL_CRASH_FREE))
+            return &ledger->crashes[i];
+    return take_last();
+}
+
+static bool is_own_process(void)
+{
+    return pl_guard_state.pid == getpid();
+}
+
+static uint64_t start_ticks(void)
+{
+    pl_proc_stat stat;
+    if (is_own_process())
+        return atomic_load(&pl_guard_state.ledger->slots[pl_guard_state.owner].start_ticks);
+    return pl_proc_identity_read(getpid(), &stat) < 0 ? 0 : stat.start_ticks;
 }
 
 static void record(int signal, const siginfo_t *info, const ucontext_t *context)
@@ -138,8 +207,7 @@ static void record(int signal, const siginfo_t *info, const ucontext_t *context)
     crash->sender_pid = info->si_code <= 0 ? info->si_pid : 0;
     crash->address = info->si_code > 0 ? (uint64_t)(uintptr_t)info->si_addr : 0;
     crash->time_ns = pl_clock_monotonic_ns();
-    crash->start_ticks =
-        atomic_load(&pl_guard_state.ledger->slots[pl_guard_state.owner].start_ticks);
+    crash->start_ticks = start_ticks();
     prctl(PR_GET_NAME, crash->thread_name);
     pl_registers_copy(crash->registers, context);
     copy_instruction(crash);
@@ -160,19 +228,36 @@ static void hand_on(int signal, const siginfo_t *info)
         syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), signal);
 }
 
+/* Where another thread is writing its last words, the process ends with those; or a child of
+ * vfork() writes them, and its parent's threads go on. A second signal of the same thread while it
+ * writes is not written of. */
+static bool take_turn(_Atomic int *recorder, int tid)
+{
+    enum { TRIES = 200, PAUSE_NS = 10 * 1000 * 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        int nobody = 0;
+        if (atomic_compare_exchange_strong(recorder, &nobody, tid))
+            return true;
+        if (nobody == tid)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    return false;
+}
+
+/* A child of vfork() leaves all as it was: its parent goes on with the same memory. */
 static void on_fatal_signal(int signal, siginfo_t *info, void *context)
 {
     static _Atomic int recorder;
     int saved = errno;
-    int nobody = 0;
-    int tid = (int)syscall(SYS_gettid);
-    if (atomic_compare_exchange_strong(&recorder, &nobody, tid)) {
+    bool inside = pl_thread.inside;
+    if (take_turn(&recorder, (int)syscall(SYS_gettid))) {
         pl_thread.inside = true;
         record(signal, info, context);
-    } else if (nobody != tid) {
-        /* Another thread is writing its last words, and the process ends with those; or a child of
-         * vfork() wrote them, and it does not. */
-        nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+        if (!is_own_process()) {
+            pl_thread.inside = inside;
+            atomic_store(&recorder, 0);
+        }
     }
     hand_on(signal, info);
     errno = saved;
@@ -182,42 +267,56 @@ static void free_alternate_stack(void *stack)
 {
     stack_t none = {.ss_flags = SS_DISABLE};
     sigaltstack(&none, NULL);
-    munmap(stack, ALTERNATE_STACK_BYTES);
+    munmap((char *)stack - STACK_GUARD_BYTES, STACK_GUARD_BYTES + alternate_bytes);
 }
 
-static void use_stack(void *stack)
+/* Below it lie pages that fault: whoever needs more than there is shall not write over others. */
+static void *map_stack(size_t bytes)
 {
-    stack_t alternate = {.ss_sp = stack, .ss_size = ALTERNATE_STACK_BYTES};
-    sigaltstack(&alternate, NULL);
+    char *low = pl_real.mmap(NULL, STACK_GUARD_BYTES + bytes, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (low == MAP_FAILED)
+        return NULL;
+    if (mprotect(low + STACK_GUARD_BYTES, bytes, PROT_READ | PROT_WRITE) == 0)
+        return low + STACK_GUARD_BYTES;
+    pl_real.munmap(low, STACK_GUARD_BYTES + bytes);
+    return NULL;
 }
 
-/* An overflown stack has no room for its own handler: each thread gets 64 KiB elsewhere, of which
- * nothing is touched until it is needed. */
-void pl_crash_install_thread(void)
+static size_t choose_bytes(size_t stack_bytes)
+{
+    uint64_t bytes = stack_bytes ? stack_bytes : STACK_MOST_BYTES;
+    bytes = pl_clamp_u64(bytes, STACK_LEAST_BYTES, STACK_MOST_BYTES);
+    return (size_t)bytes / STACK_LEAST_BYTES * STACK_LEAST_BYTES;
+}
+
+/* An overflown stack has no room for its own handler: each thread gets one elsewhere, of which
+ * nothing is touched until it is needed. Where memory is limited it may be smaller. */
+void pl_crash_install_thread(size_t stack_bytes)
 {
     stack_t present;
     if (!have_key || sigaltstack(NULL, &present) != 0 || !(present.ss_flags & SS_DISABLE))
         return;
-    if (syscall(SYS_gettid) == getpid()) {
-        use_stack(main_alternate_stack);
+    size_t bytes = choose_bytes(stack_bytes);
+    void *stack = map_stack(bytes);
+    if (!stack)
+        stack = map_stack(bytes = STACK_LEAST_BYTES);
+    if (!stack)
+        return;
+    alternate_bytes = bytes;
+    bool is_main = syscall(SYS_gettid) == getpid(); /* has it to its very end */
+    if (!is_main && pthread_setspecific(alternate_stack_key, stack) != 0) {
+        pl_real.munmap((char *)stack - STACK_GUARD_BYTES, STACK_GUARD_BYTES + bytes);
         return;
     }
-    void *stack = pl_real.mmap(NULL, ALTERNATE_STACK_BYTES, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED)
-        return;
-    if (pthread_setspecific(alternate_stack_key, stack) != 0) {
-        pl_real.munmap(stack, ALTERNATE_STACK_BYTES);
-        return;
-    }
-    use_stack(stack);
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = bytes}, NULL);
 }
 
 void pl_crash_install(void)
 {
     abort_messages = dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
     have_key = pthread_key_create(&alternate_stack_key, free_alternate_stack) == 0;
-    pl_crash_install_thread();
+    pl_crash_install_thread(0);
     struct sigaction action = {.sa_sigaction = on_fatal_signal,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < PL_COUNT_OF(fatal_signals); i++) {

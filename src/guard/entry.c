@@ -33,7 +33,7 @@ static inline bool countdown_exhausted(size_t size)
 
 /* The slow path reads /proc, and open() and read() are cancellation points; malloc() is none, and
  * callers rely on that with locks held. */
-static int enter(void)
+int pl_guard_enter(void)
 {
     int cancel;
     pl_thread.inside = true;
@@ -41,7 +41,7 @@ static int enter(void)
     return cancel;
 }
 
-static void leave(int cancel)
+void pl_guard_leave(int cancel)
 {
     pthread_setcancelstate(cancel, NULL);
     pl_thread.inside = false;
@@ -89,6 +89,22 @@ static void track(pl_request *request, uint64_t claimed, uint64_t weight)
     }
 }
 
+void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *caller)
+{
+    pl_request request = {.size = bytes, .block = data, .caller = caller};
+    track(&request, claimed, bytes);
+}
+
+void pl_guard_change_site(void *data, pl_site *site)
+{
+    pl_block block;
+    if (!pl_block_change_site(data, site, &block) || block.generation != pl_guard_state.generation)
+        return;
+    add_to_site(&block, -(int64_t)block.weight_bytes, -1);
+    block.site = site;
+    add_to_site(&block, (int64_t)block.weight_bytes, 1);
+}
+
 static int large_request(pl_request *request)
 {
     uint64_t claim = pl_guard_state.sparse ? 0 : request->size;
@@ -98,6 +114,8 @@ static int large_request(pl_request *request)
     if (error || !request->block) {
         if (claim)
             pl_line_release(claim);
+        if (error == ENOMEM)
+            pl_line_denied(request->size);
         return error;
     }
     track(request, claim, request->size);
@@ -115,6 +133,13 @@ static int small_request(pl_request *request)
     return error;
 }
 
+/* Outside of a run, and in an outsider, there is nothing to do until as much more was asked for. */
+static void wait_for_more(void)
+{
+    if (!pl_thread.inside)
+        pl_thread.countdown = pl_thread.granted = pl_thread.mean = PL_COUNTDOWN_BYTES;
+}
+
 /* The countdown ran out: the thread is new, it is time to look, or the request is large. */
 static PL_COLD int slow_request(pl_request *request)
 {
@@ -122,13 +147,15 @@ static PL_COLD int slow_request(pl_request *request)
     pl_guard_notice_fork();
     if (pl_thread.inside || !pl_guard_state.ledger) {
         pl_guard_start();
-        if (pl_thread.inside || !pl_guard_state.ledger)
+        if (pl_thread.inside || !pl_guard_state.ledger) {
+            wait_for_more();
             return request->into(request);
+        }
     }
     int saved = errno;
-    int cancel = enter();
+    int cancel = pl_guard_enter();
     int error = request->size >= PL_LARGE_BYTES ? large_request(request) : small_request(request);
-    leave(cancel);
+    pl_guard_leave(cancel);
     errno = error ? error : saved;
     return error;
 }
@@ -266,11 +293,15 @@ static PL_COLD void slow_free(void *address)
         return;
     pl_block block;
     bool tracked = pl_block_take(address, &block);
-    if (tracked)
+    if (tracked) {
+        pl_line_begin_give();
         forget(&block);
+    }
     pl_real.free(address);
-    if (tracked)
+    if (tracked) {
+        pl_line_end_give();
         pl_line_freed();
+    }
 }
 
 EXPORT void free(void *block)
@@ -336,6 +367,8 @@ static void *resize(pl_resizing *resizing, void *old, size_t size, const void *c
         int error = errno;
         if (resizing->wants > resizing->had)
             pl_line_release(resizing->wants - resizing->had);
+        if (error == ENOMEM)
+            pl_line_denied(size);
         if (resizing->tracked && !pl_block_track(old, &resizing->before))
             pl_line_release(resizing->had);
         errno = error;
@@ -387,12 +420,14 @@ EXPORT void *realloc(void *old, size_t size)
         pl_thread.countdown += size;
     pl_guard_notice_fork();
     pl_guard_start();
-    if (pl_thread.inside || !pl_guard_state.ledger)
+    if (pl_thread.inside || !pl_guard_state.ledger) {
+        wait_for_more();
         return plain_realloc(old, size);
+    }
     int saved = errno;
-    int cancel = enter();
+    int cancel = pl_guard_enter();
     void *block = slow_realloc(old, size, exhausted, CALLER);
-    leave(cancel);
+    pl_guard_leave(cancel);
     if (block)
         errno = saved;
     return block;
@@ -467,9 +502,9 @@ EXPORT void *mmap(void *address, size_t n, int protection, int flags, int fd, of
         errno = ENOMEM;
         return MAP_FAILED;
     }
-    int cancel = enter();
+    int cancel = pl_guard_enter();
     void *mapping = counted_mmap(address, n, protection, flags, fd, offset, CALLER);
-    leave(cancel);
+    pl_guard_leave(cancel);
     return mapping;
 }
 
@@ -478,12 +513,14 @@ EXPORT void *mmap64(void *address, size_t n, int protection, int flags, int fd, 
 
 EXPORT int munmap(void *address, size_t n)
 {
-    if (pl_block_maybe_tracked(address)) {
-        pl_block block;
-        if (pl_block_take(address, &block))
-            forget(&block);
-    }
-    return pl_real.munmap(address, n);
+    pl_block block;
+    if (!pl_block_maybe_tracked(address) || !pl_block_take(address, &block))
+        return pl_real.munmap(address, n);
+    pl_line_begin_give();
+    forget(&block);
+    int r = pl_real.munmap(address, n);
+    pl_line_end_give();
+    return r;
 }
 
 /* A mapping that stands for itself, and not as a sample for others, has another size now. */
@@ -524,13 +561,14 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
 typedef struct thread_start {
     void *(*routine)(void *);
     void *argument;
+    size_t stack_bytes; /* 0: the usual */
 } thread_start;
 
 static void *start_thread(void *argument)
 {
     thread_start start = *(thread_start *)argument;
     pl_real.free(argument);
-    pl_crash_install_thread();
+    pl_crash_install_thread(start.stack_bytes);
     return start.routine(start.argument);
 }
 
@@ -540,7 +578,9 @@ EXPORT int pthread_create(pthread_t *ret_thread, const pthread_attr_t *attribute
     thread_start *start = pl_guard_state.ledger ? pl_real.malloc(sizeof *start) : NULL;
     if (!start)
         return pl_real.pthread_create(ret_thread, attributes, routine, argument);
-    *start = (thread_start){routine, argument};
+    *start = (thread_start){.routine = routine, .argument = argument};
+    if (attributes && pthread_attr_getstacksize(attributes, &start->stack_bytes) != 0)
+        start->stack_bytes = 0;
     int error = pl_real.pthread_create(ret_thread, attributes, start_thread, start);
     if (error)
         pl_real.free(start);

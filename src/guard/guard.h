@@ -11,18 +11,22 @@
  *   sampled   a block whose allocation ran a countdown out. It stands for the mean distance of
  *             two samples, or for itself if that is more.
  *   inside    this thread is in the guard's own slow path: what it allocates passes through
+ *   outsider  a process of the run that could not join: all passes through, and the supervisor
+ *             watches it. What it inherited by fork is its parent's, in the ledger too. It is
+ *             counted there, by the cause; one that only lacked descriptors tries again.
  *
  * Rules: no allocation, no lock, no stdio on any path that malloc() can reach. errno is the real
  * allocator's. Nothing of the allocator's state is changed while there is no pressure.
  *
  * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
- * line.c (look, refuse, relieve), handling.c (room for what follows an exception), callsite.c (who
- * asks), interpreter.c (exceptions in Python),
- * crash.c and exception.c (the last words of a dying process), start.c (joining, fork), notebook.c
- * (what a kernel may ask; its header tells). */
+ * line.c (look, refuse, relieve), runtime.c (what it does for our runtime), handling.c (room for
+ * what follows an exception), callsite.c (who asks), interpreter.c (exceptions in Python), crash.c
+ * and exception.c (the last words of a dying process), start.c (joining, fork), notebook.c (what a
+ * kernel may ask; its header tells). */
 #ifndef PL_GUARD_GUARD_H
 #define PL_GUARD_GUARD_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -52,6 +56,7 @@ typedef struct pl_guard_thread {
     uint64_t refused_at;    /* charged when an exception last began here; 0: it was handled */
     uint64_t refused_code;  /* pl_callsite_code() then */
     uint32_t random;
+    uint32_t n_held; /* locks without which nobody can make room: ledger/guarded.h */
     bool inside;
     bool ready;
 } pl_guard_thread;
@@ -60,16 +65,16 @@ extern PL_TLS pl_guard_thread pl_thread;
 
 /* One per process; constant once `ledger` is set, except where said. */
 typedef struct pl_guard {
-    pl_ledger *ledger; /* NULL: not in a run, or not joined: everything passes through */
+    pl_ledger *ledger; /* NULL: not in a run, or an outsider: everything passes through */
+    pl_ledger *run;    /* the same; in an outsider, the ledger that it could not join */
     pl_owner owner;
     pid_t pid;
     uint32_t generation;        /* raised in each forked child: older blocks are the parent's */
     uint64_t fork_bytes;        /* anonymous memory inherited by fork, shared with the parent */
     bool refuses;               /* not --observe */
     bool sparse;                /* large requests count when touched */
-    char program[512];          /* path of the executable: the loader calls it "" */
-    char directory[512];        /* of the run's record */
-    char crash_path[544];       /* where crash.c writes */
+    char program[PATH_MAX];     /* path of the executable: the loader calls it "" */
+    char directory[PATH_MAX];   /* of the run's record; "": not known */
     pl_atomic_u64 spent_bytes;  /* by small requests and mappings, of all threads */
     pl_atomic_u64 look_at;      /* spent_bytes at which to look next */
     pl_atomic_u64 over_number;  /* counts excursions over the line; odd while over it */
@@ -78,8 +83,9 @@ typedef struct pl_guard {
     pl_atomic_u64 trimmed_ns;   /* when memory was last given back */
     pl_atomic_u64 trim_cost_ns; /* how long that took */
     pl_atomic_u64 freed_bytes;  /* of large blocks, since then */
-    _Atomic bool trim_due;      /* the line was passed: what is freed from now on shall come back */
-    pl_atomic_u64 trim_epoch;   /* the ledger's, when we last followed it */
+    pl_atomic_u64 n_gives_begun, n_gives_ended; /* of tracked memory: a look should meet none */
+    _Atomic bool trim_due; /* the line was passed: what is freed from now on shall come back */
+    pl_atomic_u32 call;    /* the ledger's, when we last followed it */
 } pl_guard;
 
 extern PL_HIDDEN pl_guard pl_guard_state;
@@ -165,6 +171,9 @@ PL_HIDDEN bool pl_block_find(const void *address, pl_block *ret_block);
 PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
 PL_HIDDEN void pl_block_end(const pl_block *block);
 
+/* Gives a tracked block to another site, which is told by the caller, as is the one before. */
+PL_HIDDEN bool pl_block_change_site(const void *address, pl_site *site, pl_block *ret_before);
+
 /* Bytes of large, claimed blocks that have been touched: as they are `exactly` now, or as they were
  * when it was last worth the walk. The sites learn of it on the way. */
 PL_HIDDEN uint64_t pl_block_touched_bytes(bool exactly);
@@ -187,6 +196,15 @@ PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *
 PL_HIDDEN bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes);
 PL_HIDDEN void pl_line_release(uint64_t bytes);
 
+/* The same for `bytes` of our runtime's, which has something to move out first, and so is not
+ * refused here. */
+PL_HIDDEN bool pl_line_claim_if_room(uint64_t bytes, enum pl_claim_kind kind);
+
+/* Around whatever gives tracked memory back to the system: a look in between would charge what is
+ * no longer claimed and not yet gone. */
+PL_HIDDEN void pl_line_begin_give(void);
+PL_HIDDEN void pl_line_end_give(void);
+
 /* A tracked block was freed. */
 PL_HIDDEN void pl_line_freed(void);
 
@@ -200,9 +218,24 @@ PL_HIDDEN bool pl_line_fits(uint64_t bytes, const void *caller);
 /* An exception was raised in this thread for the small requests that it made over the line. */
 PL_HIDDEN void pl_line_raised(void);
 
+/* The system refused what the line had room for: RLIMIT_AS, RLIMIT_DATA or its overcommit. */
+PL_HIDDEN void pl_line_denied(uint64_t bytes);
+
 /* Reads what the process uses and charges it. */
 PL_HIDDEN void pl_line_look(void);
 PL_HIDDEN void pl_line_look_exactly(void); /* what is touched as well, now */
+
+/* ---- entry.c, for runtime.c ---- */
+
+/* The slow path begins and ends: the thread is inside, and cannot be cancelled. */
+PL_HIDDEN int pl_guard_enter(void);
+PL_HIDDEN void pl_guard_leave(int cancel);
+
+/* `data` is tracked from here on, for whoever `caller` returns to. */
+PL_HIDDEN void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *caller);
+
+/* If it is tracked: it is held by its site no more, but by `site`; NULL: by none. */
+PL_HIDDEN void pl_guard_change_site(void *data, pl_site *site);
 
 /* ---- handling.c ---- */
 
@@ -305,10 +338,11 @@ PL_HIDDEN bool pl_kernel_is_at_work(uint64_t bytes);
 
 /* ---- crash.c, start.c ---- */
 
-PL_HIDDEN void pl_crash_install(void);        /* handlers, for the process */
-PL_HIDDEN void pl_crash_install_thread(void); /* a stack for them, for this thread */
-PL_HIDDEN void pl_guard_start(void);          /* joins the ledger; safe to call again */
-PL_HIDDEN void pl_guard_after_fork(void);     /* joins again, as a process of its own */
+PL_HIDDEN void pl_crash_install(void); /* handlers, for the process */
+/* A stack for them, for this thread, whose own has `stack_bytes` (0: the usual). */
+PL_HIDDEN void pl_crash_install_thread(size_t stack_bytes);
+PL_HIDDEN void pl_guard_start(void);      /* joins the ledger, or tries to again */
+PL_HIDDEN void pl_guard_after_fork(void); /* joins again, as a process of its own */
 
 /* A word that the kernel wipes in every forked child (MADV_WIPEONFORK), by whatever call it was
  * made; atfork handlers see only fork(), and come after those of others, who free memory too. A

@@ -151,6 +151,7 @@ typedef struct moment {
     uint32_t cell_number; /* of the notebook cell that ran; 0: none */
     uint64_t charged_bytes;
     uint64_t limit_bytes;
+    bool line_is_cells; /* a cell's own limit, not the budget */
     struct {
         pl_python_frame place;
         uint32_t cell_number; /* of the notebook cell that ran; 0: none */
@@ -190,15 +191,23 @@ static void take_moment(moment *now, uint64_t asked_bytes)
     now->cell_number = atomic_load(&ledger->sum.cell_number);
     now->charged_bytes = pl_ledger_charged_bytes(ledger);
     now->limit_bytes = pl_ledger_limit_bytes(ledger);
+    now->line_is_cells = atomic_load(&ledger->sum.cell_limit_bytes) != 0;
     pl_unclaimed unclaimed = {0};
+    uint64_t sum = 0;
     for (int i = 0; i < PL_SITES; i++) {
         const pl_site *site = &ledger->sites[i];
+        uint64_t bytes = pl_site_held_bytes(ledger, site, &unclaimed);
+        sum = pl_add_sat_u64(sum, bytes);
         if (atomic_load(&site->owner_pid) != 0 && site->python.line)
-            note_holder(now, site, pl_site_held_bytes(ledger, site, &unclaimed));
+            note_holder(now, site, bytes);
     }
+    /* Other threads allocate meanwhile: no more is said to be held than is in use. */
+    for (int i = 0; i < HOLDERS && sum > now->charged_bytes; i++)
+        now->holders[i].bytes =
+            (uint64_t)((double)now->holders[i].bytes * ((double)now->charged_bytes / (double)sum));
 }
 
-enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1024 };
+enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1280 };
 
 /* "train.py:4 in load()"; in a notebook "In [3] line 4 in load()" and, where another cell called
  * it, " run by In [5]". */
@@ -209,6 +218,14 @@ static void write_place(const pl_python_frame *place, uint32_t run_by, char text
     bool named = place->function[0] && strcmp(place->function, "<module>") != 0 &&
                  strncmp(place->function, "<cell line", 10) != 0; /* IPython 8's <module> */
     bool call = named && place->function[0] != '<'; /* "<listcomp>" takes no brackets */
+    if (place->line == PL_LINE_OF_FILE) {
+        snprintf(text, PLACE_BYTES, "the file %s", place->file);
+        return;
+    }
+    if (pl_python_is_import(place->file)) {
+        snprintf(text, PLACE_BYTES, "imported modules");
+        return;
+    }
     int n =
         cell ? snprintf(text, PLACE_BYTES, "In [%u] line %u", cell, place->line)
              : snprintf(text, PLACE_BYTES, "%s:%u", slash ? slash + 1 : place->file, place->line);
@@ -221,11 +238,32 @@ static void write_place(const pl_python_frame *place, uint32_t run_by, char text
 
 static_assert(PLACE_BYTES > sizeof(pl_python_frame) + 48, "a place always fits");
 
+/* To free anything makes no room for a request that is larger than the line. */
+static void write_what_to_do(const moment *then, char *text, size_t size)
+{
+    const pl_ledger *ledger = pl_guard_state.ledger;
+    uint64_t true_limit = ledger->header.true_limit_bytes;
+    bool in_notebook = atomic_load(&ledger->sum.kernel_pid) == (uint32_t)pl_guard_state.pid;
+    const char *how = then->line_is_cells ? "%%plimsoll limit=SIZE"
+                      : in_notebook       ? "%plimsoll budget SIZE"
+                                          : "--budget";
+    if (then->asked_bytes <= then->limit_bytes)
+        snprintf(text, size, "free or batch some of it, or allow more with %s", how);
+    else if (true_limit == 0 || then->asked_bytes <= true_limit)
+        snprintf(text, size,
+                 "it can never fit: ask for less at once, or in slices, or allow more with %s",
+                 how);
+    else
+        snprintf(text, size,
+                 "it can never fit, nor in the %s that the system would give: ask for less at "
+                 "once, or in slices",
+                 PL_SIZE(true_limit));
+}
+
 /* What the user reads: how much was asked for, how much is in use, who holds it, what to do. */
 static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
 {
-    const pl_ledger *ledger = pl_guard_state.ledger;
-    bool in_notebook = atomic_load(&ledger->sum.kernel_pid) == (uint32_t)pl_guard_state.pid;
+    char what_to_do[160];
     int n = 0;
     if (then->asked_bytes)
         n = snprintf(text, SENTENCE_BYTES, "refused %s: ", PL_SIZE(then->asked_bytes));
@@ -237,12 +275,11 @@ static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
         n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s%s %s",
                       i ? ", " : "; largest holders: ", place, PL_SIZE(then->holders[i].bytes));
     }
-    snprintf(text + n, (size_t)(SENTENCE_BYTES - n),
-             "; free or batch some of it, or allow more with %s",
-             in_notebook ? "%plimsoll budget SIZE" : "--budget");
+    write_what_to_do(then, what_to_do, sizeof what_to_do);
+    snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "; %s", what_to_do);
 }
 
-static_assert(SENTENCE_BYTES > 120 + HOLDERS * (PLACE_BYTES + 32), "a sentence always fits");
+static_assert(SENTENCE_BYTES > 240 + HOLDERS * (PLACE_BYTES + 32), "a sentence always fits");
 
 /* As the text of an exception, where it has to say who speaks. */
 static void write_error(const moment *then, char text[SENTENCE_BYTES])

@@ -15,11 +15,13 @@
  * A program without Python never meets 2 and 3. */
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "guard/guard.h"
+#include "ledger/room.h"
 #include "sys/proc.h"
 
 /* Look again after a sixteenth of the headroom was asked for: the error of one look is then at most
@@ -59,6 +61,7 @@ static void send_event(uint32_t kind, uint64_t bytes)
     pl_interpreter_refused(kind == PL_EVENT_REFUSED ? bytes : 0);
     pl_ledger_event(guard->ledger, &event);
     atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
+    pl_ledger_mark_refusal(guard->ledger);
     /* As good as the peak, and looked at exactly, unlike what the supervisor may have marked. */
     if (charged() + charged() / 64 > atomic_load(&guard->ledger->sum.sites_peak_bytes))
         pl_ledger_mark_peak(guard->ledger);
@@ -92,13 +95,41 @@ static void note_rise(void)
         }
 }
 
+void pl_line_begin_give(void)
+{
+    atomic_fetch_add(&guard->n_gives_begun, 1);
+}
+
+void pl_line_end_give(void)
+{
+    atomic_fetch_add(&guard->n_gives_ended, 1);
+}
+
+/* Memory that goes back between the two readings would count as unclaimed until the next look, and
+ * somebody be refused for it. In a program that frees all the time the least of four comes near. */
+static int measure(bool exactly, pl_proc_memory *ret_memory, uint64_t *ret_unclaimed)
+{
+    *ret_unclaimed = UINT64_MAX;
+    for (int tries = 0; tries < 4; tries++) {
+        uint64_t n_ended = atomic_load(&guard->n_gives_ended);
+        int r = pl_proc_memory_read(0, ret_memory);
+        if (r < 0)
+            return r;
+        uint64_t own = pl_sub_sat_u64(ret_memory->private_bytes, guard->fork_bytes);
+        uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes(exactly));
+        *ret_unclaimed = pl_min_u64(*ret_unclaimed, unclaimed);
+        if (atomic_load(&guard->n_gives_begun) == n_ended)
+            break;
+    }
+    return 0;
+}
+
 static void look(bool exactly)
 {
     pl_proc_memory memory;
-    if (pl_proc_memory_read(0, &memory) < 0)
+    uint64_t unclaimed;
+    if (measure(exactly, &memory, &unclaimed) < 0)
         return; /* no /proc here: claims alone keep the line */
-    uint64_t own = pl_sub_sat_u64(memory.private_bytes, guard->fork_bytes);
-    uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes(exactly));
     atomic_store(&guard->ledger->slots[guard->owner].resident_bytes, memory.resident_bytes);
     pl_ledger_measure(guard->ledger, guard->owner, unclaimed);
     note_rise();
@@ -136,20 +167,56 @@ static bool relieve(void)
     return true;
 }
 
-static void follow_trim_epoch(void)
+static void follow_call(void)
 {
-    uint64_t epoch = atomic_load(&guard->ledger->sum.trim_epoch);
-    uint64_t seen = atomic_load(&guard->trim_epoch);
-    if (epoch != seen && atomic_compare_exchange_strong(&guard->trim_epoch, &seen, epoch))
+    uint32_t call = atomic_load(&guard->ledger->sum.call);
+    uint32_t seen = atomic_load(&guard->call);
+    if (call != seen && atomic_compare_exchange_strong(&guard->call, &seen, call))
         relieve();
+}
+
+bool pl_line_claim_if_room(uint64_t bytes, enum pl_claim_kind kind)
+{
+    if (pl_ledger_claim(guard->ledger, guard->owner, bytes, kind) < 0)
+        return false;
+    note_rise();
+    return true;
 }
 
 static bool claim(uint64_t bytes)
 {
-    if (pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_REFUSABLE) < 0)
+    return pl_line_claim_if_room(bytes, PL_CLAIM_REFUSABLE);
+}
+
+/* Idle tensors go to disk, in this process and in the others. Not for a thread that holds a lock
+ * which moving them takes: nobody could. */
+static bool make_room(uint64_t bytes)
+{
+    if (pl_thread.n_held > 0 || !pl_room_ask(guard->ledger, guard->owner, bytes))
         return false;
-    note_rise();
+    look(true);
     return true;
+}
+
+/* What is made may be somebody else's before it is claimed here; but not for ever. */
+enum { ROOM_TRIES = 64 };
+
+static bool claim_in_room_made(uint64_t bytes)
+{
+    for (int tries = 0; tries < ROOM_TRIES && make_room(bytes); tries++)
+        if (claim(bytes))
+            return true;
+    return false;
+}
+
+/* For what was not claimed, so that it is not looked at again at once. */
+static bool make_room_below_line(void)
+{
+    uint64_t bytes = pl_clamp_u64(line() / 64, PL_MIB, 32 * PL_MIB);
+    for (int tries = 0; tries < ROOM_TRIES && make_room(bytes); tries++)
+        if (!update_over())
+            return true;
+    return false;
 }
 
 static bool claim_after_relief(uint64_t bytes)
@@ -159,12 +226,12 @@ static bool claim_after_relief(uint64_t bytes)
         return false; /* nothing that could be given back would make room */
     if (claim(bytes))
         return true;
-    uint64_t epoch = atomic_fetch_add(&guard->ledger->sum.trim_epoch, 1) + 1;
-    atomic_store(&guard->trim_epoch, epoch);
+    pl_room_call(guard->ledger);
+    atomic_store(&guard->call, atomic_load(&guard->ledger->sum.call));
     relieve();
-    if (claim(bytes))
+    if (claim(bytes) || (pl_ledger_reclaim(guard->ledger) > 0 && claim(bytes)))
         return true;
-    return pl_ledger_reclaim(guard->ledger) > 0 && claim(bytes);
+    return claim_in_room_made(bytes);
 }
 
 static bool refuse(uint64_t bytes)
@@ -194,7 +261,8 @@ bool pl_line_room(uint64_t bytes)
     if (charged() <= line())
         return true;
     relieve();
-    return charged() <= line() || pl_handling_needs(bytes) || refuse(bytes);
+    return charged() <= line() || make_room_below_line() || pl_handling_needs(bytes) ||
+           refuse(bytes);
 }
 
 void pl_line_release(uint64_t bytes)
@@ -216,7 +284,8 @@ static void trim_after_excursion(void)
 
 void pl_line_freed(void)
 {
-    if (!atomic_load_explicit(&guard->trim_due, memory_order_relaxed) || pl_thread.inside)
+    if (!atomic_load_explicit(&guard->trim_due, memory_order_relaxed) || pl_thread.inside ||
+        !guard->ledger)
         return;
     pl_thread.inside = true;
     int saved = errno;
@@ -244,6 +313,32 @@ bool pl_line_fits(uint64_t bytes, const void *caller)
     return refuse(bytes);
 }
 
+static bool is_limited(int resource)
+{
+    struct rlimit limit;
+    return syscall(SYS_prlimit64, 0, resource, NULL, &limit) == 0 &&
+           limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* A program may try smaller and smaller pieces, or go on asking: a few tell what there is to tell. */
+void pl_line_denied(uint64_t bytes)
+{
+    enum { MOST_TOLD = 8 };
+    static pl_atomic_u64 n_told;
+    if (atomic_fetch_add(&n_told, 1) >= MOST_TOLD)
+        return;
+    pl_event event = {.kind = PL_EVENT_DENIED,
+                      .pid = guard->pid,
+                      .tid = (int32_t)syscall(SYS_gettid),
+                      .bytes = bytes};
+    if (is_limited(RLIMIT_AS))
+        event.detail |= PL_DENIED_ADDRESS;
+    if (is_limited(RLIMIT_DATA))
+        event.detail |= PL_DENIED_DATA;
+    pl_callsite_python(&event.where);
+    pl_ledger_event(guard->ledger, &event);
+}
+
 void pl_line_raised(void)
 {
     atomic_fetch_add(&guard->ledger->sum.n_raised, 1);
@@ -254,7 +349,7 @@ static void start_thread(void)
 {
     pl_thread.ready = true;
     pl_thread.random = (uint32_t)syscall(SYS_gettid) * 2654435761u | 1;
-    pl_crash_install_thread();
+    pl_crash_install_thread(0);
 }
 
 /* How far apart samples and looks are: at most PL_COUNTDOWN_BYTES, less near the line. */
@@ -391,7 +486,7 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
         start_thread();
     uint64_t spent = spend(bytes, ret_weight);
     uint64_t total = atomic_fetch_add(&guard->spent_bytes, spent) + spent;
-    follow_trim_epoch();
+    follow_call();
     if (pl_thread.refused_at)
         pl_handling_look();
     if (total >= atomic_load(&guard->look_at))
@@ -399,7 +494,7 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
     bool granted = true;
     if (update_over()) {
         relieve();
-        if (update_over())
+        if (update_over() && pl_thread.n_held == 0 && !make_room_below_line())
             granted = over_the_line(spent, kind);
     } else if (atomic_load(&guard->trim_due)) {
         trim_after_excursion();

@@ -115,6 +115,7 @@ int pl_guard_set_line(const char *request, uint64_t *ret_line_bytes, char *messa
         snprintf(message, size, "%s", error.message);
         return r;
     }
+    atomic_store(&guard->ledger->sum.cell_limit_bytes, 0);
     move_line(bytes);
     *ret_line_bytes = bytes;
     return 0;
@@ -124,11 +125,13 @@ int pl_guard_tighten_line(uint64_t more_bytes, uint64_t *ret_before)
 {
     if (!look())
         return -ENOENT;
-    uint64_t before = pl_ledger_limit_bytes(guard->ledger);
+    uint64_t before = pl_ledger_wanted_bytes(guard->ledger);
     uint64_t tighter = pl_add_sat_u64(pl_ledger_charged_bytes(guard->ledger), more_bytes);
     *ret_before = before;
-    if (tighter < before)
+    if (tighter < before) {
+        atomic_store(&guard->ledger->sum.cell_limit_bytes, tighter);
         move_line(tighter);
+    }
     return 0;
 }
 
@@ -136,6 +139,7 @@ int pl_guard_restore_line(uint64_t before)
 {
     if (!guard->ledger)
         return -ENOENT;
+    atomic_store(&guard->ledger->sum.cell_limit_bytes, 0);
     move_line(before);
     return 0;
 }

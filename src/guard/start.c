@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joining the run: at the program's start, and again in every forked child. Whatever fails here,
- * the program runs as without us: there is nobody to tell. */
+ * the program runs as without us, an outsider: see guard.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,12 +30,6 @@ static bool named_sparse(const pl_ledger *ledger, const char *name)
     return setting && strcmp(setting, "1") == 0;
 }
 
-static void set_crash_path(void)
-{
-    snprintf(pl_guard_state.crash_path, sizeof pl_guard_state.crash_path, "%s/crash.%d",
-             pl_guard_state.directory, (int)getpid());
-}
-
 /* The record's folder is where the ledger lies. The variable may change later; this does not. */
 static void set_directory(const char *ledger_path)
 {
@@ -60,23 +54,91 @@ static void describe_slot(pl_slot *slot, uint32_t flags)
     atomic_fetch_or(&slot->flags, flags);
 }
 
+static enum pl_outside_cause cause_of(int error)
+{
+    switch (error) {
+    case -EMFILE:
+    case -ENFILE:
+        return PL_OUTSIDE_DESCRIPTORS;
+    case -ENOENT:
+        return PL_OUTSIDE_NO_PROC;
+    case -EXDEV:
+        return PL_OUTSIDE_NAMESPACE;
+    case PL_EFULL:
+        return PL_OUTSIDE_FULL;
+    default:
+        return PL_OUTSIDE_OTHER;
+    }
+}
+
+/* Why this process is an outsider; PL_OUTSIDE_CAUSES: it is none. */
+static pl_atomic_u32 outside = PL_OUTSIDE_CAUSES;
+
+/* What belongs to the line ends here; a parent may have passed it. */
+static void stay_outside(pl_ledger *run, int error)
+{
+    enum pl_outside_cause cause = cause_of(error);
+    atomic_store(&pl_guard_state.trim_due, false);
+    atomic_fetch_add(&run->sum.n_outsiders[cause], 1);
+    atomic_store(&outside, cause);
+}
+
 /* The flags are set at once: the supervisor takes a slot for ours when PL_SLOT_GUARDED is there. */
-static bool join(pl_ledger *ledger, uint32_t flags)
+static int join(pl_ledger *ledger, uint32_t flags)
 {
     pl_owner owner;
-    if (pl_ledger_join(ledger, 1, &owner) < 0)
-        return false;
+    int r = pl_ledger_join(ledger, 1, &owner);
+    if (r < 0)
+        return r;
     pl_slot *slot = &ledger->slots[owner];
     pl_guard_state.owner = owner;
     pl_guard_state.pid = getpid();
-    set_crash_path();
     describe_slot(slot, flags);
     bool observes = ledger->header.flags & PL_RUN_OBSERVE;
     pl_guard_state.refuses = !observes;
     pl_guard_state.sparse =
         observes || ledger->header.flags & PL_RUN_SPARSE || named_sparse(ledger, slot->name);
-    atomic_store(&pl_guard_state.trim_epoch, atomic_load(&ledger->sum.trim_epoch));
-    return true;
+    atomic_store(&pl_guard_state.call, atomic_load(&ledger->sum.call));
+    pl_guard_state.ledger = ledger;
+    return 0;
+}
+
+/* Only what can pass is worth another try. The thread that takes the cause tries; another one
+ * passes through meanwhile. */
+static void join_again(void)
+{
+    uint32_t cause = PL_OUTSIDE_DESCRIPTORS;
+    if (atomic_load(&outside) != cause ||
+        !atomic_compare_exchange_strong(&outside, &cause, PL_OUTSIDE_CAUSES))
+        return;
+    pl_thread.inside = true;
+    int saved = errno;
+    if (join(pl_guard_state.run, pl_guard_state.generation ? PL_SLOT_FORKED : 0) == 0)
+        atomic_fetch_sub(&pl_guard_state.run->sum.n_outsiders[PL_OUTSIDE_DESCRIPTORS], 1);
+    else
+        atomic_store(&outside, PL_OUTSIDE_DESCRIPTORS);
+    errno = saved;
+    pl_thread.inside = false;
+}
+
+/* The supervisor writes down the command's pid when it knows that it was started. Until then it has
+ * no other child. */
+static bool is_command(const pl_ledger_header *header)
+{
+    uint32_t pid = atomic_load(&header->command_pid);
+    return pid == (uint32_t)getpid() || (pid == 0 && header->supervisor_pid == getppid());
+}
+
+/* `sh -c 'exec prog'`, `env prog`: what a report names is the program that there is in the end. */
+static void tell_executed(pl_ledger_header *header)
+{
+    char words[sizeof header->executed - 1];
+    if (!is_command(header))
+        return;
+    int n = pl_proc_read_file("/proc/self/cmdline", words, sizeof words);
+    memset(header->executed, 0, sizeof header->executed);
+    if (n > 0)
+        memcpy(header->executed, words, (size_t)n);
 }
 
 /* The first thread to come here joins; a second one passes through meanwhile. */
@@ -84,9 +146,12 @@ void pl_guard_start(void)
 {
     static _Atomic int started;
     int not_yet = 0;
-    if (pl_guard_state.ledger || pl_thread.inside ||
-        !atomic_compare_exchange_strong(&started, &not_yet, 1))
+    if (pl_guard_state.ledger || pl_thread.inside)
         return;
+    if (!atomic_compare_exchange_strong(&started, &not_yet, 1)) {
+        join_again();
+        return;
+    }
     pl_thread.inside = true;
     int saved = errno;
     const char *path = getenv(PL_LEDGER_VARIABLE);
@@ -96,10 +161,13 @@ void pl_guard_start(void)
         if (readlink("/proc/self/exe", pl_guard_state.program, sizeof pl_guard_state.program - 1) <
             0)
             pl_guard_state.program[0] = '\0';
-        if (join(ledger, 0))
-            pl_guard_state.ledger = ledger;
+        pl_guard_state.run = ledger;
+        pl_guard_state.pid = getpid();
+        int r = join(ledger, 0);
+        if (r < 0)
+            stay_outside(ledger, r);
         else
-            pl_ledger_close(ledger);
+            tell_executed(&ledger->header);
     }
     errno = saved;
     pl_thread.inside = false;
@@ -123,21 +191,24 @@ static void mark_process(void)
 /* The child shares its parent's pages until one of them writes: they stay the parent's. */
 void pl_guard_after_fork(void)
 {
-    pl_ledger *ledger = pl_guard_state.ledger;
+    pl_ledger *run = pl_guard_state.run;
     if (atomic_exchange(pl_same_process, 1) && pl_guard_state.pid == getpid())
         return; /* noticed already */
-    if (!ledger)
+    if (!run)
         return;
     int saved = errno;
     pl_thread.inside = true;
     pl_guard_state.ledger = NULL;
     pl_guard_state.pid = getpid();
     pl_guard_state.generation++;
+    atomic_store(&pl_guard_state.n_gives_ended, atomic_load(&pl_guard_state.n_gives_begun));
     pl_proc_memory memory = {0};
     if (pl_proc_memory_read(0, &memory) == 0)
         pl_guard_state.fork_bytes = memory.private_bytes;
-    if (join(ledger, PL_SLOT_FORKED))
-        pl_guard_state.ledger = ledger;
+    atomic_store(&outside, PL_OUTSIDE_CAUSES);
+    int r = join(run, PL_SLOT_FORKED);
+    if (r < 0)
+        stay_outside(run, r);
     pl_thread.inside = false;
     errno = saved;
 }
@@ -146,9 +217,10 @@ __attribute__((constructor)) static void start(void)
 {
     pl_interpreter_find();
     pl_guard_start();
-    if (!pl_guard_state.ledger)
+    if (!pl_guard_state.run)
         return;
-    describe_slot(&pl_guard_state.ledger->slots[pl_guard_state.owner], 0);
+    if (pl_guard_state.ledger)
+        describe_slot(&pl_guard_state.ledger->slots[pl_guard_state.owner], 0);
     mark_process();
     pthread_atfork(NULL, NULL, pl_guard_after_fork);
     pl_crash_install();

@@ -60,6 +60,14 @@ static void load(const char *text, size_t n, size_t flags, json_t **ret_value,
     *ret_value = json_loadb(text, n, flags, ret_why);
 }
 
+/* The reason quotes the text, which may hold what a terminal obeys. */
+static void make_printable(char *reason)
+{
+    for (char *c = reason; *c != '\0'; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
 int pl_json_parse(const char *text, size_t n, size_t flags, json_t **ret_value,
                   json_error_t *ret_why)
 {
@@ -67,8 +75,10 @@ int pl_json_parse(const char *text, size_t n, size_t flags, json_t **ret_value,
     load(text, n, flags, &value, ret_why);
     if (!pl_json_memory_sufficed())
         return -ENOMEM;
-    if (value == NULL)
+    if (value == NULL) {
+        make_printable(ret_why->text);
         return PL_ECORRUPT;
+    }
     *ret_value = value;
     return 0;
 }

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* -ENOMEM; PL_ECORRUPT, with the reason in *ret_why. */
+/* -ENOMEM; PL_ECORRUPT, with the reason in *ret_why: its text is printable ASCII. */
 PL_MUST_CHECK int pl_json_parse(const char *text, size_t n, size_t flags, json_t **ret_value,
                                 json_error_t *ret_why);
 

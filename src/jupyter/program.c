@@ -16,18 +16,18 @@ bool pl_program_runs(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+/* Only what lies in an absolute folder: a `.` on PATH would let the working folder choose what a
+ * kernel's file starts from then on. */
 int pl_program_find(const char *name, char path[PATH_MAX])
 {
     const char *list = getenv("PATH");
     for (const char *next = list; next != NULL && name[0] != '\0';) {
         size_t n = strcspn(next, ":");
-        char folder[PATH_MAX], candidate[PATH_MAX];
-        if (n > 0 && n < sizeof(folder)) {
+        char folder[PATH_MAX];
+        if (n > 0 && n < sizeof(folder) && next[0] == '/') {
             memcpy(folder, next, n);
             folder[n] = '\0';
-            bool fits = pl_path_absolute(folder, candidate) == 0 &&
-                        pl_path_join(candidate, name, path) == 0;
-            if (fits && pl_program_runs(path))
+            if (pl_path_join(folder, name, path) == 0 && pl_program_runs(path))
                 return 0;
         }
         next = next[n] == ':' ? next + n + 1 : NULL;

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* The absolute path of a program on $PATH. -ENOENT when there is none. */
+/* The absolute path of a program on $PATH, in its absolute folders. -ENOENT when there is none. */
 PL_MUST_CHECK int pl_program_find(const char *name, char path[PATH_MAX]);
 
 /* Is this a file that we may run? */

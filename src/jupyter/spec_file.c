@@ -72,9 +72,15 @@ int pl_spec_load(const char *path, json_t **ret_spec, pl_error *reterr)
     int r = pl_json_read(path, MAX_SPEC_BYTES, &text, &n);
     if (r < 0)
         return cannot_read(r, path, n, reterr);
+    return pl_spec_parse(text, n, path, ret_spec, reterr);
+}
+
+int pl_spec_parse(const char *text, uint64_t n, const char *path, json_t **ret_spec,
+                  pl_error *reterr)
+{
     json_error_t why = {0};
     json_t *spec = NULL;
-    r = pl_json_parse(text, n, 0, &spec, &why);
+    int r = pl_json_parse(text, n, 0, &spec, &why);
     if (r == -ENOMEM)
         return pl_error_set(reterr, r, "no memory to read '%s'", path);
     if (r < 0)

@@ -13,6 +13,10 @@
  * PL_ECORRUPT when it is anything else; the message names the file. */
 PL_MUST_CHECK int pl_spec_load(const char *path, json_t **ret_spec, pl_error *reterr);
 
+/* The same from a text; `path` is for the message. */
+PL_MUST_CHECK int pl_spec_parse(const char *text, uint64_t n, const char *path, json_t **ret_spec,
+                                pl_error *reterr);
+
 /* Writes a new file. */
 PL_MUST_CHECK int pl_spec_save(const json_t *spec, const char *path);
 

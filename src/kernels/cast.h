@@ -3,11 +3,11 @@
  * some of NumPy's own out-of-range u32 depend on their place):
  *   to bool          0 becomes 0, all else 1, NaN too
  *   integers         wrap
- *   to floats        to the nearest, ties to even, once; but integers to f16 and bf16 go through
- * f32 floats to        the fraction is dropped. What does not fit an i32 (for i8, u8, i16, u16,
- * i32) integers         or an i64 (u32, i64) becomes its smallest number, and that then wraps to
- * the dtype; u64 takes [0, 2^64) too, and 0 above. So NaN is INT64_MIN as an i64, 2^63 as a u64, 0
- * as a u8
+ *   to floats        to the nearest, ties to even, once; but integers to f16, bf16 go through f32
+ *   floats to        the fraction is dropped. What does not fit an i32 (for i8, u8, i16, u16, i32)
+ *   integers         or an i64 (u32, i64) becomes its smallest number, and that then wraps to the
+ *                    dtype; u64 takes [0, 2^64) too, and 0 above. So NaN is INT64_MIN as an i64,
+ *                    2^63 as a u64, 0 as a u8
  *
  * The output may be the input where both elements have the same size; otherwise the two are apart.
  * Strips and their promise are elementwise.h's. Pure; safe from any thread. */

@@ -17,8 +17,9 @@
  * with other instructions may give other last bits for the functions that are not exact.
  *
  * Exact or rounded correctly: all but these, which are at most 2 units in the last place off
- * (sigmoid: 3):
- *   exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh sigmoid erf pow atan2 rsqrt
+ * (sigmoid, erfc: 3):
+ *   exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf
+ *   erfc pow atan2 rsqrt
  *
  * Integers wrap. Dividing one by zero gives 0 (floordiv, mod, fmod), as NumPy does; so does 0 to a
  * negative power. An integer to a negative power is the true result without its fraction, where
@@ -75,8 +76,12 @@ typedef enum pl_elementwise_gives {
     X(SINH, "sinh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
     X(COSH, "cosh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
     X(TANH, "tanh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
+    X(ASINH, "asinh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
+    X(ACOSH, "acosh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
+    X(ATANH, "atanh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
     X(SIGMOID, "sigmoid", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                        \
     X(ERF, "erf", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
+    X(ERFC, "erfc", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
     X(LOGICAL_NOT, "logical_not", 1, PL_TAKES_ANY, PL_GIVES_BOOL)                                  \
     X(IS_NAN, "is_nan", 1, PL_TAKES_FLOAT, PL_GIVES_BOOL)                                          \
     X(IS_INF, "is_inf", 1, PL_TAKES_FLOAT, PL_GIVES_BOOL)                                          \

@@ -49,8 +49,7 @@ static inline uint64_t quotient_U64(uint64_t x, uint64_t y)
         T r = (T)((U)x - (U)quotient_##D(x, y) * (U)y);                                            \
         return y == 0 ? (T)0 : r;                                                                  \
     }                                                                                              \
-    /* Was a negative quotient cut? `< 1` is `< 0` for what is not 0, and compiles for unsigned.   \
-     */                                                                                            \
+    /* Was a negative quotient cut? For r != 0, `< 1` is `< 0`, and compiles for unsigned. */      \
     static inline bool is_between_##D(T r, T y)                                                    \
     {                                                                                              \
         return (r != 0) & (((r < 1) ^ (y < 1)) != 0);                                              \

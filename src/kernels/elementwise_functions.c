@@ -15,7 +15,7 @@
 
 /* Of a library's function on vectors. What is left at the end is padded to a vector: a function on
  * one element would be another one. */
-#define DEFINE_LIBRARY_LOOP(op, name, D, T)                                                        \
+#define DEFINE_LIBRARY_LOOP(op, name, ulp, D, T)                                                   \
     static void op##_##D##_v(PL_STRIP_ARGUMENTS)                                                   \
     {                                                                                              \
         T *out = out_;                                                                             \
@@ -23,7 +23,7 @@
         pl_lanes_##D x;                                                                            \
         for (; n >= N_LANES(D); n -= N_LANES(D), a += N_LANES(D), out += N_LANES(D)) {             \
             LOAD(x, a);                                                                            \
-            x = PL_LIBRARY_##D(name, u10)(x);                                                      \
+            x = PL_LIBRARY_##D(name, ulp)(x);                                                      \
             STORE(out, x);                                                                         \
         }                                                                                          \
         if (n == 0)                                                                                \
@@ -31,11 +31,11 @@
         T padded[N_LANES(D)] = {0};                                                                \
         memcpy(padded, a, n * sizeof(T));                                                          \
         LOAD(x, padded);                                                                           \
-        x = PL_LIBRARY_##D(name, u10)(x);                                                          \
+        x = PL_LIBRARY_##D(name, ulp)(x);                                                          \
         memcpy(out, &x, n * sizeof(T));                                                            \
     }
 #define DEFINE_LIBRARY_UNARY(op, name, D, T, U)                                                    \
-    DEFINE_LIBRARY_LOOP(op, name, D, T)                                                            \
+    DEFINE_LIBRARY_LOOP(op, name, u10, D, T)                                                       \
     static const pl_elementwise_kernel op##_##D##_forms[] = {op##_##D##_v};
 
 /* Of two operands: by pieces, to spread a repeated one, and to have them still when the results
@@ -84,18 +84,31 @@
     DEFINE_LIBRARY_FORM(op, name, D, T, U, vs, false, true)                                        \
     PL_BINARY_FORMS(op, D)
 
-/* Of one operand, where SLEEF ends too early: its log1p and its hyperbolic sine and cosine are
- * infinite before the true ones are. Beyond the bound it is libm's turn, which is slow, and seldom.
- */
+/* Of one operand, where SLEEF ends too early: its log1p, its hyperbolic sine and cosine and the
+ * inverses of these are infinite before the true ones are, and its erfc, which comes with 1.5 units
+ * only, is less exact where it is subnormal. Beyond the bound it is libm's turn, which is slow, and
+ * seldom. */
 #define BOUND_LOG1P_F32 0x1p120f
 #define BOUND_LOG1P_F64 0x1p1000
 #define BOUND_SINH_F32  80.0f
 #define BOUND_SINH_F64  700.0
 #define BOUND_COSH_F32  80.0f
 #define BOUND_COSH_F64  700.0
+#define BOUND_ASINH_F32 0x1p60f
+#define BOUND_ASINH_F64 0x1p500
+#define BOUND_ACOSH_F32 0x1p60f
+#define BOUND_ACOSH_F64 0x1p500
+#define BOUND_ERFC_F32  9.0f
+#define BOUND_ERFC_F64  26.0
+#define ULP_LOG1P       u10
+#define ULP_SINH        u10
+#define ULP_COSH        u10
+#define ULP_ASINH       u10
+#define ULP_ACOSH       u10
+#define ULP_ERFC        u15
 
 #define DEFINE_LIBRARY_BOUNDED(op, name, D, T, U)                                                  \
-    DEFINE_LIBRARY_LOOP(op##_BOUNDED, name, D, T)                                                  \
+    DEFINE_LIBRARY_LOOP(op##_BOUNDED, name, ULP_##op, D, T)                                        \
     static void op##_##D##_v(PL_STRIP_ARGUMENTS)                                                   \
     {                                                                                              \
         T *out = out_, kept[PL_LOOK_AHEAD];                                                        \
@@ -208,7 +221,11 @@ DEFINE_WAYS(F64, double)
     TYPES(UNARY, ATAN, atan)                                                                       \
     TYPES(BOUNDED, SINH, sinh)                                                                     \
     TYPES(BOUNDED, COSH, cosh)                                                                     \
+    TYPES(BOUNDED, ASINH, asinh)                                                                   \
+    TYPES(BOUNDED, ACOSH, acosh)                                                                   \
+    TYPES(UNARY, ATANH, atanh)                                                                     \
     TYPES(UNARY, ERF, erf)                                                                         \
+    TYPES(BOUNDED, ERFC, erfc)                                                                     \
     TYPES(TRIGONOMETRY, TAN, tan)                                                                  \
     TYPES(BINARY, POW, pow)                                                                        \
     TYPES(BINARY, ATAN2, atan2)

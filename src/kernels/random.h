@@ -3,10 +3,11 @@
  * by itself, by any thread, in any order, and has the same bits on every processor.
  *
  *   Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, 2011;
- *   TensorFlow's generator as well): four words of 32 bits out of a counter of four and a key of
- * two key      the seed's lower and upper half counter  the block's number, lower and upper half,
- * then the stream's block    elements of 32 bits are its words, those of 64 bits are words 0-1 and
- * 2-3 (lower half first), and integers take as much again as their range has bits, see below
+ *   TensorFlow's generator as well): four 32-bit words out of a counter of four and a key of two
+ *   key      the seed's lower and upper half
+ *   counter  the block's number, lower and upper half, then the stream's
+ *   block    elements of 32 bits are its words, those of 64 bits are words 0-1 and 2-3 (lower half
+ *            first), and integers take as much again as their range has bits, see below
  *
  *   uniform f32      upper 24 bits / 2^24, as NumPy has it: [0, 1), all multiples of 2^-24
  *   uniform f64      upper 53 bits / 2^53

@@ -5,12 +5,28 @@
  * between the two. So:
  *   - up: charged first, then the slot; down: the slot first, then charged. Whoever dies in between
  *     leaves charged too high, never too low: the line holds.
- *   - each operation is bracketed by n_begun and n_done, the emptying of a slot too. A slot found
- *     with the two unequal and whoever was in it dead asks for settling: when every slot is seen at
- *     rest, charged must equal the sum of the slots, and what is over is taken off.
+ *   - each operation is bracketed by n_begun and n_done of the slot of whoever does it, the
+ *     emptying of a slot too. A slot found with the two unequal and its owner dead asks for
+ *     settling: when every slot is seen at rest, charged must equal the sum of the slots, and the
+ *     excess is taken off.
+ *   - only an owner brackets in its slot, and after its death whoever has the duty of emptying it.
+ *     So both counters can be made equal when a slot is emptied: nobody is still inside who would
+ *     count its end afterwards. A bracket of the supervisor's in the slot that it measures would be
+ *     such a one: n_done would pass n_begun for good, make up for somebody else's operation that is
+ *     under way, and a settling in the middle of that would take off what is then released a second
+ *     time. So what one process measures of another is bracketed in the measurer's slot.
  *   - a dead process's slot is emptied under a duty, held by pid: one at a time, and another takes
  *     over when the holder dies. Its owner is looked at again under the duty; from then on the slot
- *     cannot change hands, because a newcomer only takes a slot whose pid is 0.
+ *     cannot change hands, because a newcomer only takes a slot whose pid is 0, and only under the
+ *     duty is it made 0. Another's bytes are measured under the same duty: they never land in a
+ *     slot that is free, or a newcomer's. An owner that leaves while somebody has the duty only
+ *     marks its slot as left, which is as good as dead.
+ *   - measured and claimed change by exchange and compare-and-swap, and whoever changed one changes
+ *     charged by just that much: so an exec may empty a slot that is being measured. What was
+ *     measured of the old image may then stand until the next look at the new one.
+ *   - slots from n_slots on were never used. It is raised before a slot there is taken, and so
+ *     before anything is charged to it: a reader that sees the charge, and reads n_slots after it,
+ *     sees the slot.
  * A process that is stopped, not dead, inside an operation delays the settling, or the return of
  * the slot that it was emptying; the line holds. All atomics here are sequentially consistent: the
  * bracket argument needs one order over several words, and a claim stands for at least a megabyte,
@@ -20,6 +36,7 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "ledger/room.h"
 #include "sys/proc.h"
 
 static void begin(pl_slot *slot)
@@ -30,6 +47,11 @@ static void begin(pl_slot *slot)
 static void end(pl_slot *slot)
 {
     atomic_fetch_add(&slot->n_done, 1);
+}
+
+int pl_ledger_n_slots(const pl_ledger *ledger)
+{
+    return (int)pl_min_u64(atomic_load(&ledger->sum.n_slots), PL_SLOTS);
 }
 
 static uint64_t slot_bytes(const pl_slot *slot)
@@ -62,6 +84,7 @@ static uint64_t charge_up_to(pl_ledger *ledger, uint64_t bytes, uint64_t mark)
 
 int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes, enum pl_claim_kind kind)
 {
+    PL_NULL_GIVES(ledger, -EINVAL);
     if (bytes == 0)
         return 0;
     pl_slot *slot = &ledger->slots[owner];
@@ -87,6 +110,7 @@ int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes, enum pl_c
 
 void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
 {
+    PL_NULL_DOES_NOTHING(ledger);
     pl_slot *slot = &ledger->slots[owner];
     begin(slot);
     atomic_fetch_sub(&slot->claimed_bytes, bytes);
@@ -94,10 +118,10 @@ void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
     end(slot);
 }
 
-void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
+/* `actor` is the slot of the process that does it. */
+static void measure(pl_ledger *ledger, pl_slot *actor, pl_slot *slot, uint64_t bytes)
 {
-    pl_slot *slot = &ledger->slots[owner];
-    begin(slot);
+    begin(actor);
     uint64_t before = atomic_load(&slot->measured_bytes);
     for (;;) {
         if (bytes > before)
@@ -111,8 +135,14 @@ void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
     }
     if (bytes < before)
         atomic_fetch_sub(&ledger->sum.charged_bytes, before - bytes);
-    end(slot);
+    end(actor);
     raise_peaks(ledger, slot, atomic_load(&ledger->sum.charged_bytes));
+}
+
+void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
+{
+    PL_NULL_DOES_NOTHING(ledger);
+    measure(ledger, &ledger->slots[owner], &ledger->slots[owner], bytes);
 }
 
 /* Gives back what a slot holds, within a bracket that the caller has begun. */
@@ -125,6 +155,7 @@ static void empty_slot(pl_ledger *ledger, pl_slot *slot)
     atomic_store(&slot->peak_bytes, 0);
     atomic_store(&slot->resident_bytes, 0);
     atomic_store(&slot->n_refusals, 0);
+    pl_room_empty(ledger, slot);
     slot->python_version = 0;
     slot->python_runtime = 0;
     slot->name[0] = '\0';
@@ -177,54 +208,23 @@ static void drop_duty(pl_atomic_u32 *word)
 static void drop_inherited_duties(pl_ledger *ledger, uint32_t self)
 {
     drop_duty(&ledger->sum.settler_pid);
-    for (int i = 0; i < PL_SLOTS; i++)
-        if (atomic_load(&ledger->slots[i].reclaimer_pid) == self)
-            drop_duty(&ledger->slots[i].reclaimer_pid);
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
+        if (atomic_load(&ledger->slots[i].keeper_pid) == self)
+            drop_duty(&ledger->slots[i].keeper_pid);
 }
 
-int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
+int pl_ledger_measure_other(pl_ledger *ledger, pl_owner actor, pl_owner other, pid_t pid,
+                            uint64_t bytes)
 {
-    uint32_t pid = (uint32_t)getpid();
-    pl_proc_stat stat;
-    if (pl_proc_pid_namespace() != ledger->header.pid_namespace)
-        return -EXDEV;
-    int r = pl_proc_identity_read((pid_t)pid, &stat);
-    if (r < 0)
-        return r;
-    if (fresh)
-        drop_inherited_duties(ledger, pid);
-
-    for (int i = 0; i < PL_SLOTS; i++) {
-        pl_slot *slot = &ledger->slots[i];
-        if (atomic_load(&slot->pid) != pid || atomic_load(&slot->start_ticks) != stat.start_ticks)
-            continue;
-        if (fresh) { /* by exec: nothing of what the old image held is left */
-            pl_ledger_forget_sites(ledger, (pid_t)pid);
-            empty_dead_slot(ledger, slot);
-        }
-        *ret_owner = i;
-        return 0;
-    }
-    for (int i = 0; i < PL_SLOTS; i++) {
-        pl_slot *slot = &ledger->slots[i];
-        uint32_t nobody = 0;
-        if (!atomic_compare_exchange_strong(&slot->pid, &nobody, pid))
-            continue;
-        atomic_store(&slot->start_ticks, stat.start_ticks);
-        atomic_store(&slot->parent_pid, (uint32_t)stat.parent_pid);
-        *ret_owner = i;
-        return 0;
-    }
-    return PL_EFULL;
-}
-
-void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
-{
-    pl_slot *slot = &ledger->slots[owner];
-    begin(slot);
-    empty_slot(ledger, slot);
-    end(slot);
-    free_slot(slot);
+    pl_slot *slot = &ledger->slots[other];
+    if (!take_duty(&slot->keeper_pid))
+        return -EBUSY;
+    bool there =
+        atomic_load(&slot->pid) == (uint32_t)pid && atomic_load(&slot->start_ticks) != PL_SLOT_LEFT;
+    if (there)
+        measure(ledger, &ledger->slots[actor], slot, bytes);
+    drop_duty(&slot->keeper_pid);
+    return there ? 0 : -ESRCH;
 }
 
 /* Every slot at rest, from before the reads to after them: done is read first, begun last. Neither
@@ -233,12 +233,12 @@ void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
 static bool sum_at_rest(const pl_ledger *ledger, uint64_t *ret_charged, uint64_t *ret_sum)
 {
     uint64_t n_done = 0, n_begun = 0, sum = 0;
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
         n_done += atomic_load(&ledger->slots[i].n_done);
     uint64_t charged = atomic_load(&ledger->sum.charged_bytes);
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
         sum += slot_bytes(&ledger->slots[i]);
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
         n_begun += atomic_load(&ledger->slots[i].n_begun);
     *ret_charged = charged;
     *ret_sum = sum;
@@ -277,14 +277,14 @@ static bool owner_is_dead(const pl_slot *slot)
 {
     uint32_t pid = atomic_load(&slot->pid);
     uint64_t start_ticks = atomic_load(&slot->start_ticks);
-    if (!pid || pl_proc_alive((pid_t)pid, start_ticks))
+    if (!pid || (start_ticks != PL_SLOT_LEFT && pl_proc_alive((pid_t)pid, start_ticks)))
         return false;
     return atomic_load(&slot->pid) == pid && atomic_load(&slot->start_ticks) == start_ticks;
 }
 
 static bool reclaim_slot(pl_ledger *ledger, pl_slot *slot)
 {
-    if (!owner_is_dead(slot) || !take_duty(&slot->reclaimer_pid))
+    if (!owner_is_dead(slot) || !take_duty(&slot->keeper_pid))
         return false;
     /* Before the duty was taken, another may have reclaimed the slot and a newcomer joined. */
     bool dead = owner_is_dead(slot);
@@ -293,14 +293,129 @@ static bool reclaim_slot(pl_ledger *ledger, pl_slot *slot)
         empty_dead_slot(ledger, slot);
         free_slot(slot);
     }
-    drop_duty(&slot->reclaimer_pid);
+    drop_duty(&slot->keeper_pid);
     return dead;
+}
+
+static int find_own_slot(const pl_ledger *ledger, uint32_t pid, uint64_t start_ticks)
+{
+    int n = pl_ledger_n_slots(ledger);
+    for (int i = 0; i < n; i++)
+        if (atomic_load(&ledger->slots[i].pid) == pid &&
+            atomic_load(&ledger->slots[i].start_ticks) == start_ticks)
+            return i;
+    return PL_EFULL;
+}
+
+static bool take_slot(pl_slot *slot, uint32_t pid)
+{
+    uint32_t nobody = 0;
+    return atomic_load(&slot->pid) == 0 && atomic_compare_exchange_strong(&slot->pid, &nobody, pid);
+}
+
+static int take_used_slot(pl_ledger *ledger, uint32_t pid)
+{
+    int n = pl_ledger_n_slots(ledger);
+    for (int i = 0; i < n; i++)
+        if (take_slot(&ledger->slots[i], pid))
+            return i;
+    return PL_EFULL;
+}
+
+static int take_unused_slot(pl_ledger *ledger, uint32_t pid)
+{
+    for (uint32_t i = (uint32_t)pl_ledger_n_slots(ledger); i < PL_SLOTS; i++) {
+        uint32_t seen = i;
+        while (seen <= i && !atomic_compare_exchange_weak(&ledger->sum.n_slots, &seen, i + 1))
+            ;
+        if (take_slot(&ledger->slots[i], pid))
+            return (int)i;
+    }
+    return PL_EFULL;
+}
+
+/* Somebody reclaims several times a second; in a burst of short processes, and when the supervisor
+ * is dead, each newcomer looks at some slots for dead owners itself. Each look costs reading /proc,
+ * some 10 us. Sixteen find more than the one that is needed as soon as a sixteenth of the owners is
+ * dead. */
+enum { CROWD = 1024, CROWD_LOOKS = 16, FULL_LOOKS = 1024 };
+
+static int take_dead_slot(pl_ledger *ledger, uint32_t pid, int n_looks)
+{
+    uint32_t n = (uint32_t)pl_ledger_n_slots(ledger);
+    for (int i = 0; i < n_looks; i++)
+        reclaim_slot(ledger, &ledger->slots[atomic_fetch_add(&ledger->sum.next_look, 1) % n]);
+    settle(ledger);
+    return take_used_slot(ledger, pid);
+}
+
+static int take_any_slot(pl_ledger *ledger, uint32_t pid)
+{
+    int owner = take_used_slot(ledger, pid);
+    if (owner < 0 && pl_ledger_n_slots(ledger) >= CROWD)
+        owner = take_dead_slot(ledger, pid, CROWD_LOOKS);
+    if (owner < 0)
+        owner = take_unused_slot(ledger, pid);
+    if (owner < 0)
+        owner = take_dead_slot(ledger, pid, FULL_LOOKS);
+    return owner;
+}
+
+int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
+{
+    PL_NULL_GIVES(ledger, -EINVAL);
+    PL_NULL_GIVES(ret_owner, -EINVAL);
+    uint32_t pid = (uint32_t)getpid();
+    uint64_t pid_namespace = pl_proc_pid_namespace();
+    pl_proc_stat stat;
+    if (pid_namespace != ledger->header.pid_namespace)
+        return pid_namespace ? -EXDEV : -ENOENT;
+    int r = pl_proc_identity_read((pid_t)pid, &stat);
+    if (r < 0)
+        return r;
+    if (fresh)
+        drop_inherited_duties(ledger, pid);
+
+    int owner = find_own_slot(ledger, pid, stat.start_ticks);
+    if (owner >= 0 && fresh) { /* by exec: nothing of what the old image held is left */
+        pl_ledger_forget_sites(ledger, (pid_t)pid);
+        empty_dead_slot(ledger, &ledger->slots[owner]);
+    }
+    if (owner < 0) {
+        owner = take_any_slot(ledger, pid);
+        if (owner < 0)
+            return owner;
+        atomic_store(&ledger->slots[owner].start_ticks, stat.start_ticks);
+        atomic_store(&ledger->slots[owner].parent_pid, (uint32_t)stat.parent_pid);
+    }
+    *ret_owner = owner;
+    return 0;
+}
+
+/* Under the duty it is looked at again: somebody may have reclaimed the slot since it was left. */
+void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
+{
+    PL_NULL_DOES_NOTHING(ledger);
+    pl_slot *slot = &ledger->slots[owner];
+    begin(slot);
+    empty_slot(ledger, slot);
+    end(slot);
+    atomic_store(&slot->start_ticks, PL_SLOT_LEFT);
+    if (!take_duty(&slot->keeper_pid))
+        return; /* whoever has it is measuring: the next reclaim frees it */
+    if (atomic_load(&slot->pid) == (uint32_t)getpid() &&
+        atomic_load(&slot->start_ticks) == PL_SLOT_LEFT) {
+        empty_dead_slot(ledger, slot);
+        free_slot(slot);
+    }
+    drop_duty(&slot->keeper_pid);
 }
 
 int pl_ledger_reclaim(pl_ledger *ledger)
 {
+    PL_NULL_GIVES(ledger, 0);
     int n_freed = 0;
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
         n_freed += reclaim_slot(ledger, &ledger->slots[i]);
     settle(ledger);
     return n_freed;
@@ -322,17 +437,22 @@ static int check_sum(const pl_ledger *ledger, pl_error *reterr)
 
 int pl_ledger_check(const pl_ledger *ledger, pl_error *reterr)
 {
+    PL_NOT_NULL(ledger, reterr);
     const pl_ledger_header *header = &ledger->header;
     if (header->magic != PL_LEDGER_MAGIC || header->version != PL_LEDGER_VERSION ||
         header->file_bytes != sizeof *ledger)
         return pl_error_set(reterr, PL_ECORRUPT, "the header is damaged");
 
-    for (int i = 0; i < PL_SLOTS; i++) {
+    if (atomic_load(&ledger->sum.n_slots) > PL_SLOTS)
+        return pl_error_set(reterr, PL_ECORRUPT, "%u slots of %d are in use",
+                            atomic_load(&ledger->sum.n_slots), PL_SLOTS);
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++) {
         const pl_slot *slot = &ledger->slots[i];
         uint64_t n_begun = atomic_load(&slot->n_begun);
         bool free = atomic_load(&slot->pid) == 0;
         uint64_t bytes = slot_bytes(slot);
-        if (free && bytes != 0 && n_begun == atomic_load(&slot->n_begun)) /* no newcomer's */
+        if (free && bytes != 0 && atomic_load(&slot->pid) == 0 &&
+            n_begun == atomic_load(&slot->n_begun)) /* no newcomer's */
             return pl_error_set(reterr, PL_ECORRUPT, "free slot %d holds %" PRIu64 " bytes", i,
                                 bytes);
         if (atomic_load(&slot->claimed_bytes) > INT64_MAX)

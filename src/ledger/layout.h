@@ -3,7 +3,9 @@
  *
  *   header    who runs what, under which line; constant once created, except `limit_bytes`
  *   sum       charged and peak, each on a cache line of its own
- *   slots     one per process of the tree, named by pid and start time
+ *   slots     one per process of the tree, named by pid and start time; the lowest are used first
+ *   rooms     one for each of the first slots: what its process could give back, and waits for; the
+ *             last one is shared by all others, which only wait
  *   events    a ring: refusals, marks, deaths; the newest PL_EVENTS are kept
  *   samples   the run's timeline; when full, every second one is dropped and the step doubles
  *   sites     sampled call sites and the bytes that they hold, per process
@@ -19,15 +21,17 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ledger/registers.h"
 
 #define PL_LEDGER_MAGIC   UINT64_C(0x6c6c6f736d696c70) /* "plimsoll", little-endian */
-#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 4u)
+#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 5u)
 
 enum {
-    PL_SLOTS = 1024,
+    PL_SLOTS = 32768, /* 4 MiB, of which only those in use are ever looked at */
+    PL_ROOMS = 2048,
     PL_EVENTS = 1024,
     PL_SAMPLES = 4096,
     PL_SITES = 2048,
@@ -36,6 +40,8 @@ enum {
     PL_CELL_RUNS = 8,
     PL_CELL_FILES = 1024,
     PL_CRASHES = 8,
+    PL_CRASH_COMMAND = PL_CRASHES - 1, /* the place of the command's own, whoever crashed before */
+    PL_CRASH_LAST = PL_CRASHES - 2,    /* of others, of which the first and the last are kept */
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
     PL_SPARSE_PROGRAMS = 8,
@@ -46,6 +52,9 @@ typedef _Atomic uint64_t pl_atomic_u64;
 typedef _Atomic int64_t pl_atomic_i64;
 typedef _Atomic uint32_t pl_atomic_u32;
 
+/* Instead of a line: the frame is no place in source, but a file that is memory (tmpfs, memfd). */
+#define PL_LINE_OF_FILE UINT32_MAX
+
 /* A place in Python source. `file` keeps the path's tail when it is too long. line 0: unknown. */
 typedef struct pl_python_frame {
     char file[120];
@@ -54,8 +63,20 @@ typedef struct pl_python_frame {
 } pl_python_frame;
 
 enum pl_run_flags {
-    PL_RUN_OBSERVE = 1u << 0, /* record and explain, refuse nothing */
-    PL_RUN_SPARSE = 1u << 1,  /* large requests count when touched, not when asked for */
+    PL_RUN_OBSERVE = 1u << 0,        /* record and explain, refuse nothing */
+    PL_RUN_SPARSE = 1u << 1,         /* large requests count when touched, not when asked for */
+    PL_RUN_OWN_PRESSURE = 1u << 2,   /* stalls are those of the run's cgroup, not of the machine */
+    PL_RUN_OWN_DATA_LIMIT = 1u << 3, /* data_limit_bytes was set by the supervisor */
+};
+
+/* Why a process that the guard is in could not join: it runs unwatched by it. */
+enum pl_outside_cause {
+    PL_OUTSIDE_DESCRIPTORS, /* it had none free to read its identity with */
+    PL_OUTSIDE_NO_PROC,     /* there is no /proc where it runs */
+    PL_OUTSIDE_NAMESPACE,   /* pids of its pid namespace name others */
+    PL_OUTSIDE_FULL,        /* PL_SLOTS processes live */
+    PL_OUTSIDE_OTHER,
+    PL_OUTSIDE_CAUSES,
 };
 
 typedef struct pl_ledger_header {
@@ -63,8 +84,8 @@ typedef struct pl_ledger_header {
     uint32_t version;
     uint32_t flags; /* pl_run_flags */
     uint64_t file_bytes;
-    uint64_t reserve_bytes;       /* above the line: for requests that cannot safely be refused */
-    uint64_t true_limit_bytes;    /* what the system would really give, found at the start */
+    uint64_t reserve_bytes;    /* above the line: for requests that cannot safely be refused */
+    uint64_t true_limit_bytes; /* what the system would really give; followed by the supervisor */
     uint64_t started_realtime_ns; /* CLOCK_REALTIME */
     uint64_t started_monotonic_ns;
     int32_t supervisor_pid;
@@ -74,6 +95,8 @@ typedef struct pl_ledger_header {
     uint64_t baseline_oom_kills;    /* of the cgroup and its ancestors, see supervise/ */
     uint64_t baseline_vm_oom_kills; /* of the machine (/proc/vmstat) */
     uint64_t cgroup_limit_bytes;    /* smallest cgroup limit above us; 0 = none */
+    uint64_t cgroup_id;             /* of the memory cgroup: its path may be another one's later */
+    uint64_t data_limit_bytes;      /* RLIMIT_DATA of the command; 0 = none */
     uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
     char boot_id[40];
     char limit_source[256]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */
@@ -82,38 +105,60 @@ typedef struct pl_ledger_header {
     char command[2048];     /* argv, each argument followed by one NUL; ends with an empty one */
     char sparse_programs[PL_SPARSE_PROGRAMS][32]; /* names for which PL_RUN_SPARSE holds */
 
+    /* The argv of the program that the command has become last, by exec; as `command`, cut to fit.
+     * Written by that program's guard; empty: none was there yet. */
+    char executed[512];
+
     /* A notebook kernel's run (run --kernel); else empty. */
     char kernel[512];   /* its connection file: the same in the kernel that is started after it */
     char notebook[512]; /* the notebook's path, where the server tells it */
     char previous[64];  /* the run of the kernel before this one */
+
+    /* Written by the supervisor at each sample: since the start. */
+    uint64_t stalled_some_us; /* some task waited for memory (PSI) */
+    uint64_t stalled_full_us; /* all of them did */
+    uint64_t n_throttles;     /* a task was made to wait above memory.high */
 
     /* Written by the supervisor when the command ended; ended_realtime_ns last (release). */
     int32_t wait_status;  /* as waitpid gave it */
     uint32_t n_oom_kills; /* of the cgroup since the baseline */
     uint32_t n_vm_oom_kills;
     uint32_t stop_signal; /* the signal that the supervisor was told to pass on last, or 0 */
+    uint32_t
+        seccomp_mode; /* of the command, as /proc says it: 0 none, 1 strict, 2 a filter, 3 killed by it */
+    uint32_t spare;
     pl_atomic_u64 ended_realtime_ns;
 } pl_ledger_header;
 
 /* The two words that every claim touches. */
 typedef struct pl_ledger_sum {
-    _Alignas(64) pl_atomic_u64 limit_bytes;   /* the line; seldom written */
-    pl_atomic_u32 cell;                       /* 1 + the place in cells[] of the one that runs */
-    pl_atomic_u32 cell_number;                /* its number; both 0 between cells */
-    pl_atomic_u32 kernel_pid;                 /* whose cells they are; 0: no cell was begun yet */
-    pl_atomic_u32 n_rises;                    /* PL_RISES-ths of the line that were ever reached */
-    _Alignas(64) pl_atomic_u64 charged_bytes; /* sum over slots of claimed + measured */
-    _Alignas(64) pl_atomic_u64 peak_bytes;    /* of charged */
-    pl_atomic_u64 cell_peak_bytes;            /* of charged, since the last cell began */
-    pl_atomic_u64 peak_resident_bytes;        /* of the tree, as sampled */
+    _Alignas(64) pl_atomic_u64 limit_bytes; /* the line: the less of the next two; seldom written */
+    pl_atomic_u64 wanted_bytes;             /* as the user draws it */
+    pl_atomic_u64 system_bytes;             /* as cgroups allow it now; the supervisor's */
+    pl_atomic_u32 cell;                     /* 1 + the place in cells[] of the one that runs */
+    pl_atomic_u32 cell_number;              /* its number; both 0 between cells */
+    pl_atomic_u32 kernel_pid;               /* whose cells they are; 0: no cell was begun yet */
+    pl_atomic_u32 n_rises;                  /* PL_RISES-ths of the line that were ever reached */
+    pl_atomic_u32 n_slots;                  /* those from here on were never used; only rises */
+    pl_atomic_u32 next_look;                /* where a newcomer looks for dead owners next */
+    pl_atomic_u32 n_outsiders[PL_OUTSIDE_CAUSES]; /* processes that could not join, by cause */
+    _Alignas(64) pl_atomic_u64 charged_bytes;     /* sum over slots of claimed + measured */
+    _Alignas(64) pl_atomic_u64 peak_bytes;        /* of charged */
+    pl_atomic_u64 cell_peak_bytes;                /* of charged, since the last cell began */
+    pl_atomic_u64 peak_resident_bytes;            /* of the tree, as sampled */
     pl_atomic_u64 n_refusals;
     pl_atomic_u64 n_raised; /* exceptions put into Python code */
     pl_atomic_u64 n_trims;
-    pl_atomic_u64 trim_epoch; /* raised when somebody is about to be refused: trim, all of you */
+    pl_atomic_u32 call;    /* raised when somebody is about to be refused: trim, and see room.h */
+    pl_atomic_u32 n_moves; /* rises as room is made for a call */
     pl_atomic_u64 next_event;
-    pl_atomic_u32 settler_pid;            /* who is comparing the sum with the slots; 0: nobody */
-    pl_atomic_u32 needs_settling;         /* odd: somebody died inside an operation; only rises */
-    pl_atomic_u64 sites_peak_bytes;       /* charged when the sites' at_peak_bytes were taken */
+    pl_atomic_u32 settler_pid;         /* who is comparing the sum with the slots; 0: nobody */
+    pl_atomic_u32 needs_settling;      /* odd: somebody died inside an operation; only rises */
+    pl_atomic_u64 sites_peak_bytes;    /* charged when the sites' at_peak_bytes were taken */
+    pl_atomic_u64 sites_refusal_bytes; /* and their at_refusal_bytes; 0: nothing was refused */
+    pl_atomic_u64 cell_limit_bytes;    /* the line, while it is a cell's own limit; else 0 */
+    pl_atomic_u32 n_rooms;             /* of rooms[], that were ever used: the first ones */
+    uint32_t spare;
     _Alignas(64) pl_atomic_u64 n_samples; /* live entries of samples[] */
     pl_atomic_u64 sample_step_ns;
 } pl_ledger_sum;
@@ -127,18 +172,22 @@ enum pl_slot_flags {
     PL_SLOT_FORKED = 1u << 5,   /* forked without exec: its pages are shared with its parent */
 };
 
+/* The start time of an owner that left: it fits no process, so that the slot can be reclaimed. */
+#define PL_SLOT_LEFT UINT64_MAX
+
 typedef struct pl_slot {
     _Alignas(64) pl_atomic_u32 pid; /* 0: free. Taken by compare-and-swap from 0 */
     pl_atomic_u32 flags;            /* pl_slot_flags */
-    pl_atomic_u64 start_ticks;      /* see pl_proc_identity_read(); 0 while joining */
+    pl_atomic_u64 start_ticks;      /* see pl_proc_identity_read(); 0 while joining; PL_SLOT_LEFT */
     pl_atomic_u64 claimed_bytes;    /* exact: asked for and not yet given back */
     pl_atomic_u64 measured_bytes;   /* resident, and covered by no claim */
     pl_atomic_u64 resident_bytes;   /* last seen; for reports */
     pl_atomic_u64 peak_bytes;       /* of claimed + measured */
-    pl_atomic_u64 n_begun;          /* operations begun and done: equal when the slot is at rest */
+    pl_atomic_u64 n_begun;          /* by its owner, and done: equal when that is at rest */
     _Alignas(64) pl_atomic_u64 n_done;
     pl_atomic_u32 n_refusals;
-    pl_atomic_u32 reclaimer_pid; /* who is giving this slot back; 0: nobody */
+    pl_atomic_u32 keeper_pid; /* who keeps it from changing hands, to measure it or to give it
+                                 back; 0: nobody */
     pl_atomic_u32 parent_pid;
     uint32_t python_version; /* PY_VERSION_HEX */
     uint64_t python_runtime; /* address of _PyRuntime in that process; 0: none */
@@ -156,6 +205,16 @@ enum pl_event_kind {
     PL_EVENT_HANG,          /* no progress for `bytes` nanoseconds */
     PL_EVENT_OVER,          /* the line was passed by something that did not ask */
     PL_EVENT_ROSE,          /* one more PL_RISES-th of the line was reached, for the first time */
+    PL_EVENT_LINE,          /* the line moved to limit_bytes; detail: pl_line_cause */
+    PL_EVENT_DENIED,        /* the system refused `bytes` that were below the line; see below */
+    PL_EVENT_INNER,         /* a run inside of this one ended for memory; see below */
+};
+
+/* Why the line moved, and what the fields of PL_EVENT_LINE say. */
+enum pl_line_cause {
+    PL_LINE_LIMIT = 1, /* `bytes` is the cgroup's limit now (0: none), where.file its file */
+    PL_LINE_NEIGHBOUR, /* `bytes` is what others in the cgroup took since the start; pid and
+                          where.function tell of the process that took most, if one can be seen */
 };
 
 typedef struct pl_event {
@@ -191,7 +250,8 @@ typedef struct pl_site_frame {
     uint32_t spare;
 } pl_site_frame;
 
-/* The key of a site whose process is dead: it holds nothing, and is kept for the run's peak. */
+/* The key of a site whose process is dead: it holds nothing, and is kept for what it held at the
+ * run's peak or last refusal. */
 #define PL_SITE_DEAD UINT64_C(1)
 
 /* Bytes held by blocks whose allocation was sampled here, while one cell ran or outside of any,
@@ -207,6 +267,8 @@ typedef struct pl_site {
     pl_atomic_i64 unclaimed_bytes; /* of held: covered by no claim, and so an estimate */
     pl_atomic_i64 untouched_bytes; /* of held: claimed, but never written to, at the last look */
     pl_atomic_u64 untouched_at_peak_bytes;
+    pl_atomic_u64 at_refusal_bytes; /* what it held when memory was refused last, to anybody */
+    pl_atomic_u64 untouched_at_refusal_bytes;
     pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
     pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
     pl_python_frame python;
@@ -271,6 +333,15 @@ typedef struct pl_crash {
     pl_python_frame python[PL_PYTHON_FRAMES]; /* innermost first */
 } pl_crash;
 
+/* See ledger/room.h. Each on a cache line of its own: idle_bytes changes with every run. */
+typedef struct pl_room {
+    _Alignas(64) pl_atomic_u64 idle_bytes;
+    pl_atomic_u64 wanted_bytes;   /* by who waits, in this process */
+    pl_atomic_u64 stuck_until_ns; /* CLOCK_MONOTONIC; 0: it is not */
+    pl_atomic_u32 answered;       /* a call; 0: none yet, also of missed */
+    pl_atomic_u32 missed;
+} pl_room;
+
 struct pl_ledger {
     _Alignas(4096) pl_ledger_header header;
     _Alignas(4096) pl_ledger_sum sum;
@@ -284,13 +355,24 @@ struct pl_ledger {
     _Alignas(4096) pl_cell cells[PL_CELLS];
     pl_cell_file cell_files[PL_CELL_FILES];
     _Alignas(4096) pl_crash crashes[PL_CRASHES];
+    _Alignas(4096) pl_room rooms[PL_ROOMS];
 };
 
+enum pl_denied_limits {
+    PL_DENIED_ADDRESS = 1, /* RLIMIT_AS was in force */
+    PL_DENIED_DATA = 2,    /* RLIMIT_DATA was */
+};
+
+/* PL_EVENT_DENIED: pid asked, where is its line, detail: pl_denied_limits. PL_EVENT_INNER: where.function is the verdict,
+ * where.file the inner run's record. */
 static_assert(sizeof(pl_python_frame) == 192, "shared layout");
 static_assert(sizeof(pl_slot) == 128, "shared layout");
+static_assert(offsetof(pl_ledger_sum, n_slots) == 40, "tests/programs/outsider.py writes it");
+static_assert(offsetof(pl_ledger_sum, charged_bytes) == 128, "tests/programs/ledger.py reads it");
+static_assert(sizeof(pl_room) == 64, "shared layout");
 static_assert(sizeof(pl_event) == 256, "shared layout");
 static_assert(sizeof(pl_sample) == 64, "shared layout");
-static_assert(sizeof(pl_site) == 408, "shared layout");
+static_assert(sizeof(pl_site) == 424, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
 static_assert(sizeof(pl_cell) == 200, "shared layout");
 static_assert(sizeof(pl_cell_file) == 16, "shared layout");

@@ -52,6 +52,8 @@ static void begin_ledger(pl_ledger *ledger, const pl_ledger_params *params)
     ledger->header.started_realtime_ns = pl_clock_realtime_ns();
     ledger->header.started_monotonic_ns = pl_clock_monotonic_ns();
     atomic_store(&ledger->sum.limit_bytes, params->limit_bytes);
+    atomic_store(&ledger->sum.wanted_bytes, params->limit_bytes);
+    atomic_store(&ledger->sum.system_bytes, UINT64_MAX);
     /* Last: a file without it is not yet a ledger. */
     __atomic_store_n(&ledger->header.magic, PL_LEDGER_MAGIC, __ATOMIC_RELEASE);
 }
@@ -59,6 +61,9 @@ static void begin_ledger(pl_ledger *ledger, const pl_ledger_params *params)
 int pl_ledger_create(const char *path, const pl_ledger_params *params, pl_ledger **ret_ledger,
                      pl_error *reterr)
 {
+    PL_NOT_NULL(path, reterr);
+    PL_NOT_NULL(params, reterr);
+    PL_NOT_NULL(ret_ledger, reterr);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return pl_error_set(reterr, -errno, "cannot create '%s': %s", path, strerror(errno));
@@ -124,6 +129,8 @@ static int check_head(int fd, const char *path, pl_error *reterr)
 
 int pl_ledger_open(const char *path, int writable, pl_ledger **ret_ledger, pl_error *reterr)
 {
+    PL_NOT_NULL(path, reterr);
+    PL_NOT_NULL(ret_ledger, reterr);
     /* O_NONBLOCK: a FIFO of that name is an error, not a wait for its writer. */
     int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -141,6 +148,7 @@ int pl_ledger_open(const char *path, int writable, pl_ledger **ret_ledger, pl_er
 
 int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *reterr)
 {
+    PL_NOT_NULL(ret_ledger, reterr);
     const char *path = getenv(PL_LEDGER_VARIABLE);
     if (!path || !*path)
         return pl_error_set(reterr, -ENOENT, "not inside of 'plimsoll run': $%s is not set",
@@ -154,27 +162,66 @@ void pl_ledger_close(pl_ledger *ledger)
         munmap(ledger, sizeof *ledger);
 }
 
+/* Records are kept, and 4 MiB of unused slots are most of one. Where the file system cannot make
+ * holes in files, it stays as large. */
+void pl_ledger_shrink(pl_ledger *ledger)
+{
+    enum { PAGE = 65536, SPARE_SLOTS = 1024 }; /* whatever the size of a page */
+    int kept = pl_ledger_n_slots(ledger) + SPARE_SLOTS;
+    uint64_t begin = (uint64_t)(uintptr_t)&ledger->slots[pl_min_u64((uint64_t)kept, PL_SLOTS)];
+    uint64_t end = (uint64_t)(uintptr_t)&ledger->slots[PL_SLOTS] & ~(uint64_t)(PAGE - 1);
+    begin = (begin + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    if (begin < end)
+        madvise((void *)(uintptr_t)begin, end - begin, MADV_REMOVE);
+}
+
 uint64_t pl_ledger_charged_bytes(const pl_ledger *ledger)
 {
+    PL_NULL_GIVES(ledger, 0);
     return atomic_load(&ledger->sum.charged_bytes);
 }
 
 uint64_t pl_ledger_limit_bytes(const pl_ledger *ledger)
 {
+    PL_NULL_GIVES(ledger, 0);
     return atomic_load(&ledger->sum.limit_bytes);
 }
 
 uint64_t pl_ledger_reserve_bytes(const pl_ledger *ledger)
 {
+    PL_NULL_GIVES(ledger, 0);
     return ledger->header.reserve_bytes;
 }
 
 uint64_t pl_ledger_peak_bytes(const pl_ledger *ledger)
 {
+    PL_NULL_GIVES(ledger, 0);
     return atomic_load(&ledger->sum.peak_bytes);
+}
+
+/* Each of the two is stored before both are read, so whoever comes last sees both. */
+static void draw_line(pl_ledger *ledger)
+{
+    uint64_t wanted = atomic_load(&ledger->sum.wanted_bytes);
+    uint64_t line = pl_min_u64(wanted, atomic_load(&ledger->sum.system_bytes));
+    if (atomic_load(&ledger->sum.limit_bytes) != line)
+        atomic_store(&ledger->sum.limit_bytes, line);
 }
 
 void pl_ledger_set_limit_bytes(pl_ledger *ledger, uint64_t limit_bytes)
 {
-    atomic_store(&ledger->sum.limit_bytes, limit_bytes);
+    PL_NULL_DOES_NOTHING(ledger);
+    atomic_store(&ledger->sum.wanted_bytes, limit_bytes);
+    draw_line(ledger);
+}
+
+uint64_t pl_ledger_wanted_bytes(const pl_ledger *ledger)
+{
+    return atomic_load(&ledger->sum.wanted_bytes);
+}
+
+void pl_ledger_set_system_bytes(pl_ledger *ledger, uint64_t system_bytes)
+{
+    atomic_store(&ledger->sum.system_bytes, system_bytes);
+    draw_line(ledger);
 }

@@ -19,12 +19,30 @@
  */
 PL_MUST_CHECK int pl_ledger_new_private(const pl_ledger_params *params, pl_ledger **ret_ledger);
 
+/* The run has ended: gives the system back the disk space of slots that nobody will use, but for
+ * some, for who may still come. */
+void pl_ledger_shrink(pl_ledger *ledger);
+
+/* As many of the slots were ever used: the first ones. */
+int pl_ledger_n_slots(const pl_ledger *ledger);
+
+/* Says what process `pid`, whose slot is `other`, uses beyond its claims. `actor` is the caller's
+ * own slot. -ESRCH when the slot is not its any more, -EBUSY when somebody is just giving it back.
+ */
+PL_MUST_CHECK int pl_ledger_measure_other(pl_ledger *ledger, pl_owner actor, pl_owner other,
+                                          pid_t pid, uint64_t bytes);
+
 /* Headroom: what a refusable claim could still have. 0 at and over the line. */
 static inline uint64_t pl_ledger_headroom_bytes(const pl_ledger *ledger)
 {
     return pl_sub_sat_u64(atomic_load_explicit(&ledger->sum.limit_bytes, memory_order_relaxed),
                           atomic_load_explicit(&ledger->sum.charged_bytes, memory_order_relaxed));
 }
+
+/* The line is the less of what the user wants, which pl_ledger_set_limit_bytes() sets, and what
+ * the system allows now, which only the supervisor sets; UINT64_MAX: nothing is in the way. */
+uint64_t pl_ledger_wanted_bytes(const pl_ledger *ledger);
+void pl_ledger_set_system_bytes(pl_ledger *ledger, uint64_t system_bytes);
 
 /* Raises *peak to `value` if that is more. */
 static inline void pl_peak_raise(pl_atomic_u64 *peak, uint64_t value)
@@ -74,11 +92,13 @@ typedef struct pl_unclaimed {
  * process is charged with. */
 uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unclaimed *unclaimed);
 
-/* Remembers what each site holds, as it may be shown, as of the run's peak. */
+/* Remembers what each site holds, as it may be shown, as of the run's peak; or of its last refusal.
+ */
 void pl_ledger_mark_peak(pl_ledger *ledger);
+void pl_ledger_mark_refusal(pl_ledger *ledger);
 
-/* A process is dead and holds nothing. Sites that had a part in the run's peak stay, for the
- * report, until there is a higher one or their place is needed. */
+/* A process is dead and holds nothing. Sites that had a part in the run's peak or last refusal
+ * stay, for the report, until there is another one or their place is needed. */
 void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid);
 
 /* The index of a module's path, put into the table if it is new; PL_MODULES when that is full. */

@@ -84,6 +84,8 @@ bool pl_ledger_event_read(const pl_ledger *ledger, uint64_t number, pl_event *re
 
 void pl_ledger_mark(pl_ledger *ledger, const char *text)
 {
+    PL_NULL_DOES_NOTHING(ledger);
+    PL_NULL_DOES_NOTHING(text);
     pl_event event = {.kind = PL_EVENT_MARK, .pid = getpid(), .tid = (int32_t)syscall(SYS_gettid)};
     strncpy(event.where.function, text, sizeof event.where.function - 1);
     pl_ledger_event(ledger, &event);
@@ -155,6 +157,8 @@ static pl_site *new_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool from_t
         atomic_store(&site->unclaimed_bytes, 0);
         atomic_store(&site->untouched_bytes, 0);
         atomic_store(&site->untouched_at_peak_bytes, 0);
+        atomic_store(&site->at_refusal_bytes, 0);
+        atomic_store(&site->untouched_at_refusal_bytes, 0);
         atomic_store(&site->run_bytes[0], 0);
         atomic_store(&site->run_bytes[1], 0);
         atomic_store(&ledger->site_cells[site - ledger->sites], atomic_load(&ledger->sum.cell));
@@ -201,7 +205,7 @@ static uint64_t unclaimed_bytes(const pl_site *site)
 static pl_unclaimed find_unclaimed(const pl_ledger *ledger, uint32_t pid)
 {
     pl_unclaimed found = {.pid = pid, .measured_bytes = UINT64_MAX}; /* without a slot: not known */
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
         if (atomic_load_explicit(&ledger->slots[i].pid, memory_order_relaxed) == pid) {
             found.measured_bytes = atomic_load(&ledger->slots[i].measured_bytes);
             break;
@@ -229,21 +233,46 @@ uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unc
     return bytes - estimate + pl_min_u64((uint64_t)((double)estimate * share), estimate);
 }
 
+/* Of a dead process, which had no part in what is remembered. */
+static void drop_if_dead(pl_site *site)
+{
+    uint32_t owner = atomic_load(&site->owner_pid);
+    if (atomic_load(&site->key) == PL_SITE_DEAD && atomic_load(&site->at_peak_bytes) == 0 &&
+        atomic_load(&site->at_refusal_bytes) == 0)
+        atomic_compare_exchange_strong(&site->owner_pid, &owner, 0);
+}
+
+static uint64_t untouched_bytes(const pl_site *site)
+{
+    int64_t bytes = atomic_load(&site->untouched_bytes);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
 void pl_ledger_mark_peak(pl_ledger *ledger)
 {
     pl_unclaimed unclaimed = {0};
     atomic_store(&ledger->sum.sites_peak_bytes, pl_ledger_charged_bytes(ledger));
     for (int i = 0; i < PL_SITES; i++) {
         pl_site *site = &ledger->sites[i];
-        uint32_t owner = atomic_load(&site->owner_pid);
-        int64_t untouched = atomic_load(&site->untouched_bytes);
-        if (owner == 0)
+        if (atomic_load(&site->owner_pid) == 0)
             continue;
         atomic_store(&site->at_peak_bytes, pl_site_held_bytes(ledger, site, &unclaimed));
-        atomic_store(&site->untouched_at_peak_bytes, untouched > 0 ? (uint64_t)untouched : 0);
-        if (atomic_load(&site->key) ==
-            PL_SITE_DEAD) /* of a dead process, which had no part in this peak */
-            atomic_compare_exchange_strong(&site->owner_pid, &owner, 0);
+        atomic_store(&site->untouched_at_peak_bytes, untouched_bytes(site));
+        drop_if_dead(site);
+    }
+}
+
+void pl_ledger_mark_refusal(pl_ledger *ledger)
+{
+    pl_unclaimed unclaimed = {0};
+    atomic_store(&ledger->sum.sites_refusal_bytes, pl_ledger_charged_bytes(ledger));
+    for (int i = 0; i < PL_SITES; i++) {
+        pl_site *site = &ledger->sites[i];
+        if (atomic_load(&site->owner_pid) == 0)
+            continue;
+        atomic_store(&site->at_refusal_bytes, pl_site_held_bytes(ledger, site, &unclaimed));
+        atomic_store(&site->untouched_at_refusal_bytes, untouched_bytes(site));
+        drop_if_dead(site);
     }
 }
 
@@ -258,8 +287,7 @@ void pl_ledger_forget_sites(pl_ledger *ledger, pid_t pid)
         atomic_store(&site->unclaimed_bytes, 0);
         atomic_store(&site->untouched_bytes, 0);
         atomic_store(&site->n_held, 0);
-        if (atomic_load(&site->at_peak_bytes) == 0)
-            atomic_store(&site->owner_pid, 0);
+        drop_if_dead(site);
     }
 }
 

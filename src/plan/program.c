@@ -366,7 +366,7 @@ int pl_program_build(pl_program *program, const pl_program_context *context, con
     builder b = {program, context, reterr};
     *program = (pl_program){0};
     int r = add_box(program, (pl_box){.parent = -1, .shape = context->shapes[node->number]});
-    if (r == 0)
+    if (r == 0 && !(as_input && context->stored[node->number])) /* which is only loaded */
         r = build_ahead(&b, node);
     if (r == 0)
         r = as_input ? build_packed(&b, node, 0, pl_program_compute_dtype(node->dtype))

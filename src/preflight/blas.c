@@ -48,7 +48,8 @@ static int find_brought(const char *root, const pl_package *numpy, char ret_path
     return 0;
 }
 
-int pl_blas_facts_read(const char *root, const pl_packages *packages, pl_blas_facts *ret_facts)
+int pl_blas_facts_read(const char *root, const pl_interpreter *python, const pl_packages *packages,
+                       pl_blas_facts *ret_facts)
 {
     const pl_package *numpy = pl_packages_get(packages, "numpy");
     pl_blas_facts facts = {.library = ""};
@@ -59,7 +60,8 @@ int pl_blas_facts_read(const char *root, const pl_packages *packages, pl_blas_fa
         return r;
     if (numpy && !facts.library[0] && !root[0] && !numpy->wheel)
         strcpy(facts.library, "libblas.so.3");
-    if (facts.library[0])
+    facts.asked = facts.library[0] && !root[0] && !python->by_folder;
+    if (facts.asked)
         r = pl_child_ask(ask, facts.library, TIMEOUT_MS, facts.kernels, sizeof facts.kernels - 1);
     facts.kernels[r > 0 ? r : 0] = '\0';
     *ret_facts = facts;

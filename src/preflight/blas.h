@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The OpenBLAS that NumPy multiplies matrices with, and the kernels that it chooses here. Only the
- * library itself knows: a child loads it, and asks. Allocates; one thread. */
+ * library itself knows: a child loads it, and asks. To load it is to run it: never below another
+ * root, and never for a Python that a file of the working folder chose. Allocates; one thread. */
 #ifndef PL_PREFLIGHT_BLAS_H
 #define PL_PREFLIGHT_BLAS_H
 
@@ -10,11 +11,12 @@
 
 typedef struct pl_blas_facts {
     char library[PATH_MAX]; /* the one that NumPy brings; "libblas.so.3": the system's; "": none */
-    char kernels[32];       /* by OpenBLAS's name; "": it is no OpenBLAS, or was not to be asked */
+    char kernels[32];       /* by OpenBLAS's name; "": it is no OpenBLAS, or did not answer */
+    bool asked;             /* it was loaded */
 } pl_blas_facts;
 
 /* -ENOMEM. */
-PL_MUST_CHECK int pl_blas_facts_read(const char *root, const pl_packages *packages,
-                                     pl_blas_facts *ret_facts);
+PL_MUST_CHECK int pl_blas_facts_read(const char *root, const pl_interpreter *python,
+                                     const pl_packages *packages, pl_blas_facts *ret_facts);
 
 #endif

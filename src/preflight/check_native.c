@@ -142,7 +142,13 @@ void pl_check_blas(const pl_doctor_facts *facts, pl_findings *findings)
 {
     const pl_blas_facts *blas = &facts->blas;
     const char *better = better_kernels(facts), *chosen = getenv("OPENBLAS_CORETYPE");
-    if (!blas->kernels[0])
+    if (blas->library[0] && !blas->asked)
+        pl_say(
+            findings, PL_FINDING_OK,
+            "the kernels of NumPy's OpenBLAS are not known: it tells them when it is loaded, and "
+            "nothing %s is",
+            facts->root[0] ? "below another root" : "that a .python-version chose");
+    else if (!blas->kernels[0])
         pl_say(findings, PL_FINDING_OK,
                blas->library[0] ? "NumPy multiplies by another library than OpenBLAS"
                                 : "no OpenBLAS of NumPy's is to be seen");

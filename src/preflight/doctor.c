@@ -60,7 +60,7 @@ int pl_doctor_gather(const pl_doctor_options *options, pl_doctor_facts *ret_fact
         r = pl_libraries_find(facts->root, &facts->python, &facts->packages,
                               facts->processor.machine, &facts->libraries);
     if (r == 0)
-        r = pl_blas_facts_read(facts->root, &facts->packages, &facts->blas);
+        r = pl_blas_facts_read(facts->root, &facts->python, &facts->packages, &facts->blas);
     if (r < 0) {
         pl_doctor_done(facts);
         return pl_error_set(reterr, r, "no memory to look at the packages");

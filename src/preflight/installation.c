@@ -31,8 +31,9 @@ static bool find_in_sites(const char *root, const pl_interpreter *python, const 
 
 static void find_program(const char *root, const pl_interpreter *python, char path[PATH_MAX])
 {
+    bool by_folder;
     if (!find_in_sites(root, python, "command/plimsoll", path) &&
-        pl_interpreter_program(root, "plimsoll", path) < 0)
+        pl_interpreter_program(root, "plimsoll", path, &by_folder) < 0)
         path[0] = '\0';
 }
 

@@ -22,8 +22,7 @@ static bool cut_last(char *path)
     return slash != NULL;
 }
 
-/* "home = /usr/bin": the value of a key, blanks trimmed. */
-static bool config_value(const char *config, const char *key, char *value, size_t n)
+bool pl_venv_value(const char *config, const char *key, char *value, size_t n)
 {
     for (const char *line = config; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
@@ -42,8 +41,7 @@ static bool config_value(const char *config, const char *key, char *value, size_
     return false;
 }
 
-/* "3.11" of "3.11.2.final.0", of "python3.11", and "3.13" with a 't' of "python3.13t". */
-static bool take_version(pl_interpreter *interpreter, const char *text)
+bool pl_interpreter_take_version(pl_interpreter *interpreter, const char *text)
 {
     size_t major = strspn(text, "0123456789");
     if (major == 0 || text[major] != '.')
@@ -73,13 +71,13 @@ static bool read_virtualenv(const char *root, pl_interpreter *interpreter)
         text = read_config(root, folder);
     if (text == NULL)
         return false;
-    bool has_home = config_value(text, "home", home, sizeof home) && cut_last(home);
+    bool has_home = pl_venv_value(text, "home", home, sizeof home) && cut_last(home);
     interpreter->sees_base =
-        config_value(text, "include-system-site-packages", value, sizeof value) &&
+        pl_venv_value(text, "include-system-site-packages", value, sizeof value) &&
         strcasecmp(value, "true") == 0;
-    if (config_value(text, "version_info", value, sizeof value) ||
-        config_value(text, "version", value, sizeof value))
-        take_version(interpreter, value);
+    if (pl_venv_value(text, "version_info", value, sizeof value) ||
+        pl_venv_value(text, "version", value, sizeof value))
+        pl_interpreter_take_version(interpreter, value);
     free(text);
     memcpy(interpreter->prefix, folder, sizeof folder);
     memcpy(interpreter->base, has_home ? home : folder, sizeof folder);
@@ -99,7 +97,8 @@ static bool version_from_library(const char *root, pl_interpreter *interpreter)
     for (size_t i = 0; i < names.n; i++)
         if (strncmp(names.items[i], "python", 6) == 0 &&
             pl_format(file, sizeof file, "%s/%s/os.py", folder, names.items[i]) &&
-            pl_rooted_is_file(root, file) && take_version(interpreter, names.items[i] + 6))
+            pl_rooted_is_file(root, file) &&
+            pl_interpreter_take_version(interpreter, names.items[i] + 6))
             n_found++;
     pl_names_done(&names);
     if (n_found != 1)
@@ -130,8 +129,8 @@ static bool describe(const char *root, pl_interpreter *interpreter)
     bool named = strncmp(name, "python", 6) == 0;
     if (!named && strncmp(called, "python", 6) != 0 && !interpreter->was_run)
         return false; /* there is a Python beside every program of /usr/bin */
-    return (named && take_version(interpreter, name + 6)) || interpreter->version[0] != '\0' ||
-           version_from_library(root, interpreter);
+    return (named && pl_interpreter_take_version(interpreter, name + 6)) ||
+           interpreter->version[0] != '\0' || version_from_library(root, interpreter);
 }
 
 static bool is_script(const char *root, const char *path)
@@ -161,7 +160,7 @@ static int run(pl_interpreter *interpreter)
         return r;
     answer[r] = '\0';
     char *end = strchr(answer, '\n');
-    if (end == NULL || answer[0] != '/' || !take_version(interpreter, end + 1))
+    if (end == NULL || answer[0] != '/' || !pl_interpreter_take_version(interpreter, end + 1))
         return PL_EFORMAT;
     *end = '\0';
     interpreter->was_run = true;
@@ -177,6 +176,12 @@ static int identify(const char *root, pl_interpreter *interpreter, pl_error *ret
         return pl_error_set(reterr, PL_EFORMAT,
                             "'%s' does not tell its version, and below a root nothing is run",
                             interpreter->path);
+    if (interpreter->by_folder)
+        return pl_error_set(reterr, PL_EFORMAT,
+                            "'%s' does not tell its version, and is not run, because a "
+                            ".python-version of this folder or one above chose it: name it with "
+                            "--python",
+                            interpreter->path);
     char asked[PATH_MAX];
     memcpy(asked, interpreter->path, sizeof asked);
     int r = run(interpreter);
@@ -191,7 +196,7 @@ int pl_interpreter_find(const char *root, const char *word, pl_interpreter *ret_
                         pl_error *reterr)
 {
     PL_CLEANUP(pl_interpreter_done) pl_interpreter interpreter = {.kind = ""};
-    int r = pl_interpreter_program(root, word, interpreter.path);
+    int r = pl_interpreter_program(root, word, interpreter.path, &interpreter.by_folder);
     if (r < 0 && word == NULL)
         return pl_error_set(reterr, r, "there is no python3 or python on PATH");
     if (r < 0)

@@ -19,20 +19,35 @@ static bool runs(const char *root, const char *path)
            pl_rooted_path(root, real, full) && access(full, X_OK) == 0;
 }
 
-/* The first word of a pyenv version file. */
-static bool read_version_file(const char *root, const char *path, char version[64])
+/* A version is the name of a folder among pyenv's: what leads out of there is none. pyenv refuses
+ * it as well. */
+static bool is_version(const char *version)
+{
+    return version[0] != '\0' && strchr(version, '/') == NULL && strcmp(version, ".") != 0 &&
+           strcmp(version, "..") != 0;
+}
+
+bool pl_pyenv_version(const char *text, char version[PL_PYENV_VERSION_BYTES])
+{
+    const char *start = text + strspn(text, " \t\r\n");
+    return pl_format(version, PL_PYENV_VERSION_BYTES, "%.*s", (int)strcspn(start, " \t\r\n:"),
+                     start) &&
+           is_version(version);
+}
+
+static bool read_version_file(const char *root, const char *path,
+                              char version[PL_PYENV_VERSION_BYTES])
 {
     char *text = NULL;
     if (pl_rooted_read(root, path, VERSION_FILE_BYTES, &text) < 0)
         return false;
-    const char *start = text + strspn(text, " \t\r\n");
-    bool found = pl_format(version, 64, "%.*s", (int)strcspn(start, " \t\r\n:"), start);
+    bool found = pl_pyenv_version(text, version);
     free(text);
-    return found && version[0] != '\0';
+    return found;
 }
 
 /* .python-version here or in a folder above. */
-static bool read_local_version(const char *root, char version[64])
+static bool read_local_version(const char *root, char version[PL_PYENV_VERSION_BYTES])
 {
     char folder[PATH_MAX], file[PATH_MAX];
     if (root[0] != '\0' || getcwd(folder, sizeof folder) == NULL)
@@ -49,43 +64,48 @@ static bool read_local_version(const char *root, char version[64])
 }
 
 /* As pyenv chooses: its variable, the local file, the global one. */
-static bool pyenv_version(const char *root, const char *pyenv, char version[64])
+static bool pyenv_version(const char *root, const char *pyenv, char version[PL_PYENV_VERSION_BYTES],
+                          bool *ret_by_folder)
 {
     char file[PATH_MAX];
     const char *set = getenv("PYENV_VERSION");
     if (set != NULL && set[0] != '\0')
-        return pl_format(version, 64, "%.*s", (int)strcspn(set, ":"), set);
-    return read_local_version(root, version) ||
-           (pl_format(file, sizeof file, "%s/version", pyenv) &&
-            read_version_file(root, file, version));
+        return pl_format(version, PL_PYENV_VERSION_BYTES, "%.*s", (int)strcspn(set, ":"), set) &&
+               is_version(version);
+    *ret_by_folder = read_local_version(root, version);
+    return *ret_by_folder || (pl_format(file, sizeof file, "%s/version", pyenv) &&
+                              read_version_file(root, file, version));
 }
 
 /* 1: `path` is a shim of pyenv, and is now what it stands for. 0: it is none. -ENOENT: it stands
  * for nothing that can be told. */
-static int resolve_shim(const char *root, const char *name, char path[PATH_MAX])
+static int resolve_shim(const char *root, const char *name, char path[PATH_MAX],
+                        bool *ret_by_folder)
 {
-    char pyenv[PATH_MAX], versions[PATH_MAX], version[64];
+    char pyenv[PATH_MAX], versions[PATH_MAX], version[PL_PYENV_VERSION_BYTES];
     const char *shims = strstr(path, "/shims/");
     if (shims == NULL || strchr(shims + strlen("/shims/"), '/') != NULL ||
         !pl_format(pyenv, sizeof pyenv, "%.*s", (int)(shims - path), path) ||
         !pl_format(versions, sizeof versions, "%s/versions", pyenv) ||
         !pl_rooted_is_folder(root, versions))
         return 0;
-    if (!pyenv_version(root, pyenv, version) ||
+    if (!pyenv_version(root, pyenv, version, ret_by_folder) ||
         !pl_format(path, PATH_MAX, "%s/%s/bin/%s", versions, version, name) || !runs(root, path))
         return -ENOENT;
     return 1;
 }
 
-static int find_on_path(const char *root, const char *name, char path[PATH_MAX])
+static int find_on_path(const char *root, const char *name, char path[PATH_MAX],
+                        bool *ret_by_folder)
 {
     const char *next = getenv("PATH");
     if (next == NULL)
         return -ENOENT;
     for (;;) {
         size_t n = strcspn(next, ":");
+        *ret_by_folder = false;
         if (n > 0 && next[0] == '/' && pl_format(path, PATH_MAX, "%.*s/%s", (int)n, next, name) &&
-            runs(root, path) && resolve_shim(root, name, path) >= 0)
+            runs(root, path) && resolve_shim(root, name, path, ret_by_folder) >= 0)
             return 0;
         if (next[n] == '\0')
             return -ENOENT;
@@ -102,7 +122,9 @@ static bool make_absolute(const char *root, const char *word, char path[PATH_MAX
            pl_format(path, PATH_MAX, "%s/%s", here, word);
 }
 
-static int find_at(const char *root, const char *word, char path[PATH_MAX])
+/* A bare word that is not on PATH may be an environment's folder here, never a program here: a
+ * shell does not run one either. */
+static int find_at(const char *root, const char *word, char path[PATH_MAX], bool *ret_by_folder)
 {
     static const char *const names[] = {"bin/python3", "bin/python"};
     char folder[PATH_MAX];
@@ -114,7 +136,9 @@ static int find_at(const char *root, const char *word, char path[PATH_MAX])
     if (!pl_rooted_is_folder(root, folder)) {
         const char *name = strrchr(folder, '/') + 1;
         memcpy(path, folder, n + 1);
-        return runs(root, path) && resolve_shim(root, name, path) >= 0 ? 0 : -ENOENT;
+        bool found = strchr(word, '/') != NULL && runs(root, path) &&
+                     resolve_shim(root, name, path, ret_by_folder) >= 0;
+        return found ? 0 : -ENOENT;
     }
     for (size_t i = 0; i < PL_COUNT_OF(names); i++)
         if (pl_format(path, PATH_MAX, "%s/%s", folder, names[i]) && runs(root, path))
@@ -122,11 +146,15 @@ static int find_at(const char *root, const char *word, char path[PATH_MAX])
     return -ENOENT;
 }
 
-int pl_interpreter_program(const char *root, const char *word, char path[PATH_MAX])
+int pl_interpreter_program(const char *root, const char *word, char path[PATH_MAX],
+                           bool *ret_by_folder)
 {
-    if (word == NULL)
-        return find_on_path(root, "python3", path) == 0 ? 0 : find_on_path(root, "python", path);
-    if (strchr(word, '/') != NULL)
-        return find_at(root, word, path);
-    return find_on_path(root, word, path) == 0 ? 0 : find_at(root, word, path);
+    *ret_by_folder = false;
+    if (word != NULL && strchr(word, '/') != NULL)
+        return find_at(root, word, path, ret_by_folder);
+    if (find_on_path(root, word != NULL ? word : "python3", path, ret_by_folder) == 0)
+        return 0;
+    *ret_by_folder = false;
+    return word == NULL ? find_on_path(root, "python", path, ret_by_folder)
+                        : find_at(root, word, path, ret_by_folder);
 }

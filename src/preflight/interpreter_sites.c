@@ -42,25 +42,30 @@ static void add_folder(site_list *list, const char *path)
         interpreter->sites[interpreter->n_sites++] = copy;
 }
 
-/* Each line of a .pth file is a folder; those that begin with "import" are code, which is not run.
- */
+bool pl_pth_next(char **cursor, const char *site, char path[PATH_MAX])
+{
+    for (char *line = *cursor, *next; line != NULL; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        line[strcspn(line, "\r")] = '\0';
+        bool absolute = line[0] == '/';
+        *cursor = next;
+        if (line[0] != '\0' && line[0] != '#' && strncmp(line, "import", 6) != 0 &&
+            pl_format(path, PATH_MAX, "%s%s%s", absolute ? "" : site, absolute ? "" : "/", line))
+            return true;
+    }
+    return false;
+}
+
 static void add_pth(site_list *list, const char *site, const char *name)
 {
     char file[PATH_MAX], path[PATH_MAX], *text = NULL;
     if (!pl_format(file, sizeof file, "%s/%s", site, name) ||
         pl_rooted_read(list->root, file, PTH_BYTES, &text) < 0)
         return;
-    for (char *line = text, *next; line != NULL; line = next) {
-        next = strchr(line, '\n');
-        if (next != NULL)
-            *next++ = '\0';
-        line[strcspn(line, "\r")] = '\0';
-        if (line[0] == '\0' || line[0] == '#' || strncmp(line, "import", 6) == 0)
-            continue;
-        if (pl_format(path, sizeof path, "%s%s%s", line[0] == '/' ? "" : site,
-                      line[0] == '/' ? "" : "/", line))
-            add_folder(list, path);
-    }
+    for (char *cursor = text; pl_pth_next(&cursor, site, path);)
+        add_folder(list, path);
     free(text);
 }
 

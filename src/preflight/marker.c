@@ -93,7 +93,9 @@ static bool compare(reader *from, const value *left, const char *sign, const val
 {
     char range[VALUE_BYTES + 4];
     bool equal = strcmp(left->text, right->text) == 0;
-    if (left->is_version || right->is_version) {
+    bool contains =
+        strcmp(sign, "in") == 0 || strcmp(sign, "not in") == 0; /* of texts, by PEP 508 */
+    if (!contains && (left->is_version || right->is_version)) {
         const value *version = left->is_version ? left : right;
         const value *other = left->is_version ? right : left;
         snprintf(range, sizeof range, "%s%s", sign, other->text);

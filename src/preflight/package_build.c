@@ -21,28 +21,29 @@ static bool take_quoted(const char *text, char *value, size_t n)
            pl_format(value, n, "%.*s", (int)(close - text) - (int)start - 1, text + start + 1);
 }
 
-static char *read_source(const char *root, const pl_package *package, const char *name)
+static void read_source(const char *root, pl_package *package, const char *name,
+                        void (*parse)(const char *text, pl_package *package))
 {
     char path[PATH_MAX], *text = NULL;
-    bool read = pl_format(path, sizeof path, "%s/%s", package->site, name) &&
-                pl_rooted_read(root, path, SOURCE_BYTES, &text) == 0;
-    return read ? text : NULL;
+    if (!pl_format(path, sizeof path, "%s/%s", package->site, name) ||
+        pl_rooted_read(root, path, SOURCE_BYTES, &text) < 0)
+        return;
+    parse(text, package);
+    free(text);
 }
 
 /* "cuda: Optional[str] = '12.6'" or "cuda = None", at the start of a line. */
-static void read_torch(const char *root, pl_package *package)
+void pl_package_parse_torch(const char *text, pl_package *package)
 {
-    char *text = read_source(root, package, "torch/version.py");
     const char *line = text;
     while (line != NULL && strncmp(line, "cuda", 4) != 0) {
-        line = strchr(line, '\n');
-        line += line != NULL;
+        const char *end = strchr(line, '\n');
+        line = end != NULL ? end + 1 : NULL;
     }
     const char *value = line != NULL ? strchr(line, '=') : NULL;
     if (value != NULL && value < line + strcspn(line, "\n") &&
         !take_quoted(value, package->cuda, sizeof package->cuda))
         strcpy(package->cuda, "none");
-    free(text);
 }
 
 /* ('cuda_compute_capabilities', ['sm_60', 'compute_90']): the words between the brackets. */
@@ -61,19 +62,17 @@ static void read_compute(const char *text, pl_package *package)
 }
 
 /* ('cuda_version', '12.5.1'), among others, in any order. */
-static void read_tensorflow(const char *root, pl_package *package)
+void pl_package_parse_tensorflow(const char *text, pl_package *package)
 {
     static const char version[] = "cuda_version'", compute[] = "cuda_compute_capabilities'";
-    char *text = read_source(root, package, "tensorflow/python/platform/build_info.py");
-    const char *found = text != NULL ? strstr(text, version) : NULL;
+    const char *found = strstr(text, version);
     if (found != NULL)
         take_quoted(found + strlen(version), package->cuda, sizeof package->cuda);
-    else if (text != NULL && strstr(text, "is_cuda_build', False") != NULL)
+    else if (strstr(text, "is_cuda_build', False") != NULL)
         strcpy(package->cuda, "none");
-    found = text != NULL ? strstr(text, compute) : NULL;
+    found = strstr(text, compute);
     if (found != NULL)
         read_compute(found + strlen(compute), package);
-    free(text);
 }
 
 /* A local version names it too: "2.7.0+cu126", "2.7.0+cpu". */
@@ -96,10 +95,11 @@ void pl_package_read_build(const char *root, pl_package *package)
     static const char *const tensorflows[] = {"tensorflow", "tensorflow-cpu", "tensorflow-gpu",
                                               "tf-nightly", "tf-nightly-cpu"};
     if (strcmp(package->name, "torch") == 0)
-        read_torch(root, package);
+        read_source(root, package, "torch/version.py", pl_package_parse_torch);
     for (size_t i = 0; i < PL_COUNT_OF(tensorflows); i++)
         if (strcmp(package->name, tensorflows[i]) == 0)
-            read_tensorflow(root, package);
+            read_source(root, package, "tensorflow/python/platform/build_info.py",
+                        pl_package_parse_tensorflow);
     if (package->cuda[0] == '\0' && strcmp(package->name, "torch") == 0)
         read_local_version(package);
 }

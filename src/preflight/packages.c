@@ -45,8 +45,7 @@ bool pl_package_field(const char **cursor, const char *field, char *value, size_
     return false;
 }
 
-/* "numpy-1.26.4.dist-info", "torch-1.13.0a0+git.egg-info", "numpy-1.2-py3.11.egg-info". */
-static bool parse_name(const char *folder, pl_package *package)
+bool pl_package_parse_folder(const char *folder, pl_package *package)
 {
     static const char *const ends[] = {".dist-info", ".egg-info"};
     size_t n = strlen(folder), length = 0;
@@ -136,7 +135,7 @@ static void add_package(const char *root, pl_packages *packages, const char *sit
 {
     char place[PATH_MAX];
     pl_package package = {.site = site};
-    if (!parse_name(folder, &package) || !pl_package_is_watched(package.name) ||
+    if (!pl_package_parse_folder(folder, &package) || !pl_package_is_watched(package.name) ||
         !pl_format(place, sizeof place, "%s/%s", site, folder))
         return;
     pl_package *added = add(packages);

@@ -43,11 +43,19 @@ const pl_package *pl_packages_get(const pl_packages *packages, const char *name)
 /* Is it among those that concern us? */
 bool pl_package_is_watched(const char *name);
 
+/* Name and version of "numpy-1.26.4.dist-info", "torch-1.13.0a0+git.egg-info" and
+ * "numpy-1.2-py3.11.egg-info"; false for other names. */
+bool pl_package_parse_folder(const char *folder, pl_package *package);
+
 /* The next value of a field of the metadata ("Requires-Dist"), from *cursor on, which starts as the
  * metadata. False at the end. */
 bool pl_package_field(const char **cursor, const char *field, char *value, size_t n);
 
 /* Fills in cuda and compute; for pl_packages_find() alone. */
 void pl_package_read_build(const char *root, pl_package *package);
+
+/* The same from the text of torch/version.py, and of tensorflow/python/platform/build_info.py. */
+void pl_package_parse_torch(const char *text, pl_package *package);
+void pl_package_parse_tensorflow(const char *text, pl_package *package);
 
 #endif

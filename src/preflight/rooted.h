@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the system that is looked at.
- *   root   stands before every path: "" is this system; else a folder with one, a mounted image or
- * a tree that a test made path   absolute, as that system knows it Nothing read is trusted: texts
- * are bounded, and only regular files are opened. Allocates what it returns. Safe from any thread.
- */
+ *   root   stands before every path: "" is this system; else a folder with one: a mounted image, or
+ *          a tree that a test made
+ *   path   absolute, as that system knows it
+ * Nothing read is trusted: texts are bounded, and only regular files are opened. Allocates what it
+ * returns. Safe from any thread. */
 #ifndef PL_PREFLIGHT_ROOTED_H
 #define PL_PREFLIGHT_ROOTED_H
 

@@ -85,11 +85,17 @@ static int parse(pl_rules *rules, const char *path, pl_error *reterr)
 
 int pl_rules_load(const char *path, pl_rules *ret_rules, pl_error *reterr)
 {
-    pl_rules rules = {0};
-    int r = pl_rooted_read("", path, MOST_BYTES, &rules.text);
+    char *text = NULL;
+    int r = pl_rooted_read("", path, MOST_BYTES, &text);
     if (r < 0)
         return pl_error_set(reterr, r, "cannot read the facts in '%s': %s", path, pl_error_text(r));
-    r = parse(&rules, path, reterr);
+    return pl_rules_parse(text, path, ret_rules, reterr);
+}
+
+int pl_rules_parse(char *text, const char *path, pl_rules *ret_rules, pl_error *reterr)
+{
+    pl_rules rules = {.text = text};
+    int r = parse(&rules, path, reterr);
     if (r < 0) {
         pl_rules_done(&rules);
         return r;

@@ -27,6 +27,11 @@ typedef struct pl_rules {
 
 /* PL_EFORMAT, with the line, for a file that is not such a table. */
 PL_MUST_CHECK int pl_rules_load(const char *path, pl_rules *ret_rules, pl_error *reterr);
+
+/* The same from a text, which is the rules' from then on, whatever is returned; `path` is for the
+ * message. */
+PL_MUST_CHECK int pl_rules_parse(char *text, const char *path, pl_rules *ret_rules,
+                                 pl_error *reterr);
 void pl_rules_done(pl_rules *rules);
 
 /* The rule behind `after` (NULL: the first) of that kind for that version of a package; NULL: no

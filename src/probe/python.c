@@ -306,31 +306,3 @@ int pl_python_check(const pl_python *python, uint64_t state)
     pl_python_frame frame;
     return pl_python_describe(python, &spot, &frame);
 }
-
-static bool begins_with(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
-/* Installed, or made by NumPy as it is imported. */
-static bool is_packages(const char *file)
-{
-    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
-           begins_with(file, "<__array_function__");
-}
-
-/* Some of it Python carries inside itself. */
-bool pl_python_is_library(const char *file)
-{
-    return begins_with(file, "<frozen") || (strstr(file, "/lib/python3") && !is_packages(file));
-}
-
-bool pl_python_is_import(const char *file)
-{
-    return begins_with(file, "<frozen importlib");
-}
-
-bool pl_python_is_users(const char *file)
-{
-    return !is_packages(file) && !pl_python_is_library(file);
-}

@@ -26,6 +26,7 @@ void call_unref(call *self)
 int call_init(call *self, const call_class *class, int n_inputs, int n_outputs)
 {
     *self = (call){.class = class, .n_refs = 1, .n_inputs = n_inputs, .n_outputs = n_outputs};
+    self->impure = class->impure;
     self->outputs = calloc((size_t)n_outputs + 1, sizeof *self->outputs);
     if (!self->outputs)
         PyErr_NoMemory();

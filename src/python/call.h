@@ -17,7 +17,7 @@ typedef struct call_class {
     int (*run)(call *self, pl_tensor *const *inputs, pl_tensor **outputs, const run_state *state,
                pl_error *reterr);
     void (*free)(call *self); /* with the GIL */
-    bool impure;              /* two calls with the same inputs are not one: never shared */
+    bool impure;              /* see call */
     bool draws;               /* random ops may be in it: its nodes have a `stream`, as theirs */
 } call_class;
 
@@ -26,6 +26,7 @@ struct call {
     const call_class *class;
     _Atomic int n_refs;
     int n_inputs, n_outputs;
+    bool impure; /* it has effects, or calls what has: a program calls those in its own order */
     pl_type *outputs; /* as far as they are known before; malloc'ed, freed with it */
 };
 

@@ -72,6 +72,7 @@ static cond *make(function *on_true, function *on_false, int n_given)
         return (cond *)PyErr_NoMemory();
     }
     self->n_given = n_given;
+    self->base.impure = function_is_impure(on_true) || function_is_impure(on_false);
     self->either[0] = (function *)Py_NewRef((PyObject *)on_false);
     self->either[1] = (function *)Py_NewRef((PyObject *)on_true);
     for (int i = 0; i < n_outputs; i++)

@@ -139,6 +139,7 @@ static loop *make(function *condition, function *body, tensor *const *given, int
         return (loop *)PyErr_NoMemory();
     }
     self->n_given = n_given;
+    self->base.impure = function_is_impure(condition) || function_is_impure(body);
     self->n_carried = n_carried;
     self->n_most = n_most;
     self->condition = (function *)Py_NewRef((PyObject *)condition);

@@ -285,10 +285,27 @@ static pl_tensor *from_astype(PyObject *array, pl_dtype numpy_dtype, pl_dtype dt
     return found;
 }
 
+/* Has it no elements? Sets its shape. */
+static bool is_empty(PyObject *array, pl_shape *ret_shape)
+{
+    PyObject *shape = PyObject_GetAttrString(array, "shape");
+    bool empty = false;
+    if (shape && convert_shape(shape, ret_shape) == 0)
+        for (int i = 0; i < ret_shape->rank; i++)
+            empty |= ret_shape->dims[i] == 0;
+    PyErr_Clear();
+    Py_XDECREF(shape);
+    return empty;
+}
+
+/* Lists tell no shape beyond an axis of 0. */
 static pl_tensor *from_tolist(PyObject *array, pl_dtype dtype, const pl_shape *shape,
                               const char *what)
 {
-    PyObject *items = PyObject_CallMethod(array, "tolist", NULL);
+    pl_shape own;
+    if (!shape && is_empty(array, &own))
+        shape = &own;
+    PyObject *items = shape == &own ? PyList_New(0) : PyObject_CallMethod(array, "tolist", NULL);
     pl_tensor *found = items ? convert_from_items(items, dtype, shape, what) : NULL;
     Py_XDECREF(items);
     return found;
@@ -315,6 +332,9 @@ static pl_tensor *from_items(PyObject *array, pl_dtype dtype, const pl_shape *sh
                                          "have fields: make a tensor of each");
     if (swapped > 0 && swapped != PL_STRING && swapped != PL_BF16)
         return from_astype(array, (pl_dtype)swapped, dtype, shape, what);
+    pl_shape none;
+    if (!dtype && swapped == PL_STRING && is_empty(array, &none))
+        dtype = PL_STRING; /* as TensorFlow; there is no element to look at */
     return from_tolist(array, dtype, shape, what);
 }
 

@@ -41,7 +41,9 @@ static int paths(pl_runtime *runtime, const argument *a, pl_dataset **ret, pl_er
 
 static pl_files_options files_options(const argument *a)
 {
-    return (pl_files_options){a[0].number != 0, (uint64_t)a[1].number, a[2].number != 0};
+    return (pl_files_options){.shuffle = a[0].number != 0,
+                              .seed = (uint64_t)a[1].number,
+                              .same_each_pass = a[2].number != 0};
 }
 
 static int files(pl_runtime *runtime, const argument *a, pl_dataset **ret, pl_error *reterr)

@@ -45,6 +45,16 @@ tensor *const *function_captures(const function *self)
     return self->body.outside.at;
 }
 
+bool function_is_impure(const function *self)
+{
+    for (int i = 0; i < self->body.own.n; i++) {
+        const tensor *node = self->body.own.at[i];
+        if (node->kind == TENSOR_CALL && node->call->impure)
+            return true;
+    }
+    return false;
+}
+
 /* ---- as a program ---- */
 
 /* More than so much of what is left of the budget is not computed before it is needed. */
@@ -63,7 +73,7 @@ static int evaluate_captured(const function *self)
     return evaluate(self->body.eager.at, self->body.eager.n);
 }
 
-/* Another thread may have made it while what is captured was computed. */
+/* Another thread may have made it while what is captured, or drawn once, was computed. */
 int function_make_program(function *self)
 {
     if (atomic_load(&self->program))
@@ -85,12 +95,17 @@ int function_make_program(function *self)
     int n_values;
     uint64_t stream;
     bool eager;
-    program *made = atomic_load(&self->program)
-                        ? NULL
-                        : program_of(self->outputs, self->n_outputs, leaves, n, NULL, &values,
-                                     &n_values, &stream, &eager);
+    const program_nodes of = {
+        .fetches = self->outputs, .leaves = leaves, .n_fetches = self->n_outputs, .n_leaves = n};
+    program *made =
+        atomic_load(&self->program) ? NULL : program_of(&of, &values, &n_values, &stream, &eager);
     PyMem_Free(leaves);
-    if (made) {
+    if (made && atomic_load(&self->program)) {
+        for (int i = 0; i < n_values; i++)
+            pl_tensor_unref(values[i]);
+        PyMem_Free(values);
+        program_unref(made);
+    } else if (made) {
         self->values = values;
         self->n_values = n_values;
         self->stream = stream;

@@ -25,6 +25,9 @@ int function_n_outputs(const function *self);
 const pl_type *function_input_type(const function *self, int i);
 const pl_type *function_output_type(const function *self, int i);
 
+/* Does it call what has effects? */
+bool function_is_impure(const function *self);
+
 /* Of other traces; borrowed. */
 int function_n_captures(const function *self);
 tensor *const *function_captures(const function *self);

@@ -53,6 +53,14 @@ bool program_is_graph(const program *self)
     return self->n_calls == 0;
 }
 
+bool program_is_impure(const program *self)
+{
+    for (int i = 0; i < self->n_calls; i++)
+        if (self->calls[i]->impure)
+            return true;
+    return false;
+}
+
 /* ---- of nodes ---- */
 
 program *program_of_walk(node_walk *walk, tensor *const *fetches, int n_fetches)
@@ -82,19 +90,60 @@ static int take_values(const node_walk *walk, pl_tensor ***ret_values, int *ret_
     return 0;
 }
 
-program *program_of(tensor *const *fetches, int n_fetches, tensor *const *leaves, int n_leaves,
-                    const pl_type *leaf_types, pl_tensor ***ret_values, int *ret_n_values,
+static bool is_eager_draw(const tensor *node)
+{
+    uint64_t stream;
+    const tensor *drawing = node->kind == TENSOR_ITEM ? node->inputs[0] : node;
+    return !node->graph && !node->symbolic && node->kind != TENSOR_CALL &&
+           walk_stream(drawing, &stream);
+}
+
+/* Ends the walk. What is eager is drawn once, what is of a graph anew in each run: so those are
+ * computed before. */
+static int evaluate_eager_draws(node_walk *walk)
+{
+    node_list draws = {0};
+    int r = 0;
+    for (int i = 0; r == 0 && i < walk->inner.n; i++)
+        if (is_eager_draw(walk->inner.at[i]))
+            r = nodes_add(&draws, walk->inner.at[i]);
+    for (int i = 0; i < draws.n; i++)
+        Py_INCREF((PyObject *)draws.at[i]);
+    walk_done(walk);
+    if (r == 0)
+        r = evaluate(draws.at, draws.n);
+    for (int i = 0; i < draws.n; i++)
+        Py_DECREF((PyObject *)draws.at[i]);
+    PyMem_Free(draws.at);
+    return r;
+}
+
+static int walk_all(node_walk *walk, const program_nodes *of)
+{
+    int r = walk_begin(walk, of->leaves, of->n_leaves, of->leaf_types);
+    for (int i = 0; r == 0 && i < of->n_first; i++)
+        r = of->first[i].target ? walk_add_instead(walk, of->first[i].node, of->first[i].target)
+                                : walk_add_call(walk, of->first[i].node);
+    for (int i = 0; r == 0 && i < of->n_fetches; i++)
+        r = walk_add(walk, of->fetches[i]);
+    if (r == 0)
+        r = walk_fetch(walk, of->fetches, of->n_fetches);
+    return r;
+}
+
+program *program_of(const program_nodes *of, pl_tensor ***ret_values, int *ret_n_values,
                     uint64_t *ret_stream, bool *ret_eager)
 {
     node_walk w;
     program *made = NULL;
-    int r = walk_begin(&w, leaves, n_leaves, leaf_types);
-    for (int i = 0; r == 0 && i < n_fetches; i++)
-        r = walk_add(&w, fetches[i]);
+    int r = walk_all(&w, of);
+    if (r == 0 && w.draws_eagerly && w.draws_in_graph) {
+        if (evaluate_eager_draws(&w) < 0)
+            return NULL;
+        r = walk_all(&w, of);
+    }
     if (r == 0)
-        r = walk_fetch(&w, fetches, n_fetches);
-    if (r == 0)
-        made = program_of_walk(&w, fetches, n_fetches);
+        made = program_of_walk(&w, of->fetches, of->n_fetches);
     if (made && take_values(&w, ret_values, ret_n_values) < 0) {
         program_unref(made);
         made = NULL;

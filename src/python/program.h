@@ -10,6 +10,7 @@
  *
  *   no step reads a slot that is not a leaf and that no step before it wrote
  *   without calls there is one step
+ *   calls that are impure are made once each, in the order in which the walk met them
  *
  * Made with the GIL, then constant. Counted, atomically; runs need no GIL, and go on in any number
  * of threads at once. */
@@ -32,15 +33,28 @@ struct run_state {
     bool *raised; /* may be NULL; set when a Python function that it calls raises an exception */
 };
 
-/* What the fetches need of the leaves. `leaves` are nodes whose values the caller gives (feeds,
- * a function's inputs; any node may be one); nodes with values that are met beside them become
- * leaves behind these: *ret_values, in their order, new references in a PyMem array. *ret_stream is
- * what a run adds to its random_stream, and *ret_eager: nodes of no graph draw by it. NULL with an
+/* Before the fetches: a call that is made, wanted or not; or, if there is a target, a node that
+ * stands for that. */
+typedef struct program_first {
+    tensor *node; /* references */
+    tensor *target;
+} program_first;
+
+/* What a program is made of; all borrowed. */
+typedef struct program_nodes {
+    tensor *const *fetches;
+    tensor *const *leaves; /* whose values the caller gives: feeds, a function's inputs; any node */
+    const pl_type *leaf_types;  /* NULL: the nodes' own */
+    const program_first *first; /* met in this order */
+    int n_fetches, n_leaves, n_first;
+} program_nodes;
+
+/* What the fetches need of the leaves. Nodes with values that are met beside them become leaves
+ * behind these: *ret_values, in their order, new references in a PyMem array. *ret_stream is what a
+ * run adds to its random_stream, and *ret_eager: nodes of no graph draw by it. NULL with an
  * exception: InvalidArgumentError for a placeholder that is nobody's leaf. */
-program *program_of(tensor *const *fetches, int n_fetches, tensor *const *leaves, int n_leaves,
-                    const pl_type *leaf_types, /* NULL: the nodes' own */
-                    pl_tensor ***ret_values, int *ret_n_values, uint64_t *ret_stream,
-                    bool *ret_eager);
+program *program_of(const program_nodes *of, pl_tensor ***ret_values, int *ret_n_values,
+                    uint64_t *ret_stream, bool *ret_eager);
 
 /* With the GIL. Who has a reference has one to each of its calls as well; that of the cache has
  * not. */
@@ -57,6 +71,10 @@ int program_explain(program *self, pl_tensor *const *leaves, const run_state *st
 
 /* Has it no calls, so that all of it can be one graph? */
 bool program_is_graph(const program *self);
+
+/* Does it call what has effects, so that it cannot be run again in place of a run that was ended?
+ */
+bool program_is_impure(const program *self);
 
 /* Programs that are kept are made anew when they are needed next. */
 void program_cache_forget_all(void);

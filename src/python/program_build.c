@@ -97,9 +97,10 @@ static program_part *part_at(const program *self, int slot)
     return slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
 }
 
-/* As soon as their inputs are there. */
+/* As soon as their inputs are there; what has effects, after those before it. */
 static void find_levels(program *self)
 {
+    int latest = 0;
     for (int i = 0; i < self->n_parts; i++) {
         program_part *p = &self->parts[i];
         for (int k = 0; k < p->n_inputs; k++) {
@@ -108,6 +109,8 @@ static void find_levels(program *self)
                 p->level = input->level;
         }
         p->level += p->kind == TENSOR_ITEM;
+        if (p->kind == TENSOR_CALL && p->call->impure)
+            latest = p->level = p->level > latest ? p->level : latest;
     }
 }
 

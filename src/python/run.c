@@ -45,7 +45,7 @@ static int run_once(program *what, pl_tensor *const *leaves, const char *const *
     bool raised = false;
     interrupt wait;
     progress bar;
-    if (interrupt_begin(&wait, false, set_flag, &cancel) < 0)
+    if (interrupt_begin(&wait, program_is_impure(what), set_flag, &cancel) < 0)
         return -ECANCELED;
     state->cancel = outer && outer->cancel ? outer->cancel : &cancel;
     state->raised = &raised;
@@ -59,8 +59,9 @@ static int run_once(program *what, pl_tensor *const *leaves, const char *const *
     return r == -ECANCELED && cancelled && !raised ? -EINTR : r;
 }
 
-/* A handler of the user's may have taken the signal without raising anything: then it is run again.
- * What Python functions of the run raised is told as it is. */
+/* A handler of the user's may have taken the signal without raising anything: then it is run again,
+ * unless Python functions were called, which would be called twice: such a run is left alone, until
+ * a second signal ends it. What Python functions of the run raised is told as it is. */
 int run_program(program *what, pl_tensor *const *leaves, const char *const *npy_paths,
                 run_state *state, pl_tensor **outputs, pl_error *reterr)
 {
@@ -72,6 +73,8 @@ int run_program(program *what, pl_tensor *const *leaves, const char *const *npy_
             return r;
         if (PyErr_CheckSignals() < 0 || (outer && outer->cancel && *outer->cancel))
             return -ECANCELED;
+        if (program_is_impure(what))
+            return pl_error_set(reterr, -ECANCELED, "the run was interrupted");
     }
 }
 
@@ -224,6 +227,8 @@ typedef struct task {
     tensor **fetches; /* references */
     int n_fetches;
     feeds feeds;
+    program_first *first;
+    int n_first;
     program *program;
     pl_tensor **leaves; /* those of feeds first, which are the feeds' */
     pl_tensor **values; /* the others: PyMem, references */
@@ -239,6 +244,11 @@ static void task_done(task *self)
     PyMem_Free(self->values);
     PyMem_Free(self->leaves);
     program_unref(self->program);
+    for (int i = 0; i < self->n_first; i++) {
+        Py_XDECREF((PyObject *)self->first[i].node);
+        Py_XDECREF((PyObject *)self->first[i].target);
+    }
+    PyMem_Free(self->first);
     drop_feeds(&self->feeds);
     arguments_free(self->fetches, self->n_fetches);
 }
@@ -258,15 +268,51 @@ static int make_leaves(task *self)
     return 0;
 }
 
-static int task_make(task *self, PyObject *fetches, PyObject *pairs)
+/* A pair is a node and its target. */
+static int add_first(task *self, PyObject *item)
+{
+    PyObject *node = item, *target = NULL;
+    if (PyTuple_Check(item) &&
+        !PyArg_ParseTuple(item, "OO;(node, target) is expected", &node, &target))
+        return -1;
+    if (!tensor_check(node) || (target && !tensor_check(target))) {
+        PyErr_SetString(PyExc_TypeError, "first: a Tensor or a pair of them is expected");
+        return -1;
+    }
+    self->first[self->n_first++] =
+        (program_first){(tensor *)Py_NewRef(node), (tensor *)Py_XNewRef(target)};
+    return 0;
+}
+
+static int take_first(task *self, PyObject *first)
+{
+    if (!first || first == Py_None)
+        return 0;
+    PyObject *fast = PySequence_Fast(first, "first is a sequence of Tensors and pairs of them");
+    if (!fast)
+        return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    self->first = PyMem_Calloc((size_t)n + 1, sizeof *self->first);
+    int r = self->first ? 0 : -1;
+    if (r < 0)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; r == 0 && i < n; i++)
+        r = add_first(self, PySequence_Fast_GET_ITEM(fast, i));
+    Py_DECREF(fast);
+    return r;
+}
+
+static int task_make(task *self, PyObject *fetches, PyObject *pairs, PyObject *first)
 {
     *self = (task){0};
     if (!module_runtime() || arguments_nodes(fetches, NULL, &self->fetches, &self->n_fetches) < 0)
         return -1;
-    if (take_feeds(&self->feeds, pairs) == 0) {
-        self->program = program_of(self->fetches, self->n_fetches, self->feeds.nodes, self->feeds.n,
-                                   self->feeds.types, &self->values, &self->n_values, &self->stream,
-                                   &self->eager);
+    if (take_feeds(&self->feeds, pairs) == 0 && take_first(self, first) == 0) {
+        const program_nodes of = {self->fetches, self->feeds.nodes, self->feeds.types,
+                                  self->first,   self->n_fetches,   self->feeds.n,
+                                  self->n_first};
+        self->program =
+            program_of(&of, &self->values, &self->n_values, &self->stream, &self->eager);
         if (self->program && make_leaves(self) == 0)
             return 0;
     }
@@ -381,15 +427,16 @@ static int take_stream(PyObject *object, uint64_t *ret_stream)
 
 static PyObject *run(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fetches", "feeds", "out", "budget", "stream", NULL};
-    PyObject *fetches, *pairs = NULL, *out = NULL, *stream_object = NULL, *list = NULL;
+    static char *names[] = {"fetches", "feeds", "out", "budget", "stream", "first", NULL};
+    PyObject *fetches, *pairs = NULL, *out = NULL, *stream_object = NULL, *first = NULL;
+    PyObject *list = NULL;
     unsigned long long budget = 0;
     uint64_t stream;
     task t;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOKO:run", names, &fetches, &pairs, &out,
-                                     &budget, &stream_object) ||
-        take_stream(stream_object, &stream) < 0 || task_make(&t, fetches, pairs) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOKOO:run", names, &fetches, &pairs, &out,
+                                     &budget, &stream_object, &first) ||
+        take_stream(stream_object, &stream) < 0 || task_make(&t, fetches, pairs, first) < 0)
         return NULL;
     PyObject **held;
     const char **paths;
@@ -426,7 +473,7 @@ static PyObject *explain(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpK:explain", names, &fetches, &pairs,
                                      &as_json, &budget) ||
-        task_make(&t, fetches, pairs) < 0)
+        task_make(&t, fetches, pairs, NULL) < 0)
         return NULL;
     char *text = NULL;
     pl_run_cost cost;
@@ -456,7 +503,7 @@ static PyObject *save_npy(PyObject *module, PyObject *args)
         return NULL;
     PyObject *held = NULL, *fetches = PyTuple_Pack(1, value);
     task t;
-    if (fetches && PyUnicode_FSConverter(path, &held) && task_make(&t, fetches, NULL) == 0) {
+    if (fetches && PyUnicode_FSConverter(path, &held) && task_make(&t, fetches, NULL, NULL) == 0) {
         const char *paths[] = {PyBytes_AS_STRING(held)};
         PyObject *list = run_task(&t, paths, 0, streams_mix(streams_take(1)));
         done = list ? Py_NewRef(Py_None) : NULL;
@@ -472,10 +519,12 @@ static PyObject *save_npy(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_VARARGS | METH_KEYWORDS,
-     "run(fetches, feeds=[], out=None, budget=0, stream=None) -> list\n\n"
+     "run(fetches, feeds=[], out=None, budget=0, stream=None, first=[]) -> list\n\n"
      "The values of tensors, with others fed: [(Tensor, value)]. `out`: for each a path, where it\n"
      "is written as .npy file, whatever its size, and then None in the list; or None. `stream`:\n"
-     "what random ops of graphs draw from; else another for each run."},
+     "what random ops of graphs draw from; else another for each run. `first`, in this order: a\n"
+     "Tensor of a Python function that is to be called whether or not its value is wanted, or\n"
+     "(Tensor, other): wherever the one is used, the other is meant."},
     {"evaluate", evaluate_method, METH_O,
      "evaluate(tensors) -> None\n\nComputes what is pending in them, in one run."},
     {"explain", (PyCFunction)(void (*)(void))explain, METH_VARARGS | METH_KEYWORDS,

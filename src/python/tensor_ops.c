@@ -534,7 +534,7 @@ static PyMethodDef functions[] = {
     {"truediv", (PyCFunction)(void (*)(void))by_name_divide, METH_FASTCALL | METH_KEYWORDS,
      "truediv(x, y, name=None)\n--\n\nx / y; integers become floating-point numbers first."},
     {"op", (PyCFunction)(void (*)(void))by_name_op, METH_VARARGS | METH_KEYWORDS,
-     "op(op, inputs, attrs=None, name=None)\n--\n\nAny op of docs/ops.md."},
+     "op(op, inputs, attrs=None, name=None)\n--\n\nAny op, by its name."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -127,6 +127,7 @@ static int put_stream(node_walk *self, const tensor *node, uint64_t stream)
         self->first_stream = stream;
     self->draws = true;
     self->draws_eagerly = self->draws_eagerly || !node->graph;
+    self->draws_in_graph = self->draws_in_graph || node->graph;
     uint64_t distance = stream - self->first_stream;
     return put_bytes(self, &distance, sizeof distance);
 }
@@ -271,6 +272,22 @@ int walk_add(node_walk *self, tensor *node)
             r = add_inner(self, top);
         }
     }
+    return r;
+}
+
+int walk_add_call(node_walk *self, tensor *node)
+{
+    bool given = walk_has(self, node); /* an item that is fed */
+    return walk_add(self, node->kind == TENSOR_ITEM && !given ? node->inputs[0] : node);
+}
+
+int walk_add_instead(node_walk *self, tensor *node, tensor *target)
+{
+    if (walk_has(self, node))
+        return 0;
+    int r = walk_add(self, target);
+    node->walk = self->number;
+    node->place = target->place;
     return r;
 }
 

@@ -34,6 +34,7 @@ typedef struct node_walk {
     const pl_type *types;  /* of these; NULL: their own */
     bool draws;            /* there are streams */
     bool draws_eagerly;    /* and one of them is of a node that is of no graph */
+    bool draws_in_graph;   /* and one is of a node that is */
     uint64_t first_stream; /* that the others are told apart from */
     int n_calls;
     pl_error error; /* of what walk_add() found */
@@ -46,6 +47,13 @@ void walk_done(node_walk *self);
 /* All that the node is made of, and itself. -1 also for a placeholder that is no leaf: the
  * exception is set, or, if there is none, `error`, to be raised when the walk is done. */
 int walk_add(node_walk *self, tensor *node);
+
+/* A call of which nothing may be wanted but that it happens, given as one of its items; anything
+ * else is added as it is. */
+int walk_add_call(node_walk *self, tensor *node);
+
+/* The target, and wherever the node is met from now on, that is meant. */
+int walk_add_instead(node_walk *self, tensor *node, tensor *target);
 
 /* What is wanted, at the end of the signature. */
 int walk_fetch(node_walk *self, tensor *const *fetches, int n_fetches);

@@ -25,31 +25,65 @@ __attribute__((format(printf, 2, 3))) static void say(advice *advice_, const cha
     va_end(args);
 }
 
-/* How the line is moved. */
+/* How the line is moved: of a cell, while that has a limit of its own. */
 static const char *budget_option(const pl_facts *facts)
 {
+    if (facts->line_is_cells)
+        return "%%plimsoll limit=SIZE";
     return facts->in_notebook ? "%plimsoll budget SIZE" : "--budget";
+}
+
+static void advise_holder(const char *holder, advice *to)
+{
+    if (strcmp(holder, PL_PLACE_MODULES) == 0)
+        say(to, "import less: modules hold most of it");
+    else if (strchr(holder, ':') == NULL && strchr(holder, '/') == holder)
+        say(to, "close and remove '%s': it is a file in memory", holder);
+    else if (strncmp(holder, "memfd:", strlen("memfd:")) == 0)
+        say(to, "close '%s': it is a file in memory", holder);
+    else
+        say(to, "free or batch what %s keeps", holder);
+}
+
+static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to)
+{
+    uint64_t least = pl_max_u64(pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB), needed_bytes);
+    if (facts->true_limit_bytes > least)
+        say(to, "allow more with %s: the system would give %s", budget_option(facts),
+            PL_SIZE(facts->true_limit_bytes));
 }
 
 static void advise_less_memory(const pl_facts *facts, const char *holder, advice *to)
 {
     if (holder[0] != '\0')
-        say(to, "free or batch what %s keeps", holder);
+        advise_holder(holder, to);
     else
         say(to, "load less at a time: smaller batches, slices, narrower types");
-    if (facts->true_limit_bytes > pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB))
-        say(to, "allow more with %s: the system would give %s", budget_option(facts),
-            PL_SIZE(facts->true_limit_bytes));
+    advise_more(facts, 0, to);
+}
+
+/* To free anything would not help it. */
+static void advise_never_fits(const pl_facts *facts, advice *to)
+{
+    const pl_fact_refusal *refusal = &facts->refusal;
+    uint64_t bytes = refusal->process.bytes;
+    char nor[64] = "";
+    if (facts->true_limit_bytes > 0 && bytes > facts->true_limit_bytes)
+        snprintf(nor, sizeof(nor), ", nor in the %s that the system would give",
+                 PL_SIZE(facts->true_limit_bytes));
+    say(to, "%s can never fit in %s%s: ask for less at once%s%s, or in slices", PL_SIZE(bytes),
+        PL_SIZE(refusal->limit_bytes), nor, refusal->place[0] != '\0' ? " at " : "",
+        refusal->place);
+    advise_more(facts, bytes, to);
 }
 
 static void advise_refused(const pl_facts *facts, const char *holder, advice *to)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
     if (refusal->process.bytes > refusal->limit_bytes && refusal->limit_bytes > 0)
-        say(to, "%s can never fit in %s: ask for less at %s", PL_SIZE(refusal->process.bytes),
-            PL_SIZE(refusal->limit_bytes),
-            refusal->place[0] != '\0' ? refusal->place : "once, or in slices");
-    advise_less_memory(facts, holder, to);
+        advise_never_fits(facts, to);
+    else
+        advise_less_memory(facts, holder, to);
     if (refusal->process.bytes > refusal->limit_bytes / 2 && refusal->process.bytes > 0 &&
         !facts->in_notebook)
         say(to, "if most of it is never written, run with --sparse");
@@ -57,12 +91,14 @@ static void advise_refused(const pl_facts *facts, const char *holder, advice *to
 
 static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
 {
-    if (facts->true_limit_bytes > 0)
+    if (facts->observed)
+        say(to, "run it without --observe, so that requests are refused before the system kills");
+    else if (facts->true_limit_bytes > 0)
         say(to, "%s below %s, so that requests are refused before the system kills",
             facts->in_notebook ? "draw the line with %plimsoll budget SIZE" : "set --budget",
             PL_SIZE(pl_min_u64(facts->limit_bytes, facts->true_limit_bytes)));
     if (holder[0] != '\0')
-        say(to, "free or batch what %s keeps", holder);
+        advise_holder(holder, to);
     else
         say(to, "nothing of it was seen by the guard: a static program, or one started without "
                 "the environment, has to be told its own limit");
@@ -93,6 +129,12 @@ static bool is_about_heap(const char *reason)
 static void advise_crash(const pl_facts *facts, advice *to)
 {
     const pl_fact_crash *crash = &facts->crash;
+    if (crash->process.pid != 0 && !pl_verdict_crash_explains_end(facts)) {
+        pl_facts own = *facts; /* what is on record is another process's */
+        own.crash = (pl_fact_crash){.refused_before_s = -1};
+        advise_crash(&own, to);
+        return;
+    }
     int signal = crash->process.pid != 0 ? crash->signal : pl_verdict_signal(facts->wait_status);
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
         say(to, "memory was short just before: use less, or allow more with %s",
@@ -110,7 +152,10 @@ static void advise_crash(const pl_facts *facts, advice *to)
                                                          : "something wrote past a block earlier");
     if (signal == SIGBUS && crash->mapping[0] != '\0')
         return; /* the file's fault, not the module's */
-    if (crash->module[0] != '\0' && !crash->in_interpreter)
+    if (crash->in_program && crash->place[0] != '\0')
+        say(to, "begin at %s%s", crash->place,
+            crash->has_line ? "" : "; built with -g, it would name its lines");
+    else if (crash->module[0] != '\0' && !crash->in_interpreter)
         say(to,
             "it happened in %s: try another version of it, or report the native stack to its "
             "authors",
@@ -141,7 +186,7 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_refused(facts, holder, &to);
         break;
     case PL_VERDICT_LEAK:
-        if (holder[0] != '\0')
+        if (holder[0] != '\0' && strcmp(holder, PL_PLACE_MODULES) != 0)
             say(&to, "let go of what %s collects: lists that only grow, graphs kept by losses",
                 holder);
         else
@@ -158,7 +203,11 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_less_memory(facts, holder, &to);
         break;
     case PL_VERDICT_KILLED:
-        if (facts->stop_signal == 0)
+        if (pl_verdict_is_seccomp(facts))
+            say(&to,
+                "run it once without plimsoll: if it goes well there, allow the guard's system "
+                "calls (openat, read, close, mincore, gettid, and what 'man plimsoll-run' lists)");
+        else if (facts->stop_signal == 0)
             say(&to, "ask who sent it: %s, a batch system's time limit, a container being stopped",
                 facts->in_notebook ? "a restart from the notebook, a user" : "a user");
         break;
@@ -189,5 +238,11 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
     case PL_VERDICT_RUNNING:
         break;
     }
+    if (pl_verdict_stalled(facts))
+        say(&to,
+            "%s, or let it use less%s: above memory.high, and where nothing is left but what "
+            "is in use, the kernel makes programs wait",
+            facts->n_throttles > 0 ? "raise memory.high" : "give its cgroup more memory",
+            facts->observed ? ", without --observe" : "");
     return to.n;
 }

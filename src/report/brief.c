@@ -17,7 +17,7 @@
 
 enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
 
-/* Who holds less than this part of the peak is not worth a word in few lines. */
+/* Who held less than this part of what was in use is not worth a word in few lines. */
 enum { MENTIONED_SHARE = 10 };
 
 /* A cell that runs for less than this was just begun. */
@@ -96,14 +96,14 @@ void pl_brief_cell(const json_t *notebook, char text[PL_BRIEF_CELL_BYTES])
 static const json_t *largest_of_cell(const json_t *report, const json_t *cell)
 {
     const json_t *sites = json_object_get(report, "sites");
-    uint64_t peak_bytes = pl_get_u64(json_object_get(report, "memory"), "peak_charged_bytes");
+    uint64_t in_use_bytes = pl_get_u64(report, "sites_in_use_bytes");
     if (cell == NULL || json_object_get(cell, "line") != NULL ||
         !is_about_memory(pl_get_text(report, "verdict")))
         return NULL;
     for (size_t i = 0; i < json_array_size(sites); i++) {
         const json_t *site = json_array_get(sites, i), *frame = json_object_get(site, "python");
         if (pl_get_u64(frame, "cell") == pl_get_u64(cell, "number") &&
-            pl_get_u64(site, "bytes") >= peak_bytes / PL_SITES_NOTICEABLE)
+            pl_get_u64(site, "bytes") >= in_use_bytes / PL_SITES_NOTICEABLE)
             return frame;
     }
     return NULL;
@@ -146,18 +146,27 @@ static uint64_t sum_of_place(const json_t *sites, size_t first, const char *fiel
     return bytes;
 }
 
+/* Of which moment, where the summary above does not say so. */
+static const char *moment_of_holders(const json_t *report)
+{
+    const char *at = pl_get_text(report, "sites_at");
+    bool summary_tells = strcmp(pl_get_text(report, "verdict"), "finished-after-refusals") != 0;
+    if (strcmp(at, "refusal") == 0)
+        return summary_tells ? "" : "at the last refusal: ";
+    return strcmp(at, "peak") == 0 ? "at the peak: " : "";
+}
+
 static void write_held(const pl_printer *printer, const json_t *sites)
 {
-    const json_t *memory = json_object_get(printer->report, "memory");
-    uint64_t peak_bytes = pl_get_u64(memory, "peak_charged_bytes");
+    uint64_t in_use_bytes = pl_get_u64(printer->report, "sites_in_use_bytes");
     int n_written = 0;
     for (size_t i = 0; i < json_array_size(sites) && n_written < SHORT_SITES; i++) {
         const char *place = pl_get_text(json_array_get(sites, i), "place");
         uint64_t bytes = sum_of_place(sites, i, "bytes");
         uint64_t untouched_bytes = sum_of_place(sites, i, "untouched_bytes");
-        if (bytes == 0 || place[0] == '\0' || bytes < peak_bytes / MENTIONED_SHARE)
+        if (bytes == 0 || place[0] == '\0' || bytes < in_use_bytes / MENTIONED_SHARE)
             continue;
-        fputs(n_written++ > 0 ? ", " : "", printer->out);
+        fputs(n_written++ > 0 ? ", " : moment_of_holders(printer->report), printer->out);
         pl_print_clean(printer, place);
         fprintf(printer->out, " %s", PL_SIZE(bytes));
         if (untouched_bytes >= bytes / MENTIONED_SHARE)
@@ -233,8 +242,12 @@ static void add_lines(brief *b)
     bool about_memory = is_about_memory(b->verdict);
     add(b, "", write_summary, b->report);
     bool own_affair = strcmp(b->verdict, "finished") == 0 || strcmp(b->verdict, "failed") == 0;
-    if (own_affair && b->notebook == NULL)
-        return; /* nothing to do, or the program's own affair: one line is enough */
+    if (own_affair && b->notebook == NULL) {
+        /* The program's own affair: one line is enough, unless there is something to do. */
+        if (json_array_size(json_object_get(b->report, "next")) > 0)
+            add(b, "next", write_next, json_object_get(b->report, "next"));
+        return;
+    }
     add(b, "cell", write_cell, b->notebook);
     if (about_memory || b->notebook != NULL)
         add(b, "peak", write_peak, b->report);
@@ -255,7 +268,8 @@ static bool has_nothing_to_say(const brief *b)
         return false;
     if (b->notebook != NULL)
         return json_object_get(b->notebook, "cell") == NULL;
-    return json_object_get(b->report, "over") == NULL &&
+    return json_array_size(json_object_get(b->report, "next")) == 0 &&
+           json_object_get(b->report, "over") == NULL &&
            json_object_get(b->report, "deaths") == NULL;
 }
 

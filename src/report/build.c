@@ -28,6 +28,7 @@ typedef struct builder {
     json_t *hang;    /* NULL: none was seen */
     pl_facts facts;
     pl_verdict verdict;
+    enum pl_sites_moment moment; /* of which "sites" tell */
 } builder;
 
 static void put(builder *b, const char *key, json_t *value)
@@ -119,6 +120,13 @@ static void put_memory(builder *b)
     pl_json_put(&b->json, memory, "peak_resident_bytes",
                 pl_json_u64(snapshot->peak_resident_bytes));
     pl_json_put(&b->json, memory, "n_refusals", pl_json_u64(snapshot->n_refusals));
+    const pl_facts *facts = &b->facts;
+    if (facts->own_stalls) {
+        pl_json_put(&b->json, memory, "stalled_s", pl_json_seconds(facts->stalled_s));
+        pl_json_put(&b->json, memory, "stalled_full_s", pl_json_seconds(facts->stalled_full_s));
+    }
+    if (facts->n_throttles > 0)
+        pl_json_put(&b->json, memory, "n_throttles", pl_json_u64(facts->n_throttles));
     put(b, "memory", memory);
 }
 
@@ -167,6 +175,27 @@ static json_t *build_end_of_process(builder *b, const pl_event *event)
                     json_string(pl_signal_name((int)(event->detail & 0x7f))));
     pl_json_put(&b->json, object, "time_s", pl_json_seconds(time_s(b, event->time_ns)));
     return object;
+}
+
+static json_t *build_line(builder *b, const pl_event *event)
+{
+    json_t *object = json_object();
+    bool by_limit = event->detail == PL_LINE_LIMIT;
+    pl_json_put(&b->json, object, "time_s", pl_json_seconds(time_s(b, event->time_ns)));
+    pl_json_put(&b->json, object, "cause", json_string(by_limit ? "limit" : "neighbour"));
+    pl_json_put(&b->json, object, "bytes", pl_json_u64(event->bytes));
+    pl_json_put(&b->json, object, "line_bytes", pl_json_u64(event->limit_bytes));
+    pl_json_put_text(&b->json, object, "file", event->where.file);
+    if (event->pid > 0) {
+        pl_json_put(&b->json, object, "pid", json_integer(event->pid));
+        pl_json_put_text(&b->json, object, "name", event->where.function);
+    }
+    return object;
+}
+
+static bool is_line(const pl_event *event)
+{
+    return event->kind == PL_EVENT_LINE;
 }
 
 static bool is_stop(const pl_event *event)
@@ -242,8 +271,10 @@ static bool verdict_is_of_crash(const builder *b)
 {
     enum pl_verdict_kind kind = b->verdict.kind;
     return b->story != NULL &&
-           (kind == PL_VERDICT_CRASHED || kind == PL_VERDICT_ILLEGAL_INSTRUCTION ||
-            kind == PL_VERDICT_KILLED || b->facts.crash.bad_alloc);
+           (((kind == PL_VERDICT_CRASHED || kind == PL_VERDICT_ILLEGAL_INSTRUCTION ||
+              kind == PL_VERDICT_KILLED) &&
+             pl_verdict_crash_explains_end(&b->facts)) ||
+            b->facts.crash.bad_alloc);
 }
 
 /* The stacks that the verdict points at: of the crash, or the line of the last refusal. */
@@ -276,7 +307,7 @@ static void put_stacks(builder *b)
             put(b, "python", pl_json_python_stack(&b->json, &b->snapshot.places, &event->where, 1));
         return;
     }
-    if (b->facts.crash.process.pid != 0)
+    if (b->facts.crash.process.pid != 0 && b->verdict.kind == PL_VERDICT_FINISHED)
         put_crash_stacks(b);
 }
 
@@ -319,8 +350,7 @@ static void put_notebook(builder *b)
     if (!b->snapshot.in_notebook)
         return;
     put(b, "notebook", pl_cell_table_notebook(&b->json, &b->snapshot, last_stack(b)));
-    enum pl_sites_when when = pl_snapshot_runs(&b->snapshot) ? PL_SITES_NOW : PL_SITES_AT_MOST;
-    if (pl_sites_group(&b->snapshot, when, &groups) < 0)
+    if (pl_sites_group(&b->snapshot, b->moment, &groups) < 0)
         b->json.failed = true;
     put(b, "cells", pl_cell_table_build(&b->json, &b->snapshot, &groups));
     pl_sites_groups_done(&groups);
@@ -336,6 +366,24 @@ static void put_over(builder *b)
     pl_json_put(&b->json, object, "name", pl_json_text(over->name));
     pl_json_put(&b->json, object, "bytes", pl_json_u64(over->bytes));
     put(b, "over", object);
+}
+
+static void put_outside(builder *b)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < PL_OUTSIDE_CAUSES; i++) {
+        if (b->facts.n_outside[i] == 0)
+            continue;
+        json_t *object = json_object();
+        pl_json_put(&b->json, object, "why",
+                    json_string(pl_outside_reason((enum pl_outside_cause)i)));
+        pl_json_put(&b->json, object, "n", pl_json_u64(b->facts.n_outside[i]));
+        pl_json_add(&b->json, array, object);
+    }
+    if (json_array_size(array) > 0)
+        put(b, "outside", array);
+    else
+        json_decref(array);
 }
 
 static void put_leak(builder *b)
@@ -355,23 +403,39 @@ static void put_leak(builder *b)
     put(b, "leak", object);
 }
 
-/* As many points as a reader can use; each is the highest of its share of the samples, so that no
+static void add_point(builder *b, json_t *timeline, const pl_sample *sample)
+{
+    json_t *point = json_array();
+    pl_json_add(&b->json, point, pl_json_seconds(time_s(b, sample->time_ns)));
+    pl_json_add(&b->json, point, pl_json_u64(sample->charged_bytes));
+    pl_json_add(&b->json, point, pl_json_u64(sample->resident_bytes));
+    pl_json_add(&b->json, timeline, point);
+}
+
+/* Which of MAX_TIMELINE shares of the time a sample falls into; of few, each is one by itself. */
+static size_t share_of(const builder *b, size_t i)
+{
+    const pl_snapshot *snapshot = &b->snapshot;
+    double whole_s = time_s(b, snapshot->samples[snapshot->n_samples - 1].time_ns);
+    if (snapshot->n_samples <= MAX_TIMELINE || !(whole_s > 0))
+        return pl_min_u64(i, MAX_TIMELINE - 1);
+    double part = time_s(b, snapshot->samples[i].time_ns) / whole_s;
+    return (size_t)pl_min_u64((uint64_t)(part * MAX_TIMELINE), MAX_TIMELINE - 1);
+}
+
+/* As many points as a reader can use; each is the highest of its share of the time, so that no
  * peak is lost. */
 static void put_timeline(builder *b)
 {
     const pl_sample *samples = b->snapshot.samples;
-    size_t n = b->snapshot.n_samples, n_points = n < MAX_TIMELINE ? n : MAX_TIMELINE;
+    size_t n = b->snapshot.n_samples;
     json_t *timeline = json_array();
-    for (size_t i = 0; i < n_points; i++) {
-        size_t highest = i * n / n_points;
-        for (size_t j = highest; j < (i + 1) * n / n_points; j++)
-            if (samples[j].resident_bytes > samples[highest].resident_bytes)
-                highest = j;
-        json_t *point = json_array();
-        pl_json_add(&b->json, point, pl_json_seconds(time_s(b, samples[highest].time_ns)));
-        pl_json_add(&b->json, point, pl_json_u64(samples[highest].charged_bytes));
-        pl_json_add(&b->json, point, pl_json_u64(samples[highest].resident_bytes));
-        pl_json_add(&b->json, timeline, point);
+    for (size_t i = 0, next; i < n; i = next) {
+        size_t share = share_of(b, i), highest = i;
+        for (next = i + 1; next < n && share_of(b, next) == share; next++)
+            if (samples[next].resident_bytes > samples[highest].resident_bytes)
+                highest = next;
+        add_point(b, timeline, &samples[highest]);
     }
     put(b, "timeline", timeline);
 }
@@ -379,20 +443,24 @@ static void put_timeline(builder *b)
 static void build_document(builder *b)
 {
     char holder[PL_FACT_PLACE_BYTES];
-    json_t *sites = pl_sites_build(&b->json, &b->snapshot, holder);
+    json_t *sites = pl_sites_build(&b->json, &b->snapshot, b->moment, holder);
     put_identity(b);
     put_verdict(b, holder);
     put_memory(b);
     put_events(b, "refusals", pl_event_is_refusal, build_refusal);
     put_stacks(b);
     put_notebook(b);
+    put(b, "sites_at", json_string(pl_sites_moment_name(b->moment)));
+    put(b, "sites_in_use_bytes", pl_json_u64(pl_sites_in_use_bytes(&b->snapshot, b->moment)));
     put(b, "sites", sites);
     put_crash(b);
     put_instruction(b);
     put_leak(b);
     put_over(b);
+    put_outside(b);
     if (b->hang != NULL)
         put(b, "hang", json_incref(b->hang));
+    put_events(b, "line", is_line, build_line);
     put_events(b, "stopped", is_stop, build_end_of_process);
     put_events(b, "deaths", is_death, build_end_of_process);
     put_events(b, "marks", is_mark, build_mark);
@@ -402,6 +470,12 @@ static void build_document(builder *b)
         b->json.failed = true;
     if (brief != NULL)
         put(b, "brief", brief);
+}
+
+static bool is_about_refusal(enum pl_verdict_kind kind)
+{
+    return kind == PL_VERDICT_REFUSED || kind == PL_VERDICT_LEAK ||
+           kind == PL_VERDICT_FINISHED_AFTER_REFUSALS;
 }
 
 static int gather(builder *b)
@@ -422,6 +496,7 @@ static int gather(builder *b)
         return r;
     pl_facts_gather(&b->snapshot, b->story, pl_hang_has_cycle(b->hang), &b->facts);
     pl_verdict_judge(&b->facts, &b->verdict);
+    b->moment = pl_sites_moment_of(&b->snapshot, is_about_refusal(b->verdict.kind));
     return 0;
 }
 

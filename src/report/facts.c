@@ -47,12 +47,49 @@ static void fill_refusal(const pl_snapshot *snapshot, const pl_event *event,
         pl_place_python(&event->where, &snapshot->places, refusal->place);
 }
 
+static void gather_line(const pl_snapshot *snapshot, const pl_event *event, pl_facts *facts)
+{
+    bool by_limit = event->detail == PL_LINE_LIMIT;
+    pl_fact_line *line = by_limit ? &facts->moved_limit : &facts->neighbours;
+    if (!by_limit && event->detail != PL_LINE_NEIGHBOUR)
+        return;
+    if (line->n++ > 0 && !by_limit && event->limit_bytes > line->line_bytes)
+        return;
+    fill_process(snapshot, event, true, &line->process);
+    line->line_bytes = event->limit_bytes;
+    line->since_start_s = pl_snapshot_since_start_s(snapshot, event->time_ns);
+    pl_json_clean(event->where.file, sizeof(event->where.file), line->file, sizeof(line->file));
+}
+
+static void gather_denied(const pl_snapshot *snapshot, const pl_event *event, pl_facts *facts)
+{
+    fill_process(snapshot, event, false, &facts->denied);
+    facts->denied_limits = event->detail;
+    facts->denied_place[0] = '\0';
+    if (pl_json_has_frame(&event->where))
+        pl_place_python(&event->where, &snapshot->places, facts->denied_place);
+}
+
+static void gather_inner(const pl_event *event, pl_facts *facts)
+{
+    const pl_python_frame *where = &event->where;
+    pl_json_clean(where->function, sizeof(where->function), facts->inner_verdict,
+                  sizeof(facts->inner_verdict));
+    pl_json_clean(where->file, sizeof(where->file), facts->inner_run, sizeof(facts->inner_run));
+}
+
 static void gather_events(const pl_snapshot *snapshot, pl_facts *facts)
 {
     for (size_t i = 0; i < snapshot->n_events; i++) {
         const pl_event *event = &snapshot->events[i];
         if (pl_event_is_refusal(event)) {
             fill_refusal(snapshot, event, &facts->refusal);
+        } else if (event->kind == PL_EVENT_LINE) {
+            gather_line(snapshot, event, facts);
+        } else if (event->kind == PL_EVENT_DENIED) {
+            gather_denied(snapshot, event, facts);
+        } else if (event->kind == PL_EVENT_INNER) {
+            gather_inner(event, facts);
         } else if (event->kind == PL_EVENT_OVER) {
             fill_process(snapshot, event, true, &facts->over);
         } else if (event->kind == PL_EVENT_STOPPED) {
@@ -123,6 +160,7 @@ static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_
         pl_place_python(&crash->python[python], &snapshot->places, fact->place);
     else if (native >= 0)
         pl_place_native(&story->native.frames[native], fact->place);
+    fact->has_line = python >= 0 || (native >= 0 && story->native.frames[native].source[0] != '\0');
     /* An illegal instruction is its own module's; another fault is its caller's, not libc's. */
     int culprit = crash->signal == SIGILL ? 0 : native;
     if (culprit < 0 || culprit >= story->native.n_frames)
@@ -130,6 +168,7 @@ static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_
     const char *module = story->native.frames[culprit].module;
     snprintf(fact->module, sizeof(fact->module), "%.60s", pl_place_file_name(module));
     fact->in_interpreter = pl_place_is_interpreter(module);
+    fact->in_program = strcmp(fact->module, fact->process.name) == 0;
 }
 
 static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
@@ -190,10 +229,19 @@ static void gather_leak(const pl_snapshot *snapshot, pl_facts *facts)
     facts->leak = pl_leak_find(points, collect_points(snapshot, points), limit_bytes);
 }
 
+static void gather_outside(const pl_snapshot *snapshot, pl_facts *facts)
+{
+    for (int i = 0; i < PL_OUTSIDE_CAUSES; i++)
+        facts->n_outside[i] =
+            atomic_load_explicit(&snapshot->ledger->sum.n_outsiders[i], memory_order_relaxed);
+}
+
 static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
 {
     facts->limit_bytes = snapshot->limit_bytes;
     facts->true_limit_bytes = snapshot->header.true_limit_bytes;
+    facts->line_is_cells =
+        atomic_load_explicit(&snapshot->ledger->sum.cell_limit_bytes, memory_order_relaxed) != 0;
     facts->peak_bytes = snapshot->peak_resident_bytes;
     facts->n_refusals = snapshot->n_refusals;
     facts->sampled = snapshot->n_samples > 0;
@@ -202,6 +250,14 @@ static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
         facts->last_resident_bytes = pl_max_u64(last->resident_bytes, last->cgroup_bytes);
         facts->last_available_bytes = last->available_bytes;
     }
+    const pl_ledger_header *header = &snapshot->header;
+    facts->lasted_s = pl_snapshot_since_start_s(snapshot, snapshot->end_ns);
+    facts->stalled_s = (double)header->stalled_some_us / 1e6;
+    facts->stalled_full_s = (double)header->stalled_full_us / 1e6;
+    facts->own_stalls = header->flags & PL_RUN_OWN_PRESSURE;
+    facts->n_throttles = header->n_throttles;
+    facts->data_limit_bytes = header->data_limit_bytes;
+    facts->own_data_limit = header->flags & PL_RUN_OWN_DATA_LIMIT;
     gather_leak(snapshot, facts);
 }
 
@@ -215,12 +271,16 @@ static void gather_end(const pl_snapshot *snapshot, pl_facts *facts)
     if (snapshot->ended) {
         facts->wait_status = header->wait_status;
         facts->stop_signal = (int)(header->stop_signal & 0x7f);
+        facts->seccomp_mode = header->seccomp_mode;
         facts->n_oom_kills = header->n_oom_kills;
         facts->n_vm_oom_kills = header->n_vm_oom_kills;
         facts->has_memory_cgroup = header->cgroup_path[0] != '\0';
     } else {
         facts->n_oom_kills = snapshot->state.n_oom_kills;
         facts->has_memory_cgroup = snapshot->state.oom_counted;
+        facts->group_gone = snapshot->state.had_group && !snapshot->state.oom_counted;
+        facts->vm_counted = snapshot->state.vm_counted;
+        facts->n_vm_oom_kills = snapshot->state.n_vm_oom_kills;
     }
 }
 
@@ -231,11 +291,13 @@ void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lo
     pl_snapshot_name(snapshot, snapshot->command_pid, NULL, ret_facts->command.name);
     ret_facts->command.is_kernel = is_kernel(snapshot, snapshot->command_pid);
     ret_facts->in_notebook = snapshot->in_notebook;
+    ret_facts->observed = snapshot->header.flags & PL_RUN_OBSERVE;
     ret_facts->cell = snapshot->cell != 0 ? snapshot->cell_number : 0;
     gather_end(snapshot, ret_facts);
     gather_memory(snapshot, ret_facts);
     gather_events(snapshot, ret_facts);
     gather_killed_worker(snapshot, ret_facts);
+    gather_outside(snapshot, ret_facts);
     gather_hang(snapshot, ret_facts);
     if (story != NULL)
         gather_crash(snapshot, story, &ret_facts->crash);

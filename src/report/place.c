@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/python.h"
 #include "report/json.h"
 
 const char *pl_place_file_name(const char *path)
@@ -56,6 +57,14 @@ void pl_place_python(const pl_python_frame *frame, const pl_places *places,
         pl_place_cell(cell, frame->line, function, place);
         return;
     }
+    if (frame->line == PL_LINE_OF_FILE) {
+        snprintf(place, PL_FACT_PLACE_BYTES, "%s", file);
+        return;
+    }
+    if (pl_python_is_import(file)) {
+        snprintf(place, PL_FACT_PLACE_BYTES, "%s", PL_PLACE_MODULES);
+        return;
+    }
     int n = snprintf(place, PL_FACT_PLACE_BYTES, "%s:%" PRIu32, short_path(file, places->directory),
                      frame->line);
     write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
@@ -64,6 +73,14 @@ void pl_place_python(const pl_python_frame *frame, const pl_places *places,
 void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES])
 {
     const char *module = frame->module[0] != '\0' ? pl_place_file_name(frame->module) : "?";
+    if (frame->source[0] != '\0' && frame->symbol[0] != '\0') {
+        const char *brackets = strchr(frame->symbol, '(') == NULL ? "()" : "";
+        bool is_library = strstr(module, ".so") != NULL;
+        snprintf(place, PL_FACT_PLACE_BYTES, "%.60s in %.90s%s%s%.60s",
+                 pl_place_file_name(frame->source), frame->symbol, brackets,
+                 is_library ? " of " : "", is_library ? module : "");
+        return;
+    }
     if (frame->symbol[0] != '\0')
         snprintf(place, PL_FACT_PLACE_BYTES, "%.80s %.130s", module, frame->symbol);
     else
@@ -81,12 +98,10 @@ static bool contains_any(const char *text, const char *const *parts, size_t n)
 
 int pl_place_pick_python(const pl_python_frame *frames, int n)
 {
-    static const char *const others[] = {"/site-packages/", "/dist-packages/", "/lib/python",
-                                         "<frozen "};
     for (int i = 0; i < n; i++) {
         char file[sizeof(frames[i].file) + 1];
         pl_json_clean(frames[i].file, sizeof(frames[i].file), file, sizeof(file));
-        if (file[0] != '\0' && !contains_any(file, others, PL_COUNT_OF(others)))
+        if (file[0] != '\0' && pl_python_is_users(file))
             return i;
     }
     return n > 0 ? 0 : -1;

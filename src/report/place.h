@@ -8,7 +8,8 @@
 #include "supervise/inspect.h"
 
 /* "train.py:12 in load()": without the working directory, or what leads to an installed package.
- * "In [3] line 4 in load()" in a notebook's cell. */
+ * "In [3] line 4 in load()" in a notebook's cell. PL_PLACE_MODULES for the import system.
+ */
 void pl_place_python(const pl_python_frame *frame, const pl_places *places,
                      char place[PL_FACT_PLACE_BYTES]);
 
@@ -16,7 +17,8 @@ void pl_place_python(const pl_python_frame *frame, const pl_places *places,
 void pl_place_cell(uint32_t number, uint64_t line, const char *function,
                    char place[PL_FACT_PLACE_BYTES]);
 
-/* "libfoo.so parse_file", or "libfoo.so+0x1234". */
+/* "file.c:12 in parse_file() of libfoo.so" where there is debug information, without the module
+ * where that is a program; else "libfoo.so parse_file" or "libfoo.so+0x1234". */
 void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES]);
 
 /* The frame that tells most: the innermost of the user's own code, not of Python's library or an

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sites.h. Bytes are those of the run's peak where the ledger marked one: a program that ends
- * by an exception has freed most by its end. */
+/* See sites.h. */
 #include "report/sites.h"
 
 #include <errno.h>
@@ -16,28 +15,93 @@ typedef struct site {
     uint64_t untouched_bytes; /* of them */
 } site;
 
-static uint64_t at_peak_bytes(const pl_site *entry)
+static uint64_t load(const pl_atomic_u64 *word)
 {
-    return atomic_load_explicit(&entry->at_peak_bytes, memory_order_relaxed);
+    return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static uint64_t untouched_bytes(const pl_site *entry, bool peak)
+/* How the sites are read: of which moment, and lowered by which share. */
+typedef struct view {
+    const struct pl_ledger *ledger;
+    enum pl_sites_moment moment;
+    pl_unclaimed unclaimed;
+    double share;
+} view;
+
+static uint64_t recorded_bytes(view *of, const pl_site *entry)
+{
+    if (of->moment == PL_SITES_AT_PEAK)
+        return load(&entry->at_peak_bytes);
+    if (of->moment == PL_SITES_AT_REFUSAL)
+        return load(&entry->at_refusal_bytes);
+    return pl_site_held_bytes(of->ledger, entry, &of->unclaimed);
+}
+
+static uint64_t sum_of_sites(const struct pl_ledger *ledger, enum pl_sites_moment moment)
+{
+    view all = {.ledger = ledger, .moment = moment};
+    uint64_t sum = 0;
+    for (int i = 0; i < PL_SITES; i++)
+        sum = pl_add_sat_u64(sum, recorded_bytes(&all, &ledger->sites[i]));
+    return sum;
+}
+
+uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment moment)
+{
+    const pl_ledger_sum *sum = &snapshot->ledger->sum;
+    if (moment == PL_SITES_AT_PEAK)
+        return load(&sum->sites_peak_bytes);
+    if (moment == PL_SITES_AT_REFUSAL)
+        return load(&sum->sites_refusal_bytes);
+    return load(&sum->charged_bytes);
+}
+
+/* Sites are read one after the other while blocks come and go, and samples stand for more than
+ * there is by chance: what they add up to is lowered to what was in use. */
+static view view_of(const pl_snapshot *snapshot, enum pl_sites_moment moment)
+{
+    uint64_t sum = sum_of_sites(snapshot->ledger, moment);
+    uint64_t in_use = pl_sites_in_use_bytes(snapshot, moment);
+    double share = sum > in_use ? (double)in_use / (double)sum : 1;
+    return (view){.ledger = snapshot->ledger, .moment = moment, .share = share};
+}
+
+static uint64_t bytes_of(view *of, const pl_site *entry)
+{
+    uint64_t bytes = recorded_bytes(of, entry);
+    return of->share < 1 ? (uint64_t)((double)bytes * of->share) : bytes;
+}
+
+static uint64_t untouched_bytes(const pl_site *entry, enum pl_sites_moment moment)
 {
     int64_t now = atomic_load_explicit(&entry->untouched_bytes, memory_order_relaxed);
-    if (peak)
-        return atomic_load_explicit(&entry->untouched_at_peak_bytes, memory_order_relaxed);
+    if (moment == PL_SITES_AT_PEAK)
+        return load(&entry->untouched_at_peak_bytes);
+    if (moment == PL_SITES_AT_REFUSAL)
+        return load(&entry->untouched_at_refusal_bytes);
     return now > 0 ? (uint64_t)now : 0;
 }
 
-static bool use_peak(const struct pl_ledger *ledger)
+enum pl_sites_moment pl_sites_moment_of(const pl_snapshot *snapshot, bool about_refusal)
 {
-    uint64_t held = 0, at_peak = 0;
-    pl_unclaimed unclaimed = {0};
-    for (int i = 0; i < PL_SITES; i++) {
-        held = pl_add_sat_u64(held, pl_site_held_bytes(ledger, &ledger->sites[i], &unclaimed));
-        at_peak = pl_add_sat_u64(at_peak, at_peak_bytes(&ledger->sites[i]));
-    }
-    return at_peak > held;
+    if (pl_snapshot_runs(snapshot))
+        return PL_SITES_NOW;
+    if (about_refusal && load(&snapshot->ledger->sum.sites_refusal_bytes) > 0)
+        return PL_SITES_AT_REFUSAL;
+    bool freed = sum_of_sites(snapshot->ledger, PL_SITES_AT_PEAK) >
+                 sum_of_sites(snapshot->ledger, PL_SITES_AT_END);
+    return freed ? PL_SITES_AT_PEAK : PL_SITES_AT_END;
+}
+
+const char *pl_sites_moment_name(enum pl_sites_moment moment)
+{
+    static const char *const names[] = {
+        [PL_SITES_NOW] = "now",
+        [PL_SITES_AT_REFUSAL] = "refusal",
+        [PL_SITES_AT_PEAK] = "peak",
+        [PL_SITES_AT_END] = "end",
+    };
+    return names[moment];
 }
 
 static bool is_described(const pl_site *entry)
@@ -47,15 +111,14 @@ static bool is_described(const pl_site *entry)
 }
 
 /* Keeps the largest in order: sixteen places, so plain insertion. */
-static int collect(const struct pl_ledger *ledger, site largest[PL_REPORT_SITES])
+static int collect(const pl_snapshot *snapshot, enum pl_sites_moment moment,
+                   site largest[PL_REPORT_SITES])
 {
     int n = 0;
-    bool peak = use_peak(ledger);
-    pl_unclaimed unclaimed = {0};
+    view of = view_of(snapshot, moment);
     for (int i = 0; i < PL_SITES; i++) {
-        const pl_site *entry = &ledger->sites[i];
-        uint64_t bytes =
-            peak ? at_peak_bytes(entry) : pl_site_held_bytes(ledger, entry, &unclaimed);
+        const pl_site *entry = &snapshot->ledger->sites[i];
+        uint64_t bytes = bytes_of(&of, entry);
         if (bytes == 0 || !is_described(entry))
             continue;
         int at = n < PL_REPORT_SITES ? n++ : PL_REPORT_SITES;
@@ -63,7 +126,7 @@ static int collect(const struct pl_ledger *ledger, site largest[PL_REPORT_SITES]
             if (at < PL_REPORT_SITES)
                 largest[at] = largest[at - 1];
         if (at < PL_REPORT_SITES)
-            largest[at] = (site){entry, bytes, pl_min_u64(untouched_bytes(entry, peak), bytes)};
+            largest[at] = (site){entry, bytes, pl_min_u64(untouched_bytes(entry, moment), bytes)};
     }
     return n;
 }
@@ -122,7 +185,10 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
                 json_integer(atomic_load_explicit(&entry->owner_pid, memory_order_relaxed)));
     if (number != 0)
         pl_json_put(json, object, "cell", json_integer(number));
-    if (pl_json_has_frame(&entry->python)) {
+    if (entry->python.line == PL_LINE_OF_FILE) {
+        pl_place_python(&entry->python, &snapshot->places, place);
+        pl_json_put_text(json, object, "file", place);
+    } else if (pl_json_has_frame(&entry->python)) {
         pl_json_put(json, object, "python",
                     pl_json_python_frame(json, &snapshot->places, &entry->python));
         pl_place_python(&entry->python, &snapshot->places, place);
@@ -136,10 +202,11 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
     return object;
 }
 
-json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, char holder[PL_FACT_PLACE_BYTES])
+json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites_moment moment,
+                       char holder[PL_FACT_PLACE_BYTES])
 {
     site largest[PL_REPORT_SITES];
-    int n = collect(snapshot->ledger, largest);
+    int n = collect(snapshot, moment, largest);
     json_t *array = json_array();
     uint64_t held_bytes = 0;
     holder[0] = '\0';
@@ -151,7 +218,10 @@ json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, char holder[P
         if (strcmp(place, holder) == 0) /* workers run the same lines */
             held_bytes = pl_add_sat_u64(held_bytes, largest[i].bytes);
     }
-    if (held_bytes < snapshot->peak_resident_bytes / PL_SITES_NOTICEABLE)
+    uint64_t whole_bytes = pl_sites_in_use_bytes(snapshot, moment);
+    if (moment == PL_SITES_AT_REFUSAL) /* little of the line was in use: the request was large */
+        whole_bytes = pl_max_u64(whole_bytes, snapshot->limit_bytes);
+    if (held_bytes < whole_bytes / PL_SITES_NOTICEABLE)
         holder[0] = '\0';
     return array;
 }
@@ -221,18 +291,17 @@ static void write_places(const pl_snapshot *snapshot, pl_site_groups *groups)
     }
 }
 
-int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_when when, pl_site_groups *ret_groups)
+int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_moment moment,
+                   pl_site_groups *ret_groups)
 {
     const struct pl_ledger *ledger = snapshot->ledger;
-    bool peak = when == PL_SITES_AT_MOST && use_peak(ledger);
+    view of = view_of(snapshot, moment);
     pl_site_groups groups = {.groups = calloc(PL_SITES, sizeof(pl_site_group))};
     if (groups.groups == NULL)
         return -ENOMEM;
-    pl_unclaimed unclaimed = {0};
     for (int i = 0; i < PL_SITES; i++) {
         const pl_site *entry = &ledger->sites[i];
-        uint64_t bytes =
-            peak ? at_peak_bytes(entry) : pl_site_held_bytes(ledger, entry, &unclaimed);
+        uint64_t bytes = bytes_of(&of, entry);
         if (bytes > 0 && is_described(entry))
             add_to_group(&groups, entry, pl_site_cell(ledger, entry), bytes);
     }

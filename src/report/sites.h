@@ -8,12 +8,29 @@
 
 enum { PL_REPORT_SITES = 16 };
 
-/* To free what is less than this part of the peak would not help. */
+/* Of which moment the bytes are. The sites of one moment never add up to more than was in use. */
+enum pl_sites_moment {
+    PL_SITES_NOW,
+    PL_SITES_AT_REFUSAL, /* the last one */
+    PL_SITES_AT_PEAK,    /* a program that ends by an exception has freed most by its end */
+    PL_SITES_AT_END,
+};
+
+/* The moment that a report tells of: now, while the run goes on; the last refusal, if it is what
+ * the verdict is about; else the peak, or the end where no more was held at the peak. */
+enum pl_sites_moment pl_sites_moment_of(const pl_snapshot *snapshot, bool about_refusal);
+
+/* "now", "refusal", "peak", "end": as "sites_at" has it. */
+const char *pl_sites_moment_name(enum pl_sites_moment moment);
+
+uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment moment);
+
+/* To free what is less than this part of what was in use would not help. */
 enum { PL_SITES_NOTICEABLE = 8 };
 
 /* The array for the report, a site of each process by itself. `holder` becomes the place that held
  * most, "" when none held a noticeable part. */
-json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot,
+json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites_moment moment,
                        char holder[PL_FACT_PLACE_BYTES]);
 
 /* The number of the cell at `cell` (1 + its place in the ledger), as of its last run; 0: none. */
@@ -34,10 +51,8 @@ typedef struct pl_site_groups {
     size_t n;
 } pl_site_groups;
 
-/* Which bytes: what the sites hold now, or, as in pl_sites_build(), at the peak if that was more.
- * 0 or -ENOMEM; to be freed with pl_sites_groups_done(). */
-enum pl_sites_when { PL_SITES_NOW, PL_SITES_AT_MOST };
-PL_MUST_CHECK int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_when when,
+/* 0 or -ENOMEM; to be freed with pl_sites_groups_done(). */
+PL_MUST_CHECK int pl_sites_group(const pl_snapshot *snapshot, enum pl_sites_moment moment,
                                  pl_site_groups *ret_groups);
 void pl_sites_groups_done(pl_site_groups *groups);
 

@@ -23,18 +23,19 @@ static uint64_t load(const pl_atomic_u64 *word)
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
-static void split_command(pl_snapshot *snapshot)
+/* Splits NUL-terminated words, which end in an empty one. */
+static int split_words(const char *text, size_t n, const char *words[PL_SNAPSHOT_ARGUMENTS])
 {
-    char *command = snapshot->header.command;
-    size_t n = sizeof(snapshot->header.command);
-    for (size_t i = 0; i < n && command[i] != '\0';) {
-        if (snapshot->n_arguments == PL_SNAPSHOT_ARGUMENTS) {
-            snapshot->arguments[PL_SNAPSHOT_ARGUMENTS - 1] = "...";
+    int n_words = 0;
+    for (size_t i = 0; i < n && text[i] != '\0';) {
+        if (n_words == PL_SNAPSHOT_ARGUMENTS) {
+            words[PL_SNAPSHOT_ARGUMENTS - 1] = "...";
             break;
         }
-        snapshot->arguments[snapshot->n_arguments++] = command + i;
-        i += strlen(command + i) + 1;
+        words[n_words++] = text + i;
+        i += strlen(text + i) + 1;
     }
+    return n_words;
 }
 
 static void copy_header(pl_snapshot *snapshot)
@@ -50,13 +51,15 @@ static void copy_header(pl_snapshot *snapshot)
     END_TEXT(header->cgroup_path);
     END_TEXT(header->directory);
     END_TEXT(header->command);
+    END_TEXT(header->executed);
     END_TEXT(header->kernel);
     END_TEXT(header->notebook);
     END_TEXT(header->previous);
     uint32_t pid = atomic_load_explicit(&header->command_pid, memory_order_relaxed);
     snapshot->command_pid = pid <= INT_MAX ? (pid_t)pid : 0;
     snapshot->ended = ended_ns != 0;
-    split_command(snapshot);
+    snapshot->n_arguments =
+        split_words(header->command, sizeof(header->command), snapshot->arguments);
 }
 
 static void copy_sums(pl_snapshot *snapshot)
@@ -128,7 +131,11 @@ static void copy_crash(pl_snapshot *snapshot)
         if (snapshot->has_crash &&
             (own != kept_own ? kept_own : crash->time_ns < snapshot->crash.time_ns))
             continue;
-        memcpy(&snapshot->crash, crash, sizeof(*crash));
+        pl_crash copy = *crash;
+        if (atomic_load_explicit(&crash->state, memory_order_acquire) != PL_CRASH_COMPLETE ||
+            crash->time_ns != copy.time_ns)
+            continue; /* another process has taken its place meanwhile */
+        memcpy(&snapshot->crash, &copy, sizeof(copy));
         snapshot->has_crash = true;
     }
     clean_crash(&snapshot->crash);
@@ -236,20 +243,20 @@ bool pl_event_is_refusal(const pl_event *event)
 }
 
 /* The script for "python3 -u train.py", the module for "python -m train", else the program. */
-static const char *command_name(const pl_snapshot *snapshot)
+static const char *name_of(const char *const *arguments, int n)
 {
-    if (snapshot->n_arguments == 0)
+    if (n == 0)
         return "?";
-    const char *program = pl_place_file_name(snapshot->arguments[0]);
+    const char *program = pl_place_file_name(arguments[0]);
     if (strncmp(program, "python", 6) != 0)
         return program;
-    for (int i = 1; i < snapshot->n_arguments; i++) {
-        const char *argument = snapshot->arguments[i];
+    for (int i = 1; i < n; i++) {
+        const char *argument = arguments[i];
         bool has_value = strcmp(argument, "-W") == 0 || strcmp(argument, "-X") == 0;
         if (strcmp(argument, "-c") == 0)
             return program;
         if (strcmp(argument, "-m") == 0)
-            return i + 1 < snapshot->n_arguments ? snapshot->arguments[i + 1] : program;
+            return i + 1 < n ? arguments[i + 1] : program;
         if (argument[0] != '-')
             return pl_place_file_name(argument);
         i += has_value;
@@ -257,9 +264,29 @@ static const char *command_name(const pl_snapshot *snapshot)
     return program;
 }
 
+/* Did the command become another program? What runs a script (#!) has the script's name among its
+ * arguments. */
+static bool became_another(const pl_snapshot *snapshot, const char *const *words, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (snapshot->n_arguments == 0 || strcmp(words[i], snapshot->arguments[0]) == 0)
+            return false;
+    return n > 0;
+}
+
+static const char *command_name(const pl_snapshot *snapshot)
+{
+    const char *words[PL_SNAPSHOT_ARGUMENTS];
+    const pl_ledger_header *header = &snapshot->header;
+    int n = split_words(header->executed, sizeof(header->executed), words);
+    if (became_another(snapshot, words, n))
+        return name_of(words, n);
+    return name_of(snapshot->arguments, snapshot->n_arguments);
+}
+
 static const pl_slot *find_slot(const pl_snapshot *snapshot, pid_t pid)
 {
-    for (int i = 0; i < PL_SLOTS; i++) {
+    for (int i = 0; i < pl_ledger_n_slots(snapshot->ledger); i++) {
         const pl_slot *slot = &snapshot->ledger->slots[i];
         if (atomic_load_explicit(&slot->pid, memory_order_relaxed) == (uint32_t)pid)
             return slot;

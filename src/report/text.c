@@ -11,6 +11,9 @@
 #include "report/place.h"
 #include "report/report.h"
 
+/* What is over the line by less than this part of it needs no explanation. */
+enum { NOTICEABLY_OVER = 64 };
+
 const char *pl_get_text(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -78,6 +81,26 @@ void pl_print_summary(const pl_printer *printer, const char *summary)
     putc('\n', printer->out);
 }
 
+/* Over the line: why, in a few words. */
+static void print_claimed(const pl_printer *printer, uint64_t claimed_bytes, uint64_t line_bytes)
+{
+    const json_t *memory = json_object_get(printer->report, "memory");
+    uint64_t reserve_bytes = pl_get_u64(memory, "reserve_bytes");
+    uint64_t over_bytes = pl_sub_sat_u64(claimed_bytes, line_bytes);
+    fprintf(printer->out, "%s claimed of %s", PL_SIZE(claimed_bytes), PL_SIZE(line_bytes));
+    if (over_bytes >= line_bytes / NOTICEABLY_OVER && over_bytes <= reserve_bytes)
+        fprintf(printer->out,
+                " (%s over, in the reserve: what is small, or touched without being asked for, is "
+                "not refused at once)",
+                PL_SIZE(over_bytes));
+    else if (over_bytes >= line_bytes / NOTICEABLY_OVER)
+        fprintf(printer->out,
+                " (%s over, past the reserve: it was touched without being asked for, as pages "
+                "written after a fork, stacks and shared memory are)",
+                PL_SIZE(over_bytes));
+    fputs(", ", printer->out);
+}
+
 void pl_print_peak(const pl_printer *printer)
 {
     const json_t *memory = json_object_get(printer->report, "memory");
@@ -86,7 +109,7 @@ void pl_print_peak(const pl_printer *printer)
     uint64_t claimed_bytes = pl_get_u64(memory, "peak_charged_bytes");
     uint64_t true_limit_bytes = pl_get_u64(memory, "true_limit_bytes");
     if (claimed_bytes > 0 && line_bytes < true_limit_bytes - true_limit_bytes / 10)
-        fprintf(printer->out, "%s claimed of %s, ", PL_SIZE(claimed_bytes), PL_SIZE(line_bytes));
+        print_claimed(printer, claimed_bytes, line_bytes);
     fprintf(printer->out, "%s resident of %s", PL_SIZE(pl_get_u64(memory, "peak_resident_bytes")),
             PL_SIZE(true_limit_bytes));
     if (source[0] != '\0') {

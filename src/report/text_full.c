@@ -81,14 +81,49 @@ static uint64_t point_bytes(const json_t *timeline, size_t i)
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* The highest point of the share of the timeline that one column shows. */
-static uint64_t column_bytes(const json_t *timeline, size_t column)
+static double point_s(const json_t *timeline, size_t i)
 {
-    size_t n = json_array_size(timeline), first = column * n / PLOT_COLUMNS;
-    uint64_t most = 0;
-    for (size_t i = first; i <= first + n / PLOT_COLUMNS; i++)
-        most = pl_max_u64(most, point_bytes(timeline, i));
+    return json_number_value(json_array_get(json_array_get(timeline, i), 0));
+}
+
+/* The highest point of the time that each column stands for; where no point fell into that, what
+ * was seen before. Returns the highest of all. */
+static uint64_t fill_columns(const json_t *timeline, double whole_s, uint64_t columns[PLOT_COLUMNS])
+{
+    size_t n = json_array_size(timeline), next = 0;
+    uint64_t before = point_bytes(timeline, 0), most = 0;
+    for (size_t i = 0; i < PLOT_COLUMNS; i++) {
+        double end_s = whole_s * (double)(i + 1) / PLOT_COLUMNS;
+        bool any = false;
+        columns[i] = before;
+        for (; next < n && (point_s(timeline, next) <= end_s || i + 1 == PLOT_COLUMNS); next++) {
+            before = point_bytes(timeline, next);
+            columns[i] = any ? pl_max_u64(columns[i], before) : before;
+            any = true;
+        }
+        most = pl_max_u64(most, columns[i]);
+    }
     return most;
+}
+
+enum { AXIS_LABEL_BYTES = 32 };
+
+/* In the unit that suits the whole axis: "0 s", "7.5 min", "3.0 h". */
+static void write_time(double at_s, double whole_s, char text[AXIS_LABEL_BYTES])
+{
+    double unit_s = whole_s >= 7200 ? 3600 : whole_s >= 120 ? 60 : 1;
+    const char *unit = whole_s >= 7200 ? "h" : whole_s >= 120 ? "min" : "s";
+    snprintf(text, AXIS_LABEL_BYTES, "%.*f %s", at_s > 0, at_s / unit_s, unit);
+}
+
+static void print_axis(const pl_printer *printer, double whole_s)
+{
+    char middle[AXIS_LABEL_BYTES], end[AXIS_LABEL_BYTES], begin[AXIS_LABEL_BYTES];
+    write_time(0, whole_s, begin);
+    write_time(whole_s / 2, whole_s, middle);
+    write_time(whole_s, whole_s, end);
+    fprintf(printer->out, "  %-10s %-*s%-*s%*s\n", "", PLOT_COLUMNS / 2 + 1, begin,
+            PLOT_COLUMNS / 2 + 1 - (int)strlen(end), middle, (int)strlen(end), end);
 }
 
 /* Levels of height, a character each: readable in every terminal and log. Drawn against the line,
@@ -98,21 +133,23 @@ static void print_plot(const pl_printer *printer, uint64_t limit_bytes)
     static const char levels[] = " .:-=+*#%@";
     const size_t top = sizeof(levels) - 2;
     const json_t *timeline = json_object_get(printer->report, "timeline");
-    uint64_t peak_bytes = 0;
-    for (size_t i = 0; i < PLOT_COLUMNS; i++)
-        peak_bytes = pl_max_u64(peak_bytes, column_bytes(timeline, i));
+    size_t n = json_array_size(timeline);
+    double whole_s = n > 0 ? point_s(timeline, n - 1) : 0;
+    uint64_t columns[PLOT_COLUMNS];
+    if (n < 2 || !(whole_s > 0))
+        return;
+    uint64_t peak_bytes = fill_columns(timeline, whole_s, columns);
     bool to_line = peak_bytes >= limit_bytes / 4;
     uint64_t whole_bytes = to_line ? limit_bytes : peak_bytes;
-    if (json_array_size(timeline) < 2 || whole_bytes == 0)
+    if (whole_bytes == 0)
         return;
     fprintf(printer->out, "  %-10s |", "over time");
     for (size_t i = 0; i < PLOT_COLUMNS; i++) {
-        double level = (double)column_bytes(timeline, i) / (double)whole_bytes * (double)top;
+        double level = (double)columns[i] / (double)whole_bytes * (double)top;
         putc(levels[level < (double)top ? (size_t)level : top], printer->out);
     }
-    const json_t *last = json_array_get(timeline, json_array_size(timeline) - 1);
-    fprintf(printer->out, "| %.1f s; '@' is the %s\n", json_number_value(json_array_get(last, 0)),
-            to_line ? "line" : "peak");
+    fprintf(printer->out, "| '@' is the %s\n", to_line ? "line" : "peak");
+    print_axis(printer, whole_s);
 }
 
 static void print_memory(const pl_printer *printer)
@@ -131,12 +168,23 @@ static void print_memory(const pl_printer *printer)
     print_plot(printer, limit_bytes);
 }
 
+static const char *title_of_sites(const char *at)
+{
+    if (strcmp(at, "now") == 0)
+        return "what holds the memory now";
+    if (strcmp(at, "refusal") == 0)
+        return "what held the memory at the last refusal";
+    return strcmp(at, "peak") == 0 ? "what held the memory at the peak"
+                                   : "what held the memory at the end";
+}
+
 static void print_sites(const pl_printer *printer)
 {
     const json_t *sites = json_object_get(printer->report, "sites");
     if (json_array_size(sites) == 0)
         return;
-    heading(printer, "what held the memory");
+    heading(printer, title_of_sites(pl_get_text(printer->report, "sites_at")));
+    row_bytes(printer, "in use", pl_get_u64(printer->report, "sites_in_use_bytes"));
     for (size_t i = 0; i < json_array_size(sites); i++) {
         const json_t *site = json_array_get(sites, i);
         fprintf(printer->out, "  %10s  ", PL_SIZE(pl_get_u64(site, "bytes")));

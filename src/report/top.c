@@ -56,7 +56,7 @@ static uint64_t resident_bytes(const pl_snapshot *snapshot)
     if (snapshot->n_samples > 0)
         return snapshot->samples[snapshot->n_samples - 1].resident_bytes;
     uint64_t sum = 0;
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(snapshot->ledger); i++)
         if (atomic_load_explicit(&snapshot->ledger->slots[i].pid, memory_order_relaxed) != 0)
             sum = pl_add_sat_u64(sum, load(&snapshot->ledger->slots[i].resident_bytes));
     return sum;
@@ -90,10 +90,10 @@ static int compare_largest_first(const void *left, const void *right)
 }
 
 /* The supervisor's own slot is listed when it stands for something: what nobody claimed. */
-static size_t collect_processes(const struct pl_ledger *ledger, process processes[PL_SLOTS])
+static size_t collect_processes(const struct pl_ledger *ledger, int n_slots, process *processes)
 {
     size_t n = 0;
-    for (int i = 0; i < PL_SLOTS; i++) {
+    for (int i = 0; i < n_slots; i++) {
         const pl_slot *slot = &ledger->slots[i];
         uint32_t pid = atomic_load_explicit(&slot->pid, memory_order_acquire);
         process found = {
@@ -113,6 +113,16 @@ static size_t collect_processes(const struct pl_ledger *ledger, process processe
     return n;
 }
 
+/* A guard looks at what is resident only as its program allocates: that may be long ago. */
+static uint64_t resident_now(const top *t, const process *from)
+{
+    uint64_t bytes;
+    if (pl_record_resident_bytes(t->snapshot.ledger, from->pid, load(&from->slot->start_ticks),
+                                 &bytes))
+        return bytes;
+    return load(&from->slot->resident_bytes);
+}
+
 static json_t *build_process(top *t, const process *from)
 {
     const pl_slot *slot = from->slot;
@@ -129,7 +139,7 @@ static json_t *build_process(top *t, const process *from)
     pl_json_put(&t->json, object, "charged_bytes", pl_json_u64(from->charged_bytes));
     pl_json_put(&t->json, object, "claimed_bytes", pl_json_u64(from->claimed_bytes));
     pl_json_put(&t->json, object, "measured_bytes", pl_json_u64(from->measured_bytes));
-    pl_json_put(&t->json, object, "resident_bytes", pl_json_u64(load(&slot->resident_bytes)));
+    pl_json_put(&t->json, object, "resident_bytes", pl_json_u64(resident_now(t, from)));
     pl_json_put(&t->json, object, "peak_bytes", pl_json_u64(load(&slot->peak_bytes)));
     pl_json_put(&t->json, object, "n_refusals",
                 json_integer(atomic_load_explicit(&slot->n_refusals, memory_order_relaxed)));
@@ -138,12 +148,18 @@ static json_t *build_process(top *t, const process *from)
 
 static void put_processes(top *t)
 {
-    process processes[PL_SLOTS];
-    size_t n = collect_processes(t->snapshot.ledger, processes);
+    int n_slots = pl_ledger_n_slots(t->snapshot.ledger);
+    process *processes = calloc((size_t)n_slots + 1, sizeof *processes);
+    if (!processes) {
+        t->json.failed = true;
+        return;
+    }
+    size_t n = collect_processes(t->snapshot.ledger, n_slots, processes);
     json_t *array = json_array();
     for (size_t i = 0; i < n; i++)
         pl_json_add(&t->json, array, build_process(t, &processes[i]));
     put(t, "processes", array);
+    free(processes);
 }
 
 static void put_sites(top *t)

@@ -65,8 +65,8 @@ const char *pl_signal_fault(int signal)
 /* Only signals that a shell's child is likely to die of: 128 + 40 is a number like any other. */
 static bool shells_tell(int signal)
 {
-    static const int told[] = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS,
-                               SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU};
+    static const int told[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS, SIGFPE,
+                               SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGSYS};
     for (size_t i = 0; i < PL_COUNT_OF(told); i++)
         if (told[i] == signal)
             return true;
@@ -190,7 +190,9 @@ static void add_oom_evidence(const pl_facts *facts, pl_verdict *verdict)
     else if (facts->n_vm_oom_kills > 0)
         add_evidence(verdict, "the machine counted %" PRIu64 " OOM kill%s during the run%s",
                      facts->n_vm_oom_kills, facts->n_vm_oom_kills == 1 ? "" : "s",
-                     facts->has_memory_cgroup ? ", but none in this run's memory cgroup" : "");
+                     facts->has_memory_cgroup ? ", but none in this run's memory cgroup"
+                     : facts->group_gone      ? "; the run's memory cgroup is gone"
+                                              : "");
 }
 
 static void add_refusal_evidence(const pl_facts *facts, pl_verdict *verdict)
@@ -277,9 +279,51 @@ static bool judge_stopped(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* Does the crash record explain this end? It does when the signals agree; a crash shortly before an
- * end with an error does, too: handlers exit, and parents notice. */
-static bool crash_explains_end(const pl_facts *facts)
+/* As /proc/PID/status has them. */
+enum { SECCOMP_STRICT = 1, SECCOMP_FILTER = 2, SECCOMP_KILLED = 3 };
+
+/* Filters end with SIGSYS, or send it; nothing else does, but for somebody who sends it. The strict
+ * mode, which allows four calls, kills. Since Linux 5.17 whoever is killed by either is in a mode of
+ * its own, by which a kill from outside is told from that. */
+bool pl_verdict_is_seccomp(const pl_facts *facts)
+{
+    int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
+    bool sent = facts->crash.signal == SIGSYS && facts->crash.sender_pid != 0;
+    bool strict =
+        signal == SIGKILL && (facts->seccomp_mode == SECCOMP_KILLED ||
+                              (facts->seccomp_mode == SECCOMP_STRICT && facts->n_oom_kills == 0));
+    return (signal == SIGSYS && !sent) || strict;
+}
+
+static bool judge_seccomp(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_crash *crash = &facts->crash;
+    if (!pl_verdict_is_seccomp(facts))
+        return false;
+    bool strict = pl_verdict_signal(facts->wait_status) == SIGKILL;
+    bool placed = crash->signal == SIGSYS && crash->place[0] != '\0';
+    conclude(verdict, PL_VERDICT_KILLED,
+             "killed: seccomp ended %s for a system call that %s%s%s; memory had no part in it",
+             WHO(&facts->command), strict ? "its strict mode forbids" : "its filter forbids",
+             placed ? ", at " : "", placed ? crash->place : "");
+    if (strict)
+        add_evidence(verdict, "it was in seccomp's strict mode, in which any call but read, write, "
+                              "exit and sigreturn ends with SIGKILL");
+    else
+        add_evidence(verdict, "SIGSYS ended it, which the kernel sends for that%s",
+                     facts->seccomp_mode >= SECCOMP_FILTER ? "; a seccomp filter was on" : "");
+    add_evidence(verdict, "the call may be the program's own, or one of plimsoll's guard, which "
+                          "reads /proc and asks what is resident");
+    add_shell_evidence(facts, verdict);
+    add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+/* It does when the signals agree; a crash shortly before an end with an error does, too: handlers
+ * exit, and parents notice. Of another process than the command it does not when the command's own
+ * end by that signal came later: only who hands a child's signal on, as timeout(1) does, ends so,
+ * and at once. */
+bool pl_verdict_crash_explains_end(const pl_facts *facts)
 {
     const pl_fact_crash *crash = &facts->crash;
     if (crash->process.pid == 0 || ended_well(facts))
@@ -287,7 +331,8 @@ static bool crash_explains_end(const pl_facts *facts)
     if (!facts->ended)
         return all_dead(facts) && is_command(facts, &crash->process);
     if (pl_verdict_signal(facts->wait_status) == crash->signal)
-        return true;
+        return WIFEXITED(facts->wait_status) || is_command(facts, &crash->process) ||
+               is_recent(&crash->process);
     return WIFEXITED(facts->wait_status) && is_recent(&crash->process);
 }
 
@@ -308,7 +353,7 @@ static void add_crash_evidence(const pl_facts *facts, pl_verdict *verdict)
 static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
 {
     const pl_fact_crash *crash = &facts->crash;
-    if (!crash_explains_end(facts))
+    if (!pl_verdict_crash_explains_end(facts))
         return false;
     if (crash->bad_alloc && crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s) {
         conclude_refused(facts, verdict);
@@ -352,7 +397,8 @@ static bool is_near_limit(const pl_facts *facts)
 static bool oom_counted(const pl_facts *facts)
 {
     return facts->n_oom_kills > 0 ||
-           (facts->n_vm_oom_kills > 0 && (!facts->has_memory_cgroup || is_near_limit(facts)));
+           (facts->n_vm_oom_kills > 0 &&
+            ((!facts->has_memory_cgroup && !facts->group_gone) || is_near_limit(facts)));
 }
 
 static void add_peak_evidence(const pl_facts *facts, pl_verdict *verdict)
@@ -362,12 +408,16 @@ static void add_peak_evidence(const pl_facts *facts, pl_verdict *verdict)
                      PAIR(facts->peak_bytes, facts->true_limit_bytes, "of"));
 }
 
+/* systemd sends SIGTERM to the rest of a service in which the OOM killer ended a process
+ * (OOMPolicy=stop, the default), so the command's end is the kill's doing, too. */
 static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
 {
     bool refused = facts->refusal.process.pid != 0 && is_recent(&facts->refusal.process);
     bool worker = facts->killed_worker.pid != 0 && is_recent(&facts->killed_worker);
-    if (!facts->ended || ended_well(facts) || !WIFEXITED(facts->wait_status) ||
-        facts->n_oom_kills == 0 || (refused && !worker))
+    bool asked = facts->ended && facts->stop_signal != 0 &&
+                 pl_verdict_signal(facts->wait_status) == facts->stop_signal;
+    if (!facts->ended || ended_well(facts) || facts->n_oom_kills == 0 || (refused && !worker) ||
+        (asked ? !worker : !WIFEXITED(facts->wait_status)))
         return false;
     conclude(verdict, PL_VERDICT_KILLED_FOR_MEMORY,
              "killed for memory: the system's OOM killer ended %s, and %s %s",
@@ -377,6 +427,11 @@ static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
     if (worker)
         add_evidence(verdict, "SIGKILL ended %s, and plimsoll did not send it",
                      WHO(&facts->killed_worker));
+    if (asked)
+        add_evidence(verdict,
+                     "the supervisor was sent %s and passed it on: systemd stops a service so "
+                     "after an OOM kill (OOMPolicy=stop)",
+                     pl_signal_name(facts->stop_signal));
     add_peak_evidence(facts, verdict);
     return true;
 }
@@ -400,7 +455,8 @@ static bool judge_lost(const pl_facts *facts, pl_verdict *verdict)
 {
     if (facts->ended)
         return false;
-    if (is_near_limit(facts)) {
+    bool no_kill = facts->vm_counted && facts->n_vm_oom_kills == 0 && !facts->rebooted;
+    if (is_near_limit(facts) && !no_kill) {
         conclude(verdict, PL_VERDICT_KILLED_FOR_MEMORY,
                  "killed for memory, most likely: %s was at the limit when its record stops",
                  WHO(&facts->command));
@@ -413,6 +469,12 @@ static bool judge_lost(const pl_facts *facts, pl_verdict *verdict)
                  WHO(&facts->command));
         if (facts->has_memory_cgroup && !facts->rebooted)
             add_evidence(verdict, "the memory cgroup counted no OOM kill since the start");
+        else if (no_kill)
+            add_evidence(verdict, "the machine counted no OOM kill since the start: if it was for "
+                                  "memory, not the kernel but a service killed (systemd-oomd, "
+                                  "earlyoom, an eviction)");
+        else if (facts->group_gone)
+            add_oom_evidence(facts, verdict);
         if (facts->sampled)
             add_evidence(verdict, "the last sample shows %s that the system would give",
                          PAIR(facts->last_resident_bytes, facts->true_limit_bytes, "of"));
@@ -457,8 +519,9 @@ static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
     const char *fault = pl_signal_fault(signal);
     if (fault != NULL) {
         conclude(verdict, PL_VERDICT_CRASHED, "crashed: %s in %s", fault, WHO(&facts->command));
-        add_evidence(verdict, "%s ended it; no process left a crash record",
-                     pl_signal_name(signal));
+        add_evidence(verdict, "%s ended it; %s left a crash record", pl_signal_name(signal),
+                     facts->crash.process.pid != 0 ? "only another process, before,"
+                                                   : "no process");
     } else {
         conclude_killed(facts, signal, verdict);
         add_oom_evidence(facts, verdict);
@@ -483,13 +546,77 @@ static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
+/* What can be said of memory when nothing was refused by us: what the guard saw refused by the
+ * system, what an inner run said, or that a limit was in force that refuses without a trace. */
+static const char *part_of_memory(const pl_facts *facts, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (facts->n_refusals > 0 || facts->n_stopped > 0)
+        return text;
+    if (facts->inner_verdict[0] != '\0')
+        snprintf(text, size, "; a run inside of it ended so: %s", facts->inner_verdict);
+    else if (facts->denied.pid != 0)
+        snprintf(text, size, "; the system refused %s to %s%s%s before",
+                 PL_SIZE(facts->denied.bytes), WHO(&facts->denied),
+                 facts->denied_place[0] != '\0' ? " at " : "", facts->denied_place);
+    else if (facts->own_data_limit)
+        snprintf(text, size,
+                 "; whether memory had a part in it is not known: it ran without the guard, where "
+                 "RLIMIT_DATA refuses beyond %s",
+                 PL_SIZE(facts->data_limit_bytes));
+    else
+        snprintf(text, size, "; memory had no part in it");
+    return text;
+}
+
+#define PART(facts) part_of_memory((facts), (char[512]){0}, 512)
+
+static void add_denied_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (facts->inner_verdict[0] != '\0')
+        add_evidence(verdict, "'plimsoll explain %s' tells of the inner run", facts->inner_run);
+    if (facts->denied.pid == 0)
+        return;
+    const char *limits = facts->denied_limits & 1   ? "RLIMIT_AS is in force (ulimit -v)"
+                         : facts->denied_limits & 2 ? "RLIMIT_DATA is in force (ulimit -d)"
+                                                    : "the kernel overcommits no further "
+                                                      "(vm.overcommit_memory)";
+    add_evidence(verdict, "the line had room for %s, but the system refused it: %s",
+                 PL_SIZE(facts->denied.bytes), limits);
+}
+
+/* Less is part of any life: caches are read again, pages are written back. */
+static bool stalled(const pl_facts *facts)
+{
+    return facts->own_stalls && facts->stalled_s >= 1 && facts->stalled_s >= facts->lasted_s / 10;
+}
+
+enum { MANY_THROTTLES = 100 };
+
+static void add_stall_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (stalled(facts))
+        add_evidence(verdict,
+                     "its cgroup stalled for memory for %.1f of %.1f s, and wholly for %.1f s",
+                     facts->stalled_s, facts->lasted_s, facts->stalled_full_s);
+    if (facts->n_throttles >= MANY_THROTTLES)
+        add_evidence(verdict,
+                     "the kernel made its processes wait %" PRIu64
+                     " times, because a cgroup was above memory.high",
+                     facts->n_throttles);
+}
+
+bool pl_verdict_stalled(const pl_facts *facts)
+{
+    return stalled(facts) || facts->n_throttles >= MANY_THROTTLES;
+}
+
 /* A kernel that a cell was running in did not end because it was asked to. */
 static void conclude_ended_in_cell(const pl_facts *facts, pl_verdict *verdict)
 {
-    bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
     conclude(verdict, ended_well(facts) ? PL_VERDICT_FINISHED : PL_VERDICT_FAILED,
              "ended: %s %s while In [%" PRIu32 "] ran%s", WHO(&facts->command), END(facts),
-             facts->cell, memory ? "" : "; memory had no part in it");
+             facts->cell, PART(facts));
 }
 
 static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
@@ -499,9 +626,9 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
         conclude_ended_in_cell(facts, verdict);
     } else if (!ended_well(facts)) {
         bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
-        conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts),
-                 memory ? "" : "; memory had no part in it");
-        if (!memory)
+        conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts), PART(facts));
+        add_denied_evidence(facts, verdict);
+        if (!memory && facts->denied.pid == 0 && facts->inner_verdict[0] == '\0')
             add_evidence(verdict, "no request was refused, and no process was stopped or killed");
     } else if (facts->n_refusals > 0) {
         conclude(verdict, PL_VERDICT_FINISHED_AFTER_REFUSALS,
@@ -512,11 +639,10 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
                  "finished: %s went on after %s was stopped for memory", ended,
                  WHO(&facts->stopped));
     } else if (facts->over.pid != 0) {
-        conclude(
-            verdict, PL_VERDICT_FINISHED,
-            "finished over the line: %s came to %s, and %s; small requests are refused in Python "
-            "code only",
-            WHO(&facts->over), PAIR(facts->peak_bytes, facts->limit_bytes, "of"), END(facts));
+        conclude(verdict, PL_VERDICT_FINISHED, "finished over the line: %s came to %s, and %s; %s",
+                 WHO(&facts->over), PAIR(facts->peak_bytes, facts->limit_bytes, "of"), END(facts),
+                 facts->observed ? "--observe refuses nothing"
+                                 : "small requests are refused in Python code only");
     } else if (facts->crash.process.pid != 0) {
         const pl_fact_crash *crash = &facts->crash;
         const char *fault = pl_signal_fault(crash->signal);
@@ -529,13 +655,46 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
                  ended, END(facts), WHO(&facts->killed_worker));
         add_oom_evidence(facts, verdict);
     } else {
-        conclude(verdict, PL_VERDICT_FINISHED, "finished: %s %s", ended, END(facts));
+        conclude(verdict, PL_VERDICT_FINISHED, "finished: %s %s%s", ended, END(facts),
+                 pl_verdict_stalled(facts) ? ", but was made to wait for memory" : "");
     }
     add_refusal_evidence(facts, verdict);
     if (facts->n_stopped > 0)
         add_evidence(verdict, "plimsoll stopped %" PRIu64 " process%s for memory", facts->n_stopped,
                      facts->n_stopped == 1 ? "" : "es");
     add_oom_evidence(facts, verdict);
+}
+
+static void add_limit_evidence(const pl_fact_line *line, pl_verdict *verdict)
+{
+    const char *file = line->file[0] != '\0' ? line->file : "a limit";
+    char often[48] = "";
+    if (line->n > 1)
+        snprintf(often, sizeof(often), ", the last of %d changes", line->n);
+    if (line->process.bytes == 0)
+        add_evidence(verdict, "the limit of its memory cgroup was lifted %.1f s after the start%s",
+                     line->since_start_s, often);
+    else
+        add_evidence(verdict,
+                     "%s of its memory cgroup was set to %s %.1f s after the start%s: the line was "
+                     "%s from then on",
+                     file, PL_SIZE(line->process.bytes), line->since_start_s, often,
+                     PL_SIZE(line->line_bytes));
+}
+
+static void add_line_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_line *neighbours = &facts->neighbours;
+    if (facts->moved_limit.n > 0)
+        add_limit_evidence(&facts->moved_limit, verdict);
+    if (neighbours->n > 0)
+        add_evidence(verdict,
+                     "others in its memory cgroup had taken %s %.1f s after the start%s%s: they "
+                     "left a line of %s",
+                     PL_SIZE(neighbours->process.bytes), neighbours->since_start_s,
+                     neighbours->process.pid != 0 ? ", most of it " : "",
+                     neighbours->process.pid != 0 ? WHO(&neighbours->process) : "",
+                     PL_SIZE(neighbours->line_bytes));
 }
 
 /* A request above this share of the line is worth naming itself, however memory came to be full. */
@@ -577,14 +736,50 @@ static void consider_leak(const pl_facts *facts, pl_verdict *verdict)
     memcpy(verdict->evidence[0], how, sizeof(how));
 }
 
+const char *pl_outside_reason(enum pl_outside_cause cause)
+{
+    static const char *const reasons[PL_OUTSIDE_CAUSES] = {
+        [PL_OUTSIDE_DESCRIPTORS] = "no free file descriptor",
+        [PL_OUTSIDE_NO_PROC] = "no /proc (chroot)",
+        [PL_OUTSIDE_NAMESPACE] = "another pid namespace",
+        [PL_OUTSIDE_FULL] = "too many processes",
+        [PL_OUTSIDE_OTHER] = "an error of the system",
+    };
+    return reasons[cause];
+}
+
+/* "2 processes ran without the guard: no free file descriptor (1), too many processes (1)". */
+static void add_outside_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    char reasons[256] = "";
+    size_t used = 0;
+    uint64_t n = 0;
+    for (int i = 0; i < PL_OUTSIDE_CAUSES; i++) {
+        if (facts->n_outside[i] == 0)
+            continue;
+        n += facts->n_outside[i];
+        used += (size_t)snprintf(reasons + used, sizeof(reasons) - used, "%s%s (%" PRIu64 ")",
+                                 used ? ", " : "", pl_outside_reason((enum pl_outside_cause)i),
+                                 facts->n_outside[i]);
+    }
+    if (n > 0)
+        add_evidence(verdict,
+                     "%" PRIu64 " process%s ran without the guard, watched but not refused: %s", n,
+                     n == 1 ? "" : "es", reasons);
+}
+
 void pl_verdict_judge(const pl_facts *facts, pl_verdict *ret_verdict)
 {
     pl_verdict verdict = {0};
     if (!(judge_running(facts, &verdict) || judge_hang(facts, &verdict) ||
-          judge_stopped(facts, &verdict) || judge_crash(facts, &verdict) ||
-          judge_oom_kill(facts, &verdict) || judge_lost(facts, &verdict) ||
-          judge_signal(facts, &verdict) || judge_refused(facts, &verdict)))
+          judge_stopped(facts, &verdict) || judge_seccomp(facts, &verdict) ||
+          judge_crash(facts, &verdict) || judge_oom_kill(facts, &verdict) ||
+          judge_lost(facts, &verdict) || judge_signal(facts, &verdict) ||
+          judge_refused(facts, &verdict)))
         judge_exit(facts, &verdict);
+    add_line_evidence(facts, &verdict);
+    add_stall_evidence(facts, &verdict);
     consider_leak(facts, &verdict);
+    add_outside_evidence(facts, &verdict);
     *ret_verdict = verdict;
 }

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "ledger/layout.h"
 #include "report/leak.h"
 
 /* In the order of docs/report-format.md. */
@@ -54,6 +55,16 @@ typedef struct pl_fact_refusal {
     char place[PL_FACT_PLACE_BYTES]; /* "train.py:12 in load()"; "" = unknown */
 } pl_fact_refusal;
 
+/* The system moved the line while the run went on. */
+typedef struct pl_fact_line {
+    int n;                   /* how often; 0: never, and nothing below means anything */
+    pl_fact_process process; /* a neighbour: who took most, if that can be seen. bytes: what they
+                                all took, or what the limit was set to (0: lifted) */
+    uint64_t line_bytes;     /* the line from then on */
+    double since_start_s;
+    char file[32]; /* "memory.max" */
+} pl_fact_line;
+
 typedef struct pl_fact_crash {
     pl_fact_process process;
     int signal;
@@ -67,20 +78,27 @@ typedef struct pl_fact_crash {
     char missing_set[32]; /* instruction set that the faulting bytes need and this CPU lacks */
     char module[PL_FACT_NAME_BYTES]; /* file name of the module it happened in */
     bool in_interpreter;             /* that module is Python's own */
+    bool in_program;                 /* it is the program itself, not a library of others */
+    bool has_line;                   /* place tells a line of source */
 } pl_fact_crash;
 
 typedef struct pl_facts {
     pl_fact_process command;
     bool in_notebook; /* what to do is said in a notebook's words */
     uint32_t cell;    /* number of the notebook's cell that ran at the end; 0: none */
+    bool observed;    /* run with --observe: nothing was refused or stopped */
 
     /* The end, as the supervisor saw it. */
     bool ended;
-    int wait_status;         /* as from waitpid() */
-    int stop_signal;         /* passed on by the supervisor; 0: none */
+    int wait_status; /* as from waitpid() */
+    int stop_signal; /* passed on by the supervisor; 0: none */
+    uint32_t
+        seccomp_mode; /* of the command at its end: 0 none, 1 strict, 2 a filter, 3 killed by it */
     uint64_t n_oom_kills;    /* of the cgroup, since the start */
     uint64_t n_vm_oom_kills; /* of the whole machine, since the start */
     bool has_memory_cgroup;  /* n_oom_kills means something */
+    bool group_gone;         /* it was in a memory cgroup that is not there any more */
+    bool vm_counted;         /* n_vm_oom_kills means something, if the end was not seen */
 
     /* When it did not see the end. */
     bool supervisor_alive;
@@ -90,11 +108,29 @@ typedef struct pl_facts {
     /* Memory. */
     uint64_t limit_bytes;
     uint64_t true_limit_bytes;
+    bool line_is_cells;  /* the line is a cell's own limit, not the budget */
     uint64_t peak_bytes; /* of the tree's resident memory */
     bool sampled;        /* the next two are known */
     uint64_t last_resident_bytes;
     uint64_t last_available_bytes;
     pl_leak leak;
+    double lasted_s;
+    double stalled_s;      /* some process of its cgroup waited for memory */
+    double stalled_full_s; /* all of them did */
+    bool own_stalls;       /* those of the cgroup, not of the machine */
+    uint64_t n_throttles;  /* waits above memory.high */
+
+    /* What may have refused memory beside the line. */
+    uint64_t data_limit_bytes; /* RLIMIT_DATA; 0: none */
+    bool own_data_limit;       /* set by us: the guard cannot be in the command */
+    pl_fact_process denied;    /* the last that the system refused; pid 0: nobody */
+    uint32_t denied_limits;    /* pl_denied_limits that were in force */
+    char denied_place[PL_FACT_PLACE_BYTES];
+    char inner_verdict[32]; /* of a run inside of this one, that memory ended */
+    char inner_run[PL_FACT_NAME_BYTES];
+
+    pl_fact_line moved_limit; /* the last of the changes of a cgroup's limit */
+    pl_fact_line neighbours;  /* when they left least: others in the cgroup, that grew */
 
     /* What happened on the way. */
     uint64_t n_refusals;
@@ -104,7 +140,8 @@ typedef struct pl_facts {
     uint64_t n_stopped;
     pl_fact_process stopped;       /* the command, else the last that the supervisor stopped */
     pl_fact_process killed_worker; /* the last that SIGKILL ended, and not by us */
-    bool hangs;                    /* no progress was seen, and none since */
+    uint64_t n_outside[PL_OUTSIDE_CAUSES]; /* processes that could not join, by cause */
+    bool hangs;                            /* no progress was seen, and none since */
     double idle_s;
     bool lock_cycle; /* threads wait for each other in a ring */
 } pl_facts;
@@ -119,14 +156,29 @@ typedef struct pl_verdict {
 
 void pl_verdict_judge(const pl_facts *facts, pl_verdict *ret_verdict);
 
+/* Did it wait for memory for so long, or so often, that something should be done? */
+bool pl_verdict_stalled(const pl_facts *facts);
+
+/* Is the end told by the crash that is on record? */
+bool pl_verdict_crash_explains_end(const pl_facts *facts);
+
+/* The place of the import system's own lines: they hold the code of what was imported. */
+#define PL_PLACE_MODULES "imported modules"
+
 /* What to do next, most useful first: writes at most `max` lines, returns how many.
  * `holder` is the place that holds most memory, "" when unknown. */
 enum { PL_ADVICE_BYTES = 384 };
 int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *holder,
               char (*lines)[PL_ADVICE_BYTES], int max);
 
+/* Was the command ended for a system call that its seccomp mode forbids? */
+bool pl_verdict_is_seccomp(const pl_facts *facts);
+
 /* The signal that ended the command: itself, or its child as a shell tells (128+N). 0: none. */
 int pl_verdict_signal(int wait_status);
+
+/* A few words for why a process could not join. */
+const char *pl_outside_reason(enum pl_outside_cause cause);
 
 /* "SIGKILL". Lives for ever, or until the calling thread asks for the next one. */
 const char *pl_signal_name(int signal);

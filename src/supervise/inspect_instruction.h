@@ -3,7 +3,8 @@
  * machines are described in every build: the bytes are data, whoever reads them.
  *
  *   set    an extension of the machine that not every processor has; `flag` is the kernel's word
- * for it flags  a processor's sets: the kernel's words, between blanks
+ *          for it
+ *   flags  a processor's sets: the kernel's words, between blanks
  *
  * Pure functions. */
 #ifndef PL_SUPERVISE_INSPECT_INSTRUCTION_H

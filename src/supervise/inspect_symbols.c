@@ -6,16 +6,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "supervise/inspect_private.h"
+#include "sys/file.h"
 
 /* The demangler's work grows with the name. The longest in PyTorch 1.13 has 588 bytes. */
 enum { MANGLED_BYTES_MAX = 4096 };
 
+/* What is no file any more by the name that a process has mapped is not opened: libdw would wait
+ * for the writer of a pipe. */
+static int find_regular_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+                            char **file_name, Elf **ret_elf)
+{
+    struct stat status;
+    if (name[0] == '/' && stat(name, &status) == 0 && !S_ISREG(status.st_mode))
+        return -1;
+    return dwfl_linux_proc_find_elf(module, data, name, base, file_name, ret_elf);
+}
+
 /* Files by their paths, debug information by build id in the local folders. The standard callbacks
  * would go on to ask a server where DEBUGINFOD_URLS is set. */
 static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_linux_proc_find_elf,
+    .find_elf = find_regular_elf,
     .find_debuginfo = dwfl_build_id_find_debuginfo,
     .section_address = dwfl_offline_section_address,
 };
@@ -174,6 +188,19 @@ static bool seen_before(const pl_native_frame *frames, size_t i)
     return false;
 }
 
+/* libdw would wait for the writer of a pipe, and the path comes from a record. */
+static bool report_file(Dwfl *dwfl, const char *path)
+{
+    uint64_t ignored;
+    int fd = pl_file_open_regular(path, &ignored);
+    if (fd < 0)
+        return false;
+    if (dwfl_report_elf(dwfl, path, path, fd, 0, true))
+        return true; /* it is libdw's now */
+    close(fd);
+    return false;
+}
+
 /* One module at a time, so that no more than one is in memory. */
 void pl_inspect_symbols(pl_native_frame *frames, size_t n)
 {
@@ -182,7 +209,7 @@ void pl_inspect_symbols(pl_native_frame *frames, size_t n)
         if (path[0] != '/' || seen_before(frames, i))
             continue;
         PL_CLEANUP(pl_symbols_endp) Dwfl *dwfl = pl_symbols_begin();
-        if (!dwfl || !dwfl_report_elf(dwfl, path, path, -1, 0, true))
+        if (!dwfl || !report_file(dwfl, path))
             continue;
         dwfl_report_end(dwfl, NULL, NULL);
         name_offsets(dwfl, path, frames + i, n - i);

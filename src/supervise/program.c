@@ -3,11 +3,12 @@
 #include "supervise/program.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "sys/file.h"
 
 #if defined __x86_64__
 enum { OWN_MACHINE = EM_X86_64 };
@@ -54,11 +55,12 @@ static bool named_by_script(char line[LINE_BYTES], char name[PATH_MAX])
 static int open_program(const char *name, char path[PATH_MAX])
 {
     char next[PATH_MAX];
+    uint64_t ignored;
     if (snprintf(next, sizeof next, "%s", name) >= (int)sizeof next)
         return -1;
     for (int i = 0; i <= SCRIPTS_MAX && find_program(next, path); i++) {
         char line[LINE_BYTES] = "";
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = pl_file_open_regular(path, &ignored);
         if (fd < 0)
             return -1;
         ssize_t n = pread(fd, line, sizeof line - 1, 0);
@@ -112,7 +114,8 @@ static unsigned highest_version(const char *path)
     static char buffer[64 * 1024];
     unsigned highest = 0;
     size_t kept = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint64_t ignored;
+    int fd = pl_file_open_regular(path, &ignored);
     ssize_t n;
     while (fd >= 0 && (n = read(fd, buffer + kept, sizeof buffer - kept - 1)) > 0) {
         size_t end = kept + (size_t)n;

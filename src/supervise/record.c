@@ -14,9 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ledger/layout.h"
+#include "base/nearest.h"
+#include "ledger/ledger.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
+#include "sys/machine.h"
 #include "sys/proc.h"
 
 /* More runs than this cannot begin in one second under one pid; it bounds the search for a name. */
@@ -285,15 +287,66 @@ int pl_record_list(pl_record **ret_records, size_t *ret_n, pl_error *reterr)
     return 0;
 }
 
-static bool is_pid(const pl_record *record, const char *name)
+/* 0 when it is not a number. */
+static pid_t parse_pid(const char *name)
 {
     char *end;
     errno = 0;
     unsigned long pid = strtoul(name, &end, 10);
+    bool is_pid = name[0] >= '1' && name[0] <= '9' && *end == '\0' && errno == 0 && pid <= INT_MAX;
+    return is_pid ? (pid_t)pid : 0;
+}
+
+static bool is_of_command(const pl_record *record, pid_t pid)
+{
     pl_ledger_header header;
-    return name[0] >= '1' && name[0] <= '9' && *end == '\0' && errno == 0 &&
-           read_header(record->directory, &header) == 0 &&
-           atomic_load_explicit(&header.command_pid, memory_order_relaxed) == pid;
+    return read_header(record->directory, &header) == 0 &&
+           (atomic_load_explicit(&header.command_pid, memory_order_relaxed) == (uint32_t)pid ||
+            header.supervisor_pid == pid);
+}
+
+/* Of the dead, the ledger keeps what they held, what was refused to them, and their crashes. */
+static bool is_in_ledger(const pl_ledger *ledger, pid_t pid)
+{
+    uint32_t wanted = (uint32_t)pid;
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
+        if (atomic_load_explicit(&ledger->slots[i].pid, memory_order_relaxed) == wanted)
+            return true;
+    for (int i = 0; i < PL_SITES; i++)
+        if (atomic_load_explicit(&ledger->sites[i].owner_pid, memory_order_relaxed) == wanted)
+            return true;
+    for (int i = 0; i < PL_EVENTS; i++)
+        if (atomic_load_explicit(&ledger->events[i].sequence, memory_order_relaxed) != 0 &&
+            ledger->events[i].pid == pid)
+            return true;
+    for (int i = 0; i < PL_CRASHES; i++)
+        if (ledger->crashes[i].pid == pid)
+            return true;
+    return false;
+}
+
+static bool has_process(const pl_record *record, pid_t pid)
+{
+    char path[PATH_MAX];
+    pl_ledger *ledger = NULL;
+    if (join(path, record->directory, PL_RECORD_LEDGER) < 0 ||
+        pl_ledger_open(path, 0, &ledger, NULL) < 0)
+        return false;
+    bool found = is_in_ledger(ledger, pid);
+    pl_ledger_close(ledger);
+    return found;
+}
+
+/* The newest run whose command, or else one of whose other processes, had this pid. */
+static const pl_record *find_by_pid(const pl_record *records, size_t n, pid_t pid)
+{
+    for (size_t i = 0; pid != 0 && i < n; i++)
+        if (is_of_command(&records[i], pid))
+            return &records[i];
+    for (size_t i = 0; pid != 0 && i < n; i++)
+        if (has_process(&records[i], pid))
+            return &records[i];
+    return NULL;
 }
 
 static int open_path(const char *path, pl_record *ret_record, pl_error *reterr)
@@ -308,22 +361,26 @@ static int open_path(const char *path, pl_record *ret_record, pl_error *reterr)
     return 0;
 }
 
-/* The newest run whose command had this pid, else the one whose id begins so. */
+/* The run of this id, the newest that had a process of this pid, or the one whose id begins so. */
 static int find_listed(const pl_record *records, size_t n, const char *name, pl_record *ret_record,
                        pl_error *reterr)
 {
     const pl_record *found = NULL;
     size_t n_found = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(records[i].id, name) == 0 || is_pid(&records[i], name)) {
-            *ret_record = records[i];
-            return 0;
-        }
+    for (size_t i = 0; i < n && found == NULL; i++)
+        if (strcmp(records[i].id, name) == 0)
+            found = &records[i];
+    if (found == NULL)
+        found = find_by_pid(records, n, parse_pid(name));
+    if (found != NULL) {
+        *ret_record = *found;
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
         if (strncmp(records[i].id, name, strlen(name)) == 0) {
             found = &records[i];
             n_found++;
         }
-    }
     if (n_found > 1)
         return pl_error_set(reterr, -ENOTUNIQ, "'%s' begins the names of %zu runs: give more of it",
                             name, n_found);
@@ -331,6 +388,23 @@ static int find_listed(const pl_record *records, size_t n, const char *name, pl_
         return -ENOENT;
     *ret_record = *found;
     return 0;
+}
+
+static int refuse_name(const pl_record *records, size_t n, const char *name, pl_error *reterr)
+{
+    if (parse_pid(name) != 0)
+        return pl_error_set(reterr, -ENOENT,
+                            "no run on record is named '%.80s', or had a process of this pid: "
+                            "'plimsoll runs' lists them",
+                            name);
+    char text[PL_NEAREST_TEXT_BYTES];
+    pl_nearest nearest = pl_nearest_begin(name, "");
+    pl_nearest_try(&nearest, "last");
+    for (size_t i = 0; i < n; i++)
+        pl_nearest_try(&nearest, records[i].id);
+    pl_nearest_text(&nearest, text);
+    return pl_error_set(reterr, -ENOENT, "no run is named '%.80s'%s 'plimsoll runs' lists them",
+                        name, *text != '\0' ? text : ":");
 }
 
 int pl_record_open(const char *name, pl_record *ret_record, pl_error *reterr)
@@ -356,7 +430,7 @@ int pl_record_open(const char *name, pl_record *ret_record, pl_error *reterr)
     if (r == -ENOENT && name[0] != '\0' && access(name, F_OK) == 0)
         return open_path(name, ret_record, reterr);
     if (r == -ENOENT)
-        return pl_error_set(reterr, r, "no run is named '%.80s': 'plimsoll runs' lists them", name);
+        return refuse_name(records, n, name, reterr);
     return r;
 }
 
@@ -473,6 +547,35 @@ bool pl_record_is_listed(const char *directory)
     return strncmp(directory, real, n) == 0 && directory[n] == '/' && is_id(directory + n + 1);
 }
 
+bool pl_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
+                              uint64_t *ret_bytes)
+{
+    const pl_ledger_header *header = &ledger->header;
+    pl_proc_memory memory;
+    if (start_ticks == 0 || header->pid_namespace != pl_proc_pid_namespace() ||
+        !alive(header, pid, start_ticks) || pl_proc_memory_read(pid, &memory) < 0)
+        return false;
+    *ret_bytes = memory.resident_bytes;
+    return true;
+}
+
+/* The group's count is evidence only while it is the same group: a container that is started again
+ * with the same state folder has a new one of that name, and its kills are other runs'. */
+static void read_group_kills(const pl_ledger_header *header, pl_record_state *state)
+{
+    char cgroup[sizeof(header->cgroup_path) + 1] = "";
+    memcpy(cgroup, header->cgroup_path, sizeof(header->cgroup_path));
+    uint64_t id, n_now = 0;
+    if (cgroup[0] != '/' || header->cgroup_id == 0)
+        return;
+    state->had_group = true;
+    if (pl_cgroup_id_at(cgroup, &id) < 0 || id != header->cgroup_id ||
+        pl_cgroup_oom_kills_at(cgroup, &n_now) < 0)
+        return;
+    state->oom_counted = true;
+    state->n_oom_kills = pl_sub_sat_u64(n_now, header->baseline_oom_kills);
+}
+
 void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state)
 {
     const pl_ledger_header *header = &ledger->header;
@@ -481,12 +584,12 @@ void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state)
         .supervisor_alive = supervisor_alive(header),
         .command_alive = command_alive(header),
     };
-    char cgroup[sizeof(header->cgroup_path) + 1] = "";
-    memcpy(cgroup, header->cgroup_path, sizeof(header->cgroup_path));
-    uint64_t n_now = 0;
-    if (!state.rebooted && cgroup[0] == '/' && pl_cgroup_oom_kills_at(cgroup, &n_now) >= 0) {
-        state.oom_counted = true;
-        state.n_oom_kills = pl_sub_sat_u64(n_now, header->baseline_oom_kills);
+    if (!state.rebooted) {
+        read_group_kills(header, &state);
+        uint64_t n_now;
+        state.vm_counted = pl_machine_oom_kills("", &n_now) == 0;
+        if (state.vm_counted)
+            state.n_vm_oom_kills = pl_sub_sat_u64(n_now, header->baseline_vm_oom_kills);
     }
     *ret_state = state;
 }

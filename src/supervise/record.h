@@ -32,8 +32,8 @@ typedef struct pl_record {
  * no ledger yet. The message says which folder could not be written, and what to do. */
 PL_MUST_CHECK int pl_record_create(const char *directory, pl_record *ret_record, pl_error *reterr);
 
-/* Finds a record by id, the pid of its command, a prefix of one id only, "last", or a path.
- * -ENOENT with a message when there is none. */
+/* Finds a record by id, the pid of its command or of another of its processes, a prefix of one id
+ * only, "last", or a path. -ENOENT with a message when there is none. */
 PL_MUST_CHECK int pl_record_open(const char *name, pl_record *ret_record, pl_error *reterr);
 
 /* The listed runs, newest first. *ret_records is the caller's, to free(). No state folder at all
@@ -61,9 +61,17 @@ typedef struct pl_record_state {
     bool rebooted; /* the machine restarted since: nothing below is alive, no counter compares */
     bool supervisor_alive;
     bool command_alive;
-    bool oom_counted;     /* the cgroup's counter could be read */
-    uint64_t n_oom_kills; /* of the cgroup, since the run's baseline */
+    bool had_group;          /* the run was in a memory cgroup that its record names */
+    bool oom_counted;        /* that group is still there, and its counter could be read */
+    uint64_t n_oom_kills;    /* of the cgroup, since the run's baseline */
+    bool vm_counted;         /* the machine's counter could be read */
+    uint64_t n_vm_oom_kills; /* of the machine, since the run's baseline */
 } pl_record_state;
+
+/* What is resident of a process of this run now; false when that process is not here any more, or
+ * lives where its pid means another one. */
+bool pl_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
+                              uint64_t *ret_bytes);
 
 void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state);
 

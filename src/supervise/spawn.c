@@ -107,6 +107,11 @@ static int read_failure(int fd, pid_t pid)
     return -error;
 }
 
+const char *pl_spawn_cure(int error)
+{
+    return error == -EMFILE ? ": allow more of them (ulimit -n)" : "";
+}
+
 int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr)
 {
     const char *name = options->command[0];
@@ -118,7 +123,8 @@ int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr)
     pl_program_look(name, options->guard_path, &program);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return pl_error_set(reterr, -errno, "cannot make a pipe: %s", strerror(errno));
+        return pl_error_set(reterr, -errno, "cannot make a pipe: %s%s", strerror(errno),
+                            pl_spawn_cure(-errno));
     pid_t pid = fork();
     if (pid == 0)
         become_command(options, program.obstacle, ends[1]);

@@ -17,6 +17,9 @@ typedef struct pl_spawn_options {
 } pl_spawn_options;
 
 /* -ENOENT, -EACCES ... when the command cannot be found or executed; no process is left then. */
+/* What to do about an error, as the end of a message; "" where nothing is known. */
+const char *pl_spawn_cure(int error);
+
 PL_MUST_CHECK int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr);
 
 #endif

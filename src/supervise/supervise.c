@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,13 +33,18 @@ static const struct {
     {SIGQUIT, PASS_IF_FOLLOWER}, {SIGUSR1, PASS_IF_FOLLOWER}, {SIGUSR2, PASS_IF_FOLLOWER},
 };
 
+void pl_supervise_signals(sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    sigaddset(ret_signals, SIGCHLD);
+    for (size_t i = 0; i < PL_COUNT_OF(passed_signals); i++)
+        sigaddset(ret_signals, passed_signals[i].signal);
+}
+
 static int open_signals(sigset_t *ret_before)
 {
     sigset_t ours;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGCHLD);
-    for (size_t i = 0; i < PL_COUNT_OF(passed_signals); i++)
-        sigaddset(&ours, passed_signals[i].signal);
+    pl_supervise_signals(&ours);
     if (sigprocmask(SIG_BLOCK, &ours, ret_before) < 0)
         return -errno;
     int fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -64,7 +70,8 @@ static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
 /* Somebody of the tree that became our child when its parent ended. */
 static void note_orphan(pl_watch *watch, pid_t pid, int status)
 {
-    for (int i = 0; i < PL_SLOTS; i++)
+    int n = pl_ledger_n_slots(watch->ledger);
+    for (int i = 0; i < n; i++)
         if (atomic_load(&watch->ledger->slots[i].pid) == (uint32_t)pid)
             atomic_fetch_or(&watch->ledger->slots[i].flags, PL_SLOT_EXITED);
     if (!WIFSIGNALED(status))
@@ -77,12 +84,23 @@ static void note_orphan(pl_watch *watch, pid_t pid, int status)
     pl_ledger_event(watch->ledger, &event);
 }
 
+/* While it is a zombie: whoever is killed for a system call can say nothing of it any more. */
+static void note_seccomp(pl_watch *watch)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)watch->command, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == watch->command &&
+        pl_proc_seccomp_read(watch->command, &watch->ledger->header.seccomp_mode) < 0)
+        watch->ledger->header.seccomp_mode = 0;
+}
+
 /* True when the command itself has ended. */
 static bool reap(pl_watch *watch, int *ret_wait_status)
 {
     bool ended = false;
     int status;
     pid_t pid;
+    note_seccomp(watch);
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == watch->command) {
             *ret_wait_status = status;
@@ -143,13 +161,26 @@ static void note_command(pl_watch *watch, pid_t pid)
     atomic_store(&header->command_pid, (uint32_t)pid);
 }
 
+/* What the command started with. Only one without the guard is given our RLIMIT_DATA. */
+static void note_limits(pl_ledger *ledger, pid_t pid, uint64_t our_data_limit)
+{
+    pl_ledger_header *header = &ledger->header;
+    struct rlimit data;
+    if (prlimit(pid, RLIMIT_DATA, NULL, &data) == 0 && data.rlim_cur != RLIM_INFINITY) {
+        header->data_limit_bytes = data.rlim_cur;
+        if (data.rlim_cur == our_data_limit)
+            header->flags |= PL_RUN_OWN_DATA_LIMIT;
+    }
+}
+
 static int supervise(pl_ledger *ledger, const pl_supervise_options *options, int signals,
                      const sigset_t *mask, int *ret_wait_status, pl_error *reterr)
 {
     static pl_watch watch; /* large, and there is one supervisor */
     int r = pl_watch_init(&watch, ledger, options);
     if (r < 0)
-        return pl_error_set(reterr, r, "cannot join the ledger: %s", pl_error_text(r));
+        return pl_error_set(reterr, r, "cannot join the ledger: %s%s", pl_error_text(r),
+                            pl_spawn_cure(r));
     pl_spawn_options spawn = {
         .command = options->command,
         .guard_path = options->guard_path,
@@ -163,6 +194,7 @@ static int supervise(pl_ledger *ledger, const pl_supervise_options *options, int
     r = pl_spawn(&spawn, &pid, reterr);
     if (r == 0) {
         note_command(&watch, pid);
+        note_limits(ledger, pid, spawn.data_limit_bytes);
         *ret_wait_status = wait_for_end(&watch, signals);
         pl_watch_end(&watch, *ret_wait_status);
     }
@@ -176,10 +208,12 @@ int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options, int *re
     sigset_t before;
     int signals = open_signals(&before);
     if (signals < 0)
-        return pl_error_set(reterr, signals, "cannot receive signals: %s", pl_error_text(signals));
+        return pl_error_set(reterr, signals, "cannot receive signals: %s%s", pl_error_text(signals),
+                            pl_spawn_cure(signals));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int r = supervise(ledger, options, signals, &before, ret_wait_status, reterr);
     close(signals);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (r < 0)
+        sigprocmask(SIG_SETMASK, &before, NULL);
     return r;
 }

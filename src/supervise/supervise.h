@@ -10,6 +10,7 @@
 #ifndef PL_SUPERVISE_SUPERVISE_H
 #define PL_SUPERVISE_SUPERVISE_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -31,8 +32,15 @@ typedef struct pl_supervise_options {
 } pl_supervise_options;
 
 /* Runs the command to its end. *ret_wait_status is as waitpid() gives it. Fails only before the
- * command has begun: -ENOENT when it cannot be found, another -errno when it cannot be executed. */
+ * command has begun: -ENOENT when it cannot be found, another -errno when it cannot be executed.
+ *
+ * On success the signals below stay blocked. What ends the command often comes to us a moment
+ * later (systemd sends SIGTERM to the rest of a service in which the OOM killer ended a process),
+ * and it must not end the report. */
 PL_MUST_CHECK int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options,
                                int *ret_wait_status, pl_error *reterr);
+
+/* SIGCHLD, and the signals that are passed on to the command. */
+void pl_supervise_signals(sigset_t *ret_signals);
 
 #endif

@@ -11,7 +11,9 @@
 #include "base/base.h"
 #include "ledger/ledger.h"
 
-enum { PL_TREE_PROCESSES = 1024, PL_TREE_ENDED = 16 };
+/* As many as there are slots, so that of many the last is watched as the first is. Memory is taken
+ * by those that live. */
+enum { PL_TREE_PROCESSES = PL_SLOTS, PL_TREE_ENDED = 16, PL_TREE_INDEX = 4 * PL_TREE_PROCESSES };
 
 typedef struct pl_tree_process {
     pid_t pid;
@@ -32,14 +34,24 @@ typedef struct pl_tree_process {
     bool shares_pages; /* with a forked child or its parent */
     bool forked;       /* and not exec'd since */
     bool in_parents;   /* by vfork(): its memory is its parent's own, and counts there */
+    bool has_forked;   /* a child that shares pages with it */
     pid_t asked_pid;   /* the parent of whom in_parents tells; 0: none yet */
     bool seen;         /* in this reading */
 } pl_tree_process;
 
+/* From a pid to a place: open addressing, of at most two entries for each process. */
+typedef struct pl_tree_index {
+    int32_t places[PL_TREE_INDEX]; /* 1 + the place; 0: none */
+    int32_t used[PL_TREE_INDEX];   /* which entries are set, to empty it without a walk over all */
+    int n_used;
+} pl_tree_index;
+
 typedef struct pl_tree {
     int n;
     pl_tree_process processes[PL_TREE_PROCESSES];
-    int n_ended; /* since the reading before; more than fit are not remembered */
+    pl_tree_index by_pid; /* of processes[] */
+    pl_tree_index slots;  /* of the ledger's slots that the guard is in, in this reading */
+    int n_ended;          /* since the reading before; more than fit are not remembered */
     pl_tree_process ended[PL_TREE_ENDED];
     uint64_t used_bytes;      /* of all */
     uint64_t unguarded_bytes; /* of those without the guard */

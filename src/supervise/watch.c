@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "ledger/room.h"
+#include "plimsoll/budget.h"
 #include "sys/machine.h"
 #include "sys/proc.h"
 
@@ -27,40 +29,52 @@ enum { CALM_COST = 400, PRESSED_COST = 10 };
 /* Less CPU than this share of the time is no progress: a polling loop with long naps. */
 enum { PROGRESS_SHARE = 200 };
 
-static pl_watch *start_slot(pl_watch *watch)
+static int start_slot(pl_watch *watch)
 {
-    if (pl_ledger_join(watch->ledger, 1, &watch->owner) < 0)
-        return NULL;
+    int r = pl_ledger_join(watch->ledger, 1, &watch->owner);
+    if (r < 0)
+        return r;
     pl_slot *slot = &watch->ledger->slots[watch->owner];
     atomic_store(&slot->flags, PL_SLOT_OBSERVER);
     snprintf(slot->name, sizeof slot->name, "plimsoll");
-    return watch;
+    return 0;
+}
+
+static void note_cgroup(pl_watch *watch)
+{
+    const pl_cgroup *cgroup = &watch->allowance.cgroup;
+    pl_ledger_header *header = &watch->ledger->header;
+    header->cgroup_limit_bytes = pl_cgroup_limit_bytes(cgroup);
+    if (strlen(cgroup->path) < sizeof header->cgroup_path)
+        strcpy(header->cgroup_path, cgroup->path);
+    if (pl_cgroup_id_at(cgroup->path, &header->cgroup_id) < 0)
+        header->cgroup_id = 0;
+    if (pl_cgroup_oom_kills(cgroup, &header->baseline_oom_kills) < 0)
+        header->baseline_oom_kills = 0;
+    if (pl_cgroup_pressure_read(cgroup, &watch->pressure) < 0)
+        watch->pressure = (pl_cgroup_pressure){0};
+    watch->baseline_pressure = watch->pressure;
+    watch->baseline_throttles = pl_cgroup_throttles(cgroup);
+    if (cgroup->pressure_is_own)
+        header->flags |= PL_RUN_OWN_PRESSURE;
 }
 
 int pl_watch_init(pl_watch *watch, pl_ledger *ledger, const pl_supervise_options *options)
 {
-    memset(watch, 0, sizeof *watch);
     watch->ledger = ledger;
     watch->options = options;
     watch->period_ns = PRESSED_PERIOD_NS;
-    if (!start_slot(watch))
-        return PL_EFULL;
+    int r = start_slot(watch);
+    if (r < 0)
+        return r;
 
     pl_ledger_header *header = &ledger->header;
-    if (pl_cgroup_init(&watch->cgroup, "", 0) == 0) {
-        header->cgroup_limit_bytes = pl_cgroup_limit_bytes(&watch->cgroup);
-        if (strlen(watch->cgroup.path) < sizeof header->cgroup_path)
-            strcpy(header->cgroup_path, watch->cgroup.path);
-        if (pl_cgroup_usage_bytes(&watch->cgroup, &watch->baseline_cgroup_bytes) < 0)
-            watch->baseline_cgroup_bytes = 0;
-        if (pl_cgroup_oom_kills(&watch->cgroup, &header->baseline_oom_kills) < 0)
-            header->baseline_oom_kills = 0;
-        if (pl_cgroup_pressure_read(&watch->cgroup, &watch->pressure) < 0)
-            watch->pressure = (pl_cgroup_pressure){0};
-    }
+    if (pl_allowance_init(&watch->allowance, "") == 0)
+        note_cgroup(watch);
     watch->n_oom_kills = header->baseline_oom_kills;
     if (pl_machine_oom_kills("", &header->baseline_vm_oom_kills) < 0)
         header->baseline_vm_oom_kills = 0;
+    watch->line_told_bytes = pl_ledger_limit_bytes(ledger);
     watch->sampled_ns = watch->moved_ns = pl_clock_monotonic_ns();
     return 0;
 }
@@ -68,13 +82,14 @@ int pl_watch_init(pl_watch *watch, pl_ledger *ledger, const pl_supervise_options
 void pl_watch_done(pl_watch *watch)
 {
     pl_ledger_leave(watch->ledger, watch->owner);
-    pl_cgroup_done(&watch->cgroup);
+    pl_allowance_done(&watch->allowance);
 }
 
 static uint64_t guarded_charge(const pl_watch *watch)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < PL_SLOTS; i++) {
+    int n = pl_ledger_n_slots(watch->ledger);
+    for (int i = 0; i < n; i++) {
         const pl_slot *slot = &watch->ledger->slots[i];
         if (i != watch->owner && atomic_load(&slot->pid))
             sum += atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
@@ -96,9 +111,9 @@ static void correct_measures(pl_watch *watch)
         uint64_t most = process->private_bytes;
         uint64_t least =
             process->shares_pages ? 0 : pl_sub_sat_u64(most, atomic_load(&slot->claimed_bytes));
-        if ((measured > most || measured < least) &&
-            atomic_load(&slot->pid) == (uint32_t)process->pid)
-            pl_ledger_measure(watch->ledger, process->slot, pl_clamp_u64(measured, least, most));
+        if (measured > most || measured < least) /* who is gone meanwhile needs no measure */
+            (void)!pl_ledger_measure_other(watch->ledger, watch->owner, process->slot, process->pid,
+                                           pl_clamp_u64(measured, least, most));
     }
 }
 
@@ -108,14 +123,9 @@ static void read_system(pl_watch *watch)
     pl_machine_memory machine = {0};
     watch->available_bytes =
         pl_machine_memory_read("", &machine) == 0 ? machine.available_bytes : UINT64_MAX;
-    watch->cgroup_bytes = 0;
-    watch->room_bytes = watch->available_bytes;
-    uint64_t usage;
-    if (watch->cgroup.tightest < 0 || pl_cgroup_usage_bytes(&watch->cgroup, &usage) < 0)
-        return;
-    uint64_t limit = watch->cgroup.levels[watch->cgroup.tightest].limit_bytes;
-    watch->cgroup_bytes = pl_sub_sat_u64(usage, watch->baseline_cgroup_bytes);
-    watch->room_bytes = pl_min_u64(watch->room_bytes, pl_sub_sat_u64(limit, usage));
+    pl_allowance_read(&watch->allowance, &watch->tree);
+    watch->cgroup_bytes = watch->allowance.gained_bytes;
+    watch->room_bytes = pl_min_u64(watch->available_bytes, watch->allowance.left_bytes);
 }
 
 static void charge_unseen(pl_watch *watch)
@@ -124,22 +134,29 @@ static void charge_unseen(pl_watch *watch)
     uint64_t guarded_use = watch->tree.used_bytes - watch->tree.unguarded_bytes;
     uint64_t unseen = watch->tree.unguarded_bytes + pl_sub_sat_u64(guarded_use, charge);
     unseen = pl_max_u64(unseen, pl_sub_sat_u64(watch->cgroup_bytes, charge));
+    pl_shared_files_look(&watch->shared_files, watch->ledger, &watch->tree, unseen,
+                         pl_clock_monotonic_ns());
     pl_ledger_measure(watch->ledger, watch->owner, unseen);
 }
 
 static uint32_t pressure_ppm(pl_watch *watch, uint64_t now_ns)
 {
     pl_cgroup_pressure now;
-    if (pl_cgroup_pressure_read(&watch->cgroup, &now) < 0)
+    if (pl_cgroup_pressure_read(&watch->allowance.cgroup, &now) < 0)
         return 0;
     uint64_t stalled_us = now.some_us - watch->pressure.some_us;
     uint64_t passed_us = (now_ns - watch->sampled_ns) / 1000;
     watch->pressure = now;
+    pl_ledger_header *header = &watch->ledger->header;
+    header->stalled_some_us = pl_sub_sat_u64(now.some_us, watch->baseline_pressure.some_us);
+    header->stalled_full_us = pl_sub_sat_u64(now.full_us, watch->baseline_pressure.full_us);
     return passed_us ? (uint32_t)pl_min_u64(stalled_us * 1000000 / passed_us, 1000000) : 0;
 }
 
 static void take_sample(pl_watch *watch, uint64_t now_ns)
 {
+    watch->ledger->header.n_throttles =
+        pl_sub_sat_u64(pl_cgroup_throttles(&watch->allowance.cgroup), watch->baseline_throttles);
     static long ticks_per_s;
     if (!ticks_per_s)
         ticks_per_s = sysconf(_SC_CLK_TCK);
@@ -179,6 +196,81 @@ static void stop_process(pl_watch *watch, const pl_tree_process *process)
         kill(process->pid, SIGKILL);
 }
 
+static void tell_line(pl_watch *watch, uint64_t now_ns)
+{
+    const pl_allowance *allowance = &watch->allowance;
+    pl_event event = {.kind = PL_EVENT_LINE, .detail = PL_LINE_NEIGHBOUR};
+    if (allowance->limits_changed) {
+        const pl_cgroup_level *level =
+            &allowance->cgroup.levels[allowance->tightest < 0 ? 0 : allowance->tightest];
+        event.detail = PL_LINE_LIMIT;
+        event.bytes = level->limit_bytes;
+        snprintf(event.where.file, sizeof event.where.file, "%s",
+                 level->limit_file ? level->limit_file : "");
+    } else {
+        pl_neighbour who = pl_allowance_who_grew(allowance);
+        pl_proc_stat stat;
+        event.bytes = allowance->others_gained_bytes;
+        event.pid = who.pid;
+        if (who.pid && pl_proc_stat_read(who.pid, &stat) == 0)
+            snprintf(event.where.function, sizeof event.where.function, "%s", stat.name);
+    }
+    pl_ledger_event(watch->ledger, &event);
+    watch->line_told_bytes = pl_ledger_limit_bytes(watch->ledger);
+    watch->line_told_ns = now_ns;
+    watch->n_lines_told++;
+}
+
+/* A changed limit is always told. Neighbours come and go: only when the line moved by a sixteenth
+ * since it was told, once a second, and not for ever, for each event pushes an older one out. */
+static bool worth_telling(const pl_watch *watch, uint64_t now_ns)
+{
+    enum { MOST_TOLD = PL_EVENTS / 8 };
+    uint64_t line = pl_ledger_limit_bytes(watch->ledger), told = watch->line_told_bytes;
+    uint64_t moved = pl_max_u64(line, told) - pl_min_u64(line, told);
+    if (watch->allowance.limits_changed)
+        return true;
+    return watch->n_lines_told < MOST_TOLD && moved > told / 16 &&
+           (watch->n_lines_told == 0 || now_ns - watch->line_told_ns >= PL_NS_PER_SEC);
+}
+
+static void note_limits(pl_watch *watch)
+{
+    pl_ledger_header *header = &watch->ledger->header;
+    const pl_allowance *allowance = &watch->allowance;
+    const pl_cgroup *cgroup = &allowance->cgroup;
+    uint64_t machine = pl_add_sat_u64(watch->available_bytes, watch->tree.used_bytes);
+    header->cgroup_limit_bytes = pl_cgroup_limit_bytes(cgroup);
+    header->true_limit_bytes = pl_min_u64(allowance->gives_bytes, machine);
+    if (allowance->tightest >= 0 && allowance->gives_bytes < machine)
+        snprintf(header->limit_source, sizeof header->limit_source, "cgroup v%d %.*s/%s",
+                 cgroup->version, (int)cgroup->levels[allowance->tightest].path_length,
+                 cgroup->path, cgroup->levels[allowance->tightest].limit_file);
+    else
+        snprintf(header->limit_source, sizeof header->limit_source, "MemAvailable /proc/meminfo");
+}
+
+/* Limits that are changed and neighbours that grow move the line, down and up again, never above
+ * what the user asked for. In steps, so that a neighbour's every page does not move it: the reserve
+ * is there for the difference. */
+static void follow_system(pl_watch *watch, uint64_t now_ns)
+{
+    pl_ledger *ledger = watch->ledger;
+    const pl_allowance *allowance = &watch->allowance;
+    uint64_t reserve = ledger->header.reserve_bytes, step = reserve / 4;
+    uint64_t allowed = UINT64_MAX, before = atomic_load(&ledger->sum.system_bytes);
+    if (allowance->tightest >= 0)
+        allowed = pl_max_u64(pl_sub_sat_u64(allowance->gives_bytes, reserve), PL_BUDGET_MIN_BYTES);
+    uint64_t moved = pl_max_u64(allowed, before) - pl_min_u64(allowed, before);
+    if (!allowance->limits_changed && moved <= step)
+        allowed = before;
+    if (allowance->limits_changed)
+        note_limits(watch);
+    pl_ledger_set_system_bytes(ledger, allowed); /* also when it is the same: see ledger.c */
+    if (worth_telling(watch, now_ns))
+        tell_line(watch, now_ns);
+}
+
 /* Whoever was stopped last has not yet given its memory back: the next one may not have to go. */
 static bool still_dying(const pl_watch *watch, uint64_t now_ns)
 {
@@ -191,17 +283,24 @@ static bool still_dying(const pl_watch *watch, uint64_t now_ns)
  * once when the system is about to choose for us. How near that is depends on how fast it comes:
  * what was gained since the last sample may be gained twice before the next one counts. The command
  * itself is stopped only at the very end, when it would be killed anyway: a guarded one is being
- * told by its guard meanwhile. */
+ * told by its guard meanwhile.
+ *
+ * The line is here the one that our own use is judged by: neighbours that grow lower the other,
+ * which refuses, but nobody of ours is stopped for them. */
 static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
 {
     const pl_ledger_header *header = &watch->ledger->header;
-    uint64_t line = pl_ledger_limit_bytes(watch->ledger);
     uint64_t reserve = header->reserve_bytes;
+    uint64_t line = pl_min_u64(pl_ledger_wanted_bytes(watch->ledger),
+                               pl_sub_sat_u64(watch->allowance.alone_bytes, reserve));
     uint64_t used = pl_max_u64(watch->tree.used_bytes, watch->cgroup_bytes);
     uint64_t gained = pl_sub_sat_u64(used, watch->used_bytes);
     watch->used_bytes = used;
     if (header->flags & PL_RUN_OBSERVE)
         return;
+    /* What is idle elsewhere goes to disk for those that nobody can refuse. */
+    if (pl_ledger_charged_bytes(watch->ledger) > line && pl_room_idle_bytes(watch->ledger) > 0)
+        pl_room_call(watch->ledger);
     if (used <= line + reserve)
         watch->over_ns = watch->over_told = 0;
     else if (!watch->over_ns)
@@ -316,7 +415,8 @@ static int crash_signal(const pl_watch *watch, const pl_slot *slot)
  * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
 static void note_vanished(pl_watch *watch)
 {
-    for (int i = 0; i < PL_SLOTS; i++) {
+    int n = pl_ledger_n_slots(watch->ledger);
+    for (int i = 0; i < n; i++) {
         const pl_slot *slot = &watch->ledger->slots[i];
         uint32_t pid = atomic_load(&slot->pid);
         uint32_t settled = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER;
@@ -350,7 +450,7 @@ static void note_ended(pl_watch *watch)
 static void note_deaths(pl_watch *watch)
 {
     uint64_t kills;
-    if (pl_cgroup_oom_kills(&watch->cgroup, &kills) == 0) {
+    if (pl_cgroup_oom_kills(&watch->allowance.cgroup, &kills) == 0) {
         watch->n_unexplained_kills += pl_sub_sat_u64(kills, watch->n_oom_kills);
         watch->n_oom_kills = kills;
     }
@@ -372,6 +472,7 @@ void pl_watch_step(pl_watch *watch)
     pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, watch->pressed);
     uint64_t shares_ns = watch->tree.shares_ns;
     read_system(watch);
+    follow_system(watch, begun_ns);
     correct_measures(watch);
     charge_unseen(watch);
     note_deaths(watch);
@@ -396,4 +497,5 @@ void pl_watch_end(pl_watch *watch, int wait_status)
         header->n_vm_oom_kills = (uint32_t)pl_sub_sat_u64(kills, header->baseline_vm_oom_kills);
     header->wait_status = wait_status;
     atomic_store(&header->ended_realtime_ns, pl_clock_realtime_ns());
+    pl_ledger_shrink(watch->ledger);
 }

@@ -4,6 +4,8 @@
 #ifndef PL_SUPERVISE_WATCH_H
 #define PL_SUPERVISE_WATCH_H
 
+#include "supervise/allowance.h"
+#include "supervise/shared_files.h"
 #include "supervise/supervise.h"
 #include "supervise/tree.h"
 
@@ -12,13 +14,18 @@ typedef struct pl_watch {
     const pl_supervise_options *options;
     pl_owner owner; /* the supervisor's slot: holds the unseen bytes */
     pid_t command;
-    pl_cgroup cgroup;
-    uint64_t baseline_cgroup_bytes;
+    pl_allowance allowance;
+    uint64_t line_told_bytes; /* the line as the last event about it said */
+    uint64_t line_told_ns;
+    int n_lines_told;
     uint64_t n_oom_kills;         /* as last read */
     uint64_t n_unexplained_kills; /* of those, whose victim was not found yet */
     pl_cgroup_pressure pressure;
+    pl_cgroup_pressure baseline_pressure;
+    uint64_t baseline_throttles;
     pl_tree tree;
-    uint64_t cgroup_bytes;    /* gained by the tightest limited group since the start; 0: none */
+    pl_shared_files shared_files;
+    uint64_t cgroup_bytes;    /* that we gained in limited groups since the start; 0: none */
     uint64_t available_bytes; /* MemAvailable */
     uint64_t room_bytes;      /* until the system kills: of the group, or of the machine */
     uint64_t used_bytes;      /* by the tree or the group, whichever is more, at the last sample */
@@ -36,7 +43,8 @@ typedef struct pl_watch {
     uint64_t hang_stop_ns; /* when to follow SIGTERM with SIGKILL; 0: not yet */
 } pl_watch;
 
-/* Takes the baselines, before the command starts. */
+/* Takes the baselines, before the command starts. `watch` is all zero, as static memory is: it is
+ * too large to be written to for nothing. */
 PL_MUST_CHECK int pl_watch_init(pl_watch *watch, pl_ledger *ledger,
                                 const pl_supervise_options *options);
 void pl_watch_done(pl_watch *watch);

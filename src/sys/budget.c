@@ -68,7 +68,8 @@ static void add_cgroups(pl_budget *budget, const char *root)
     if (pl_cgroup_init(&cgroup, root, 0) < 0)
         add_source(budget, "cgroup", "no memory cgroup can be seen");
     for (int i = 0; i < cgroup.n_levels; i++)
-        add_cgroup_level(budget, &cgroup, i);
+        if (i == 0 || cgroup.levels[i].limit_bytes > 0)
+            add_cgroup_level(budget, &cgroup, i);
     pl_cgroup_done(&cgroup);
 }
 
@@ -198,6 +199,8 @@ static int draw_requested_line(pl_budget *budget, const pl_budget_options *optio
 
 int pl_budget_discover(const pl_budget_options *options, pl_budget *ret_budget, pl_error *reterr)
 {
+    PL_NOT_NULL(ret_budget, reterr);
+    PL_TAKE_OPTIONS(pl_budget_options, options, reserve_bytes, reterr);
     const pl_budget_options defaults = {0};
     if (!options)
         options = &defaults;

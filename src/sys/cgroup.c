@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/cgroup.h"
 #include "sys/cgroup_find.h"
-#include "sys/proc.h"
 #include "sys/text.h"
 
 /* Both versions print "no limit" as a number that differs by page size (v1, near 2^63) or as "max"
@@ -20,7 +20,7 @@ enum { STAT_BYTES = 4096 };
 
 typedef struct file_names {
     const char *usage;
-    const char *limits[2];
+    const char *limits[PL_CGROUP_LIMIT_FILES];
     const char *stat_inactive; /* keys of memory.stat, with descendants */
     const char *stat_active;
     const char *kills; /* has a line "oom_kill N" */
@@ -55,7 +55,7 @@ static int open_group_file(const char *path, size_t length, const char *name)
     int r = group_file(file, path, length, name);
     if (r < 0)
         return r;
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     return fd < 0 ? -errno : fd;
 }
 
@@ -83,43 +83,68 @@ static int read_again(int fd, char *buffer, size_t n)
 
 /* "max", and what cannot be understood, is no limit. A limit of 0 is kept as 1, since 0 says
  * "none". */
-static uint64_t read_limit(const char *path, size_t length, const char *name)
+static int read_limit(int fd, uint64_t *ret_limit)
 {
-    char file[PATH_MAX], text[64];
+    char text[64];
     uint64_t limit;
-    if (group_file(file, path, length, name) < 0 || pl_proc_read_file(file, text, sizeof text) < 0)
-        return 0;
+    int r = read_again(fd, text, sizeof text);
+    if (r < 0)
+        return r;
     const char *cursor = text;
-    if (!pl_text_take_u64(&cursor, &limit) || limit >= unlimited_bytes)
-        return 0;
-    return pl_max_u64(limit, 1);
+    bool limited = pl_text_take_u64(&cursor, &limit) && limit < unlimited_bytes;
+    *ret_limit = limited ? pl_max_u64(limit, 1) : 0;
+    return 0;
 }
 
-static void find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level)
+/* True when it is another limit than before. */
+static bool find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level)
 {
     const file_names *names = &names_of_version[cgroup->version];
-    for (size_t i = 0; i < PL_COUNT_OF(names->limits) && names->limits[i]; i++) {
-        uint64_t limit = read_limit(cgroup->path, level->path_length, names->limits[i]);
-        if (limit > 0 && (level->limit_bytes == 0 || limit < level->limit_bytes)) {
-            level->limit_bytes = limit;
-            level->limit_file = names->limits[i];
-        }
+    uint64_t smallest = 0, limit;
+    const char *file = NULL;
+    for (int i = 0; i < PL_CGROUP_LIMIT_FILES; i++) {
+        int r = level->limit_fds[i] < 0 ? -ENOENT : read_limit(level->limit_fds[i], &limit);
+        if (r == -ENODEV)
+            return false; /* the group is gone */
+        if (r < 0 || limit == 0 || (smallest > 0 && limit >= smallest))
+            continue;
+        smallest = limit;
+        file = names->limits[i];
     }
+    bool changed = smallest != level->limit_bytes;
+    level->limit_bytes = smallest;
+    level->limit_file = file;
+    return changed;
 }
 
-/* Adds the group in the first `path_length` bytes of the path, if it is one of ours to watch. */
+static void close_level(pl_cgroup_level *level)
+{
+    for (int i = 0; i < PL_CGROUP_LIMIT_FILES; i++)
+        close_fd(&level->limit_fds[i]);
+    close_fd(&level->usage_fd);
+    close_fd(&level->stat_fd);
+    close_fd(&level->events_fd);
+}
+
+/* Adds the group in the first `path_length` bytes of the path, if the controller is enabled there.
+ */
 static void add_level(pl_cgroup *cgroup, size_t path_length)
 {
     const file_names *names = &names_of_version[cgroup->version];
-    pl_cgroup_level level = {.path_length = path_length};
-    find_limit(cgroup, &level);
-    bool is_own = cgroup->n_levels == 0;
-    if (cgroup->n_levels == PL_CGROUP_LEVELS || (level.limit_bytes == 0 && !is_own))
+    if (cgroup->n_levels == PL_CGROUP_LEVELS)
         return;
+    pl_cgroup_level level = {.path_length = path_length, .stat_fd = -1, .events_fd = -1};
     level.usage_fd = open_group_file(cgroup->path, path_length, names->usage);
+    for (int i = 0; i < PL_CGROUP_LIMIT_FILES; i++)
+        level.limit_fds[i] = names->limits[i] && level.usage_fd >= 0
+                                 ? open_group_file(cgroup->path, path_length, names->limits[i])
+                                 : -1;
     if (level.usage_fd < 0)
-        return; /* the controller is not enabled here */
+        return;
+    find_limit(cgroup, &level);
     level.stat_fd = open_group_file(cgroup->path, path_length, "memory.stat");
+    if (cgroup->version == 2)
+        level.events_fd = open_group_file(cgroup->path, path_length, "memory.events");
     cgroup->levels[cgroup->n_levels++] = level;
 }
 
@@ -153,11 +178,12 @@ static int find_tightest(const pl_cgroup *cgroup)
     return tightest;
 }
 
-static int open_pressure(const pl_cgroup *cgroup, const char *root)
+static int open_pressure(pl_cgroup *cgroup, const char *root)
 {
     int fd = -ENOENT;
     if (cgroup->n_levels > 0)
         fd = open_group_file(cgroup->path, strlen(cgroup->path), "memory.pressure");
+    cgroup->pressure_is_own = fd >= 0;
     if (fd < 0)
         fd = open_group_file(root, strlen(root), "proc/pressure/memory");
     return fd;
@@ -189,13 +215,21 @@ int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid)
 
 void pl_cgroup_done(pl_cgroup *cgroup)
 {
-    for (int i = 0; i < cgroup->n_levels; i++) {
-        close_fd(&cgroup->levels[i].usage_fd);
-        close_fd(&cgroup->levels[i].stat_fd);
-    }
+    for (int i = 0; i < cgroup->n_levels; i++)
+        close_level(&cgroup->levels[i]);
     close_fd(&cgroup->kills_fd);
     close_fd(&cgroup->pressure_fd);
     cgroup->n_levels = 0;
+}
+
+bool pl_cgroup_refresh(pl_cgroup *cgroup)
+{
+    bool changed = false;
+    for (int i = 0; i < cgroup->n_levels; i++)
+        changed |= find_limit(cgroup, &cgroup->levels[i]);
+    if (changed)
+        cgroup->tightest = find_tightest(cgroup);
+    return changed;
 }
 
 uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup)
@@ -270,6 +304,62 @@ int pl_cgroup_oom_kills_at(const char *path, uint64_t *ret_n_kills)
     int r = read_kills(fd, ret_n_kills);
     close(fd);
     return r;
+}
+
+int pl_cgroup_id_at(const char *path, uint64_t *ret_id)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return -errno;
+    *ret_id = info.st_ino;
+    return 0;
+}
+
+/* An ancestor counts what happens below it, but not a descendant what it waits for at an ancestor,
+ * so each level is asked; the largest count has the others in it, but for siblings' own limits. */
+uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup)
+{
+    uint64_t most = 0;
+    for (int i = 0; i < cgroup->n_levels; i++) {
+        const pl_cgroup_level *level = &cgroup->levels[i];
+        uint64_t n = 0;
+        char text[512];
+        if (level->limit_bytes == 0 || level->limit_file != names_of_version[2].limits[1])
+            continue;
+        if (read_again(level->events_fd, text, sizeof text) >= 0 &&
+            pl_text_find_u64(text, "high", &n))
+            most = pl_max_u64(most, n);
+    }
+    return most;
+}
+
+/* "123\n456\n", page by page: a group of many processes has more text than fits at once. Opened
+ * each time: v1 shows an open file what it showed before, until nobody has read it for a second. */
+int pl_cgroup_pids(const pl_cgroup *cgroup, pid_t *ret_pids, int max)
+{
+    int fd = open_group_file(cgroup->path, strlen(cgroup->path), "cgroup.procs");
+    char text[4096];
+    uint64_t pid = 0;
+    bool digits = false;
+    int n = 0;
+    off_t at = 0;
+    ssize_t got;
+    while (n < max && (got = pread(fd, text, sizeof text, at)) > 0) {
+        at += got;
+        for (ssize_t i = 0; i < got && n < max; i++) {
+            if (text[i] >= '0' && text[i] <= '9') {
+                pid = pid * 10 + (uint64_t)(text[i] - '0');
+                digits = true;
+                continue;
+            }
+            if (digits && pid > 0 && pid <= INT_MAX)
+                ret_pids[n++] = (pid_t)pid;
+            pid = 0;
+            digits = false;
+        }
+    }
+    close_fd(&fd);
+    return n;
 }
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" */

@@ -3,7 +3,7 @@
  *   group    a folder of the memory controller's hierarchy
  *   own      the group that holds the process or, where the controller is not enabled that deep or
  *            a container does not show it, the nearest ancestor that can be seen
- *   level    the own group (level 0), then each ancestor that has a limit, inner to outer
+ *   level    the own group (level 0), then each ancestor, inner to outer: a limit may be set later
  *   limit    v1 memory.limit_in_bytes; v2 the smaller of memory.max and memory.high: above `high`
  *            nothing is killed, but every allocation is made to wait. Swap is not counted:
  *            memory.memsw never limits memory below memory.limit_in_bytes
@@ -21,24 +21,28 @@
 
 enum {
     PL_CGROUP_PATH_BYTES = 1024,
-    PL_CGROUP_LEVELS = 32, /* groups with limits; what lies further out is ignored */
+    PL_CGROUP_LEVELS = 32, /* what lies further out is ignored */
+    PL_CGROUP_LIMIT_FILES = 2,
 };
 
 typedef struct pl_cgroup_level {
-    uint64_t limit_bytes;   /* when init read it; 0 = none */
+    uint64_t limit_bytes;   /* as read last; 0 = none */
     const char *limit_file; /* "memory.max" ...; NULL without a limit */
     size_t path_length;     /* its folder is that much of pl_cgroup's path */
+    int limit_fds[PL_CGROUP_LIMIT_FILES];
     int usage_fd;
     int stat_fd;
+    int events_fd; /* memory.events, of v2; -1 otherwise */
 } pl_cgroup_level;
 
 typedef struct pl_cgroup {
     int version;                     /* 1 or 2; 0: none can be seen */
     char path[PL_CGROUP_PATH_BYTES]; /* folder of the own group; "" = none */
     int n_levels;
-    int tightest; /* the level that had least left when init looked; -1: nothing is limited */
+    int tightest; /* the level that had least left at the last look; -1: nothing is limited */
     int kills_fd;
-    int pressure_fd; /* of the own group, or of the machine */
+    int pressure_fd;      /* of the own group, or of the machine */
+    bool pressure_is_own; /* which of them */
     pl_cgroup_level levels[PL_CGROUP_LEVELS];
 } pl_cgroup;
 
@@ -47,6 +51,10 @@ typedef struct pl_cgroup {
  * seen: `cgroup` is then empty but valid, and may be asked and ended like any other. */
 PL_MUST_CHECK int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid);
 void pl_cgroup_done(pl_cgroup *cgroup);
+
+/* Reads the limits again: Kubernetes and systemd change them while programs run. True when one is
+ * another than before. A limit that cannot be read (its group is gone) stays as it was. */
+bool pl_cgroup_refresh(pl_cgroup *cgroup);
 
 /* The smallest limit over all levels; 0 = none. */
 uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup);
@@ -61,8 +69,21 @@ PL_MUST_CHECK int pl_cgroup_level_usage_bytes(const pl_cgroup *cgroup, int level
  * and on v2 they count our siblings'. Compare with a baseline: it counts from the group's birth. */
 PL_MUST_CHECK int pl_cgroup_oom_kills(const pl_cgroup *cgroup, uint64_t *ret_n_kills);
 
-/* The same, of the group in folder `path`, for who has only a record's cgroup_path. */
+/* The same, of the group in folder `path`, for who has only a record's cgroup_path. A group may be
+ * gone, and another have its name: compare pl_cgroup_id_at() with the record's. */
 PL_MUST_CHECK int pl_cgroup_oom_kills_at(const char *path, uint64_t *ret_n_kills);
+
+/* What tells the group in folder `path` from all others since the machine was started: the kernel
+ * numbers them (the folder's inode). */
+PL_MUST_CHECK int pl_cgroup_id_at(const char *path, uint64_t *ret_id);
+
+/* How often a task was made to wait because a group was above its memory.high: of all levels that
+ * are limited by that. 0 on v1. */
+uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup);
+
+/* The processes of the own group, not of its descendants; at most `max`. Those of another pid
+ * namespace are left out. Returns how many. */
+PL_MUST_CHECK int pl_cgroup_pids(const pl_cgroup *cgroup, pid_t *ret_pids, int max);
 
 /* Time that tasks have stalled for memory (PSI), in the own group on v2, else on the machine. The
  * share of an interval is the difference of two readings over its length. */

@@ -73,9 +73,9 @@ int pl_file_open_unnamed(const char *directory)
 
 int pl_file_open_direct(int fd)
 {
-    char path[32];
+    char path[48];
     pl_text text = pl_text_begin(path, sizeof path);
-    pl_text_add(&text, "/proc/self/fd/");
+    pl_text_add(&text, "/proc/thread-self/fd/"); /* it may have a table of its own */
     pl_text_add_u64(&text, (uint64_t)fd);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0)
@@ -96,6 +96,41 @@ int pl_file_open_regular(const char *path, uint64_t *ret_bytes)
         return r;
     }
     *ret_bytes = (uint64_t)info.st_size;
+    return fd;
+}
+
+/* One part of a path; the folder that it is in is closed. */
+static int open_part(int folder, const char *name)
+{
+    struct stat info;
+    int fd = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = fd < 0 ? -errno : fd;
+    if (r == -ENOTDIR && fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(info.st_mode))
+        r = -ELOOP;
+    close(folder);
+    return r;
+}
+
+int pl_file_open_folder(const char *path)
+{
+    char name[NAME_MAX + 1];
+    if (path[0] != '/')
+        return -EINVAL;
+    int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    for (const char *next = path; fd >= 0 && *(next += strspn(next, "/")) != '\0';) {
+        size_t n = strcspn(next, "/");
+        if (n >= sizeof name || (n == 2 && memcmp(next, "..", 2) == 0)) {
+            close(fd);
+            return n >= sizeof name ? -ENAMETOOLONG : -EINVAL;
+        }
+        memcpy(name, next, n);
+        name[n] = '\0';
+        fd = open_part(fd, name);
+        next += n;
+    }
     return fd;
 }
 
@@ -135,13 +170,46 @@ static bool names(const char *path, int fd)
            named.st_ino == open.st_ino;
 }
 
-/* The one who had it may have renamed or removed it between our open() and our lock. */
-int pl_file_open_locked(const char *path)
+/* Nobody could have prepared it. A name that is guessed may be anything: a link to a file that must
+ * not be cut, or a pipe. */
+static bool is_own(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink <= 1 &&
+           info.st_uid == geteuid();
+}
+
+static int open_found(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ELOOP || errno == EISDIR || errno == ENXIO ? -EEXIST : -errno;
+    if (is_own(fd))
+        return fd;
+    close(fd);
+    return -EEXIST;
+}
+
+int pl_file_open_own(const char *path, bool *ret_found)
 {
     for (;;) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        *ret_found = fd < 0 && errno == EEXIST;
+        if (!*ret_found)
+            return fd < 0 ? -errno : fd;
+        fd = open_found(path);
+        if (fd != -ENOENT) /* else it went in between */
+            return fd;
+    }
+}
+
+/* The one who had it may have renamed or removed it between our open() and our lock. */
+int pl_file_open_locked(const char *path, bool *ret_found)
+{
+    for (;;) {
+        int fd = pl_file_open_own(path, ret_found);
         if (fd < 0)
-            return -errno;
+            return fd;
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         int r = fcntl(fd, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
         if (r == 0 && names(path, fd))

@@ -34,15 +34,24 @@ PL_MUST_CHECK int pl_file_open_direct(int fd);
 /* A regular file for reading. -EINVAL for anything else; nothing is waited for. */
 PL_MUST_CHECK int pl_file_open_regular(const char *path, uint64_t *ret_bytes);
 
+/* The folder of an absolute path, without following a link anywhere on the way: a descriptor to
+ * name files below (O_PATH). -ELOOP: a part of it is a link. -EINVAL: not absolute, or with a `..`.
+ */
+PL_MUST_CHECK int pl_file_open_folder(const char *path);
+
 /* What is to be written to instead of `path`, where that is a link, or a link to one. Nothing has
  * to be there yet. -ELOOP, -ENAMETOOLONG. */
 PL_MUST_CHECK int pl_file_follow_links(const char *path, char name[PATH_MAX]);
 
-/* A file that this descriptor alone writes: made if it is not there, kept as it is, and locked
- * until the last copy of the descriptor is closed. -EBUSY if somebody has it, in this process or
- * another.
- */
-PL_MUST_CHECK int pl_file_open_locked(const char *path);
+/* A file that this descriptor alone writes: made if it is not there (*ret_found is false then),
+ * else kept as it is, and locked until the last copy of the descriptor is closed. -EBUSY if
+ * somebody has it, in this process or another. -EEXIST if what is there is not to be written to,
+ * because it may be somebody else's: a link, no regular file, one of another user or with another
+ * name. Whether it is one that the caller made, its content must tell. */
+PL_MUST_CHECK int pl_file_open_locked(const char *path, bool *ret_found);
+
+/* The same where the file system has no locks, which is then -ENOLCK or -EOPNOTSUPP. */
+PL_MUST_CHECK int pl_file_open_own(const char *path, bool *ret_found);
 
 /* PL_ECORRUPT if the file ends before: someone cut it off. */
 PL_MUST_CHECK int pl_file_read(int fd, void *data, size_t n, uint64_t offset);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See line_reader.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/file.h"
 #include "sys/line_reader.h"
 
 int pl_line_reader_init(pl_line_reader *lines, const char *path)
 {
-    lines->fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint64_t ignored; /* of /proc's files it is 0 */
+    int fd = pl_file_open_regular(path, &ignored);
+    lines->fd = fd < 0 ? -1 : fd;
     lines->start = lines->end = 0;
     lines->passing_over = false;
-    return lines->fd < 0 ? -errno : 0;
+    return fd < 0 ? fd : 0;
 }
 
 void pl_line_reader_done(pl_line_reader *lines)

@@ -16,6 +16,7 @@
 enum {
     PATH_BYTES = 64,      /* "/proc/4194304/task/4194304/children" has 35 */
     STAT_BYTES = 1024,    /* 52 fields of at most 20 digits would be 1092; real ones are near 330 */
+    STATUS_BYTES = 8192,  /* 1.4 KiB on 6.18; lists of groups and nodes may be long */
     ROLLUP_BYTES = 2048,  /* 23 lines, 700 bytes on 6.18 */
     CHILDREN_CHUNK = 512, /* pids are read in pieces, any number of them */
 };
@@ -51,7 +52,8 @@ int pl_proc_read_file(const char *path, char *buffer, size_t n)
 {
     if (n == 0 || n > INT32_MAX)
         return -EINVAL;
-    int fd = open_retry(path, 0);
+    /* O_NONBLOCK: a path may come from a record, and a FIFO there is an error, not a wait. */
+    int fd = open_retry(path, O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return fd;
     size_t length = 0;
@@ -123,7 +125,7 @@ static bool parse_stat_numbers(const char *field3, pl_proc_stat *stat)
     return true;
 }
 
-static bool parse_stat(const char *text, pl_proc_stat *ret_stat)
+bool pl_proc_stat_parse(const char *text, pl_proc_stat *ret_stat)
 {
     const char *open = strchr(text, '(');
     const char *close = strrchr(text, ')');
@@ -144,7 +146,7 @@ int pl_proc_stat_read(pid_t pid, pl_proc_stat *ret_stat)
     int r = read_process_file(pid, "/stat", text, sizeof text);
     if (r < 0)
         return r;
-    return parse_stat(text, ret_stat) ? 0 : PL_EFORMAT;
+    return pl_proc_stat_parse(text, ret_stat) ? 0 : PL_EFORMAT;
 }
 
 int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat)
@@ -160,7 +162,7 @@ int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat)
     int r = path.overflow ? -ENAMETOOLONG : pl_proc_read_file(storage, text, sizeof text);
     if (r < 0)
         return r;
-    return parse_stat(text, ret_stat) ? 0 : PL_EFORMAT;
+    return pl_proc_stat_parse(text, ret_stat) ? 0 : PL_EFORMAT;
 }
 
 /* A process whose first thread ended before the others shows as a zombie, and holds its memory. */
@@ -200,6 +202,19 @@ int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory)
     uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     ret_memory->resident_bytes = resident * page_bytes;
     ret_memory->private_bytes = pl_sub_sat_u64(resident, shared) * page_bytes;
+    return 0;
+}
+
+int pl_proc_seccomp_read(pid_t pid, uint32_t *ret_mode)
+{
+    char text[STATUS_BYTES];
+    uint64_t mode;
+    int r = read_process_file(pid, "/status", text, sizeof text);
+    if (r < 0)
+        return r;
+    if (!pl_text_find_u64(text, "Seccomp:", &mode) || mode > UINT32_MAX)
+        return PL_EFORMAT; /* a kernel without it */
+    *ret_mode = (uint32_t)mode;
     return 0;
 }
 

@@ -30,6 +30,9 @@ PL_MUST_CHECK int pl_proc_stat_read(pid_t pid, pl_proc_stat *ret_stat);
  * a start time some ticks late, and a forked child has that of its parent (seen in 7.2). */
 PL_MUST_CHECK int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat);
 
+/* The same from the text of such a file; false when it is another one. */
+bool pl_proc_stat_parse(const char *text, pl_proc_stat *ret_stat);
+
 /* Is the process that had this pid and start time still there? A zombie is not. start_ticks 0
  * matches any start time. */
 bool pl_proc_alive(pid_t pid, uint64_t start_ticks);
@@ -41,6 +44,9 @@ typedef struct pl_proc_memory {
 
 /* From statm: about 3 us. pid 0 is the caller. */
 PL_MUST_CHECK int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory);
+
+/* Its seccomp mode: 0 none, 1 strict, 2 a filter, 3 killed by it. A zombie still tells. */
+PL_MUST_CHECK int pl_proc_seccomp_read(pid_t pid, uint32_t *ret_mode);
 
 /* Proportional set size from smaps_rollup: pages shared by fork are counted once, but the kernel
  * walks the page tables (about 10 ms per GiB). */

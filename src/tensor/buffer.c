@@ -24,7 +24,7 @@ void pl_buffer_unref(pl_buffer *buffer)
         return;
     pl_pool *pool = buffer->pool;
     pl_chunk *chunk = buffer->chunk;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     pl_pool_remove_buffer(pool, buffer);
     if (chunk->is_slab)
         pl_extents_give(&chunk->places, buffer->place);
@@ -32,7 +32,7 @@ void pl_buffer_unref(pl_buffer *buffer)
         chunk->n_pins -= chunk->release != NULL;
         pl_chunk_end(pool, chunk);
     }
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     pl_buffer_drop(buffer);
 }
 
@@ -60,11 +60,11 @@ static int pin(pl_buffer *buffer, enum pl_pin access, pl_stop stop, void **ret_d
         r = refuse_writing(buffer, reterr);
     if (r < 0)
         return r;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     r = pl_chunk_pin(pool, buffer->chunk, access, stop, buffer->what, reterr);
     if (r == 0)
         *ret_data = pl_buffer_address(buffer);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return r;
 }
 
@@ -83,9 +83,9 @@ void pl_buffer_unpin(pl_buffer *buffer)
     pl_pool *pool = buffer->pool;
     if (pl_pool_is_inherited(pool))
         return;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     pl_chunk_unpin(pool, buffer->chunk);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
 }
 
 /* Is the buffer to be used where it is, away from memory? Then its copy or window stays until
@@ -95,7 +95,7 @@ static int begin_io(pl_buffer *buffer, enum pl_pin access, bool *ret_away, pl_er
     pl_pool *pool = buffer->pool;
     pl_chunk *chunk = buffer->chunk;
     int r = 0;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     while (chunk->arriving)
         pl_pool_wait(pool);
     *ret_away = !pl_chunk_is_resident(chunk) && !(chunk->is_slab && access == PL_PIN_WRITE);
@@ -103,19 +103,19 @@ static int begin_io(pl_buffer *buffer, enum pl_pin access, bool *ret_away, pl_er
         chunk->n_io++;
     else
         r = pl_chunk_pin(pool, chunk, access, (pl_stop){0}, buffer->what, reterr);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return r;
 }
 
 static void end_io(pl_buffer *buffer, bool away)
 {
     pl_pool *pool = buffer->pool;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     if (!away)
         pl_chunk_unpin(pool, buffer->chunk);
     else if (--buffer->chunk->n_io == 0)
         pl_pool_tell(pool);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
 }
 
 static int check_range(const pl_buffer *buffer, uint64_t offset, size_t n, pl_error *reterr)
@@ -246,9 +246,9 @@ uint64_t pl_buffer_pin_cost_bytes(pl_buffer *buffer)
 {
     if (pl_pool_is_inherited(buffer->pool))
         return 0;
-    pthread_mutex_lock(&buffer->pool->mu);
+    pl_pool_lock(buffer->pool);
     bool resident = pl_chunk_is_resident(buffer->chunk);
-    pthread_mutex_unlock(&buffer->pool->mu);
+    pl_pool_unlock(buffer->pool);
     return resident ? 0 : pl_memory_cost_bytes(buffer->chunk->bytes);
 }
 
@@ -258,10 +258,10 @@ static void move_out(pl_buffer *buffer, bool only_clean)
     pl_pool *pool = buffer->pool;
     if (pl_pool_is_inherited(pool))
         return;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     if (buffer->chunk->idle && (!only_clean || pl_chunk_is_clean(buffer->chunk)))
         (void)!pl_chunk_move_out(pool, buffer->chunk, &gone, NULL); /* what is clean can leave */
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
 }
 
 void pl_buffer_leave(pl_buffer *buffer)

@@ -8,7 +8,7 @@ bool pl_buffer_begin_file(pl_buffer *buffer, int *ret_fd, uint64_t *ret_offset)
     pl_chunk *chunk = buffer->chunk;
     if (pl_pool_is_inherited(pool))
         return false;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     while (chunk->arriving)
         pl_pool_wait(pool);
     /* What is resident may be changed, and its copy given up; a user's file is what it is. */
@@ -20,15 +20,15 @@ bool pl_buffer_begin_file(pl_buffer *buffer, int *ret_fd, uint64_t *ret_offset)
         *ret_offset =
             (is_window ? chunk->window.offset : chunk->copy.offset) + buffer->place.offset;
     }
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return in_file;
 }
 
 void pl_buffer_end_file(pl_buffer *buffer)
 {
     pl_pool *pool = buffer->pool;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     if (--buffer->chunk->n_io == 0)
         pl_pool_tell(pool);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
 }

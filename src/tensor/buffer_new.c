@@ -41,10 +41,10 @@ static void link_large(pl_pool *pool, pl_buffer *buffer, pl_chunk *chunk)
 {
     buffer->chunk = chunk;
     chunk->n_buffers = 1;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     pl_pool_add_chunk(pool, chunk);
     pl_pool_add_buffer(pool, buffer);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
 }
 
 static int new_large(pl_pool *pool, pl_buffer *buffer, pl_error *reterr)
@@ -103,7 +103,7 @@ static int add_slab(pl_pool *pool, pl_chunk **ret_slab, pl_error *reterr)
         pl_chunk_free(pool, slab);
         return r;
     }
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     pl_pool_add_chunk(pool, slab);
     *ret_slab = slab;
     return 0;
@@ -111,11 +111,11 @@ static int add_slab(pl_pool *pool, pl_chunk **ret_slab, pl_error *reterr)
 
 static int new_small(pl_pool *pool, pl_buffer *buffer, pl_error *reterr)
 {
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     int r = find_place(pool, buffer);
     if (r == -ENOSPC) {
         pl_chunk *slab = NULL;
-        pthread_mutex_unlock(&pool->mu);
+        pl_pool_unlock(pool);
         r = add_slab(pool, &slab, reterr);
         if (r < 0)
             return r;
@@ -125,7 +125,7 @@ static int new_small(pl_pool *pool, pl_buffer *buffer, pl_error *reterr)
     }
     if (r == 0)
         r = pl_chunk_pin(pool, buffer->chunk, PL_PIN_WRITE, (pl_stop){0}, buffer->what, reterr);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return r == -ENOMEM ? no_memory(buffer->what, reterr) : r;
 }
 

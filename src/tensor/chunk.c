@@ -28,6 +28,22 @@ int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk)
     return 0;
 }
 
+/* The spill file's lock is one that moving out takes, and its lists allocate. */
+static int reserve_place(pl_pool *pool, uint64_t bytes, pl_extent *ret_place, pl_error *reterr)
+{
+    pl_memory_hold(pool->memory, 1);
+    int r = pl_spill_reserve(pool->spill, bytes, ret_place, reterr);
+    pl_memory_hold(pool->memory, -1);
+    return r;
+}
+
+static void release_place(pl_pool *pool, pl_extent place)
+{
+    pl_memory_hold(pool->memory, 1);
+    pl_spill_release(pool->spill, place);
+    pl_memory_hold(pool->memory, -1);
+}
+
 void pl_chunk_free(pl_pool *pool, pl_chunk *chunk)
 {
     if (!chunk)
@@ -37,7 +53,7 @@ void pl_chunk_free(pl_pool *pool, pl_chunk *chunk)
     else
         pl_memory_give(pool->memory, &chunk->block);
     if (chunk->copy.bytes)
-        pl_spill_release(pool->spill, chunk->copy);
+        release_place(pool, chunk->copy);
     pl_window_unmap(pool->memory, &chunk->window);
     if (chunk->window.fd >= 0)
         close(chunk->window.fd);
@@ -106,16 +122,17 @@ int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset, vo
     return pl_spill_read(pool->spill, chunk->copy.offset + offset, data, n, reterr);
 }
 
-/* Between two of them it is asked whether to go on: a tenth of a second on a slow disk. */
-#define ASK_BYTES (16 * PL_MIB)
+/* Between two of them it is asked whether to go on, or said that it goes on: a tenth of a second on
+ * a slow disk. */
+#define PIECE_BYTES (16 * PL_MIB)
 
 static int read_unless(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, char *to,
                        const char *what, pl_error *reterr)
 {
-    for (uint64_t at = 0; at < chunk->bytes; at += ASK_BYTES) {
+    for (uint64_t at = 0; at < chunk->bytes; at += PIECE_BYTES) {
         if (pl_must_stop(stop))
             return pl_error_set(reterr, -ECANCELED, "'%s' is no longer wanted", what);
-        size_t n = (size_t)pl_min_u64(chunk->bytes - at, ASK_BYTES);
+        size_t n = (size_t)pl_min_u64(chunk->bytes - at, PIECE_BYTES);
         int r = pl_chunk_read_away(pool, chunk, at, to + at, n, reterr);
         if (r < 0)
             return r;
@@ -144,9 +161,9 @@ static int move_in(pl_pool *pool, pl_chunk *chunk, pl_stop stop, const char *wha
 {
     pl_block block = {0};
     chunk->arriving = true;
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     int r = fetch(pool, chunk, stop, what, &block, reterr);
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     chunk->arriving = false;
     if (r == 0) {
         chunk->block = block;
@@ -169,9 +186,9 @@ static void drop_copy(pl_pool *pool, pl_chunk *chunk)
     chunk->copy = (pl_extent){0};
     if (copy.bytes == 0)
         return;
-    pthread_mutex_unlock(&pool->mu);
-    pl_spill_release(pool->spill, copy);
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_unlock(pool);
+    release_place(pool, copy);
+    pl_pool_lock(pool);
 }
 
 int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, pl_stop stop, const char *what,
@@ -209,22 +226,22 @@ void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk)
 /* Copies of what is resident are a convenience: one of them is given up for space in the file. */
 static bool give_up_a_copy(pl_pool *pool)
 {
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     pl_chunk *chunk = NULL;
     while ((chunk = pl_pool_next_chunk(pool, chunk)))
         if (pl_chunk_is_resident(chunk) && chunk->copy.bytes && !chunk->leaving && chunk->n_io == 0)
             break;
     if (chunk)
         drop_copy(pool, chunk);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return chunk != NULL;
 }
 
 int pl_chunk_reserve_copy(pl_pool *pool, uint64_t bytes, pl_extent *ret_copy, pl_error *reterr)
 {
-    int r = pl_spill_reserve(pool->spill, bytes, ret_copy, reterr);
+    int r = reserve_place(pool, bytes, ret_copy, reterr);
     while (r == -ENOSPC && give_up_a_copy(pool))
-        r = pl_spill_reserve(pool->spill, bytes, ret_copy, reterr);
+        r = reserve_place(pool, bytes, ret_copy, reterr);
     return r;
 }
 
@@ -235,9 +252,14 @@ static int write_copy(pl_pool *pool, const pl_chunk *chunk, pl_extent *ret_copy,
     int r = pl_chunk_reserve_copy(pool, chunk->bytes, &copy, reterr);
     if (r < 0)
         return r;
-    r = pl_spill_write(pool->spill, copy.offset, chunk->block.data, chunk->bytes, reterr);
+    for (uint64_t at = 0; r == 0 && at < chunk->bytes; at += PIECE_BYTES) {
+        size_t n = (size_t)pl_min_u64(chunk->bytes - at, PIECE_BYTES);
+        r = pl_spill_write(pool->spill, copy.offset + at, (char *)chunk->block.data + at, n,
+                           reterr);
+        pl_memory_tell_progress(pool->memory);
+    }
     if (r < 0)
-        pl_spill_release(pool->spill, copy);
+        release_place(pool, copy);
     else
         *ret_copy = copy;
     return r;
@@ -253,10 +275,10 @@ static uint64_t give_back(pl_pool *pool, pl_chunk *chunk)
     chunk->block = (pl_block){0};
     if (dead)
         pl_pool_remove_chunk(pool, dead);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     pl_memory_give(pool->memory, &block);
     pl_chunk_free(pool, dead);
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     pool->evicted_bytes += cost;
     return cost;
 }
@@ -266,9 +288,9 @@ static int write_if_needed(pl_pool *pool, pl_chunk *chunk, pl_error *reterr)
     pl_extent copy;
     if (pl_chunk_is_clean(chunk))
         return 0;
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     int r = write_copy(pool, chunk, &copy, reterr);
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     if (r < 0)
         return r;
     chunk->copy = copy;
@@ -301,7 +323,7 @@ void pl_chunk_end(pl_pool *pool, pl_chunk *chunk)
     if (chunk->leaving)
         return;
     pl_pool_remove_chunk(pool, chunk);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     pl_chunk_free(pool, chunk);
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See memory.h. Where blocks come from:
- *   - in a guarded run, aligned malloc() for all: the guard claims, measures, refuses with NULL;
- *   - else, for small ones, aligned malloc(), within a claim;
- *   - else a mapping of its own, within a claim: its pages go back with it. */
+ *   - small ones, from aligned malloc(), within a claim; in a guarded run the guard measures them;
+ *   - all others are mappings of their own, within a claim, and their pages go back with them. In a
+ *     guarded run the guard claims and maps, so that its report knows of them. */
 #include "tensor/memory.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/size.h"
+#include "ledger/room.h"
 #include "tensor/memory_private.h"
 
 /* From here on the system is asked for huge pages: a fault for each 4 KiB costs as much as an
@@ -39,6 +40,7 @@ int pl_memory_new(const pl_memory_options *options, pl_memory **ret_memory, pl_e
         return pl_error_set(reterr, r, "cannot watch for forks: %s", pl_error_text(r));
     }
     pl_memory_look(memory);
+    memory->line.room = pl_memory_start_mover(&memory->line);
     *ret_memory = memory;
     return 0;
 }
@@ -85,7 +87,7 @@ static bool claim_below_cap(pl_memory *memory, uint64_t cost)
 
 /* Below the cap, where spares count as well, and in the ledger; a spare of that size has its claim
  * there already. */
-static int claim(pl_memory *memory, uint64_t cost, enum pl_claim_kind kind, pl_mapping **ret_spare)
+static int claim(pl_memory *memory, uint64_t cost, enum pl_map_kind kind, pl_mapping **ret_spare)
 {
     if (!claim_below_cap(memory, cost))
         return PL_EBUDGET;
@@ -95,7 +97,8 @@ static int claim(pl_memory *memory, uint64_t cost, enum pl_claim_kind kind, pl_m
         pl_memory_drop_spares(memory);
     int r = 0;
     if (!spare && memory->line.owner >= 0)
-        r = pl_ledger_claim(memory->line.ledger, memory->line.owner, cost, kind);
+        r = pl_ledger_claim(memory->line.ledger, memory->line.owner, cost,
+                            kind == PL_MAP_RESERVE ? PL_CLAIM_RESERVE : PL_CLAIM_REFUSABLE);
     if (r < 0) {
         atomic_fetch_sub(&memory->claimed_bytes, cost);
         return r;
@@ -119,7 +122,7 @@ static int take_from_malloc(pl_memory *memory, uint64_t cost, pl_block *ret_bloc
     size_t alignment = cost < PL_MEMORY_PAGED_BYTES ? PL_MEMORY_ALIGN_BYTES : PL_MEMORY_PAGE;
     void *data;
     if (posix_memalign(&data, alignment, cost) != 0)
-        return memory->line.guard_refusal ? PL_EBUDGET : -ENOMEM;
+        return pl_memory_is_guarded(memory) ? PL_EBUDGET : -ENOMEM;
     atomic_fetch_add(&memory->small_bytes, cost);
     ret_block->data = data;
     return 0;
@@ -144,15 +147,27 @@ void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping)
         mapping->after->before = mapping->before;
 }
 
-static int take_mapping(pl_memory *memory, uint64_t cost, pl_block *ret_block)
+static int map(const pl_memory *memory, uint64_t cost, enum pl_map_kind kind, void **ret_data)
+{
+    if (pl_memory_is_guarded(memory))
+        return memory->line.guard.map(cost, kind, ret_data);
+    void *data = mmap(NULL, cost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return -ENOMEM;
+    *ret_data = data;
+    return 0;
+}
+
+static int take_mapping(pl_memory *memory, uint64_t cost, enum pl_map_kind kind,
+                        pl_block *ret_block)
 {
     pl_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return -ENOMEM;
-    mapping->data = mmap(NULL, cost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping->data == MAP_FAILED) {
+    int r = map(memory, cost, kind, &mapping->data);
+    if (r < 0) {
         free(mapping);
-        return -ENOMEM;
+        return r;
     }
     if (cost >= HUGE_FROM_BYTES)
         madvise(mapping->data, cost, MADV_HUGEPAGE); /* where there are none it is as well */
@@ -166,26 +181,26 @@ static int take_mapping(pl_memory *memory, uint64_t cost, pl_block *ret_block)
 }
 
 /* Claim, then allocate. */
-static int try_to_take(pl_memory *memory, uint64_t cost, enum pl_claim_kind kind,
-                       pl_block *ret_block)
+static int try_to_take(pl_memory *memory, uint64_t cost, enum pl_map_kind kind, pl_block *ret_block)
 {
     pl_mapping *spare;
     int r = claim(memory, cost, kind, &spare);
     if (r < 0)
         return r;
-    bool small = memory->line.guard_refusal || cost < PL_MEMORY_PAGED_BYTES;
     *ret_block = (pl_block){.generation = memory->generation};
     if (spare) {
         ret_block->data = spare->data;
         ret_block->mapping = spare;
         return 0;
     }
-    r = small ? take_from_malloc(memory, cost, ret_block) : take_mapping(memory, cost, ret_block);
+    r = cost < PL_MEMORY_PAGED_BYTES ? take_from_malloc(memory, cost, ret_block)
+                                     : take_mapping(memory, cost, kind, ret_block);
     if (r < 0) {
         release(memory, cost);
         return r;
     }
-    pl_memory_look_if_due(memory, cost);
+    if (!pl_memory_is_guarded(memory)) /* the guard looks for itself */
+        pl_memory_look_if_due(memory, cost);
     return 0;
 }
 
@@ -204,7 +219,7 @@ static uint64_t headroom_bytes(const pl_memory *memory)
     return headroom_within(memory, 0);
 }
 
-static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
+static uint64_t run_evictor(pl_memory *memory, uint64_t bytes, pl_error *reterr)
 {
     pthread_mutex_lock(&memory->mu);
     pl_memory_evict *function = memory->evict;
@@ -214,8 +229,7 @@ static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
     if (!function)
         return 0;
 
-    uint64_t missing = pl_max_u64(pl_sub_sat_u64(cost, headroom_bytes(memory)), 1);
-    uint64_t freed = function(context, missing, reterr);
+    uint64_t freed = function(context, bytes, reterr);
     pthread_mutex_lock(&memory->mu);
     if (--memory->n_evicting == 0)
         pthread_cond_broadcast(&memory->evict_end);
@@ -223,26 +237,37 @@ static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
     return freed;
 }
 
-/* The guard writes each refusal into the run's record: it is asked only when there seems to be
- * room, or when nothing is left to evict. */
-static int take_with_eviction(pl_memory *memory, uint64_t cost, pl_block *ret_block,
-                              pl_error *ret_reason)
+static uint64_t evict(pl_memory *memory, uint64_t cost, pl_error *reterr)
 {
-    bool guarded = memory->line.guard_refusal != NULL;
-    int r = guarded ? PL_EBUDGET : try_to_take(memory, cost, PL_CLAIM_REFUSABLE, ret_block);
+    uint64_t missing = pl_max_u64(pl_sub_sat_u64(cost, headroom_bytes(memory)), 1);
+    return run_evictor(memory, missing, reterr);
+}
+
+uint64_t pl_memory_move_out(pl_memory *memory, uint64_t bytes, pl_error *reterr)
+{
+    uint64_t freed = pl_memory_drop_spares(memory);
+    return freed >= bytes ? freed : freed + run_evictor(memory, bytes - freed, reterr);
+}
+
+/* At last the guard is asked to have others make room, and it writes each refusal into the run's
+ * record. */
+static int take_with_eviction(pl_memory *memory, uint64_t cost, enum pl_map_kind last,
+                              pl_block *ret_block, pl_error *ret_reason)
+{
+    int r = try_to_take(memory, cost, PL_MAP_IF_ROOM, ret_block);
     if (r == PL_EBUDGET) {
         pl_memory_drop_spares(memory);
         pl_memory_look_at_line(memory);
     }
     while (r == PL_EBUDGET) {
-        if (!guarded || cost <= headroom_bytes(memory))
-            r = try_to_take(memory, cost, PL_CLAIM_REFUSABLE, ret_block);
+        r = try_to_take(memory, cost, PL_MAP_IF_ROOM, ret_block);
         if (r == PL_EBUDGET && evict(memory, cost, ret_reason) == 0)
             break;
     }
     if (r == PL_EBUDGET) {
         pl_memory_relieve(memory);
-        r = try_to_take(memory, cost, PL_CLAIM_REFUSABLE, ret_block);
+        r = try_to_take(memory, cost, last, ret_block);
+        ret_block->of_reserve = r == 0 && last == PL_MAP_RESERVE;
     }
     return r;
 }
@@ -258,7 +283,7 @@ static int refuse(pl_memory *memory, uint64_t cost, const char *what, const pl_e
         return pl_error_set(reterr, PL_EBUDGET,
                             "no room for %s for '%s': tensors have %s of the %s that they may%s%s",
                             PL_SIZE(cost), what, PL_SIZE(claimed), PL_SIZE(cap), why, more);
-    if (memory->line.guard_refusal && memory->line.guard_refusal(guard, sizeof guard) > 0)
+    if (pl_memory_is_guarded(memory) && memory->line.guard.refusal(guard, sizeof guard) > 0)
         return pl_error_set(reterr, PL_EBUDGET, "no room for '%s': %s%s%s", what, guard, why, more);
     uint64_t charged = pl_ledger_charged_bytes(memory->line.ledger);
     return pl_error_set(reterr, PL_EBUDGET,
@@ -269,8 +294,8 @@ static int refuse(pl_memory *memory, uint64_t cost, const char *what, const pl_e
                         more);
 }
 
-int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what, pl_block *ret_block,
-                   pl_error *reterr)
+static int take(pl_memory *memory, uint64_t bytes, const char *what, enum pl_map_kind last,
+                pl_block *ret_block, pl_error *reterr)
 {
     static _Alignas(PL_MEMORY_ALIGN_BYTES) char nothing[PL_MEMORY_ALIGN_BYTES];
     uint64_t cost = pl_memory_cost_bytes(bytes);
@@ -278,7 +303,7 @@ int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what, pl_block
     pl_error reason = {0};
     int r = 0;
     if (bytes > 0)
-        r = take_with_eviction(memory, cost, &block, &reason);
+        r = take_with_eviction(memory, cost, last, &block, &reason);
     if (r == PL_EBUDGET)
         return refuse(memory, cost, what, &reason, reterr);
     if (r < 0)
@@ -289,20 +314,16 @@ int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what, pl_block
     return 0;
 }
 
+int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what, pl_block *ret_block,
+                   pl_error *reterr)
+{
+    return take(memory, bytes, what, PL_MAP_OR_REFUSE, ret_block, reterr);
+}
+
 int pl_memory_take_window(pl_memory *memory, const char *what, pl_block *ret_block,
                           pl_error *reterr)
 {
-    pl_error error;
-    pl_block block;
-    int r = pl_memory_take(memory, PL_MEMORY_WINDOW_BYTES, what, ret_block, &error);
-    if (r == PL_EBUDGET &&
-        try_to_take(memory, PL_MEMORY_WINDOW_BYTES, PL_CLAIM_RESERVE, &block) == 0) {
-        block.bytes = PL_MEMORY_WINDOW_BYTES;
-        block.of_reserve = true;
-        *ret_block = block;
-        return 0;
-    }
-    return r < 0 ? pl_error_set(reterr, r, "%s", error.message) : 0;
+    return take(memory, PL_MEMORY_WINDOW_BYTES, what, PL_MAP_RESERVE, ret_block, reterr);
 }
 
 void pl_memory_give(pl_memory *memory, pl_block *block)
@@ -335,6 +356,32 @@ void pl_memory_give(pl_memory *memory, pl_block *block)
 }
 
 /* ---- what is asked of it ---- */
+
+void pl_memory_hold(pl_memory *memory, int more)
+{
+    if (memory->line.guard.hold)
+        memory->line.guard.hold(more);
+}
+
+void pl_memory_add_idle(pl_memory *memory, int64_t bytes)
+{
+    if (memory->line.room >= 0)
+        pl_room_add_idle(memory->line.ledger, memory->line.room, bytes);
+}
+
+uint64_t pl_memory_idle_elsewhere(const pl_memory *memory, uint64_t own_bytes)
+{
+    if (!pl_memory_is_guarded(memory))
+        return 0;
+    uint64_t own = pl_add_sat_u64(own_bytes, atomic_load(&memory->spare_bytes));
+    return pl_sub_sat_u64(pl_room_idle_bytes(memory->line.ledger), own);
+}
+
+void pl_memory_tell_progress(pl_memory *memory)
+{
+    if (memory->line.room >= 0)
+        pl_room_tell_progress(memory->line.ledger);
+}
 
 void pl_memory_trim(pl_memory *memory)
 {
@@ -375,7 +422,7 @@ uint64_t pl_memory_headroom_for(pl_memory *memory, uint64_t bytes)
 
 bool pl_memory_is_guarded(const pl_memory *memory)
 {
-    return memory->line.guard_refusal != NULL;
+    return pl_memory_line_is_guarded(&memory->line);
 }
 
 void pl_memory_set_evictor(pl_memory *memory, pl_memory_evict *function, void *context)

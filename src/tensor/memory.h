@@ -12,8 +12,9 @@
  *   window   what a value goes through on its way out of memory: a block that may be of the reserve
  *            as well, where all of the line is used, because it is what makes room
  *   spare    a mapping that was given back, kept for the next block of its size: 512 MiB at most,
- *            and a 16th of the line, whatever the cap; not in a guarded run. All go when anybody
- *            finds no room
+ *            and a 16th of the line, whatever the cap. All go when anybody finds no room
+ *   mover    in a guarded run, a thread that has the evictors of the process make room for others:
+ *            for who is about to be refused, in this process or another (ledger/room.h)
  *
  *   claimed = sum of the costs of live blocks; claimed + spares <= cap
  *   claimed + spares + rest <= line at every claim (in a guarded run: everybody's); with a window
@@ -64,8 +65,7 @@ uint64_t pl_memory_cost_bytes(uint64_t bytes);
 PL_MUST_CHECK int pl_memory_take(pl_memory *memory, uint64_t bytes, const char *what,
                                  pl_block *ret_block, pl_error *reterr);
 
-/* Less than what the guard counts as large, so that it refuses none; and enough for a disk to be
- * busy with. */
+/* Enough for a disk to be busy with. */
 #define PL_MEMORY_WINDOW_BYTES (512 * PL_KIB)
 
 /* A block of PL_MEMORY_WINDOW_BYTES, to be given back when what it is for has been moved. */
@@ -97,6 +97,19 @@ bool pl_memory_is_guarded(const pl_memory *memory);
  * there is nothing left to give, now: whoever asked is then refused, with the message left in
  * *reterr (code 0: none) as the reason. Any thread calls it, several at a time. */
 typedef uint64_t pl_memory_evict(void *context, uint64_t bytes, pl_error *reterr);
+
+/* What the evictor could give back has become more, or less when negative: for others, who may need
+ * the room. And it is giving something back, which takes a while. */
+void pl_memory_add_idle(pl_memory *memory, int64_t bytes);
+void pl_memory_tell_progress(pl_memory *memory);
+
+/* What others would move out for us, in this process or another: all that is idle under the run's
+ * line but `own_bytes`, which the caller's evictor has, and our spares. 0 outside of a run. */
+uint64_t pl_memory_idle_elsewhere(const pl_memory *memory, uint64_t own_bytes);
+
+/* This thread takes a lock (1) or gives it back (-1) that the evictor needs: nobody can wait for
+ * the evictor here. */
+void pl_memory_hold(pl_memory *memory, int more);
 
 /* One at a time; NULL for none. Returns when no call of the one before is under way. */
 void pl_memory_set_evictor(pl_memory *memory, pl_memory_evict *evict, void *context);

@@ -26,9 +26,10 @@ static void unlock_all(void)
     pthread_mutex_unlock(&forks.mu);
 }
 
-/* Where the child gets no slot (they are 1024), it goes on under the parent's. */
+/* Where the child gets no slot (see pl_ledger_join), it goes on under the parent's. */
 static void begin_child_account(pl_memory *memory)
 {
+    memory->line.room = -1; /* nothing of what is inherited can be moved out here */
     if (memory->line.owner >= 0)
         (void)!pl_ledger_join(memory->line.ledger, 1, &memory->line.owner);
     atomic_store(&memory->claimed_bytes, 0);
@@ -46,6 +47,7 @@ static void begin_child_account(pl_memory *memory)
 
 static void begin_child(void)
 {
+    pl_memory_forget_mover();
     for (pl_memory *memory = forks.first; memory; memory = memory->next)
         begin_child_account(memory);
     unlock_all();
@@ -54,6 +56,25 @@ static void begin_child(void)
 static void watch_forks(void)
 {
     forks.watch_result = -pthread_atfork(lock_all, unlock_all, begin_child);
+}
+
+/* One whose last user is about to take it off the list is none any more. */
+static bool try_to_ref(pl_memory *memory)
+{
+    int n = atomic_load(&memory->n_refs);
+    while (n > 0 && !atomic_compare_exchange_weak(&memory->n_refs, &n, n + 1))
+        ;
+    return n > 0;
+}
+
+pl_memory *pl_memory_ref_nth(int n)
+{
+    pthread_mutex_lock(&forks.mu);
+    pl_memory *memory = forks.first;
+    while (memory && (n-- > 0 || !try_to_ref(memory)))
+        memory = memory->next;
+    pthread_mutex_unlock(&forks.mu);
+    return memory;
 }
 
 int pl_memory_join_forks(pl_memory *memory)

@@ -9,15 +9,26 @@
 #include "plimsoll/budget.h"
 #include "sys/proc.h"
 
-/* guard/notebook.h has the signatures. The guard is not linked, it is there or not. */
+static bool find_function(const char *name, void *ret_function)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    memcpy(ret_function, &found, sizeof found);
+    return found != NULL;
+}
+
+/* See ledger/guarded.h. The guard is not linked, it is there or not. */
 static bool find_guard(pl_memory_line *line)
 {
-    if (!dlsym(RTLD_DEFAULT, "pl_guard_interface"))
-        return false;
-    void *refusal = dlsym(RTLD_DEFAULT, "pl_guard_refusal");
-    if (!refusal || pl_ledger_open_run(&line->ledger, NULL) < 0)
+    pl_memory_guard guard;
+    bool found = find_function("pl_guard_map", &guard.map) &&
+                 find_function("pl_guard_spare", &guard.spare) &&
+                 find_function("pl_guard_hold", &guard.hold) &&
+                 find_function("pl_guard_owner", &guard.owner) &&
+                 find_function("pl_guard_look", &guard.look) &&
+                 find_function("pl_guard_refusal", &guard.refusal);
+    if (!found || guard.owner() < 0 || pl_ledger_open_run(&line->ledger, NULL) < 0)
         return false; /* preloaded, but in no run */
-    memcpy(&line->guard_refusal, &refusal, sizeof refusal);
+    line->guard = guard;
     line->owner = -1;
     return true;
 }
@@ -99,7 +110,7 @@ static int begin_own_ledger(pl_memory_line *line, const char *budget_text, pl_er
 
 int pl_memory_line_init(pl_memory_line *line, const char *budget_text, pl_error *reterr)
 {
-    *line = (pl_memory_line){.cap_bytes = UINT64_MAX};
+    *line = (pl_memory_line){.cap_bytes = UINT64_MAX, .room = -1};
     int r = find_guard(line) ? cap_below_the_run(line, budget_text, reterr)
                              : begin_own_ledger(line, budget_text, reterr);
     if (r < 0)

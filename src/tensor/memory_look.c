@@ -73,9 +73,13 @@ static bool measure(pl_memory *memory, uint64_t *ret_rest_bytes)
 void pl_memory_look(pl_memory *memory)
 {
     uint64_t rest;
-    if (memory->line.owner < 0)
-        return;
     uint64_t begin_ns = pl_clock_monotonic_ns();
+    if (pl_memory_is_guarded(memory)) {
+        memory->line.guard.look();
+        atomic_store(&memory->looked_ns, begin_ns);
+        atomic_store(&memory->look_took_ns, pl_clock_monotonic_ns() - begin_ns);
+        return;
+    }
     for (int tries = 0; tries < 4; tries++)
         if (measure(memory, &rest)) {
             pl_ledger_measure(memory->line.ledger, memory->line.owner, rest);

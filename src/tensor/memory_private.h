@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory from inside: memory.c claims and allocates, memory_spare.c keeps what may soon be
  * needed again, memory_look.c measures the rest of the process, memory_fork.c begins a child's
- * account, memory_line.c finds the line. Safe from any thread: counters are atomic, and lists are
- * behind `mu`, which is held for a few loads and stores. */
+ * account, memory_mover.c moves tensors out for others, memory_line.c finds the line. Safe from any
+ * thread: counters are atomic, and lists are behind `mu`, which is held for a few loads and stores.
+ */
 #ifndef PL_TENSOR_MEMORY_PRIVATE_H
 #define PL_TENSOR_MEMORY_PRIVATE_H
 
@@ -51,7 +52,7 @@ struct pl_memory {
 /* Anonymous, of the whole process; 0 where /proc cannot be read. */
 uint64_t pl_memory_private_bytes(void);
 
-/* Reads what the process uses beside its blocks and charges it. The guard looks for itself. */
+/* Reads what the process uses beside its blocks and charges it; or has the guard do so. */
 void pl_memory_look(pl_memory *memory);
 
 /* The same for whoever found no room: not if the last look was just now, by what it took. */
@@ -85,7 +86,23 @@ void pl_memory_forget_spares(pl_memory *memory);
 void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping);
 void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping);
 
+/* ---- memory_mover.c ---- */
+
+/* In a guarded run a thread of the process moves out what is idle in all of its memories, for
+ * whoever is about to be refused: ledger/room.h. Returns where it tells what is idle; -1: there is
+ * no mover. */
+pl_owner pl_memory_start_mover(const pl_memory_line *line);
+
+/* In a new child, which does not have the thread. */
+void pl_memory_forget_mover(void);
+
+/* Gives back spares and what the evictor has, until it was `bytes`: as pl_memory_evict. */
+uint64_t pl_memory_move_out(pl_memory *memory, uint64_t bytes, pl_error *reterr);
+
 /* ---- memory_fork.c ---- */
+
+/* The nth memory of the process, for which the caller has a reference; NULL: there are fewer. */
+pl_memory *pl_memory_ref_nth(int n);
 
 /* From here on the memory is at rest while a fork happens, and has an account in each child. */
 PL_MUST_CHECK int pl_memory_join_forks(pl_memory *memory);

@@ -27,6 +27,7 @@ static pl_mapping *unlink_spare(pl_memory *memory, pl_mapping **link)
     mapping->after = NULL;
     memory->n_spares--;
     atomic_fetch_sub(&memory->spare_bytes, mapping->bytes);
+    pl_memory_add_idle(memory, -(int64_t)mapping->bytes);
     return mapping;
 }
 
@@ -75,6 +76,8 @@ bool pl_memory_keep_spare(pl_memory *memory, pl_mapping *mapping)
     uint64_t room = room_for_spares(memory);
     if (mapping->bytes > room)
         return false;
+    if (pl_memory_is_guarded(memory))
+        memory->line.guard.spare(mapping->data, true);
     pthread_mutex_lock(&memory->mu);
     pl_memory_unhook_mapping(memory, mapping);
     pl_mapping *gone = unlink_oldest(memory, room - mapping->bytes, SPARES - 1);
@@ -82,6 +85,7 @@ bool pl_memory_keep_spare(pl_memory *memory, pl_mapping *mapping)
     memory->first_spare = mapping;
     memory->n_spares++;
     atomic_fetch_add(&memory->spare_bytes, mapping->bytes);
+    pl_memory_add_idle(memory, (int64_t)mapping->bytes);
     pthread_mutex_unlock(&memory->mu);
     release_all(memory, gone);
     return true;
@@ -101,6 +105,8 @@ pl_mapping *pl_memory_take_spare(pl_memory *memory, uint64_t cost)
         pl_memory_hook_mapping(memory, mapping);
     }
     pthread_mutex_unlock(&memory->mu);
+    if (mapping && pl_memory_is_guarded(memory))
+        memory->line.guard.spare(mapping->data, false);
     return mapping;
 }
 

@@ -154,6 +154,7 @@ void pl_pool_add_idle(pl_pool *pool, pl_chunk *chunk)
         pool->first_idle = chunk;
     pool->last_idle = chunk;
     pool->idle_bytes += pl_memory_cost_bytes(chunk->bytes);
+    pl_memory_add_idle(pool->memory, (int64_t)pl_memory_cost_bytes(chunk->bytes));
     chunk->idle = true;
 }
 
@@ -168,6 +169,7 @@ void pl_pool_remove_idle(pl_pool *pool, pl_chunk *chunk)
     else
         pool->last_idle = chunk->idle_before;
     pool->idle_bytes -= pl_memory_cost_bytes(chunk->bytes);
+    pl_memory_add_idle(pool->memory, -(int64_t)pl_memory_cost_bytes(chunk->bytes));
     chunk->idle = false;
 }
 
@@ -215,9 +217,9 @@ uint64_t pl_pool_evict(pl_pool *pool, uint64_t bytes, pl_error *reterr)
 {
     if (pl_pool_is_inherited(pool))
         return 0;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     uint64_t freed = evict(pool, bytes, reterr);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return freed;
 }
 
@@ -242,9 +244,9 @@ static pl_buffer_info info_of(const pl_buffer *buffer)
 
 pl_buffer_info pl_buffer_look(pl_buffer *buffer)
 {
-    pthread_mutex_lock(&buffer->pool->mu);
+    pl_pool_lock(buffer->pool);
     pl_buffer_info info = info_of(buffer);
-    pthread_mutex_unlock(&buffer->pool->mu);
+    pl_pool_unlock(buffer->pool);
     return info;
 }
 
@@ -254,12 +256,12 @@ int pl_pool_list(pl_pool *pool, int (*visit)(void *context, const pl_buffer_info
     int r = pl_pool_enter(pool, NULL);
     if (r < 0)
         return r;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     for (const pl_buffer *buffer = pool->first_buffer; buffer && r >= 0; buffer = buffer->after) {
         const pl_buffer_info info = info_of(buffer);
         r = visit(context, &info);
     }
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return r < 0 ? r : 0;
 }
 
@@ -267,9 +269,9 @@ uint64_t pl_pool_idle_bytes(pl_pool *pool)
 {
     if (pl_pool_is_inherited(pool))
         return 0;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     uint64_t bytes = pool->idle_bytes;
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return bytes;
 }
 
@@ -279,7 +281,7 @@ void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
     *ret_state = state;
     if (pl_pool_is_inherited(pool))
         return;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     const pl_chunk *chunk = NULL;
     while ((chunk = pl_pool_next_chunk(pool, chunk))) {
         uint64_t cost = pl_memory_cost_bytes(chunk->bytes);
@@ -292,7 +294,7 @@ void pl_pool_state_read(pl_pool *pool, pl_pool_state *ret_state)
     state.n_in = pool->n_in;
     state.out_bytes = pool->out_bytes;
     state.in_bytes = pool->in_bytes;
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     state.spilled_bytes = pl_spill_used_bytes(pool->spill);
     state.room = pl_spill_look_for_room(pool->spill);
     *ret_state = state;
@@ -324,7 +326,7 @@ int pl_pool_check(pl_pool *pool, pl_error *reterr)
     if (r < 0)
         return r;
     uint64_t n_chunk_buffers = 0, idle_bytes = 0;
-    pthread_mutex_lock(&pool->mu);
+    pl_pool_lock(pool);
     const pl_chunk *chunk = NULL;
     while (r == 0 && (chunk = pl_pool_next_chunk(pool, chunk))) {
         n_chunk_buffers += chunk->n_buffers;
@@ -343,6 +345,6 @@ int pl_pool_check(pl_pool *pool, pl_error *reterr)
         r = pl_error_set(reterr, PL_ECORRUPT,
                          "%" PRIu64 " buffers, of which the chunks know %" PRIu64, pool->n_buffers,
                          n_chunk_buffers);
-    pthread_mutex_unlock(&pool->mu);
+    pl_pool_unlock(pool);
     return r;
 }

@@ -99,6 +99,18 @@ static inline void *pl_buffer_address(const pl_buffer *buffer)
 /* One that has no chunk, or whose chunk no longer knows of it: buffer_new.c. NULL is allowed. */
 void pl_buffer_drop(pl_buffer *buffer);
 
+static inline void pl_pool_lock(pl_pool *pool)
+{
+    pl_memory_hold(pool->memory, 1);
+    pthread_mutex_lock(&pool->mu);
+}
+
+static inline void pl_pool_unlock(pl_pool *pool)
+{
+    pthread_mutex_unlock(&pool->mu);
+    pl_memory_hold(pool->memory, -1);
+}
+
 /* ---- pool.c ---- */
 
 /* -ECHILD in a forked child. */

@@ -10,6 +10,8 @@
 
 int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime, pl_error *reterr)
 {
+    PL_NOT_NULL(ret_runtime, reterr);
+    PL_TAKE_OPTIONS(pl_runtime_options, options, n_threads, reterr);
     const pl_runtime_options none = {0};
     options = options ? options : &none;
     pl_runtime *runtime = calloc(1, sizeof *runtime);
@@ -38,6 +40,7 @@ int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime, 
 
 pl_runtime *pl_runtime_ref(pl_runtime *runtime)
 {
+    PL_NULL_GIVES(runtime, NULL);
     atomic_fetch_add(&runtime->n_refs, 1);
     return runtime;
 }
@@ -60,27 +63,38 @@ void pl_runtime_unref(pl_runtime *runtime)
 
 uint64_t pl_runtime_limit_bytes(const pl_runtime *runtime)
 {
+    PL_NULL_GIVES(runtime, 0);
     return pl_memory_limit_bytes(runtime->memory);
 }
 
 uint64_t pl_runtime_claimed_bytes(const pl_runtime *runtime)
 {
+    PL_NULL_GIVES(runtime, 0);
     return pl_memory_claimed_bytes(runtime->memory);
 }
 
 uint64_t pl_runtime_peak_bytes(const pl_runtime *runtime)
 {
+    PL_NULL_GIVES(runtime, 0);
     return pl_memory_peak_bytes(runtime->memory);
+}
+
+uint64_t pl_runtime_idle_bytes(pl_runtime *runtime)
+{
+    uint64_t own = pl_pool_idle_bytes(runtime->pool);
+    return pl_add_sat_u64(own, pl_memory_idle_elsewhere(runtime->memory, own));
 }
 
 uint64_t pl_runtime_left_bytes(pl_runtime *runtime)
 {
+    PL_NULL_GIVES(runtime, 0);
     return pl_add_sat_u64(pl_memory_headroom_bytes(runtime->memory),
-                          pl_pool_idle_bytes(runtime->pool));
+                          pl_runtime_idle_bytes(runtime));
 }
 
 uint64_t pl_runtime_make_room(pl_runtime *runtime, uint64_t bytes)
 {
+    PL_NULL_GIVES(runtime, 0);
     pl_error reason; /* why the rest stays: what there is was given */
     uint64_t freed = 0, part = 1;
     while (freed < bytes && part > 0) {

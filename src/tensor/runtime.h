@@ -36,4 +36,7 @@ struct pl_runtime {
     pl_turns turns;
 };
 
+/* What could be moved out for a claim: in its own pool, and elsewhere under the run's line. */
+uint64_t pl_runtime_idle_bytes(struct pl_runtime *runtime);
+
 #endif

@@ -26,6 +26,15 @@ bool pl_shape_is_known(const pl_shape *shape);
 bool pl_shape_equal(const pl_shape *a, const pl_shape *b);
 bool pl_shape_compatible(const pl_shape *a, const pl_shape *b);
 
+/* Has it an axis of no elements? Then nobody needs to have any. */
+static inline bool pl_shape_is_empty(const pl_shape *shape)
+{
+    for (int i = 0; i < shape->rank && i < PL_RANK_MAX; i++)
+        if (shape->dims[i] == 0)
+            return true;
+    return false;
+}
+
 /* Elements, and bytes of so many elements. -EINVAL if a dimension is unknown; -EOVERFLOW. */
 PL_MUST_CHECK int pl_shape_count(const pl_shape *shape, int64_t *ret_count, pl_error *reterr);
 PL_MUST_CHECK int pl_shape_bytes(const pl_shape *shape, uint64_t item_bytes, int64_t *ret_bytes,

@@ -54,6 +54,9 @@ pl_string pl_strings_at(const pl_strings *strings, int64_t number)
 int pl_tensor_pin_string(pl_tensor *tensor, const int64_t *at, pl_string *ret_string,
                          pl_error *reterr)
 {
+    PL_NOT_NULL(tensor, reterr);
+    PL_NOT_NULL(ret_string, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, at, reterr);
     int64_t offset = tensor->offset_bytes;
     void *base;
     if (tensor->dtype != PL_STRING)
@@ -120,6 +123,10 @@ void pl_strings_drop(pl_strings_maker *maker)
 int pl_tensor_new_strings(pl_runtime *runtime, const pl_shape *shape, const pl_string *strings,
                           const char *what, pl_tensor **ret_tensor, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(shape, reterr);
+    PL_NOT_NULL(ret_tensor, reterr);
+    PL_NOT_NULL_IF(!pl_shape_is_empty(shape), strings, reterr);
     int64_t n;
     uint64_t n_bytes = 0;
     pl_strings_maker maker;

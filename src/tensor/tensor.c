@@ -125,13 +125,27 @@ static uint64_t span(const pl_shape *shape, const int64_t *strides, size_t item_
     return (uint64_t)(behind - before);
 }
 
+/* Apart, because release() was promised also if this fails. */
+static int why_not_borrow(const pl_runtime *runtime, const pl_shape *shape, const void *data,
+                          pl_tensor **ret_tensor, pl_error *reterr)
+{
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(shape, reterr);
+    PL_NOT_NULL_IF(!pl_shape_is_empty(shape), data, reterr);
+    PL_NOT_NULL(ret_tensor, reterr);
+    return 0;
+}
+
 int pl_tensor_borrow(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
                      const int64_t *strides, const void *data, void (*release)(void *context),
                      void *context, const char *what, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int64_t bytes, before = 0;
     pl_buffer *buffer;
-    int r = pl_tensor_size(dtype, shape, &bytes, reterr);
+    PL_NOT_NULL(release, reterr);
+    int r = why_not_borrow(runtime, shape, data, ret_tensor, reterr);
+    if (r == 0)
+        r = pl_tensor_size(dtype, shape, &bytes, reterr);
     if (r == 0) {
         uint64_t all_bytes = (uint64_t)bytes;
         if (strides && bytes > 0)
@@ -148,6 +162,7 @@ int pl_tensor_borrow(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape,
 
 pl_tensor *pl_tensor_ref(pl_tensor *tensor)
 {
+    PL_NULL_GIVES(tensor, NULL);
     atomic_fetch_add(&tensor->n_refs, 1);
     return tensor;
 }
@@ -163,16 +178,19 @@ void pl_tensor_unref(pl_tensor *tensor)
 
 pl_dtype pl_tensor_dtype(const pl_tensor *tensor)
 {
+    PL_NULL_GIVES(tensor, PL_DTYPE_NONE);
     return tensor->dtype;
 }
 
 const pl_shape *pl_tensor_shape(const pl_tensor *tensor)
 {
+    PL_NULL_GIVES(tensor, NULL);
     return &tensor->shape;
 }
 
 uint64_t pl_tensor_bytes(const pl_tensor *tensor)
 {
+    PL_NULL_GIVES(tensor, 0);
     pl_region whole = pl_region_whole(&tensor->shape);
     if (tensor->dtype == PL_STRING)
         return pl_buffer_bytes(tensor->buffer);
@@ -182,6 +200,9 @@ uint64_t pl_tensor_bytes(const pl_tensor *tensor)
 int pl_tensor_pin(pl_tensor *tensor, const void **ret_data, int64_t strides[PL_RANK_MAX],
                   pl_error *reterr)
 {
+    PL_NOT_NULL(tensor, reterr);
+    PL_NOT_NULL(ret_data, reterr);
+    PL_NOT_NULL(strides, reterr);
     void *data;
     if (tensor->dtype == PL_STRING)
         return refuse_strings(tensor, reterr);
@@ -195,6 +216,7 @@ int pl_tensor_pin(pl_tensor *tensor, const void **ret_data, int64_t strides[PL_R
 
 void pl_tensor_unpin(pl_tensor *tensor)
 {
+    PL_NULL_DOES_NOTHING(tensor);
     pl_buffer_unpin(tensor->buffer);
 }
 
@@ -325,6 +347,10 @@ static int read_unordered(pl_tensor *tensor, const pl_region *region, char *data
 int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *extent, void *data,
                    pl_error *reterr)
 {
+    PL_NOT_NULL(tensor, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, begin, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, extent, reterr);
+    PL_NOT_NULL_IF(!pl_shape_is_empty(&tensor->shape), data, reterr);
     pl_region region = {.rank = tensor->shape.rank};
     int axes[PL_RANK_MAX];
     if (tensor->dtype == PL_STRING)
@@ -389,6 +415,11 @@ static bool slice_fits(int64_t dim, int64_t start, int64_t step, int64_t count)
 int pl_tensor_slice(pl_tensor *tensor, const int64_t *start, const int64_t *step,
                     const int64_t *count, pl_tensor **ret_view, pl_error *reterr)
 {
+    PL_NOT_NULL(tensor, reterr);
+    PL_NOT_NULL(ret_view, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, start, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, step, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, count, reterr);
     pl_shape shape = tensor->shape;
     int64_t strides[PL_RANK_MAX], offset = tensor->offset_bytes;
     for (int i = 0; i < shape.rank; i++) {
@@ -405,6 +436,9 @@ int pl_tensor_slice(pl_tensor *tensor, const int64_t *start, const int64_t *step
 
 int pl_tensor_transpose(pl_tensor *tensor, const int *axes, pl_tensor **ret_view, pl_error *reterr)
 {
+    PL_NOT_NULL(tensor, reterr);
+    PL_NOT_NULL(ret_view, reterr);
+    PL_NOT_NULL_IF(tensor->shape.rank > 0, axes, reterr);
     pl_shape shape = tensor->shape;
     int64_t strides[PL_RANK_MAX];
     unsigned seen = 0;

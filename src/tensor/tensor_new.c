@@ -176,6 +176,10 @@ static void copy_dense(const void *context, int64_t first, int64_t n, void *to)
 int pl_tensor_new(pl_runtime *runtime, pl_dtype dtype, const pl_shape *shape, const void *data,
                   const char *what, pl_tensor **ret_tensor, pl_error *reterr)
 {
+    PL_NOT_NULL(runtime, reterr);
+    PL_NOT_NULL(shape, reterr);
+    PL_NOT_NULL(ret_tensor, reterr);
+    PL_NOT_NULL_IF(!pl_shape_is_empty(shape), data, reterr);
     const dense from = {.data = data, .item_bytes = pl_dtype_info_of(dtype)->item_bytes};
     const pl_tensor_maker maker = {.make = copy_dense, .context = &from};
     return pl_tensor_new_made(runtime, dtype, shape, &maker, what, ret_tensor, reterr);

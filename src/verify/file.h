@@ -79,6 +79,7 @@ typedef struct pl_verify_file {
     /* What was found: */
     pl_verify_finding finding;
     int64_t height, width;           /* of an image */
+    int channels;                    /* as its file has them */
     uint64_t n_elements;             /* images, records, lines, arrays */
     uint64_t element_bytes;          /* of the largest, decoded */
     uint64_t total_bytes;            /* of all, decoded */

@@ -21,6 +21,13 @@ static int decode(pl_verify_file *file, const void *bytes, size_t n, const pl_im
                : pl_image_decode(bytes, n, image, room->data, (char *)room->data + work_at, reterr);
 }
 
+/* Else a GIF or WebP may be as good as any, and nobody can tell from here: nothing is wrong with it
+ * but that no dataset reads it. */
+static bool is_decoded(pl_verify_format format)
+{
+    return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG || format == PL_VERIFY_BMP;
+}
+
 static uint64_t place_of(uint64_t offset, const pl_error *why)
 {
     uint64_t at = pl_verify_offset_in(why->message);
@@ -47,11 +54,14 @@ int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uin
     if (r == -ENOMEM)
         return pl_error_set(reterr, r, "%s", why.message);
     if (r < 0) {
-        pl_verify_report(file, PL_VERIFY_ERROR, place_of(offset, &why), "%s%s", where, why.message);
+        bool may_be_good = !is_decoded(file->format) && pl_image_is_foreign(bytes, n);
+        pl_verify_report(file, may_be_good ? PL_VERIFY_NOTE : PL_VERIFY_ERROR,
+                         place_of(offset, &why), "%s%s", where, why.message);
         return 0;
     }
     file->height = image.height;
     file->width = image.width;
+    file->channels = image.file_channels;
     if (image.is_cmyk)
         pl_verify_report(file, PL_VERIFY_WARNING, offset,
                          "%sits colours are inks (CMYK): TensorFlow and browsers show others than "

@@ -1,28 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See move_file.h. */
+/* See move_file.h. A copy has no name until it is whole: nothing is left of one that was killed,
+ * and no name has to be guessed that is nobody's. Where the file system knows no such files, it has
+ * a random one. */
 #include "verify/move_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 64 * 1024 };
+enum { PIECE_BYTES = 64 * 1024, DRAFT_NAME_BYTES = 40 };
 
 /* Without replacing anything; some file systems know no such rename, and we look first. */
-static int rename_new(const char *from, const char *to)
+static int rename_new(int from_folder, const char *from, int to_folder, const char *to)
 {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+    if (renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    if (faccessat(AT_FDCWD, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (faccessat(to_folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
-    return rename(from, to) < 0 ? -errno : 0;
+    return renameat(from_folder, from, to_folder, to) < 0 ? -errno : 0;
 }
+
+/* For reading: a file, never a pipe or what a link leads to. */
+static int open_file(int folder, const char *name, struct stat *ret_status)
+{
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    int r = fstat(fd, ret_status) < 0 ? -errno : S_ISREG(ret_status->st_mode) ? 0 : -EINVAL;
+    if (r == 0)
+        return fd;
+    close(fd);
+    return r;
+}
+
+/* ---- drafts: copies that are not whole yet ---- */
+
+typedef struct draft {
+    int fd;
+    char name[DRAFT_NAME_BYTES]; /* "": it has none */
+} draft;
+
+static int open_named_draft(int folder, draft *made)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return -EIO;
+    snprintf(made->name, sizeof made->name, ".plimsoll-%016" PRIx64, random);
+    made->fd =
+        openat(folder, made->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return made->fd < 0 ? -errno : 0;
+}
+
+/* A file without a name gets one by way of /proc: the thread's own part of it, because each of the
+ * threads that check has a table of descriptors of its own. */
+static int open_draft(int folder, draft *made)
+{
+    made->name[0] = '\0';
+    bool can_be_named = access("/proc/thread-self/fd", F_OK) == 0;
+    made->fd = can_be_named ? openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    if (made->fd >= 0)
+        return 0;
+    bool unknown = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL;
+    return unknown || !can_be_named ? open_named_draft(folder, made) : -errno;
+}
+
+static int publish(const draft *made, int folder, const char *name)
+{
+    char path[48];
+    if (made->name[0] != '\0')
+        return rename_new(folder, made->name, folder, name);
+    snprintf(path, sizeof path, "/proc/thread-self/fd/%d", made->fd);
+    return linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* ---- copying ---- */
 
 static int copy_bytes(int in, int out)
 {
@@ -40,48 +99,40 @@ static int copy_bytes(int in, int out)
     }
 }
 
-static int copy_file(int in, const char *to)
+static int fill(int in, const struct stat *status, int out)
 {
-    struct stat status;
-    int out =
-        fstat(in, &status) < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (out < 0)
-        return -errno;
-    const struct timespec times[2] = {status.st_atim, status.st_mtim};
+    const struct timespec times[2] = {status->st_atim, status->st_mtim};
     int r = copy_bytes(in, out);
-    if (r == 0 && fchown(out, status.st_uid, status.st_gid) < 0)
+    if (r == 0 && fchown(out, status->st_uid, status->st_gid) < 0)
         errno = 0; /* only root may; the bytes matter more */
     if (r == 0 &&
-        (fchmod(out, status.st_mode & 07777) < 0 || futimens(out, times) < 0 || fsync(out) < 0))
-        r = -errno;
-    if (close(out) < 0 && r == 0)
+        (fchmod(out, status->st_mode & 07777) < 0 || futimens(out, times) < 0 || fsync(out) < 0))
         r = -errno;
     return r;
 }
 
-/* That the new name is on disk, before the old one goes. */
-static int sync_parent(const char *path)
+static int copy_file(int from_folder, const char *from, int to_folder, const char *to)
 {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-             slash ? path : ".");
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int r = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
-    close(fd);
+    struct stat status;
+    draft made;
+    int in = open_file(from_folder, from, &status);
+    int r = in < 0 ? in : open_draft(to_folder, &made);
+    if (r == 0) {
+        r = fill(in, &status, made.fd);
+        if (r == 0)
+            r = publish(&made, to_folder, to);
+        if (r < 0 && made.name[0] != '\0')
+            unlinkat(to_folder, made.name, 0);
+        close(made.fd);
+    }
+    if (in >= 0)
+        close(in);
     return r;
 }
 
-static bool name_partial(const char *to, char partial[PATH_MAX])
+static bool read_link(int folder, const char *name, char target[PATH_MAX])
 {
-    return snprintf(partial, PATH_MAX, "%s.partial", to) < PATH_MAX;
-}
-
-static bool read_link(const char *path, char target[PATH_MAX])
-{
-    ssize_t n = readlink(path, target, PATH_MAX);
+    ssize_t n = readlinkat(folder, name, target, PATH_MAX);
     if (n < 0 || n >= PATH_MAX)
         return false;
     target[n] = '\0';
@@ -89,71 +140,72 @@ static bool read_link(const char *path, char target[PATH_MAX])
 }
 
 /* Of a link, the link: what it leads to may be nothing, and is somebody else's. */
-static int copy(const char *from, const char *to)
+static int copy(int from_folder, const char *from, int to_folder, const char *to)
 {
     char target[PATH_MAX];
-    if (read_link(from, target)) {
-        unlink(to);
-        return symlink(target, to) < 0 ? -errno : 0;
-    }
-    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (in < 0)
+    if (!read_link(from_folder, from, target))
+        return copy_file(from_folder, from, to_folder, to);
+    return symlinkat(target, to_folder, to) < 0 ? -errno : 0;
+}
+
+/* That the new name is on disk, before the old one goes. */
+static int sync_folder(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
         return -errno;
-    int r = copy_file(in, to);
-    close(in);
+    int r = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+    close(fd);
     return r;
 }
 
-static int move_by_copy(const char *from, const char *to)
+static int move_by_copy(int from_folder, const char *from, int to_folder, const char *to)
 {
-    char partial[PATH_MAX];
-    if (!name_partial(to, partial))
-        return -ENAMETOOLONG;
-    int r = copy(from, partial);
-    if (r == 0)
-        r = rename_new(partial, to);
-    if (r < 0) {
-        unlink(partial);
+    int r = copy(from_folder, from, to_folder, to);
+    if (r < 0)
         return r;
-    }
-    r = sync_parent(to);
-    if (r == 0 && unlink(from) < 0)
+    r = sync_folder(to_folder);
+    if (r == 0 && unlinkat(from_folder, from, 0) < 0)
         r = -errno;
     if (r < 0)
-        unlink(to);
+        unlinkat(to_folder, to, 0);
     return r;
 }
 
-int pl_move_file(const char *from, const char *to)
+int pl_move_file(int from_folder, const char *from, int to_folder, const char *to)
 {
-    int r = rename_new(from, to);
-    return r == -EXDEV ? move_by_copy(from, to) : r;
+    int r = rename_new(from_folder, from, to_folder, to);
+    return r == -EXDEV ? move_by_copy(from_folder, from, to_folder, to) : r;
 }
 
-void pl_move_file_clean(const char *to)
+/* ---- comparing ---- */
+
+static bool have_same_bytes(int a, int b)
 {
-    char partial[PATH_MAX];
-    if (name_partial(to, partial))
-        unlink(partial);
+    char x[4096], y[4096];
+    for (;;) {
+        ssize_t n = read(a, x, sizeof x), done = 0;
+        for (ssize_t got; n > 0 && done < n; done += got)
+            if ((got = read(b, y + done, (size_t)(n - done))) <= 0)
+                return false;
+        if (n <= 0 || memcmp(x, y, (size_t)n) != 0)
+            return n == 0;
+    }
 }
 
-bool pl_files_are_same(const char *a, const char *b)
+bool pl_files_are_same(int folder_a, const char *a, int folder_b, const char *b)
 {
     char to_a[PATH_MAX], to_b[PATH_MAX];
-    bool link_a = read_link(a, to_a), link_b = read_link(b, to_b);
+    struct stat status_a, status_b;
+    bool link_a = read_link(folder_a, a, to_a), link_b = read_link(folder_b, b, to_b);
     if (link_a || link_b)
         return link_a && link_b && strcmp(to_a, to_b) == 0;
-    FILE *one = fopen(a, "rbe"), *two = fopen(b, "rbe");
-    char x[4096], y[4096];
-    bool same = one && two;
-    for (size_t n = 1; same && n > 0;) {
-        n = fread(x, 1, sizeof x, one);
-        same =
-            fread(y, 1, sizeof y, two) == n && memcmp(x, y, n) == 0 && !ferror(one) && !ferror(two);
-    }
-    if (one)
-        fclose(one);
-    if (two)
-        fclose(two);
+    int one = open_file(folder_a, a, &status_a), two = open_file(folder_b, b, &status_b);
+    bool same =
+        one >= 0 && two >= 0 && status_a.st_size == status_b.st_size && have_same_bytes(one, two);
+    if (one >= 0)
+        close(one);
+    if (two >= 0)
+        close(two);
     return same;
 }

@@ -198,6 +198,40 @@ static int note_sizes(note_taker *notes, uint32_t *order, pl_error *reterr)
     return 0;
 }
 
+/* ---- channels of images ---- */
+
+static const char *channels_name(int channels)
+{
+    static const char *const names[] = {"", "grey", "grey and alpha", "RGB", "RGBA"};
+    return names[channels];
+}
+
+/* A batch takes images of one kind, and a decoder that is not told gives each its own. The odd ones
+ * are few, and looked for: each is named. */
+static int note_channels(note_taker *notes, pl_error *reterr)
+{
+    size_t n_with[5] = {0}, n = 0;
+    int usual = 0, r = 0;
+    for (uint32_t i = 0; i < notes->slots->paths.n; i++)
+        n_with[slot_at(notes, i)->channels]++;
+    for (int c = 1; c <= 4; c++) {
+        n += n_with[c];
+        usual = n_with[c] > n_with[usual] || usual == 0 ? c : usual;
+    }
+    for (uint32_t i = 0; r == 0 && n > n_with[usual] && i < notes->slots->paths.n; i++) {
+        char reason[PL_VERIFY_REASON_BYTES];
+        const pl_verify_slot *slot = slot_at(notes, i);
+        if (slot->channels == 0 || slot->channels == usual)
+            continue;
+        snprintf(reason, sizeof reason,
+                 "its pixels are %s; of %zu images %zu are %s: decode with channels=%d",
+                 channels_name(slot->channels), n, n_with[usual], channels_name(usual),
+                 usual == 2 ? 1 : usual);
+        r = note(notes, path_at(notes, i), slot->format, reason, reterr);
+    }
+    return r;
+}
+
 /* ---- folders that are labels ---- */
 
 typedef struct folder {
@@ -314,9 +348,11 @@ int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *optio
     r = note_copies(&notes, places.data, n_places - 1, reterr);
     if (r == 0)
         r = note_sizes(&notes, places.data, reterr);
+    if (r == 0)
+        r = note_channels(&notes, reterr);
     if (r == 0 && options->n_sample == 0) /* chance makes a sample's folders uneven */
         r = note_labels(&notes, reterr);
     pl_memory_give(options->memory, &places);
-    *n_notes = notes.n;
+    *n_notes += notes.n;
     return r;
 }

@@ -133,6 +133,8 @@ static int unpack(member *m, uint8_t *room, pl_inflate *inflate, pl_error *reter
             piece.out = out;
             piece.n_out = UNPACKED_BYTES;
         }
+        if (r > 0 && m->unpacked > m->entry->unpacked_bytes)
+            return pl_error_set(reterr, PL_ECORRUPT, "more bytes than the directory promises");
         if (r > 0)
             r = pl_verify_go_on(m->file, reterr) < 0 ? -ECANCELED : 1;
         if (r <= 0)
@@ -175,7 +177,8 @@ static int check_member(pl_verify_file *file, const pl_zip_entry *entry, uint8_t
     if (r == 0 && m.unpacked != entry->unpacked_bytes)
         r = pl_error_set(&why, PL_ECORRUPT, "%" PRIu64 " bytes, the directory promises %" PRIu64,
                          m.unpacked, entry->unpacked_bytes);
-    else if (r == PL_ECORRUPT && m.data_offset > 0) /* what gzip's sums say is of no use here */
+    else if (r == PL_ECORRUPT && m.data_offset > 0 &&
+             m.unpacked <= entry->unpacked_bytes) /* what gzip's sums say is of no use here */
         pl_error_set(&why, r,
                      "its data is corrupt: checksum, length or packing is another than the "
                      "directory's");
@@ -207,6 +210,25 @@ static int check_members(pl_verify_file *file, const pl_zip_directory *directory
     return 0;
 }
 
+/* Before anything is unpacked. A corrupt entry, which is the last, is told when it is come to. */
+static int check_apart(pl_verify_file *file, const pl_zip_directory *directory,
+                       const uint8_t *bytes, pl_error *why)
+{
+    pl_zip_entry entry;
+    size_t at = 0, n = 0;
+    int r;
+    pl_block *block = &file->room->pixels;
+    uint64_t most = directory->bytes / PL_ZIP_ENTRY_BYTES;
+    r = pl_verify_room_for(file, block, most * sizeof(pl_zip_place) + 1, file->path, why);
+    if (r < 0)
+        return r;
+    pl_zip_place *places = block->data;
+    while ((r = pl_zip_next(directory, bytes, &at, &entry, NULL)) > 0 || r == -ENOTSUP)
+        if (r > 0)
+            places[n++] = pl_zip_place_of(&entry);
+    return pl_zip_check_apart(directory, places, n, why);
+}
+
 /* Directory and work in one block: room for inflating, its pieces, the directory. */
 static int check_zip(pl_verify_file *file, pl_error *why, pl_error *reterr)
 {
@@ -228,6 +250,8 @@ static int check_zip(pl_verify_file *file, pl_error *why, pl_error *reterr)
     uint8_t *bytes = (uint8_t *)block->data + work_bytes;
     if (r == 0)
         r = read_at(file, bytes, directory.bytes, directory.offset, why);
+    if (r == 0)
+        r = check_apart(file, &directory, bytes, why);
     return r < 0 ? r : check_members(file, &directory, bytes, block->data, reterr);
 }
 

@@ -6,7 +6,11 @@
  *
  * A file is in one place or the other at every moment: moved by rename(2), which replaces nothing;
  * between file systems it is copied, the copy is on disk under its name, and then the first one
- * goes. One process at a time has a folder; one thread. */
+ * goes. One process at a time has a folder; one thread.
+ *
+ * A folder may have come with somebody's download. Folder and manifest are the user's own and no
+ * links, or nothing is done with them; nothing is moved through a link among the folders of a path;
+ * and what a manifest wants is shown before it is done. */
 #ifndef PL_VERIFY_QUARANTINE_H
 #define PL_VERIFY_QUARANTINE_H
 
@@ -17,12 +21,13 @@
 
 typedef struct pl_quarantine {
     char folder[PATH_MAX];
+    int folder_fd;
     int manifest_fd;
     uint64_t last;           /* number that was given to a file */
     uint64_t manifest_bytes; /* of whole lines */
 } pl_quarantine;
 
-/* Makes the folder if it is not there. -EBUSY: another process has it. */
+/* Makes the folder if it is not there. -EBUSY: another process has it. -EPERM: somebody else's. */
 PL_MUST_CHECK int pl_quarantine_open(pl_quarantine *quarantine, const char *folder,
                                      pl_error *reterr);
 void pl_quarantine_close(pl_quarantine *quarantine);
@@ -36,15 +41,24 @@ pl_verify_folder pl_quarantine_identity(const pl_quarantine *quarantine);
 PL_MUST_CHECK int pl_quarantine_move(pl_quarantine *quarantine, const char *path,
                                      const char *reason, char to[PATH_MAX], pl_error *reterr);
 
+typedef struct pl_quarantine_restoring {
+    /* Each file that would be moved: its name in quarantine, and where to. */
+    void (*show)(const char *name, const char *path);
+    /* After all of them, unless there are none. 1: move them; 0: leave all as it is; or an error.
+     */
+    int (*agree)(uint64_t n_files, pl_error *reterr);
+    /* Each that cannot be moved back. */
+    void (*tell)(const char *path, const char *why);
+} pl_quarantine_restoring;
+
 typedef struct pl_quarantine_restored {
     uint64_t n_restored;
-    uint64_t n_left; /* could not be moved back: told, and still in the manifest */
+    uint64_t n_left; /* not moved back: told, unless nobody agreed, and still in the manifest */
 } pl_quarantine_restored;
 
-/* Moves all back that can be. `tell` is called for each that cannot. The manifest goes when nothing
- * is left of it, and then the folder if it is empty. */
-PL_MUST_CHECK int pl_quarantine_restore(const char *folder,
-                                        void (*tell)(const char *path, const char *why),
+/* Moves all back that can be, once it was agreed to. The manifest goes when nothing is left of it,
+ * and then the folder if it is empty. */
+PL_MUST_CHECK int pl_quarantine_restore(const char *folder, const pl_quarantine_restoring *how,
                                         pl_quarantine_restored *ret_restored, pl_error *reterr);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which features an Example has, and of which kind: taken from the first one, held against the
- * rest. entry   a name and a kind; of a SequenceExample also those of its lists, by their first
- * step. One of no kind (nothing was set) goes with any, and takes the first that comes differ
- * another kind is an error: parsing would fail. An entry that is missing or new is a warning: it
- * may be optional
+ * rest.
+ *   entry   a name and a kind; of a SequenceExample also those of its lists, by their first step.
+ *           One of no kind (nothing was set) goes with any, and takes the first that comes
+ *   differ  another kind is an error: parsing would fail. An entry that is missing or new is a
+ *           warning: it may be optional
  *
  * Allocates what the names take. One thread at a time. */
 #ifndef PL_VERIFY_SCHEMA_H

@@ -16,6 +16,7 @@ typedef struct pl_verify_slot {
     pl_verify_finding *finding;      /* until it is told; NULL: none */
     struct pl_verify_schema *schema; /* likewise */
     uint32_t height, width;          /* of an image */
+    uint8_t channels;                /* of an image: 1 to 4, as the file has them */
     uint8_t format;                  /* pl_verify_format */
     bool is_done;
     bool is_alike; /* as large as another and with its head: `head` is then of all of it */
@@ -44,7 +45,7 @@ static inline pl_verify_slot *pl_verify_slot_at(const pl_verify_slots *slots, si
 }
 
 /* Of finished slots, once: they are changed on the way. Tells of copies, of images that have other
- * sizes than most, and of folders that have far more files than their neighbours. `tell` is the
+ * sizes or channels than most, and of folders that have far more files than their neighbours. `tell` is the
  * options'; *n_notes counts. */
 PL_MUST_CHECK int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *options,
                                   uint64_t *n_notes, pl_error *reterr);

@@ -46,6 +46,7 @@ static int tell_slot(pl_verify_teller *teller, size_t i, pl_verify_slot *slot, p
         return 0;
     teller->summary->n_errors += finding.severity == PL_VERIFY_ERROR;
     teller->summary->n_warnings += finding.severity == PL_VERIFY_WARNING;
+    teller->summary->n_notes += finding.severity == PL_VERIFY_NOTE;
     const pl_verify_told told = {.path = path, .format = slot->format, .finding = &finding};
     return options->tell(options->context, &told, reterr);
 }

@@ -64,6 +64,7 @@ static void count_file(pl_verify_summary *done, const pl_verify_file *file)
 {
     done->n_checked++;
     done->n_unknown += file->format == PL_VERIFY_UNKNOWN && file->n_head > 0;
+    done->n_unread += file->format == PL_VERIFY_UNKNOWN && file->n_head == 0;
     done->n_of_format[file->format]++;
     done->n_bytes += file->file_bytes;
     done->n_elements += file->n_elements;
@@ -92,6 +93,7 @@ static int keep(const pl_verify_file *file, pl_verify_slot *slot, bool notes, pl
     slot->schema = file->schema;
     slot->height = (uint32_t)file->height;
     slot->width = (uint32_t)file->width;
+    slot->channels = (uint8_t)file->channels;
     slot->format = (uint8_t)file->format;
     if (notes)
         slot->head =
@@ -143,6 +145,7 @@ static int hand_over(verify_run *run, worker *w, pl_error *reterr)
     const pl_verify_summary *done = &w->done;
     all->n_checked += done->n_checked;
     all->n_unknown += done->n_unknown;
+    all->n_unread += done->n_unread;
     all->n_bytes += done->n_bytes;
     all->n_elements += done->n_elements;
     all->total_bytes = pl_add_sat_u64(all->total_bytes, done->total_bytes);

@@ -2,10 +2,11 @@
 /* `plimsoll check`: which of these files could not be read, before a training finds out.
  *   walk     the files, in order of their names, found by one of the threads while the others look
  *   check    looks at one file, whole, by one of several threads
- *   turn     of a thread: it hands over the files it has looked at, and takes the next ones;
- * several where they are small slot     what is kept of each file for the end: 56 bytes told
- * findings, in the order of the walk, whatever the threads: as soon as all files before have been
- * handed over. Notes come last: they are about the whole
+ *   turn     of a thread: it hands over the files it has looked at, and takes the next ones,
+ *            several where they are small
+ *   slot     what is kept of each file until the end: 56 bytes
+ *   told     findings are told in the order of the walk, whatever the threads: as soon as all files
+ *            before have been handed over. Notes come last: they are about the whole
  *
  * Memory: per thread a head and a window (256 KiB and 512 KiB) and one decoded image, or one record
  * or sample if that is larger; the paths and slots; all claimed. Nothing is mapped: a file that is
@@ -23,6 +24,7 @@ typedef struct pl_verify_summary {
     uint64_t n_files;   /* found by the walk so far, or sampled of all */
     uint64_t n_checked; /* looked at: fewer after an interruption */
     uint64_t n_unknown; /* of these, that could be read, of no format that is known */
+    uint64_t n_unread;  /* of these, of which no byte could be read, so that no format is known */
     uint64_t n_errors, n_warnings, n_notes;
     uint64_t n_bytes; /* of the files looked at */
     uint64_t n_of_format[PL_VERIFY_N_FORMATS];

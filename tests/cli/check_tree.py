@@ -59,7 +59,7 @@ def example(**features):
 
 def picture(format="JPEG", size=(32, 24), mode="RGB", seed=0):
     random = np.random.default_rng(seed)
-    channels = {"RGB": (3,), "CMYK": (4,), "L": ()}[mode]
+    channels = {"RGB": (3,), "RGBA": (4,), "CMYK": (4,), "L": ()}[mode]
     pixels = random.integers(0, 256, size[::-1] + channels, np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels, mode).save(file, format)

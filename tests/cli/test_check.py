@@ -6,7 +6,9 @@ import gzip
 import io
 import json
 import os
+import struct
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -92,6 +94,64 @@ def test_every_flipped_byte_of_an_archives_data_is_found(tree, compressed):
 def test_an_archive_that_is_cut_off(tree):
     found = tree.only("a.npz", npz(a=np.arange(10.0))[:-30])
     assert found["severity"] == "error" and "cut off" in found["reason"]
+
+
+def zip_of(members):
+    """A zip by hand: (name, packed, unpacked size, crc, where its local header shall be, or None)."""
+    body, directory = b"", b""
+    for name, packed, size, crc, at in members:
+        numbers = struct.pack("<HHHHHIII", 20, 0, 8, 0, 0, crc, len(packed), size)
+        names = struct.pack("<HH", len(name), 0)
+        offset = len(body) if at is None else at
+        if at is None:
+            body += b"PK\3\4" + numbers + names + name + packed
+        directory += (b"PK\1\2" + struct.pack("<H", 20) + numbers + names
+                      + struct.pack("<HHHII", 0, 0, 0, 0, offset) + name)
+    end = struct.pack("<HHHHIIH", 0, 0, len(members), len(members), len(directory), len(body), 0)
+    return body + directory + b"PK\5\6" + end
+
+
+def packed_by_zip(data):
+    work = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return work.compress(data) + work.flush()
+
+
+def test_files_of_a_zip_that_share_bytes_are_not_unpacked(tree):
+    """A bomb: one member, named by the directory a thousand times. 128 KiB would become 64 GiB."""
+    data = bytes(64 << 20)
+    member = (packed_by_zip(data), len(data), zlib.crc32(data))
+    good = zip_of([(b"a", *member, None)])
+    assert tree.only("a.zip", good, "--format", "npz") is None
+    bomb = zip_of([(b"a", *member, None)] + [(b"b%d" % i, *member, 0) for i in range(1000)])
+    found = tree.only("a.zip", bomb, "--format", "npz")
+    assert found["severity"] == "error" and "share bytes" in found["reason"]
+    assert "n_more" not in found, "each of them was looked into"
+
+
+def test_a_member_that_begins_within_another_is_not_unpacked(tree):
+    data = npy(np.arange(1000))
+    inner = (packed_by_zip(data), len(data), zlib.crc32(data))
+    local = zip_of([(b"b.npy", *inner, None)])[:30 + 5 + len(inner[0])]
+    outer = (b"\1" + struct.pack("<HH", len(local), len(local) ^ 0xffff) + local, len(local),
+             zlib.crc32(local))
+    found = tree.only("a.npz", zip_of([(b"a", *outer, None), (b"b.npy", *inner, 30 + 1 + 5)]))
+    assert found["severity"] == "error" and "bytes 0 and 36 of the zip share bytes" in found["reason"]
+
+
+def test_a_member_that_reaches_into_the_directory_is_not_unpacked(tree):
+    data = npy(np.arange(10))
+    bad = bytearray(zip_of([(b"a.npy", packed_by_zip(data), len(data), zlib.crc32(data), None)]))
+    at = bad.index(b"PK\1\2") + 20
+    bad[at:at + 4] = struct.pack("<I", len(packed_by_zip(data)) + 6)
+    found = tree.only("a.npz", bytes(bad))
+    assert found["severity"] == "error" and "into its directory" in found["reason"]
+
+
+def test_no_more_of_a_member_is_unpacked_than_the_directory_promises(tree):
+    data = bytes(64 << 20)
+    found = tree.only("a.zip", zip_of([(b"a", packed_by_zip(data), 100, zlib.crc32(data), None)]),
+                      "--format", "npz")
+    assert found["severity"] == "error" and "more bytes than the directory promises" in found["reason"]
 
 
 # Records
@@ -208,13 +268,24 @@ def test_an_image_by_another_images_name_is_a_warning(tree):
 
 
 @pytest.mark.parametrize("format", ["GIF", "WebP", "TIFF"])
-def test_a_picture_that_is_not_decoded_is_told_so(tree, format):
-    for name in ("a.gif", "a.jpg", "noname"):
-        found = tree.only(name, picture(format))
-        assert of(found)[:2] == ("error", "picture")
-        says = f"it is a {format} file: JPEG, PNG and BMP are decoded; convert it"
-        assert found["reason"] == says + (" (and 1 more)" if name == "a.jpg" else "")
+def test_a_picture_that_is_not_decoded_is_told_so_and_left_alone(tree, tmp_path, format):
+    """It may be as good as any: a note is all that can be said, and nothing goes to quarantine."""
+    says = f"it is a {format} file: JPEG, PNG and BMP are decoded; convert it"
+    for name in ("a.gif", "noname"):
+        tree.put(name, picture(format))
+        result = tree.check("--quarantine", tmp_path / "away", "--strict", "--json")
+        answer = json.loads(result.stdout)
+        assert result.returncode == 0 and (tree.folder / name).exists()
+        assert (answer["n_errors"], answer["n_warnings"], answer["n_notes"]) == (0, 0, 1)
+        found = tree.findings(notes=True)[name]
+        assert of(found)[:2] == ("note", "picture") and found["reason"] == says
+        assert "0 errors, 0 warnings, 1 note\n" in tree.check().stdout
         (tree.folder / name).unlink()
+    found = tree.only("a.jpg", picture(format))
+    assert of(found)[:2] == ("warning", "picture")
+    assert found["reason"] == "its content is picture, its name promises jpeg (and 1 more)"
+    found = tree.only("a.jpg", picture(format), "--format", "jpeg")
+    assert found["severity"] == "error" and found["reason"] == says
 
 
 def test_two_letters_are_no_bmp(tree):
@@ -306,6 +377,28 @@ def test_a_record_of_csv_that_is_too_long_is_told_so(tree):
     found = tree.only("a.csv", data, "--jobs", "2")
     assert of(found) == ("error", "csv", 4)
     assert found["reason"].startswith("line 2: the record does not end within 8.0 MiB")
+
+
+@pytest.mark.parametrize("at", [1, 2, 30, 62])
+@pytest.mark.parametrize("n", [40, 63, 64, 500])
+def test_a_stray_word_among_the_first_numbers_is_a_warning(tree, at, n):
+    rows = [f"{i},{i * 0.5},name{i}" for i in range(n)]
+    at = min(at, n - 2)
+    rows[at] = f"{at},oops,name"
+    found = tree.only("a.csv", "a,b,c\n" + "\n".join(rows) + "\n")
+    n_seen = min(n, 63)
+    assert found["severity"] == "warning"
+    assert found["reason"] == (f"line {at + 2}: field 2 is 'oops', where {n_seen - 1} of {n_seen} "
+                               "records have numbers")
+    rows[n - 1] = f"{n - 1},again,name"
+    found = tree.only("a.csv", "a,b,c\n" + "\n".join(rows) + "\n")
+    assert found["severity"] == "warning" and "'oops'" in found["reason"]
+
+
+@pytest.mark.parametrize("words", [8, 16, 50])
+def test_a_column_of_words_and_numbers_has_no_strays(tree, words):
+    rows = [f"{i},{'w' if i < words else ''}{i}" for i in range(60)]
+    assert tree.only("a.csv", "a,b\n" + "\n".join(rows) + "\n") is None
 
 
 def test_a_column_of_numbers_stays_one(tree):
@@ -471,6 +564,18 @@ def test_images_of_other_sizes_are_noted_once(tree):
     notes = tree.findings(notes=True)
     assert set(notes) == {"3.jpg"}
     assert notes["3.jpg"]["reason"].startswith("10 x 20 pixels; of 5 images 4 have 32 x 24")
+
+
+def test_images_of_other_channels_than_most_are_noted_each(tree):
+    for i in range(5):
+        tree.put(f"{i}.png", picture("PNG", seed=i))
+    assert tree.findings(notes=True) == {}
+    tree.put("1.png", picture("PNG", mode="RGBA", seed=1))
+    tree.put("2.png", picture("PNG", mode="L", seed=2))
+    notes = tree.findings(notes=True)
+    assert set(notes) == {"1.png", "2.png"}
+    assert notes["1.png"]["reason"].startswith("its pixels are RGBA; of 5 images 3 are RGB")
+    assert notes["2.png"]["reason"].startswith("its pixels are grey; of 5 images 3 are RGB")
 
 
 def test_uneven_folders_are_noted(tree):

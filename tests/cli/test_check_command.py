@@ -116,6 +116,19 @@ def test_json_has_findings_and_summary(tree):
     assert answer["interrupted"] is False
 
 
+def test_every_file_is_counted_once_in_json_as_in_the_text(tree):
+    tree.put("good.txt", "x")
+    tree.put("nothing.jpg", b"")
+    tree.put("what.xyz", bytes(range(256)))
+    (tree.folder / "broken.png").symlink_to("nowhere")
+    answer = json.loads(tree.check("--json").stdout)
+    assert answer["formats"] == {"text": 1, "jpeg": 1}
+    assert (answer["n_unknown"], answer["n_unread"]) == (1, 1)
+    assert sum(answer["formats"].values()) + 2 == answer["n_checked"] == answer["n_files"] == 4
+    summary = tree.check().stdout.splitlines()[-2]
+    assert summary.endswith("(1 jpeg, 1 text); 1 of no known format, not looked into; 1 empty or unreadable")
+
+
 def test_text_has_no_bar_without_a_terminal_and_ends_in_a_summary(tree):
     tree.put("a.txt", "x")
     tree.put("b.jpg", picture("PNG"))
@@ -170,7 +183,9 @@ def test_exit_status(tree):
         (["/nowhere"], "cannot look at '/nowhere'"),
         (["--format", "gif", "/tmp"], "no format is called 'gif'"),
         (["--jobs", "0", "/tmp"], "'0' is no number for --jobs"),
-        (["--restore", "/nowhere"], "cannot open '/nowhere/manifest.jsonl'"),
+        (["--restore", "/nowhere"], "cannot find the folder '/nowhere'"),
+        (["--restore", "/", "--yes"], "cannot open '//manifest.jsonl'"),
+        (["--yes", "/tmp"], "--yes is for --restore"),
         (["--restore", "/tmp", "/tmp"], "--restore stands alone"),
         (["--oops"], "unknown option '--oops'"),
         (["/dev/null"], "neither a file nor a folder"),
@@ -383,8 +398,8 @@ def files_of(folder):
     }
 
 
-def restore(tree, away):
-    words = [str(tree.tool), "check", "--restore", str(away)]
+def restore(tree, away, *words):
+    words = [str(tree.tool), "check", "--restore", str(away), *(words or ["--yes"])]
     return subprocess.run(words, capture_output=True, text=True, timeout=300)
 
 
@@ -482,7 +497,7 @@ def test_a_restore_that_is_killed_can_be_run_again(tree, tmp_path):
     away = tmp_path / "away"
     tree.check("--quarantine", away)
     for delay in 0.001, 0.002, 0.004:
-        process = subprocess.Popen([str(tree.tool), "check", "--restore", str(away)])
+        process = subprocess.Popen([str(tree.tool), "check", "--restore", str(away), "--yes"])
         time.sleep(delay)
         process.kill()
         process.wait()
@@ -544,8 +559,7 @@ def test_links_go_to_quarantine_as_links(tree):
     try:
         assert tree.check("--quarantine", away).returncode == 1
         assert list(tree.folder.iterdir()) == []
-        # as if it had been killed within a copy, and when one was made and the first still there
-        (away / "000001-k.txt.partial").write_bytes(b"\xff")
+        # as if it had been killed when a copy was made, and the first one still there
         (tree.folder / "l").symlink_to("/nowhere")
         assert restore(tree, away).returncode == 0 and not away.exists()
         links = {path.name: os.readlink(path) for path in tree.folder.iterdir() if path.is_symlink()}
@@ -571,6 +585,152 @@ def test_quarantine_on_another_file_system(tree):
         assert tree.check("--quarantine", away).returncode == 1
         assert restore(tree, away).returncode == 0
         assert path.stat().st_mtime_ns == 10**18 and path.stat().st_mode & 0o777 == 0o640
+    finally:
+        shutil.rmtree(away, ignore_errors=True)
+
+
+def test_files_go_to_another_file_system_whichever_thread_moves_them(tree):
+    """Each thread has a table of descriptors of its own; which of them finds a file is chance."""
+    away = pathlib.Path(f"/dev/shm/plimsoll-many-{os.getpid()}")
+    if os.stat("/dev/shm").st_dev == os.stat(tree.folder).st_dev:
+        pytest.skip("/dev/shm is on the same file system")
+    try:
+        for i in range(16):
+            tree.put(f"{i}.txt", b"\xff")
+            assert tree.check("--quarantine", away, "--jobs", "2").returncode == 1
+            assert files_of(tree.folder) == {} and len(list(away.glob("*.txt"))) == i + 1
+    finally:
+        shutil.rmtree(away, ignore_errors=True)
+
+
+# Quarantines that somebody else made
+
+
+def plant(folder, *lines):
+    """A quarantine as a download may bring it: a manifest, and a file for each line."""
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for line in lines:
+        if re.fullmatch("[0-9]{6}-[a-z]+", line["to"]):
+            (folder / line["to"]).write_text("planted")
+    return folder
+
+
+def test_where_files_go_back_to_is_shown_and_nothing_moved_without_a_terminal_or_yes(tree, tmp_path):
+    target = tmp_path / "home\x1b[2J"
+    target.mkdir()
+    away = plant(tmp_path / "away", {"from": str(target / "rc"), "to": "000001-rc", "reason": ""})
+    before = files_of(tmp_path)
+    done = restore(tree, away, "--restore", str(away))
+    assert done.returncode == 2 and "nothing was moved" in done.stderr and "--yes" in done.stderr
+    assert "000001-rc goes back to '" in done.stdout and "home [2J/rc'" in done.stdout
+    assert files_of(tmp_path) == before
+    done = restore(tree, away)
+    assert (done.returncode, done.stdout) == (0, "1 file moved back, 0 left\n")
+    assert (target / "rc").read_text() == "planted"
+
+
+@pytest.mark.parametrize(("answer", "moved"), [("y", True), ("YES", True), ("n", False), ("", False)])
+def test_at_a_terminal_it_is_asked(tree, tmp_path, answer, moved):
+    away = plant(tmp_path / "away", {"from": str(tmp_path / "rc"), "to": "000001-rc", "reason": ""})
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([str(tree.tool), "check", "--restore", str(away)], stdin=theirs,
+                               stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.write(ours, f"{answer}\n".encode())
+    said, _ = process.communicate(timeout=300)
+    os.close(theirs)
+    os.close(ours)
+    assert (tmp_path / "rc").exists() is moved and "goes back to" in said
+    assert said.endswith("1 file moved back, 0 left\n" if moved else "0 files moved back, 1 left\n")
+    assert process.returncode == (0 if moved else 1)
+
+
+@pytest.mark.parametrize("line", [
+    {"from": "{}/a/../b/rc", "to": "000001-rc"},
+    {"from": "rc", "to": "000001-rc"},
+    {"from": "{}/..", "to": "000001-rc"},
+    {"from": "{}/rc/", "to": "000001-rc"},
+    {"from": "{}/linked/rc", "to": "000001-rc"},
+    {"from": "{}/linked/b/rc", "to": "000001-rc"},
+    {"from": "{}/rc", "to": "../secret"},
+    {"from": "{}/rc", "to": "manifest.jsonl"},
+    {"from": "{}/rc", "to": "secret"},
+    {"from": "{}/rc", "to": ".."},
+])  # fmt: skip
+def test_a_manifest_names_whole_paths_without_links_and_files_that_were_put_there(tree, tmp_path, line):
+    for name in "a", "b":
+        (tmp_path / name).mkdir()
+    (tmp_path / "secret").write_text("mine")
+    (tmp_path / "linked").symlink_to("a" if "/b/" not in line["from"] else ".")
+    away = plant(tmp_path / "away",
+                 {key: value.format(tmp_path) for key, value in {**line, "reason": ""}.items()})
+    (away / "secret").write_text("kept")
+    before = files_of(tmp_path)
+    done = restore(tree, away)
+    assert done.returncode == 1 and "stays in quarantine" in done.stderr
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["manifest.jsonl", "manifest.jsonl.left"])
+@pytest.mark.parametrize("link", ["symbolic", "hard"])
+def test_nothing_is_written_through_a_link_in_a_quarantine(tree, tmp_path, name, link):
+    victim = tmp_path / "victim"
+    victim.write_text('{"precious": 1}\n{"to')  # a last line that would be cut off
+    away = plant(tmp_path / "away", {"from": "/nowhere/rc", "to": "000001-rc", "reason": ""})
+    (away / name).unlink(missing_ok=True)
+    (away / name).symlink_to(victim) if link == "symbolic" else os.link(victim, away / name)
+    tree.put("a.txt", b"\xff")
+    there = tree.check("--quarantine", away)
+    back = restore(tree, away)
+    assert victim.read_text() == '{"precious": 1}\n{"to'
+    if name == "manifest.jsonl":
+        assert there.returncode == back.returncode == 2
+        assert ("it is a link" if link == "symbolic" else "not a file of its own") in back.stderr
+        assert files_of(tree.folder) == {"a.txt": b"\xff"}
+
+
+def test_a_pipe_in_the_manifests_place_is_not_waited_for(tree, tmp_path):
+    away = tmp_path / "away"
+    away.mkdir()
+    os.mkfifo(away / "manifest.jsonl")
+    assert "not a file of its own" in restore(tree, away).stderr
+
+
+def test_a_quarantine_is_the_users_own(tree, tmp_path):
+    away = plant(tmp_path / "away", {"from": str(tmp_path / "rc"), "to": "000001-rc", "reason": ""})
+    away.chmod(0o777)
+    done = restore(tree, away)
+    assert done.returncode == 2 and "written to by everybody" in done.stderr
+    away.chmod(0o755)
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    for path in away, away / "manifest.jsonl":
+        os.chown(path, 12345, -1)
+        for done in restore(tree, away), tree.check("--quarantine", away):
+            assert done.returncode == 2 and "belongs to another user (12345)" in done.stderr
+        os.chown(path, 0, -1)
+    assert not (tmp_path / "rc").exists()
+
+
+def test_a_copy_between_file_systems_writes_through_no_link(tree, tmp_path):
+    """Where a name had to be guessed before, "x.partial", is now no name at all."""
+    away = pathlib.Path(f"/dev/shm/plimsoll-partial-{os.getpid()}")
+    if os.stat("/dev/shm").st_dev == os.stat(tree.folder).st_dev:
+        pytest.skip("/dev/shm is on the same file system")
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    tree.put("a.txt", b"\xff")
+    (tree.folder / "a.txt.partial").symlink_to(victim)
+    mine = tree.put("b.txt.partial", "mine")
+    tree.put("b.txt", b"\xff")
+    try:
+        assert tree.check("--quarantine", away).returncode == 1
+        assert len(files_of(away)) == 3
+        assert restore(tree, away).returncode == 0
+        assert set(path.name for path in tree.folder.iterdir()) == {
+            "a.txt", "b.txt", "a.txt.partial", "b.txt.partial"
+        }  # fmt: skip
+        assert victim.read_text() == "precious" and mine.read_text() == "mine"
     finally:
         shutil.rmtree(away, ignore_errors=True)
 

@@ -129,6 +129,78 @@ def test_pyenv_shims_are_understood_without_running_them(machine):
     assert machine.look(PATH=path, PYENV_VERSION="system")["python"]["path"] == PYTHON
 
 
+# What a downloaded folder chose is not run
+
+
+class Downloaded:
+    """A folder with a .python-version, entered by somebody whose PATH begins with pyenv's shims; what
+    may not be run leaves a mark."""
+
+    def __init__(self, machine, version):
+        self.machine, self.mark = machine, machine.folder / "mark"
+        self.script = f"#!/bin/sh\ntouch {self.mark}\nexec {DEBIAN} \"$@\"\n"
+        self.pyenv = machine.root / "pyenv"
+        machine.put("/pyenv/shims/python3", "#!/bin/sh\nexit 9\n").chmod(0o755)
+        machine.put("/pyenv/version", "3.12.1\n")
+        (self.pyenv / "versions").mkdir()
+        (machine.folder / ".python-version").write_text(version)
+
+    def put(self, path):
+        self.machine.put(path, self.script).chmod(0o755)
+
+    def look(self, *words, **env):
+        shims = f"{self.pyenv}/shims:/usr/bin"
+        return self.machine.look(*words, root=False, **{"PATH": shims, **env})["python"]
+
+
+@pytest.mark.parametrize("version", ["../../../download", "..", "a/../../../../download"])
+def test_a_version_that_leads_out_of_pyenv_is_none(machine, version):
+    """The shim stands for nothing then, and the next Python on PATH is meant."""
+    there = Downloaded(machine, version)
+    (there.pyenv / "versions/a").mkdir()
+    for folder in (machine.folder / "download", there.pyenv):
+        there.put("/" + os.path.relpath(folder / "bin/python3", machine.root))
+    assert there.look()["path"] in ("/usr/bin/python3", DEBIAN)
+    assert there.look(PYENV_VERSION=version)["path"] in ("/usr/bin/python3", DEBIAN)
+    (machine.folder / ".python-version").unlink()
+    (there.pyenv / "version").write_text(version)
+    assert there.look()["path"] in ("/usr/bin/python3", DEBIAN)
+    assert not there.mark.exists()
+
+
+def test_a_python_that_a_python_version_file_chose_is_not_run(machine):
+    there = Downloaded(machine, "wrapped")
+    there.put("/pyenv/versions/wrapped/bin/python3")
+    answer = machine.look("--strict", root=False, PATH=f"{there.pyenv}/shims:/usr/bin")
+    says = next(one["says"] for one in answer["findings"] if one["check"] == "python")
+    assert "is not run" in says and ".python-version" in says and "--python" in says
+    assert answer["python"] is None and not there.mark.exists()
+    assert there.look("--python", there.pyenv / "versions/wrapped")["was_run"] is True
+    assert there.mark.exists()
+    there.mark.unlink()
+    assert there.look(PYENV_VERSION="wrapped")["was_run"] is True and there.mark.exists()
+
+
+def test_no_library_of_a_python_that_a_python_version_file_chose_is_loaded(machine):
+    there = Downloaded(machine, "3.12.1")
+    machine.interpreter("/pyenv/versions/3.12.1", "3.12")
+    put_marking_openblas(machine, "/pyenv/versions/3.12.1", "3.12", there.mark)
+    env = {"PATH": f"{there.pyenv}/shims", "root": False}
+    says = machine.finding("blas", **env)[1]
+    assert "nothing that a .python-version chose is" in says and not there.mark.exists()
+    machine.finding("blas", PYENV_VERSION="3.12.1", **env)
+    assert there.mark.exists()
+
+
+def test_a_bare_word_is_never_a_program_of_the_working_folder(machine):
+    there = Downloaded(machine, "system")
+    (machine.folder / "python9").write_text(there.script)
+    (machine.folder / "python9").chmod(0o755)
+    verdict, says, _ = machine.finding("python", "--python", "python9", root=False, PATH="/usr/bin:.")
+    assert verdict == "fail" and "'python9'" in says and not there.mark.exists()
+    assert there.look("--python", "./python9")["was_run"] is True
+
+
 def test_below_a_root_no_script_is_run(machine):
     machine.put("/opt/bin/python3", "#!/bin/sh\necho /opt/env/bin/python3\n").chmod(0o755)
     verdict, says, _ = machine.finding("python", "--python", "/opt/bin/python3")
@@ -530,49 +602,57 @@ def test_an_openmp_that_a_library_loads_from_the_system_counts(machine, tmp_path
     assert machine.finding("openmp")[0] == "warn"
 
 
-def put_openblas(machine, kernels, question="openblas_get_corename64_"):
-    machine.package("numpy", "1.24.0")
-    body = kernels if "{" in kernels else f'{{ return "{kernels}"; }}'
-    return build_library(machine.root / f"{SITE[1:]}/numpy.libs/libopenblas64_p-r0-742d56dc.3.20.so",
-                         f"extern int pause(void); extern void abort(void);\n"
-                         f"const char *{question}(void) {body}\n")
+def put_openblas(machine, body, question="openblas_get_corename64_"):
+    """A virtualenv of this machine's Python whose NumPy brings a library that answers so."""
+    site = f"venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    machine.put("/venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
+    machine.link("/venv/bin/python3", os.path.realpath(DEBIAN))
+    machine.package("numpy", "1.24.0", site=site)
+    build_library(machine.root / f"{site}/numpy.libs/libopenblas64_p-r0-742d56dc.3.20.so",
+                  f"extern int pause(void); extern void abort(void);\n"
+                  f"const char *{question}(void) {body}\n")
+    return machine.root / "venv"
 
 
 @pytest.mark.parametrize("question", ["openblas_get_corename", "openblas_get_corename64_",
                                       "scipy_openblas_get_corename64_"])
-def test_a_processor_that_openblas_does_not_know_is_a_warning(machine, question):
-    put_openblas(machine, "Prescott", question)
-    machine.cpu(LEVEL_3)
-    verdict, says, fix = machine.finding("blas")
-    assert verdict == "warn" and "does not know this processor" in says and "Prescott" in says
-    assert "OPENBLAS_CORETYPE=Haswell" in fix
-    machine.cpu(LEVEL_3 + " avx512f avx512bw avx512cd avx512dq avx512vl")
-    assert "OPENBLAS_CORETYPE=SkylakeX" in machine.finding("blas")[2]
-    verdict, says, _ = machine.finding("blas", OPENBLAS_CORETYPE="Prescott")
-    assert verdict == "warn" and says.startswith("OPENBLAS_CORETYPE=Prescott")
-
-
-def test_kernels_that_use_what_the_processor_has_are_fine(machine):
-    put_openblas(machine, "Prescott")
-    machine.cpu(LEVEL_2)
-    assert machine.finding("blas")[:2] == ("ok", "OpenBLAS uses kernels for Prescott")
-    machine.cpu(LEVEL_3)
-    put_openblas(machine, "Zen")
-    assert machine.finding("blas")[:2] == ("ok", "OpenBLAS uses kernels for Zen")
+def test_openblas_is_asked_for_its_kernels(machine, question):
+    venv = put_openblas(machine, '{ return "Zen"; }', question)
+    said = machine.finding("blas", "--python", venv, root=False)
+    assert said[:2] == ("ok", "OpenBLAS uses kernels for Zen")
 
 
 @pytest.mark.parametrize("body", ["{ abort(); }", "{ return 0; }", "{ return \"\"; }"])
 def test_an_openblas_that_does_not_answer_is_passed_over(machine, body):
-    put_openblas(machine, body)
-    assert machine.finding("blas")[0] == "ok"
+    venv = put_openblas(machine, body)
+    verdict, says, _ = machine.finding("blas", "--python", venv, root=False)
+    assert verdict == "ok" and "another library than OpenBLAS" in says
+
+
+def put_marking_openblas(machine, prefix, version, mark):
+    """One that leaves a mark when it is loaded."""
+    folder = machine.root / f"{prefix}/lib/python{version}/site-packages/numpy.libs".lstrip("/")
+    machine.package("numpy", "1.24.0", site=f"{prefix}/lib/python{version}/site-packages")
+    build_library(folder / "libopenblas.so",
+                  "extern int creat(const char *, int);\n"
+                  "__attribute__((constructor)) static void loaded(void)\n"
+                  f'{{ creat("{mark}", 0600); }}\n')
+
+
+def test_no_library_below_a_root_is_loaded(machine, tmp_path):
+    put_marking_openblas(machine, "/opt/env", "3.11", tmp_path / "mark")
+    verdict, says, _ = machine.finding("blas")
+    assert verdict == "ok" and "nothing below another root is" in says
+    assert not (tmp_path / "mark").exists()
 
 
 def test_a_numpy_without_openblas_is_fine(machine):
     assert machine.finding("blas")[0] == "ok"
     machine.package("numpy", "1.24.0")
     assert machine.finding("blas")[0] == "ok"
-    machine.put(f"{SITE}/numpy.libs/libopenblas.so", b"no library")
-    assert machine.finding("blas")[0] == "ok"
+    venv = put_openblas(machine, "{ return 0; }")
+    next(venv.rglob("libopenblas*")).write_bytes(b"no library")
+    assert machine.finding("blas", "--python", venv, root=False)[0] == "ok"
 
 
 def test_the_kernels_of_this_machine_are_what_numpy_uses(meson_build):

@@ -93,6 +93,11 @@ def python_files(root, version):
 def test_everything_is_installed_and_nothing_else(root, staged, version):
     headers = {f"include/plimsoll/{path.name}" for path in (root / "include/plimsoll").glob("*.h")}
     pages = {f"share/man/man1/{path.name}" for path in (root / "man").glob("*.1")}
+    for header in (root / "include/plimsoll").glob("*.h"):
+        text = header.read_text()
+        names = re.findall(r"^PL_API [^;{]*?\b(pl_\w+)\(", text, re.MULTILINE)
+        page = "libplimsoll" if header.stem == "plimsoll" else f"plimsoll-{header.stem}"
+        pages |= {f"share/man/man3/{name}.3" for name in (page, *names)}
     python = python_files(root, version)
     assert relative_files(staged) == headers | pages | python | {
         "bin/plimsoll",
@@ -280,6 +285,8 @@ def test_version_is_the_same_everywhere(prefix, call, version):
 def test_manual_is_found(prefix, call):
     done = call("man", "-M", prefix / "share/man", "-w", "plimsoll-run")
     assert done.stdout.strip() == str(prefix / "share/man/man1/plimsoll-run.1")
+    done = call("man", "-M", prefix / "share/man", "pl_tensor_pin", env={"MANWIDTH": "100", "PATH": os.environ["PATH"]})
+    assert "pl_tensor_pin(pl_tensor *tensor" in done.stdout
 
 
 # The Python package

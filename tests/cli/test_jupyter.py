@@ -314,6 +314,17 @@ def test_the_word_python_becomes_the_python_of_the_kernels_own_environment(jupyt
     assert jupyter.spec("plimsoll-own")["argv"][5:] == ["/usr/bin/python3", *argv]
 
 
+def test_the_working_folder_chooses_no_program_through_a_relative_path(jupyter):
+    """Else a `.` on PATH would let a downloaded folder's python be what the kernel starts for good."""
+    jupyter.add("made", argv=["python3.77", "-m", "made", "{connection_file}"])
+    (jupyter.folder / "python3.77").write_text("#!/bin/sh\n")
+    (jupyter.folder / "python3.77").chmod(0o755)
+    done = jupyter("install", "--kernel", "made", PATH=".:bin")
+    assert "no Python was found for its command" in done.stderr
+    argv = jupyter.spec("plimsoll-made")["argv"]
+    assert argv[argv.index("--") + 1] == "python3.77"
+
+
 def test_a_twin_is_replaced_and_leaves_nothing_of_the_old_one(jupyter):
     folder = jupyter.add("made")
     (folder / "old").write_text("old")

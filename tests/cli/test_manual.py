@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manual pages render without a warning, and tell of the options that the program has."""
 
+import os
+import pathlib
 import re
 
 import pytest
@@ -62,9 +64,73 @@ def test_help_of_no_command_is_refused(meson_build, call):
     assert done.stderr == "plimsoll: unknown command 'oops' (see 'plimsoll help')\n"
 
 
+@pytest.mark.parametrize("arguments, meant", [
+    (["expalin"], "explain"), (["rnu", "--", "true"], "run"), (["budgets"], "budget"),
+    (["run", "--buget=1G", "--", "true"], "--budget"), (["run", "--hang-afer", "9"], "--hang-after"),
+    (["budget", "--jsn"], "--json"), (["explain", "--jason"], "--json"), (["top", "--jso"], ""),
+    (["explain", "lsat"], "last"), (["check", "--quarentine", "/tmp"], "--quarantine"),
+    (["doctor", "--pyton=x"], "--python"), (["jupyter", "list", "--josn"], "--json"),
+    (["run", "--frobnicate"], ""), (["frobnicate"], ""),
+])
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(
+        meson_build, call, tmp_path, arguments, meant):
+    done = call(meson_build / "src/cli/plimsoll", *arguments,
+                env={**os.environ, "PLIMSOLL_STATE": str(tmp_path)})
+    if meant:
+        assert done.returncode == (2 if arguments[0] == "check" else 125)
+        assert f": did you mean '{meant}'? " in done.stderr and len(done.stderr.splitlines()) == 1
+    else:
+        assert "did you mean" not in done.stderr
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("words", ["--oops", "-z", "-zy", "--oops=1"])
 def test_an_option_that_is_none_is_named_in_one_line(meson_build, call, command, words):
     done = call(meson_build / "src/cli/plimsoll", command, words)
     assert done.returncode in (2, 125) and done.stdout == ""
     assert len(done.stderr.splitlines()) == 1 and f"unknown option '{words}'" in done.stderr
+
+
+HEADERS = sorted((pathlib.Path(__file__).parents[2] / "include/plimsoll").glob("*.h"))
+
+
+@pytest.fixture
+def library_page(root, call, tmp_path):
+    """The page of a header, as the build makes it."""
+
+    def make(header):
+        done = call(root / "tools/make-man3", "--page", "0.1.0", header)
+        assert done.returncode == 0, done.stderr
+        name = "libplimsoll" if header.stem == "plimsoll" else f"plimsoll-{header.stem}"
+        page = tmp_path / f"{name}.3"
+        page.write_text(done.stdout)
+        return page
+
+    return make
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.stem)
+def test_page_of_a_header_renders_without_warnings(call, library_page, header):
+    page = library_page(header)
+    done = call("groff", "-mdoc", "-ww", "-z", "-Tutf8", page)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = call("lexgrog", page)
+    assert done.returncode == 0 and f'"{page.stem} - ' in done.stdout
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.stem)
+def test_page_of_a_header_has_all_of_its_functions_and_comments(call, library_page, header):
+    text = header.read_text()
+    declared = set(re.findall(r"^PL_API [^;{]*?\b(pl_\w+)\(", text, re.MULTILINE))
+    shown = call("man", "-l", library_page(header), env={"MANWIDTH": "200", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}).stdout
+    assert declared == set(re.findall(r"^     (pl_\w+)\(", shown.partition("DESCRIPTION")[0], re.MULTILINE))
+    words = " ".join(shown.replace("\u2010\n", "").split())
+    for comment in re.findall(r"^/\* (.*?)\*/", text, re.MULTILINE | re.DOTALL):
+        first = " ".join(re.sub(r"\n ?\*", "\n", comment).split()[:4])
+        if not first.startswith(("SPDX", "----")):
+            assert first in words, first
+
+
+def test_every_header_has_its_page_installed(root):
+    listed = re.search(r"public_headers = \[(.*?)\]", (root / "man/meson.build").read_text(), re.DOTALL)
+    assert set(re.findall(r"'(\w+)'", listed[1])) == {path.stem for path in HEADERS}

@@ -10,7 +10,7 @@ import pytest
 
 # What it reads and writes, and the tool.
 FILES = (
-    "meson.build", "python/plimsoll/__init__.py", "include/plimsoll/plimsoll.h", "debian/changelog",
+    "meson.build", "python/plimsoll/__init__.py", "include/plimsoll/version.h", "debian/changelog",
     "CHANGELOG.md", "tools/release",
 )  # fmt: skip
 NEXT = "999.2.0"
@@ -68,7 +68,7 @@ def test_a_release_sets_one_version_everywhere_and_tags_it(tree, version):
     assert done.returncode == 0, done.stderr
     assert f"version: '{NEXT}'" in tree.text("meson.build").splitlines()[0]
     assert f'__version__ = "{NEXT}"\n' in tree.text("python/plimsoll/__init__.py")
-    header = tree.text("include/plimsoll/plimsoll.h")
+    header = tree.text("include/plimsoll/version.h")
     assert re.findall(r"^#define PLIMSOLL_VERSION_\w+ (\d+)$", header, re.M) == ["999", "2", "0"]
     entries = re.findall(r"^plimsoll \((.*)\) unstable;", tree.text("debian/changelog"), re.M)
     assert entries[:2] == [NEXT, version]

@@ -16,6 +16,9 @@ def test_guard_exports_are_those_of_its_table(root):
     asked = re.findall(r"^PL_EXPORT [^;]*?\b(pl_guard_\w+)\(",
                        (root / "src/guard/notebook.h").read_text(), re.MULTILINE)
     assert "pl_guard_cell_begin" in asked
+    runtime = (root / "src/guard/runtime.c").read_text()
+    asked += re.findall(r"^EXPORT (pl_guard_\w+)_function \1;", runtime, re.MULTILINE)
+    assert "pl_guard_owner" in asked
     # mmap64 is mmap by its other name.
     assert pinned(root, "guard.exports") == names | {"mmap64"} | set(asked)
 

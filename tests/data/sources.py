@@ -17,14 +17,14 @@ class Value(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("on_error", ctypes.c_int), ("max_bad", ctypes.c_uint64),
+    _fields_ = [("size", ctypes.c_size_t), ("on_error", ctypes.c_int), ("max_bad", ctypes.c_uint64),
                 ("max_bad_fraction", ctypes.c_double), ("quarantine_path", ctypes.c_char_p),
                 ("watchdog_ms", ctypes.c_uint64), ("budget_bytes", ctypes.c_uint64),
                 ("n_threads", ctypes.c_int), ("nondeterministic", ctypes.c_bool)]
 
 
 class FilesOptions(ctypes.Structure):
-    _fields_ = [("shuffle", ctypes.c_bool), ("seed", ctypes.c_uint64),
+    _fields_ = [("size", ctypes.c_size_t), ("shuffle", ctypes.c_bool), ("seed", ctypes.c_uint64),
                 ("same_each_pass", ctypes.c_bool)]
 
 
@@ -42,7 +42,7 @@ class CsvDefault(ctypes.Structure):
 
 
 class CsvLayout(ctypes.Structure):
-    _fields_ = [("columns", ctypes.POINTER(CsvDefault)), ("n_columns", ctypes.c_int),
+    _fields_ = [("size", ctypes.c_size_t), ("columns", ctypes.POINTER(CsvDefault)), ("n_columns", ctypes.c_int),
                 ("selected", ctypes.POINTER(ctypes.c_int64)), ("delimiter", ctypes.c_char),
                 ("plain_quotes", ctypes.c_bool), ("header", ctypes.c_bool), ("na_value", String),
                 ("compression", ctypes.c_int)]
@@ -83,7 +83,7 @@ class Dataset(base.Handle):
         self.runtime = owner.runtime if isinstance(owner, Dataset) else owner
 
     def with_policy(self, on_error, **options):
-        return Dataset("with_options", self, ctypes.byref(Options(on_error, **options)))
+        return Dataset("with_options", self, ctypes.byref(Options(0, on_error, **options)))
 
     def batch(self, n):
         return Dataset("batch", self, ctypes.c_int64(n), False)
@@ -169,7 +169,7 @@ def paths(runtime, *names):
 
 
 def files(runtime, *patterns, shuffle=False, seed=0, same_each_pass=False):
-    options = FilesOptions(shuffle, seed, same_each_pass)
+    options = FilesOptions(0, shuffle, seed, same_each_pass)
     return Dataset("files", runtime, texts(patterns), len(patterns), ctypes.byref(options))
 
 
@@ -204,7 +204,7 @@ def csv(source, columns, selected=None, delimiter=",", header=False, na_value=b"
         elif default is not None:
             one.bits = int.from_bytes(base.np.array(default, dtype).tobytes(), "little")
         made.append(one)
-    layout = CsvLayout((CsvDefault * len(made))(*made), len(made),
+    layout = CsvLayout(0, (CsvDefault * len(made))(*made), len(made),
                        selected and (ctypes.c_int64 * len(selected))(*selected),
                        delimiter.encode(), False, header, String.of(na_value), compression)
     return Dataset("csv", source, ctypes.byref(layout))

@@ -421,7 +421,7 @@ def test_shuffled_files_have_an_order_for_each_epoch(runtime, tmp_path):
         (tmp_path / f"{i}").touch()
 
     def shuffled():
-        options = sources.FilesOptions(True, 5, False)
+        options = sources.FilesOptions(0, True, 5, False)
         return Stage("files", runtime, sources.texts([tmp_path / "*"]), 1, ctypes.byref(options))
 
     epochs = list(shuffled().repeat(3))

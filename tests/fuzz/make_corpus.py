@@ -11,6 +11,7 @@ some that are cut off or end in another byte. What a fuzzer once found is in tes
 """
 
 import gzip
+import importlib.metadata
 import io
 import json
 import pathlib
@@ -20,6 +21,8 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tempfile
+import venv
 import zipfile
 import zlib
 
@@ -40,6 +43,14 @@ DICTIONARIES = {
     "zip": ["PK\\x01\\x02", "PK\\x03\\x04", "PK\\x05\\x06", "PK\\x06\\x06", "PK\\x06\\x07"]
     + ["\\xff\\xff\\xff\\xff", "\\x01\\x00\\x1c\\x00"],
     "elf": ["\\x7fELF", "GNU\\x00", "GLIBC_2.34", "libc.so.6"],
+    "package": ["Requires-Dist: ", "Tag: ", "python_version", "platform_machine", "extra", " and "]
+    + [" or ", "not in ", "==", "~=", ".*", ".dist-info", "rc1", ".post2", ".dev3", "+cu126", "1!"]
+    + ["cuda: ", "cuda_version'", "cuda_compute_capabilities'", "is_cuda_build', False"],
+    "venv": ["home = ", "version_info", "include-system-site-packages", "import ", "/", ".."],
+    "rules": ["kind,package,versions,where,needs,says,source", '\\"\\"', ">=2.1 <2.4", "alias"],
+    "quarantine": ['\\"from\\"', '\\"from_hex\\"', '\\"to\\"', "000001-", "/..", "2f2e2e"],
+    "report": ['\\"verdict\\"', '\\"memory\\"', '\\"\\\\u001b[31m\\"', "null", "1e300", "r-xp 00000000"],
+    "kernelspec": ['\\"argv\\"', '\\"metadata\\"', '\\"plimsoll\\"', '\\"twin_of\\"', '\\"--\\"', "\\x1b"],
     "lines": ["\\x0d\\x0a", "\\xe2\\x82\\xac", "\\xf0\\x9f\\x98\\x80", "\\xed\\xa0\\x80"],
 }
 
@@ -283,6 +294,67 @@ def elf_files():
                 yield path.read_bytes()
 
 
+def installed_texts():
+    """Of packages that are installed here: METADATA and its like."""
+    for name in ("numpy", "pandas", "ipykernel", "scipy", "torch", "setuptools"):
+        try:
+            package = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for file in ("METADATA", "PKG-INFO", "WHEEL"):
+            yield (package.read_text(file) or "").split("\n\n")[0].encode()
+
+
+REQUIREMENTS = (
+    b'numpy>=1.21,<2.0; python_version < "3.12"',
+    b"nvidia-cudnn-cu12==9.1.0.70 ; platform_system == 'Linux' and platform_machine == 'x86_64'",
+    b"typing-extensions (>=4.8.0,!=4.9.*)",
+    b"jax[cuda12]~=0.4.30; extra == 'gpu' or python_version in '3.10 3.11'",
+    b"wheel @ https://example.org/wheel.whl",
+)
+VERSIONS = (b"2.4rc1.post2.dev3", b"1.13.0a0+git1", b"9.1.0.70", b"1!2.0", b"v3.0.0b2", b"2.21.*")
+
+
+def package_files():
+    texts = [*installed_texts(), b"".join(b"Requires-Dist: %s\n" % one for one in REQUIREMENTS)]
+    yield from (b"\0" + one for one in texts)
+    yield from (b"\1" + one for one in REQUIREMENTS)
+    yield from (b"\2" + one.partition(b";")[2].strip() for one in REQUIREMENTS)
+    yield from (b"\3numpy-%s.dist-info" % one for one in VERSIONS)
+    yield b"\4__version__ = '2.1.0+cu126'\ncuda: Optional[str] = '12.6'\nhip: Optional[str] = None\n"
+    yield b"\4build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('cuda_compute_capabi"
+    yield from (b"\5%s\n%s" % (a, b) for a in VERSIONS for b in VERSIONS)
+    yield b"\0052.21.3\n>=2.4 <3, !=2.21.*, ~=2.20"
+
+
+def venv_files():
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=False, symlinks=True)
+        text = (pathlib.Path(folder) / "pyvenv.cfg").read_bytes()
+    yield b"\0" + text.replace(folder.encode(), b"/tmp/venv")
+    yield b"\0home = /opt/python/bin\nversion_info = 3.13.0.final.0\nuv = 0.5\n"
+    yield b"\1/home/ada/project\nimport os; os.environ\n\n# none\n./lib\n"
+    yield b"\x023.11.2\n3.10\n"
+
+
+def rules_files():
+    lines = (pathlib.Path(__file__).parents[2] / "data" / "doctor.csv").read_bytes().splitlines(True)
+    rows = [line for line in lines if not line.startswith(b"#")][1:]
+    yield b"\0" + b"".join(lines)[:FILE_BYTES_MAX]
+    yield from (b"\1" + b"".join(rows[at : at + 3]) for at in range(0, len(rows), 12))
+
+
+def kernelspec_files():
+    """Those that are installed here, and as a twin of ours has them."""
+    for path in sorted(pathlib.Path("/usr/share/jupyter/kernels").glob("*/kernel.json")):
+        spec = json.loads(path.read_bytes())
+        yield path.read_bytes()
+        run = ["/usr/bin/plimsoll", "run", "--budget", "4G", "--"]
+        mark = {"plimsoll": {"twin_of": path.parent.name, "original": str(path.parent)}}
+        twin = spec | {"argv": run + spec["argv"], "metadata": mark, "env": {"PATH": "/usr/bin"}}
+        yield json.dumps(twin, indent=1).encode()
+
+
 def seeds():
     """(target, input)"""
     every = {
@@ -299,6 +371,10 @@ def seeds():
         "bmp": [bytes([first]) + one for one in bmp_files() for first in (0, 3, 4)],
         "zip": list(zip_files()),
         "elf": list(elf_files()),
+        "package": list(package_files()),
+        "venv": list(venv_files()),
+        "rules": list(rules_files()),
+        "kernelspec": list(kernelspec_files()),
     }
     for target, inputs in every.items():
         for one in inputs:

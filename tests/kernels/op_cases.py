@@ -38,8 +38,10 @@ UNARY = {
     "log1p": (np.log1p, FLOATS), "sin": (np.sin, FLOATS), "cos": (np.cos, FLOATS),
     "tan": (np.tan, FLOATS), "asin": (np.arcsin, FLOATS), "acos": (np.arccos, FLOATS),
     "atan": (np.arctan, FLOATS), "sinh": (np.sinh, FLOATS), "cosh": (np.cosh, FLOATS),
-    "tanh": (np.tanh, FLOATS), "sigmoid": (elementwise_stand_in, FLOATS),
-    "erf": (elementwise_stand_in, FLOATS), "floor": (np.floor, FLOATS), "ceil": (np.ceil, FLOATS),
+    "tanh": (np.tanh, FLOATS), "asinh": (np.arcsinh, FLOATS), "acosh": (np.arccosh, FLOATS),
+    "atanh": (np.arctanh, FLOATS), "sigmoid": (elementwise_stand_in, FLOATS),
+    "erf": (elementwise_stand_in, FLOATS), "erfc": (elementwise_stand_in, FLOATS),
+    "floor": (np.floor, FLOATS), "ceil": (np.ceil, FLOATS),
     "round": (np.round, FLOATS), "is_nan": (np.isnan, FLOATS), "is_inf": (np.isinf, FLOATS),
     "is_finite": (np.isfinite, FLOATS), "logical_not": (np.logical_not, ANY),
     "bitwise_not": (np.bitwise_not, INTEGERS + ("bool",)), "identity": (np.array, ANY),
@@ -59,10 +61,29 @@ BINARY = {
     "bitwise_xor": (np.bitwise_xor, INTEGERS + ("bool",)),
     "left_shift": (np.left_shift, INTEGERS), "right_shift": (np.right_shift, INTEGERS),
 }  # fmt: skip
+
+
+def least_of(dtype):
+    return False if dtype == bool else -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def most_of(dtype):
+    return True if dtype == bool else np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+def largest(x, **how):
+    """Nothing has one too."""
+    return np.max(x, initial=least_of(x.dtype), **how)
+
+
+def smallest(x, **how):
+    return np.min(x, initial=most_of(x.dtype), **how)
+
+
 REDUCTIONS = {
     "sum": (np.sum, ANY), "mean": (np.mean, ANY), "prod": (np.prod, ANY),
-    "max": (np.max, ANY), "min": (np.min, ANY), "any": (np.any, ANY),
-    "all": (np.all, ANY), "variance": (np.var, ANY), "logsumexp": (np.max, FLOATS),
+    "max": (largest, ANY), "min": (smallest, ANY), "any": (np.any, ANY),
+    "all": (np.all, ANY), "variance": (np.var, ANY), "logsumexp": (largest, FLOATS),
 }  # fmt: skip
 
 

@@ -98,10 +98,14 @@ def unit_of(values, dtype):
 # ---- functions ----
 
 
-def erf(x):
-    erfl = ctypes.CDLL(ctypes.util.find_library("m")).erfl
-    erfl.restype, erfl.argtypes = ctypes.c_longdouble, [ctypes.c_longdouble]
-    return np.array([erfl(float(value)) for value in x.ravel()], "g").reshape(x.shape)
+def erf(x, name="erfl"):
+    function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
+    function.restype, function.argtypes = ctypes.c_longdouble, [ctypes.c_longdouble]
+    return np.array([function(float(value)) for value in x.ravel()], "g").reshape(x.shape)
+
+
+def erfc(x):
+    return erf(x, "erfcl")
 
 
 def relu(x):
@@ -122,7 +126,9 @@ NEAR_OF_ONE = {
     "log": (np.log, 2), "log1p": (np.log1p, 2), "sin": (np.sin, 2), "cos": (np.cos, 2),
     "tan": (np.tan, 2), "asin": (np.arcsin, 2), "acos": (np.arccos, 2), "atan": (np.arctan, 2),
     "sinh": (np.sinh, 2), "cosh": (np.cosh, 2), "tanh": (np.tanh, 2),
+    "asinh": (np.arcsinh, 2), "acosh": (np.arccosh, 2), "atanh": (np.arctanh, 2),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 3), "erf": (erf, 2),
+    "erfc": (erfc, 3),
 }  # fmt: skip
 EXACT_OF_TWO = {
     "add": (np.add, NUMBERS), "sub": (np.subtract, NUMBERS), "mul": (np.multiply, NUMBERS),
@@ -140,6 +146,16 @@ NEAR_OF_TWO = {"pow": (np.power, 2), "atan2": (np.arctan2, 2)}
 # What is rounded from a little less or a little more may come to lie a unit away.
 ROUNDED = 1.01
 ZEROS_ARE_ALIKE = ("relu", "maximum", "minimum", "clip", "max", "min", "sort", "top_k_values")
+
+
+def of_none(op, dtype):
+    """The largest or smallest of nothing."""
+    if dtype.kind == "b":
+        return op == "min"
+    if dtype.kind == "f":
+        return -np.inf if op == "max" else np.inf
+    return np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max
+
 
 # ---- cases ----
 
@@ -416,7 +432,7 @@ class Maker:
         return {"b": "int64", "i": "int64", "u": "uint64"}.get(kind(dtype), dtype)
 
     def reduction(self, op, dtypes, function, calm=True):
-        some_needed = op in ("max", "min", "logsumexp")
+        some_needed = op == "logsumexp"
         dtype, shape = self.dtype(dtypes), self.shape(empty=not some_needed)
         axes, attrs = self.axes(len(shape))
         attrs["keepdims"] = keepdims = self.chance.random() < 0.5
@@ -462,8 +478,10 @@ class Maker:
         return self.reduction("prod", ANY, function)
 
     def extreme(self, op, function):
-        return self.reduction(op, ANY, lambda x, dtype, how: (function(x, **how), 0, dtype),
-                              calm=False)
+        def of_some(x, dtype, how):
+            return function(x, initial=of_none(op, x.dtype), **how), 0, dtype
+
+        return self.reduction(op, ANY, of_some, calm=False)
 
     def logical(self, op, function):
         return self.reduction(op, ANY, lambda x, dtype, how: (function(x, **how), 0, "bool"),

@@ -52,7 +52,7 @@ class Attr(ctypes.Structure):
 
 
 class RuntimeOptions(ctypes.Structure):
-    _fields_ = [("budget_text", ctypes.c_char_p), ("cap_bytes", ctypes.c_uint64),
+    _fields_ = [("size", ctypes.c_size_t), ("budget_text", ctypes.c_char_p), ("cap_bytes", ctypes.c_uint64),
                 ("spill_directory", ctypes.c_char_p), ("spill_limit_bytes", ctypes.c_uint64),
                 ("n_threads", ctypes.c_int)]
 
@@ -66,7 +66,7 @@ class Fetch(ctypes.Structure):
 
 
 class RunOptions(ctypes.Structure):
-    _fields_ = [("budget_bytes", ctypes.c_uint64), ("cancel", ctypes.c_void_p),
+    _fields_ = [("size", ctypes.c_size_t), ("budget_bytes", ctypes.c_uint64), ("cancel", ctypes.c_void_p),
                 ("progress", ctypes.c_void_p), ("progress_context", ctypes.c_void_p),
                 ("random_stream", ctypes.c_uint64)]
 
@@ -169,7 +169,7 @@ class Runtime(Handle):
     release = "pl_runtime_unref"
 
     def __init__(self, cap_bytes=0, threads=2, spill=None, budget=None, spill_limit_bytes=0):
-        options = RuntimeOptions(budget and budget.encode(), cap_bytes, path_text(spill),
+        options = RuntimeOptions(0, budget and budget.encode(), cap_bytes, path_text(spill),
                                  spill_limit_bytes, threads)
         pointer = ctypes.c_void_p()
         call("pl_runtime_new", ctypes.byref(options), ctypes.byref(pointer))
@@ -353,7 +353,7 @@ class Session(Handle):
             *(Fetch(node.pointer, path_text(path)) for node, path in pairs))
         given = (Feed * (len(feeds) + 1))(
             *(Feed(node.pointer, tensor.pointer) for node, tensor in feeds.items()))
-        options = RunOptions(budget_bytes)
+        options = RunOptions(0, budget_bytes)
         return wanted, len(pairs), given, len(feeds), ctypes.byref(options)
 
     def run_tensors(self, fetches, feeds=None, budget_bytes=0):

@@ -5,6 +5,7 @@ a setting."""
 
 import itertools
 import json
+import math
 import os
 import subprocess
 
@@ -275,9 +276,10 @@ def test_numbers_alone_make_a_kernel(gpu):
 MORE = {
     "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x),
     "sigmoid": lambda x: (1 / (1 + np.exp(-x.astype("f8")))).astype(x.dtype),
+    "erfc": lambda x: np.array([math.erfc(value) for value in x.tolist()], x.dtype),
 }
-UNITS = {"pow": 16, "erf": 16, "tan": 5, "exp": 4, "sigmoid": 5, "asin": 4, "acos": 4, "sinh": 4, "cosh": 4,
-         "tanh": 5, "expm1": 4, "log": 4, "log1p": 4, "sin": 4, "cos": 4, "atan": 5, "atan2": 6,
+UNITS = {"pow": 16, "erf": 16, "erfc": 16, "tan": 5, "exp": 4, "sigmoid": 5, "asin": 4, "acos": 4, "sinh": 4, "cosh": 4,
+         "asinh": 4, "acosh": 4, "atanh": 5, "tanh": 5, "expm1": 4, "log": 4, "log1p": 4, "sin": 4, "cos": 4, "atan": 5, "atan2": 6,
          "rsqrt": 2}  # fmt: skip
 OPS_AT_ONCE = 7
 

@@ -72,11 +72,11 @@ ZEROS_ARE_ALIKE = {"relu", "maximum", "minimum", "clip"}
 
 
 
-def error_function(values):
+def error_function(values, name="erfl"):
     """NumPy has none. Rounded to a double on its way, which is half a unit."""
-    erfl = ctypes.CDLL(ctypes.util.find_library("m")).erfl
-    erfl.restype, erfl.argtypes = ctypes.c_longdouble, [ctypes.c_longdouble]
-    return np.array([erfl(float(value)) for value in values], "g")
+    function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
+    function.restype, function.argtypes = ctypes.c_longdouble, [ctypes.c_longdouble]
+    return np.array([function(float(value)) for value in values], "g")
 
 
 # name: what it is, of long doubles; an interval where it is interesting in f32, and in f64
@@ -94,8 +94,12 @@ FUNCTIONS = {
     "sinh": (np.sinh, (-90, 90), (-711, 711)),
     "cosh": (np.cosh, (-90, 90), (-711, 711)),
     "tanh": (np.tanh, (-10, 10), (-20, 20)),
+    "asinh": (np.arcsinh, (-1e20, 1e20), (-1e160, 1e160)),
+    "acosh": (np.arccosh, (1, 9), (1, 9)),
+    "atanh": (np.arctanh, (-1, 1), (-1, 1)),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), (-110, 30), (-750, 40)),
     "erf": (lambda x: error_function(x), (-4, 4), (-6, 6)),
+    "erfc": (lambda x: error_function(x, "erfcl"), (-4, 11), (-6, 28)),
     "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 9), (0, 9)),
 }
 FUNCTIONS_OF_TWO = {
@@ -320,7 +324,7 @@ def test_a_function_is_off_by_two_units_at_most(files, name):
         values = spread(dtype, *interval, generator(name, dtype))
         path, wanted = files.save(values), oracle(values.astype("g"))
         for isa in ISAS:
-            check = within(3 if name == "sigmoid" else 2, [values], wanted)
+            check = within(3 if name in ("sigmoid", "erfc") else 2, [values], wanted)
             files.add(check, "op", isa, 1024, name, OUT, path)
     files.run()
 

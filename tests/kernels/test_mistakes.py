@@ -117,9 +117,9 @@ MADE = {
     "an axis twice": (
         lambda d: d.add("max", d.a, axes=[0, -2]),
         "max 'y': axis 0 is named twice ('a')"),
-    "the largest of none": (
-        lambda d: d.add("max", d.graph.placeholder("float32", (0, 3), "none"), axes=[0]),
-        "max 'y': shape [0,3]: axis 0 has no elements, so there is no max ('none')"),
+    "where the largest of none is": (
+        lambda d: d.add("argmax", d.graph.placeholder("float32", (0, 3), "none"), axis=0),
+        "argmax 'y': shape [0,3]: axis 0 has no elements, so there is no argmax ('none')"),
     "a reshape to another number": (
         lambda d: d.add("reshape", d.a, shape=(7, 30)),
         "reshape 'y': [10,20] does not become [7,30]: the numbers of elements do not "
@@ -321,7 +321,8 @@ def test_a_tensor_of_terabytes_is_refused_before_its_elements_are_read(desk):
     shape, pointer = runtime.Shape.of((TERA, TERA)), runtime.ctypes.c_void_p()
     with pytest.raises(runtime.Refused) as refusal:
         runtime.call("pl_tensor_new", desk.own, runtime.NUMBER_OF["float32"],
-                     runtime.ctypes.byref(shape), None, b"all", runtime.ctypes.byref(pointer))
+                     runtime.ctypes.byref(shape), runtime.ctypes.c_void_p(8), b"all",
+                     runtime.ctypes.byref(pointer))  # at 8 is nothing that could be read
     assert refusal.value.code == "PL_EBUDGET"
     assert refusal.value.message == ("no room for 4.0 TiB for 'all': tensors have 0 B of the 64.0 "
                                      "MiB that they may")

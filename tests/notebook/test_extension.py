@@ -433,6 +433,7 @@ def test_a_limit_refuses_says_that_it_was_the_limit_and_is_gone_afterwards(guard
     assert "----> 3 large = fill(60)" in outcome.error.traceback
     refusal, reason = outcome.error.traceback.splitlines()[-2:]
     assert refusal.startswith("plimsoll: refused 60.0 MiB: ")
+    assert refusal.endswith("; free or batch some of it, or allow more with %%plimsoll limit=SIZE")
     assert reason == (
         "plimsoll: it was this cell's own limit=50M that was reached, not the budget of 600.0 MiB: "
         "allow the cell more, or leave its limit out")

@@ -18,7 +18,7 @@
 static const size_t MIB = 1 << 20;
 
 /* Of a ledger, as src/ledger/layout.h has it. */
-enum { SUM_AT = 8192, SLOTS_AT = 12288, SLOT_BYTES = 128, SLOTS = 1024 };
+enum { SUM_AT = 8192, CHARGED = 128, PEAK = 192, SLOTS_AT = 12288, SLOT_BYTES = 128, SLOTS = 1024 };
 
 static uint64_t word_at(off_t offset)
 {
@@ -32,12 +32,12 @@ static uint64_t word_at(off_t offset)
 
 static long charged_mib(void)
 {
-    return (long)((int64_t)word_at(SUM_AT + 64) / (int64_t)MIB);
+    return (long)((int64_t)word_at(SUM_AT + CHARGED) / (int64_t)MIB);
 }
 
 static long peak_mib(void)
 {
-    return (long)((int64_t)word_at(SUM_AT + 128) / (int64_t)MIB);
+    return (long)((int64_t)word_at(SUM_AT + PEAK) / (int64_t)MIB);
 }
 
 static long claimed_mib(void)

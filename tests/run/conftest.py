@@ -15,7 +15,7 @@ import textwrap
 import pytest
 
 from support import (  # noqa: F401: tests import these from here
-    HANG_S, MIB, PLIMSOLL, PYTHON, ROOT, alive, cgroup, need_plimsoll, state_of, wait_until,
+    BUILD, HANG_S, MIB, PLIMSOLL, PYTHON, ROOT, alive, cgroup, need_plimsoll, state_of, wait_until,
 )
 
 PROGRAMS = ROOT / "tests" / "programs"

@@ -3,7 +3,9 @@
 failure of ours is one line, and no record is lost."""
 import json
 import os
+import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -60,15 +62,39 @@ def test_a_kernel_starts_where_its_record_has_no_room(session, small_tmpfs):
     assert len(list((folder / "runs").iterdir())) == 1 and folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_kernels_record_goes_into_no_folder_that_others_can_write_to(session, small_tmpfs):
+@pytest.mark.parametrize("n_taken", [1, 3, 10])
+@pytest.mark.parametrize("how", ["writable by others", "another user's", "a link", "a file"])
+def test_a_kernels_record_goes_into_no_folder_of_others_and_the_kernel_starts(
+        session, small_tmpfs, n_taken, how):
+    """Whoever has its name taken in /tmp must not keep a kernel from starting."""
     session.state = small_tmpfs("256k")
     temporary = session.folder / "temporary"
-    folder = temporary / f"plimsoll-{os.geteuid()}"
-    folder.mkdir(parents=True)
-    folder.chmod(0o777)
-    done = call(session, "run", "--kernel", "/run/kernel-1.json", "--", "true",
-                env={"TMPDIR": str(temporary)})
-    assert done.returncode == 125 and "No space left on device" in done.stderr, done
+    temporary.mkdir()
+    names = [f"plimsoll-{os.geteuid()}{f'-{i}' if i else ''}" for i in range(10)]
+    for name in names[:n_taken]:
+        if how == "a link":
+            (temporary / name).symlink_to(session.folder)
+        elif how == "a file":
+            (temporary / name).touch()
+        else:
+            (temporary / name).mkdir(0o700)
+            (temporary / name).chmod(0o777 if how == "writable by others" else 0o700)
+            if how == "another user's":
+                os.chown(temporary / name, 12345, -1)
+    before = {path: path.lstat().st_mtime_ns for path in temporary.iterdir()}
+    folders = []
+    for _ in range(2):
+        done = call(session, "run", "--kernel", "/run/kernel-1.json", "--", "sh", "-c",
+                    "echo $PLIMSOLL_STATE", env={"TMPDIR": str(temporary)})
+        assert done.returncode == 0 and is_one_line_of_ours(done.stderr), done
+        folders.append(pathlib.Path(done.stdout.strip()))
+    assert {path: path.lstat().st_mtime_ns for path in before} == before
+    assert all(path.parent == temporary and path not in before for path in folders)
+    assert [len(list((path / "runs").iterdir())) for path in folders]
+    if n_taken < 10:  # the second kernel finds the first one's record
+        assert [path.name for path in folders] == [names[n_taken]] * 2
+    else:
+        assert all(path.stat().st_mode & 0o777 == 0o700 for path in folders)
 
 
 def script_that_fills(folder):
@@ -83,9 +109,25 @@ except OSError:
 """
 
 
-def test_a_disk_that_is_full_at_the_end(session, small_tmpfs):
-    session.state = small_tmpfs("4m")
+# So that the ledger gives none of its space back at the end: PL_SLOTS, into pl_ledger_sum.n_slots.
+USE_ALL_SLOTS = """\
+import os, struct
+with open(os.environ["PLIMSOLL_LEDGER"], "r+b") as file:
+    os.pwrite(file.fileno(), struct.pack("<I", 32768), 8192 + 40)
+"""
+
+
+def test_a_disk_that_filled_up_has_room_for_the_report(session, small_tmpfs):
+    """That of the ledger's slots that nobody used."""
+    session.state = small_tmpfs("8m")
     result = session.run(script=script_that_fills(session.state) + "raise SystemExit(7)\n")
+    assert result.rc == 7 and (only_run(session) / "report.json").exists(), result.text()
+
+
+def test_a_disk_that_is_full_at_the_end(session, small_tmpfs):
+    session.state = small_tmpfs("8m")
+    script = script_that_fills(session.state) + USE_ALL_SLOTS + "raise SystemExit(7)\n"
+    result = session.run(script=script)
     assert result.rc == 7 and "No space left on device" in result.stderr, result.text()
     assert result.report["exit"]["status"] == 7, "--report was on another disk"
     assert [path.name for path in only_run(session).iterdir()] == ["ledger"]
@@ -94,7 +136,7 @@ def test_a_disk_that_is_full_at_the_end(session, small_tmpfs):
 
 
 def test_a_crash_on_a_full_disk_is_told_without_its_stack(session, small_tmpfs):
-    session.state = small_tmpfs("4m")
+    session.state = small_tmpfs("8m")
     result = session.run(script=script_that_fills(session.state) + CRASH)
     assert result.rc == 128 + signal.SIGSEGV and result.verdict == "crashed", result.text()
     assert "script.py:8" in result.report["summary"], "the Python stack is in the ledger"
@@ -102,7 +144,7 @@ def test_a_crash_on_a_full_disk_is_told_without_its_stack(session, small_tmpfs):
 
 
 def test_a_state_folder_that_is_read_only(session, small_tmpfs):
-    folder = small_tmpfs("4m")
+    folder = small_tmpfs("8m")
     session.state = folder
     assert session.run("true").rc == 0
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
@@ -172,6 +214,37 @@ def test_a_record_deleted_while_it_runs(session):
     assert result.rc == 7, result.text()
     assert "plimsoll: cannot write" in result.stderr, result.text()
     assert result.report["exit"]["status"] == 7, "the ledger is mapped, deleted or not"
+
+
+# ---- pipes in the place of files ----
+
+
+def test_a_record_of_pipes_is_not_waited_for(session):
+    """Whoever gives somebody a record may put anything into it."""
+    assert session.run("sh", "-c", "kill -SEGV $$").rc == 128 + signal.SIGSEGV
+    run = only_run(session)
+    names = {path.name for path in run.iterdir()} | {"report.json", "ledger", "cells"}
+    kept = shutil.copytree(run, session.folder / "kept")
+    for name in names:
+        shutil.rmtree(run)
+        shutil.copytree(kept, run)
+        if name == "ledger":
+            (run / "report.json").unlink()
+        (run / name).unlink(missing_ok=True)
+        os.mkfifo(run / name)
+        for argv in ["explain", run], ["explain", "--json", run], ["runs"]:
+            assert session.plimsoll(*argv).returncode in (0, 125)
+
+
+@pytest.mark.parametrize("script", [False, True], ids=["program", "interpreter"])
+def test_a_command_that_is_a_pipe_is_not_waited_for(session, script):
+    os.mkfifo(session.folder / "pipe", 0o700)
+    command = session.folder / "script" if script else session.folder / "pipe"
+    if script:
+        command.write_text(f"#!{session.folder}/pipe\n")
+        command.chmod(0o700)
+    result = session.run(command)
+    assert result.rc == 126 and "Permission denied" in result.stderr
 
 
 # ---- descriptors ----
@@ -355,3 +428,55 @@ def test_a_clock_that_went_backwards(session):
     assert session.run("true").rc == 0
     runs = json.loads(call(session, "runs", "--json").stdout)
     assert [entry["verdict"] for entry in runs] == ["failed", "finished"]
+
+
+# ---- signals ----
+
+
+@pytest.mark.parametrize("kib", [100, 700])
+def test_a_handler_of_the_programs_own_has_the_stack_that_it_would_have(run, program, kib):
+    """SA_ONSTACK without a stack: it runs on the guard's."""
+    result = run(program("own_handler"), kib)
+    assert result.rc == 0 and result.stdout == "3 handled\n"
+
+
+def test_a_crash_in_a_child_of_vfork_leaves_the_guard_in_its_parent(run, program):
+    result = run(program("vfork_crash"), 100, budget="64M")
+    assert result.rc == 0 and result.stdout == f"{int(signal.SIGSEGV)} refused\n"
+
+
+def test_a_parent_that_crashes_after_its_child_of_vfork_is_explained(run, program):
+    result = run(program("vfork_crash"), 1, "again", budget="64M")
+    assert result.rc == 128 + signal.SIGSEGV and result.verdict == "crashed"
+    assert result.report["crash"]["pid"] == result.report["pid"]
+    assert "crash_in_parent" in result.symbols()
+
+
+# ---- long paths ----
+
+
+def test_a_crash_is_explained_in_a_record_with_a_long_path(session, tmp_path):
+    folder = tmp_path
+    while len(str(folder)) < 700:
+        folder /= "n" * 100
+    folder.mkdir(parents=True)
+    before = set(os.listdir("/"))
+    result = session.run(PYTHON, "-c", CRASH, options=["--record", folder / "run"])
+    assert result.verdict == "crashed" and result.symbols(), "the stack was not read"
+    assert len(list((folder / "run").glob("crash.*"))) == 1
+    assert {name for name in set(os.listdir("/")) - before if name.startswith("crash.")} == set()
+
+
+# ---- descriptors ----
+
+
+@pytest.mark.parametrize("n", range(4, 12))
+def test_few_descriptors_are_named_as_such(session, n):
+    """It runs with those that there are, or says what was missing; never that a table is full. With
+    three the loader does not find our libraries."""
+    done = call(session, "run", "--", "true", preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (n, n)))
+    assert done.returncode in (0, 125), done
+    if done.returncode == 125:
+        assert is_one_line_of_ours(done.stderr) and "Too many open files" in done.stderr, done
+        assert "ulimit -n" in done.stderr, done

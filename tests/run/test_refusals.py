@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """At the line: what is refused, how it is told, and what works afterwards."""
+import shutil
 import signal
 import subprocess
 import textwrap
 
 import pytest
 
-from conftest import MIB, PYTHON, line_of
+from conftest import BUILD, MIB, PYTHON, line_of
 
 # Each takes far more than its budget in one request, at the line marked `# asks`.
 LIBRARIES = {
@@ -71,6 +72,71 @@ def test_an_uncaught_refusal_is_reported_with_its_line_and_size(run, library):
     assert users and users[0]["line"] == line_of(script, "# asks")
     assert users[0]["function"].endswith("work")
     assert f"script.py:{line_of(script, '# asks')}" in result.stderr
+
+
+@pytest.mark.parametrize("how", ["in place", "through a link", "copied"])
+def test_the_package_s_own_lines_are_passed_over_however_it_is_installed(session, how):
+    package = BUILD / "python" / "plimsoll"
+    folder = session.folder / "lib"
+    folder.mkdir()
+    if how == "through a link":
+        (folder / "plimsoll").symlink_to(package)
+    elif how == "copied":
+        shutil.copytree(package.resolve(), folder / "plimsoll")
+        for core in package.glob("_core.*"):
+            if not (folder / "plimsoll" / core.name).exists():
+                shutil.copy(core, folder / "plimsoll")
+    script = textwrap.dedent("""
+        import plimsoll.tf as tf
+        rows = [[1.0] * 1000 for _ in range(1000)]
+        kept = bytearray(200 << 20)
+        def work():
+            return tf.constant(rows * 100)  # asks
+        work()
+        """).lstrip()
+    result = session.run(script=script, budget="300M", env={
+        "PYTHONPATH": str(package.parent if how == "in place" else folder)})
+    assert result.verdict == "refused"
+    where = f"script.py:{line_of(script, '# asks')} in work()"
+    assert f" at {where}" in result.stderr and where in result.report["summary"]
+    assert result.where() == ("script.py", line_of(script, "# asks"))
+    assert not [site["place"] for site in result.report["sites"] if "plimsoll/" in site["place"]]
+
+
+def test_what_was_freed_long_before_is_not_a_holder(run):
+    result = run(budget="400M", script="""
+        import numpy as np
+        stale = np.ones((340, 1 << 20), dtype=np.uint8)  # held the most
+        del stale
+        kept = np.ones((30, 1 << 20), dtype=np.uint8)
+        np.ones((380, 1 << 20), dtype=np.uint8)
+        """)
+    assert result.verdict == "refused"
+    assert result.report["sites_at"] == "refusal"
+    places = {site["place"]: site["bytes"] for site in result.report["sites"]}
+    assert places["script.py:5"] >= 29 * MIB and "script.py:3" not in places
+    refusal = result.report["refusals"][-1]
+    assert sum(places.values()) <= result.report["sites_in_use_bytes"]
+    assert result.report["sites_in_use_bytes"] <= refusal["charged_bytes"] + MIB
+    assert "script.py:3" not in result.stderr and "free or batch what" not in result.stderr
+
+
+def test_what_can_never_fit_is_not_answered_with_what_to_free(run):
+    result = run(budget="400M", script="""
+        import numpy as np
+        kept = np.ones((300, 1 << 20), dtype=np.uint8)
+        try:
+            np.ones((500, 1 << 20), dtype=np.uint8)
+        except MemoryError:
+            pass
+        raise MemoryError
+        """)
+    sentence = next(l for l in result.stderr.splitlines() if l.startswith("MemoryError: "))
+    assert "; it can never fit: ask for less at once, or in slices, or allow more with --budget" \
+        in sentence
+    assert "500.0 MiB can never fit in 400.0 MiB: ask for less at once at script.py:5" \
+        in result.stderr
+    assert "free or batch" not in result.stderr
 
 
 def test_arrays_kept_one_by_one_are_refused_at_the_line_and_not_before(run):
@@ -226,7 +292,8 @@ def test_held_says_what_was_never_touched(run, program, touched):
     block = result.report["sites"][0]
     assert block["bytes"] == 512 * MIB
     assert abs(block["untouched_bytes"] - (512 - touched) * MIB) < 4 * MIB
-    assert f"{512 + touched}.0 MiB ({512 - touched}.0 MiB reserved, untouched)" in result.stderr
+    assert block["place"].startswith("untouched.c:") and \
+        f"{block['place']} 512.0 MiB ({512 - touched}.0 MiB reserved, untouched)" in result.stderr
     mapping = sum(site["bytes"] for site in result.report["sites"][1:])
     assert abs(mapping - touched * MIB) < 4 * MIB
 

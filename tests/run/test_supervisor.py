@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The supervisor: what passes through it, what it survives, and what it says to bad input."""
+import fcntl
 import json
 import os
 import pty
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import HANG_S, PLIMSOLL, PYTHON, alive, state_of, wait_until
+from conftest import HANG_S, MIB, PLIMSOLL, PYTHON, alive, state_of, wait_until
 
 # ---- status, input, output ----
 
@@ -331,6 +332,67 @@ def test_explain_and_runs_in_json(session):
     assert listed.returncode == 0 and all(r["run"] in listed.stdout for r in runs), listed
 
 
+@pytest.mark.parametrize("asked, variable, line", [
+    (None, "100M", 100), ("50M", "100M", 50), ("50M", "nonsense", 50), ("50M", None, 50)])
+def test_the_variable_is_the_budget_where_none_is_given(session, asked, variable, line):
+    env = {"PLIMSOLL_BUDGET": variable} if variable else {}
+    result = session.run("sh", "-c", "echo \"${PLIMSOLL_BUDGET-none}\"", budget=asked, env=env)
+    assert result.report["memory"]["limit_bytes"] == line * MIB
+    # What holds is also what a run inside of the run, and the runtime, begin with.
+    assert result.stdout == ("none" if variable is None else asked or variable) + "\n"
+    arguments = ["--budget", asked] if asked else []
+    shown = json.loads(session.plimsoll("budget", "--json", *arguments, env=env).stdout)
+    assert shown["line_bytes"] == line * MIB
+    detail = shown["sources"][shown["decisive"]]["detail"]
+    assert detail == (f"--budget {asked}" if asked else f"environment: PLIMSOLL_BUDGET={variable}")
+
+
+def test_a_variable_that_is_no_budget_is_named(session):
+    for command in (["run", "--", "true"], ["budget"]):
+        done = session.plimsoll(*command, env={"PLIMSOLL_BUDGET": "lots"})
+        assert done.returncode == 125
+        assert done.stderr.startswith("plimsoll: with PLIMSOLL_BUDGET=lots: 'lots' is not a size")
+    done = session.plimsoll("run", "--", "true", env={"PLIMSOLL_BUDGET": ""})
+    assert done.returncode == 0
+
+
+def test_a_run_inside_of_a_run_has_the_same_budget_by_default(session, tmp_path):
+    inner = tmp_path / "inner.json"
+    result = session.run(PLIMSOLL, "run", "--report", inner, "--", "true", budget="60M",
+                         env={"PLIMSOLL_BUDGET": "100M"})
+    assert result.rc == 0
+    assert json.loads(inner.read_text())["memory"]["limit_bytes"] == 60 * MIB
+
+
+def test_a_run_is_found_by_the_pid_of_any_process_that_it_knows(session):
+    script = """
+        import os, sys
+        child = os.fork()
+        if child == 0:
+            sys.stdin.readline()
+            block = bytearray(30 << 20)
+            try:
+                bytearray(500 << 20)
+            except MemoryError:
+                os._exit(0)
+        print(child, flush=True)
+        os.waitpid(child, 0)
+        """
+    process = session.start(script=script, budget="300M", stdin=subprocess.PIPE)
+    child = process.stdout.readline().strip()
+    live = session.explain(child)
+    assert live["verdict"] == "running" and str(live["pid"]) != child
+    assert json.loads(session.plimsoll("top", "--json", child).stdout)["run"] == live["run"]
+    result = session.finish(process, "go\n")
+    assert result.verdict == "finished-after-refusals"
+    for _ in range(2):
+        session.run("true")
+    assert session.explain(child)["run"] == live["run"]
+    assert session.explain(live["pid"])["run"] == live["run"]
+    one_line_error(session.plimsoll("explain", "4194305"),
+                   "no run on record is named '4194305', or had a process of this pid")
+
+
 def test_no_runs_yet(session):
     assert json.loads(session.plimsoll("runs", "--json").stdout) == []
     done = session.plimsoll("explain")
@@ -499,3 +561,40 @@ def test_a_budget_that_is_too_small_for_the_program_to_start(run):
     assert result.rc == 1 and "MemoryError" in result.stderr
     assert "20.0 MiB" in result.stderr.partition("\nplimsoll: ")[2]
     assert result.verdict in ("refused", "leak")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_the_report_is_written_when_we_are_asked_to_end_as_the_command_does(session, name):
+    """systemd ends a service's other processes when the OOM killer ended one. The supervisor is held
+    still until both are there: the end of the command, and the signal."""
+    process = session.start(script="""
+        import os, time
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+        """)
+    pid = int(process.stdout.readline())
+    os.kill(process.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(process.pid) == "T", "the supervisor to stand still")
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: state_of(pid) == "Z", "the command to end")
+    os.killpg(process.pid, signal.Signals[name])
+    os.kill(process.pid, signal.SIGCONT)
+    result = session.finish(process)
+    assert result.rc == 128 + signal.SIGKILL
+    assert result.verdict == "killed" and result.report["exit"]["signal"] == "SIGKILL"
+    assert "SIGKILL from outside ended" in result.stderr
+
+
+def test_a_report_that_nobody_reads_does_not_outlive_a_request_to_end(session):
+    """Its text waits for a reader, with the signals blocked; it gets some seconds, and no more. What
+    was written before the text stays."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"x" * 4096)
+    process = session.start("sh", "-c", "kill -9 $$", stderr=writer)
+    os.close(writer)
+    wait_until(process.report.exists, "the report")
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(HANG_S) == 128 + signal.SIGKILL
+    os.close(reader)
+    assert json.loads(process.report.read_text())["verdict"] == "killed"

@@ -92,6 +92,89 @@ def test_what_a_running_program_uses_is_shown_by_process_and_place(session, star
     assert session.finish(process, "").rc == 0
 
 
+def test_what_is_resident_is_read_when_it_is_asked_for(session, start):
+    """A guard looks as its program allocates; this one only touches what it mapped before."""
+    process = start("""
+        import mmap, sys
+        mapped, piece = mmap.mmap(-1, 100 << 20), b"x" * (1 << 20)
+        print("ready", flush=True)
+        sys.stdin.read(1)
+        for i in range(100):
+            mapped.write(piece)
+        print("touched", flush=True)
+        sys.stdin.read()
+    """, budget="500M")
+    before = top(session)["processes"][0]["resident_bytes"]
+    process.stdin.write("x")
+    process.stdin.flush()
+    assert process.stdout.readline() == "touched\n"
+    shown = top(session)["processes"][0]["resident_bytes"]
+    assert shown >= before + 100 * MIB
+    assert session.finish(process, "").rc == 0
+
+
+SHARED = """
+    import mmap, os, sys
+    def fill(fd, n_mib):
+        os.truncate(fd, n_mib << 20)
+        with mmap.mmap(fd, n_mib << 20) as mapped:
+            for i in range(0, n_mib << 20, 4096):
+                mapped[i] = 1
+    shared, batches = os.open("/dev/shm/{name}", os.O_RDWR | os.O_CREAT), os.memfd_create("batches")
+    fill(shared, 200)
+    fill(batches, 40)
+    if "{keeps}" == "its name":
+        os.close(shared)
+    else:
+        os.unlink("/dev/shm/{name}")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        bytearray(150 << 20)
+    except MemoryError as error:
+        print(error, flush=True)
+    sys.stdin.readline()
+    if "{keeps}" == "its name":
+        os.unlink("/dev/shm/{name}")
+    else:
+        os.close(shared)
+    os.close(batches)
+    print("gone", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("keeps", ["its name", "a descriptor"])
+def test_memory_in_files_is_named_by_them(session, start, cgroup, keeps):
+    """No guard sees it; a cgroup counts it: without one it counts for nothing."""
+    name = f"plimsoll-test-{os.getpid()}"
+    path = f"/dev/shm/{name}"
+    process = start(SHARED.format(name=name, keeps=keeps), budget="340M", cgroup=cgroup(420 * MIB))
+    try:
+        def held():
+            """In MiB; no more than the supervisor has measured by now."""
+            found = {site["place"]: site["bytes"] for site in top(session)["sites"]}
+            return [found.get(place, 0) / MIB for place in (path, "memfd:batches")]
+
+        wait_until(lambda: held() == pytest.approx([200, 40], rel=0.1), "both files to be named")
+        process.stdin.write("ask\n")
+        process.stdin.flush()
+        assert f"; largest holders: the file {path} " in process.stdout.readline()
+        process.stdin.write("remove\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "gone\n"
+        wait_until(lambda: held() == [0, 0], "their end")
+        result = session.finish(process, "")
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+    largest = result.report["sites"][0]
+    assert result.report["sites_at"] == "refusal"
+    assert largest["file"] == largest["place"] == path and "python" not in largest
+    assert result.report["next"][0] == f"close and remove '{path}': it is a file in memory"
+    assert f"held:  at the last refusal: {path} " in result.stderr
+
+
 def test_without_a_run_named_it_is_the_one_we_are_in_else_the_newest_that_runs(session, start):
     older = start("import sys; print('ready', flush=True); sys.stdin.read()")
     newer = start("import sys; print('ready', flush=True); sys.stdin.read()")

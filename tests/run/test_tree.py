@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One line for a whole tree of processes."""
+import os
+
 import pytest
 
-from conftest import MIB
+from conftest import MIB, PROGRAMS, PYTHON
 
 # N children that each want 200 MiB at the same moment, and hold it until all have answered.
 CONTEND = """
@@ -124,6 +126,28 @@ def test_exec_gives_back_what_the_old_image_held(run):
         """)
     assert result.rc == 0 and result.stdout == "300\n"
     assert result.verdict == "finished"
+
+
+@pytest.mark.parametrize("how, n", [("living", 1100), ("orphaned", 1500), ("short", 1500)])
+def test_the_line_holds_however_many_processes_there_are(run, program, how, n):
+    """Beside more than a thousand others, or after them when nobody has reclaimed what they left."""
+    result = run(program("crowd"), how, n, 512, budget="128M")
+    assert result.stdout == "refused\n"
+    assert result.rc == (-9 if how == "orphaned" else 0)
+
+
+@pytest.mark.parametrize("cause, why, n", [
+    ("descriptors", "no free file descriptor", 1), ("chroot", "no /proc (chroot)", 2),
+    ("namespace", "another pid namespace", 2), ("slots", "too many processes", 2)])
+def test_a_child_that_cannot_join_lives_on_without_the_guard(run, cause, why, n):
+    """Although its parent had passed the line. Its own child is another; what only lacked
+    descriptors joins later."""
+    if cause in ("chroot", "namespace") and os.geteuid() != 0:
+        pytest.skip(f"{cause} needs root")
+    result = run(PYTHON, PROGRAMS / "outsider.py", cause, budget="64M", options=["--reserve", "64M"])
+    assert result.rc == 0 and result.stdout == "0\n"
+    assert result.report["outside"] == [{"why": why, "n": n}]
+    assert any("without the guard" in line and why in line for line in result.report["evidence"])
 
 
 def test_a_child_without_our_environment_is_still_counted(run):

@@ -53,9 +53,10 @@ def killed_for_memory(result):
 
 
 def test_killed_for_memory_when_the_cgroup_gives_less_than_the_budget(session, cgroup):
-    """A budget over the limit would be cut: so the limit is lowered while the program runs."""
+    """A budget over the limit would be cut, and a limit that is lowered is followed: so the program is
+    only observed."""
     group = cgroup(600 * MIB)
-    process, _ = start_and_find(session, cgroup=group, budget="400M", script="""
+    process, _ = start_and_find(session, cgroup=group, budget="400M", options=["--observe"], script="""
         import os, time
         print("ready", os.getpid(), flush=True)
         while not os.path.exists("go"):
@@ -67,7 +68,7 @@ def test_killed_for_memory_when_the_cgroup_gives_less_than_the_budget(session, c
     result = session.finish(process)
     assert group.n_oom_kills() >= 1
     killed_for_memory(result)
-    assert result.report["memory"]["limit_bytes"] == 400 * MIB
+    assert result.report["next"][0].startswith("run it without --observe")
 
 
 def test_killed_for_memory_of_a_static_program(run, program, cgroup):
@@ -161,6 +162,36 @@ def test_segmentation_fault_in_c(run, program):
     assert "null_read.c:" in result.report["native"][0]["source"]
     assert result.report["native"][0]["module"].endswith("/null_read")
     assert result.stdout == "about to read\n"
+    line = result.report["native"][0]["source"].rpartition("/")[2]
+    first, advice = result.stderr.splitlines()[:2]
+    assert f" in 'null_read' (pid {crash['pid']}) at {line} in read_row(): access to " in first
+    assert advice == f"  next:  begin at {line} in read_row()"
+
+
+def test_without_debug_information_the_function_and_how_to_see_lines(run, program, tmp_path):
+    bare = tmp_path / "bare"
+    subprocess.run(["objcopy", "-g", program("null_read"), bare], check=True)
+    result = run(bare)
+    assert " at bare read_row: " in result.report["summary"]
+    assert result.report["next"] == [
+        "begin at bare read_row; built with -g, it would name its lines"]
+
+
+@pytest.mark.parametrize("before, name", [
+    (["sh", "-c", "exec $0"], "null_read"), (["env", "A=1"], "null_read"), ([], "null_read"),
+    (["env", "-", PYTHON, "-c", "import os; os.abort()"], "env"),
+    (["env", PYTHON, "script.py"], "script.py")])
+def test_the_program_is_named_that_the_command_became(run, program, tmp_path, before, name):
+    (tmp_path / "script.py").write_text("import os; os.abort()")
+    result = run(*before, *([] if PYTHON in before else [program("null_read")]))
+    assert f"'{name}' (pid {result.report['pid']})" in result.report["summary"]
+
+
+def test_a_script_keeps_its_own_name(run, tmp_path):
+    script = tmp_path / "steps"
+    script.write_text("#!/bin/sh\nexit 3\n")
+    script.chmod(0o700)
+    assert run(script).report["summary"].startswith("failed: 'steps' (pid ")
 
 
 SEGFAULT = """
@@ -211,6 +242,36 @@ def test_segmentation_fault_of_a_worker_is_told(run):
     assert result.report["crash"]["kind"] == "segmentation fault"
     assert result.report["deaths"][0]["signal"] == "SIGSEGV"
     assert any(f["function"] == "work" for f in result.report["python"])
+
+
+@pytest.mark.parametrize("ending", ["command", "exit"])
+def test_after_many_workers_crashes_the_commands_own_is_told(session, ending):
+    """There is room for a few crashes: the command's has a place of its own."""
+    result = session.run(script=f"""
+        import ctypes, os, signal, sys
+        def work(i):
+            ctypes.string_at(i)
+        def own():
+            ctypes.string_at(0)
+        for i in range(20):
+            pid = os.fork()
+            if pid == 0:
+                work(i)
+            os.waitpid(pid, 0)
+        print(pid, flush=True)
+        own() if {ending == "command"} else sys.exit(3)
+        """)
+    functions = [frame["function"] for frame in result.report["python"]]
+    if ending == "command":
+        crash_of(result, "segmentation fault", "SIGSEGV")
+        assert result.report["crash"]["pid"] == result.report["pid"] and "own" in functions
+        assert len(result.report["native"]) > 0
+    else:
+        assert result.rc == 3 and "work" in functions
+        assert result.report["crash"]["pid"] == int(result.stdout), "the last one is kept"
+        assert result.report["crash"]["address"] == "0x13"
+    names = [path.name for path in session.state.glob("runs/*/crash.*")]
+    assert 0 < len(names) <= 8 and f"crash.{result.report['crash']['pid']}" in names
 
 
 def test_faulthandler_coexists(run):
@@ -605,3 +666,23 @@ def test_the_record_says_the_same_as_the_report(session, program):
     assert report == result.report
     text = session.plimsoll("explain", result.report["run"])
     assert text.returncode == 0 and "segmentation fault" in text.stdout, text
+
+
+# ---- seccomp ----
+
+
+@pytest.mark.parametrize("how, status, words", [
+    ("own", signal.SIGSYS, "its filter forbids"), ("trap", signal.SIGSYS, "its filter forbids"),
+    ("guard", signal.SIGSYS, "its filter forbids"),
+    ("strict", signal.SIGKILL, "its strict mode forbids")])
+def test_seccomp_is_named(run, program, how, status, words):
+    """Whether the forbidden call was the program's own or the guard's."""
+    alone = subprocess.run([program("seccomp"), how], capture_output=True).returncode
+    if alone == 77:
+        pytest.skip("no seccomp filter can be installed here")
+    assert alone == (0 if how == "guard" else -status)
+    result = run(program("seccomp"), how, budget="1G")
+    assert result.rc == 128 + status and result.verdict == "killed"
+    assert "seccomp ended" in result.report["summary"] and words in result.report["summary"]
+    assert any("guard" in line for line in result.report["evidence"])
+    assert any("without plimsoll" in line for line in result.report["next"])

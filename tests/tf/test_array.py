@@ -588,8 +588,8 @@ def test_eval_is_for_graphs():
 def test_more_of_shapes_that_are_not_known_yet():
     run = traced(lambda x: tf.gather_nd(x, [[1]]), (tf.float32, [2, None, 4]))
     np.testing.assert_array_equal(run(X), X[[1]])
-    with pytest.raises(NotImplementedError):
-        tf.gather_nd(_core.placeholder(tf.float32, [2, None, None]), [[1, 1]])
+    run = traced(lambda x: tf.gather_nd(x, [[1, 1]]), (tf.float32, [2, None, None]))
+    np.testing.assert_array_equal(run(X), X[1, 1][None])
     run = traced(lambda x: tf.gather_nd(x, [[1, 2], [0, 1]]), (tf.float32, [2, 3, None]))
     np.testing.assert_array_equal(run(X), X[[1, 0], [2, 1]])
     run = traced(lambda x, i: tf.gather(x, i, batch_dims=1), (tf.float32, [None, 3, 4]),

@@ -100,6 +100,31 @@ def test_what_tensorflow_has_not_either_is_an_attribute_error():
         tf.no_such_name
 
 
+@pytest.mark.parametrize("name, hint", [
+    ("Session", "TensorFlow 1 had it, and it is tf.compat.v1.Session here"),
+    ("placeholder", "TensorFlow 1 had it, and it is tf.compat.v1.placeholder here"),
+    ("global_variables_initializer", "tf.compat.v1.global_variables_initializer here"),
+    ("constnat", "did you mean tf.constant?"),
+    ("reduce_summ", "did you mean tf.reduce_sum?"),
+])
+def test_a_name_of_tensorflow_1_or_a_misspelt_one_is_pointed_to(name, hint):
+    with pytest.raises(AttributeError, match=f"^module 'tf' has no attribute '{name}'.*{hint}"):
+        getattr(tf, name)
+
+
+def test_misspelt_names_of_modules_are_pointed_to():
+    with pytest.raises(AttributeError, match=r"did you mean tf\.nn\.softmax\?"):
+        tf.nn.sofmtax
+    with pytest.raises(AttributeError, match=r"did you mean tf\.compat\.v1\.Session\?"):
+        tf.compat.v1.Sesion
+    with pytest.raises(AttributeError, match=r"did you mean plimsoll\.budget\?"):
+        plimsoll.budgte
+    with pytest.raises(AttributeError, match="'no_such_name'$"):
+        tf.no_such_name
+    with pytest.raises(NotImplementedError, match=r"dir\(tf\.nn\) lists what is there"):
+        tf.nn.conv2d
+
+
 def test_the_version_says_whose_names_and_whose_runtime():
     assert tf.__version__.startswith("2.15") and "plimsoll" in tf.__version__
     assert tf.version.VERSION == tf.__version__

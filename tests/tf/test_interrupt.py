@@ -141,6 +141,33 @@ def test_a_handler_of_the_users_that_raises_nothing_does_not_end_a_run():
     assert finish(child)[0] == ["True"]
 
 
+CALLED = """
+import plimsoll.tf as tf
+calls = []
+signal.signal(signal.SIGINT, lambda *_: None)
+def call():
+    calls.append(1)
+    for _ in range({n}):
+        signal.raise_signal(signal.SIGINT)
+    return 1.0
+with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    called = tf.py_function(call, [], tf.float32)
+    long = called + tf.reduce_sum(tf.sin(tf.random.normal([1 << 26])))  # is computed behind it
+    try:
+        print(abs(session.run(long)) < 1e6, len(calls))
+    except tf.errors.CancelledError:
+        print("cancelled", len(calls))
+"""
+
+
+def test_a_run_that_has_called_a_function_is_not_begun_again():
+    assert finish(start(CALLED.format(n=1)))[0] == ["True 1"]
+
+
+def test_a_second_signal_ends_such_a_run_whatever_the_handler():
+    assert finish(start(CALLED.format(n=2)))[0] == ["cancelled 1"]
+
+
 def test_a_handler_of_the_users_that_raises_is_heard():
     child = start(
         """

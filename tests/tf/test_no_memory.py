@@ -86,3 +86,21 @@ for name, call in CASES.items():
 
 def test_an_allocation_that_fails_is_an_exception(run_python):
     assert len(run_python(PROGRAM).split()) == (9 if sys.version_info[:2] == (3, 13) else 15)
+
+
+@pytest.mark.parametrize("op", ("sort", "argsort", "cumsum"))
+def test_long_rows_of_a_value_that_is_kept_too(run_python, op):
+    """Rows that do not fit go by parts, and read a value that has a name of its own: what it was made
+    of is no longer in memory then, and is not read again."""
+    text = f"""
+from plimsoll import _core
+_core.configure(cap_bytes=300_000)
+import numpy as np
+import plimsoll.tf as tf
+x = tf.constant(np.arange(30_000, dtype="i4") % 7)
+kept = -tf.reshape(x, [-1])
+rows = tf.{op}(kept)
+assert "in parts" in _core.explain([rows])[0]
+print(np.array_equal(rows.numpy(), np.{op}(kept.numpy(), **{{"kind": "stable"}} if "{op}" != "cumsum" else {{}})))
+"""
+    assert run_python(text) == "True\n"

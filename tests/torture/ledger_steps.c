@@ -3,8 +3,10 @@
  * killed after the first step, after the second, and so on to the last. After each death
  *   - charged is not less than what the slots hold, and not more than the line;
  *   - one reclaim gives everything back that the child had, and nothing of anyone else's.
- * The storm (ledger_storm.c) has threads and chance; this has order: each death is met once. Where
- * an operation has more than MAX_DEATHS instructions (sanitizers) they are spread evenly. Alone:
+ * And while it measures somebody else, that one begins anew (exec), leaves, or sees it die, after
+ * each step of it. The storm (ledger_storm.c) has threads and chance; this has order: each death is
+ * met once. Where an operation has more than MAX_DEATHS instructions (sanitizers) they are spread
+ * evenly. Alone:
  *   gcc -std=gnu17 -D_GNU_SOURCE -O2 -fno-strict-aliasing -Iinclude -Isrc \
  *       tests/torture/ledger_steps.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
  *       src/base/error.c -lcmocka */
@@ -66,7 +68,7 @@ static int tear_down(void **state)
 static uint64_t held_by_slots(const pl_ledger *ledger)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
         sum += atomic_load(&ledger->slots[i].claimed_bytes) +
                atomic_load(&ledger->slots[i].measured_bytes);
     return sum;
@@ -242,10 +244,132 @@ static void inside_a_fresh_start(void **state)
     assert_true(atomic_load(&ledger->sum.needs_settling) > 0);
 }
 
+/* The test's own process, whose slot is the first. Asking for it by getppid() would be a thousand
+ * instructions of the loader's. */
+static pid_t tester;
+
+static void measure_more_of_another(pl_ledger *ledger, pl_owner owner)
+{
+    (void)!pl_ledger_measure_other(ledger, owner, 0, tester, 400);
+}
+
+static void measure_less_of_another(pl_ledger *ledger, pl_owner owner)
+{
+    (void)!pl_ledger_measure_other(ledger, owner, 0, tester, 5);
+}
+
+static void finish_child(pid_t pid)
+{
+    int status;
+    assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+}
+
+/* Everybody is at rest, and each operation was counted once where it began and once at its end. */
+static void assert_whole(const pl_ledger *ledger, const char *when, long n)
+{
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++) {
+        const pl_slot *slot = &ledger->slots[i];
+        if (atomic_load(&slot->n_begun) != atomic_load(&slot->n_done))
+            fail_msg("%s after %ld instructions: slot %d began %lu operations and did %lu", when, n,
+                     i, atomic_load(&slot->n_begun), atomic_load(&slot->n_done));
+    }
+    uint64_t charged = pl_ledger_charged_bytes(ledger);
+    if (charged != held_by_slots(ledger))
+        fail_msg("%s after %ld instructions: %lu bytes charged, %lu held", when, n, charged,
+                 held_by_slots(ledger));
+    assert_int_equal(pl_ledger_check(ledger, NULL), 0);
+}
+
+typedef void meanwhile(pl_ledger *ledger, pid_t child);
+
+static void see_it_die(pl_ledger *ledger, pid_t child)
+{
+    (void)ledger;
+    kill_child(child);
+}
+
+/* Returns how many instructions it took; fewer than `max` when it came to the end before. */
+static long meet_after(pl_ledger *ledger, operation *operate, meanwhile *act, const char *when,
+                       long max)
+{
+    /* Like this, because a child that died may have been at it. */
+    assert_int_equal(pl_ledger_measure_other(ledger, 0, 0, tester, 20), 0);
+    pid_t pid = start_child(ledger, operate);
+    long n = step(pid, max);
+    act(ledger, pid);
+    assert_true(pl_ledger_charged_bytes(ledger) >= held_by_slots(ledger));
+    if (act != see_it_die) {
+        if (n == max)
+            finish_child(pid);
+        kill_child(pid);
+    }
+    pl_ledger_reclaim(ledger);
+    assert_whole(ledger, when, n);
+    return n;
+}
+
+static void meet_everywhere(pl_ledger *ledger, meanwhile *act, const char *when)
+{
+    operation *const operations[] = {measure_more_of_another, measure_less_of_another};
+    for (size_t i = 0; i < PL_COUNT_OF(operations); i++) {
+        long n_instructions = meet_after(ledger, operations[i], act, when, INT32_MAX);
+        long stride = 1 + n_instructions / MAX_DEATHS;
+        for (long n = 0; n < n_instructions; n += stride)
+            meet_after(ledger, operations[i], act, when, n);
+        print_message("# %ld instructions, one meeting at every %ld.\n", n_instructions, stride);
+        assert_true(n_instructions > 10);
+    }
+}
+
+static void begin_anew(pl_ledger *ledger, pid_t child)
+{
+    pl_owner owner;
+    (void)child;
+    assert_int_equal(pl_ledger_join(ledger, 1, &owner), 0);
+    assert_int_equal(owner, 0);
+}
+
+static void who_is_measured_begins_anew(void **state)
+{
+    meet_everywhere(*state, begin_anew, "joined anew");
+}
+
+/* Nothing is left where it was: neither what it had, nor what was measured of it too late. */
+static void leave(pl_ledger *ledger, pid_t child)
+{
+    (void)child;
+    pl_ledger_leave(ledger, 0);
+}
+
+static void who_is_measured_leaves(void **state)
+{
+    pl_ledger *ledger = *state;
+    pl_owner owner;
+    long n_instructions = 1, stride = 1;
+    for (long n = INT32_MAX; n >= 0; n = n == INT32_MAX ? n_instructions : n - stride) {
+        long taken = meet_after(ledger, measure_more_of_another, leave, "left", n);
+        assert_int_equal(pl_ledger_charged_bytes(ledger), 0);
+        assert_int_equal(pl_ledger_join(ledger, 1, &owner), 0);
+        assert_int_equal(owner, 0);
+        if (n == INT32_MAX) {
+            n_instructions = taken;
+            stride = 1 + taken / MAX_DEATHS;
+        }
+    }
+}
+
+static void who_measures_another_dies(void **state)
+{
+    meet_everywhere(*state, see_it_die, "killed");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
+    tester = getpid();
     const struct CMUnitTest tests[] = {
         TEST(inside_a_claim),
         TEST(inside_a_claim_that_is_refused),
@@ -254,6 +378,9 @@ int main(void)
         TEST(inside_a_measure_that_falls),
         TEST(inside_a_leave),
         TEST(inside_a_fresh_start),
+        TEST(who_is_measured_begins_anew),
+        TEST(who_is_measured_leaves),
+        TEST(who_measures_another_dies),
     };
     return cmocka_run_group_tests_name("ledger_steps", tests, NULL, NULL);
 }

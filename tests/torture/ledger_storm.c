@@ -8,7 +8,8 @@
  *   - a slot, and charged, hold at least what any one thread of that process holds: every worker.
  *     A slot given away while its owner lived would be found by this;
  *   - a newcomer's slot is empty: every worker;
- *   - while somebody is known to use more than the line, nothing is granted: the measuring storm;
+ *   - while somebody is known to use more than the line, nothing is granted: the measuring storm,
+ * in which the watcher also measures the others, as the supervisor does;
  *   - pl_ledger_check() finds nothing: the watcher, all the time;
  *   - with everyone dead, one reclaim leaves nothing charged, no slot taken, nothing unsettled.
  *
@@ -195,7 +196,9 @@ static void join_or_exit(void)
     if (pl_ledger_join(storm.ledger, 1, &storm.owner) < 0)
         _exit(0); /* every slot holds somebody who is not reclaimed yet */
     const pl_slot *slot = &storm.ledger->slots[storm.owner];
-    uint64_t bytes = atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
+    uint64_t bytes = atomic_load(&slot->claimed_bytes);
+    if (storm.mode != WITH_MEASURE) /* else the watcher may have measured it already */
+        bytes += atomic_load(&slot->measured_bytes);
     if (bytes)
         fail_storm("a newcomer's slot holds %" PRIu64 " bytes", bytes);
 }
@@ -403,20 +406,31 @@ static void *reclaim_and_check(void *unused)
 static void *measure_far_over(void *unused)
 {
     (void)unused;
-    pl_owner owner;
-    if (pl_ledger_join(storm.ledger, 1, &owner) < 0) {
-        fail_storm("the watcher found no slot");
-        return NULL;
-    }
     while (!atomic_load(&storm_is_over)) {
-        pl_ledger_measure(storm.ledger, owner, FAR_OVER);
+        pl_ledger_measure(storm.ledger, storm.owner, FAR_OVER);
         atomic_fetch_add(&storm.score->over_phase, 1);
         usleep(500);
         atomic_fetch_add(&storm.score->over_phase, 1);
-        pl_ledger_measure(storm.ledger, owner, 0);
+        pl_ledger_measure(storm.ledger, storm.owner, 0);
         usleep(2000);
     }
-    pl_ledger_leave(storm.ledger, owner);
+    return NULL;
+}
+
+/* Somebody who measures everybody else all the time, whatever becomes of them meanwhile. */
+static void *measure_others(void *unused)
+{
+    uint64_t seed = new_seed();
+    (void)unused;
+    while (!atomic_load(&storm_is_over)) {
+        for (int i = 0; i < pl_ledger_n_slots(storm.ledger); i++) {
+            uint32_t pid = atomic_load(&storm.ledger->slots[i].pid);
+            if (pid && i != storm.owner)
+                (void)!pl_ledger_measure_other(storm.ledger, storm.owner, i, (pid_t)pid,
+                                               random_below(&seed, MAX_BYTES));
+        }
+        pause_at_most(&seed, 20);
+    }
     return NULL;
 }
 
@@ -466,7 +480,7 @@ static void assert_nothing_is_left(void)
     pl_ledger_reclaim(storm.ledger);
     assert_int_equal(pl_ledger_charged_bytes(storm.ledger), 0);
     assert_int_equal(atomic_load(&storm.ledger->sum.needs_settling) % 2, 0);
-    for (int i = 0; i < PL_SLOTS; i++)
+    for (int i = 0; i < pl_ledger_n_slots(storm.ledger); i++)
         assert_int_equal(atomic_load(&storm.ledger->slots[i].pid), 0);
     if (pl_ledger_check(storm.ledger, &error) < 0)
         fail_msg("%s", error.message);
@@ -484,7 +498,7 @@ static void wait_for_orphans(int lives)
     while (n < 0 && errno == EINTR);
     assert_int_equal(n, 0);
     close(lives);
-    for (int i = 0; i < PL_SLOTS; i++) {
+    for (int i = 0; i < pl_ledger_n_slots(storm.ledger); i++) {
         const pl_slot *slot = &storm.ledger->slots[i];
         uint32_t pid;
         while ((pid = atomic_load(&slot->pid)) != 0 && pid != (uint32_t)getpid() &&
@@ -504,9 +518,12 @@ static void run_storm(enum mode mode)
         live_as_breeder(pl_clock_monotonic_ns() + total_ns / N_MODES);
     close(lives[1]);
 
-    void *(*const watchers[])(void *) = {watch_charged, reclaim_and_check, measure_far_over};
-    int n_watchers = mode == WITH_MEASURE ? 3 : 2;
-    pthread_t threads[3];
+    void *(*const watchers[])(void *) = {watch_charged, reclaim_and_check, measure_far_over,
+                                         measure_others};
+    int n_watchers = mode == WITH_MEASURE ? 4 : 2;
+    pthread_t threads[4];
+    if (mode == WITH_MEASURE)
+        assert_int_equal(pl_ledger_join(storm.ledger, 1, &storm.owner), 0);
     for (int i = 0; i < n_watchers; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, watchers[i], NULL), 0);
     int status;
@@ -515,6 +532,8 @@ static void run_storm(enum mode mode)
     atomic_store(&storm_is_over, 1);
     for (int i = 0; i < n_watchers; i++)
         pthread_join(threads[i], NULL);
+    if (mode == WITH_MEASURE)
+        pl_ledger_leave(storm.ledger, storm.owner);
 
     print_summary();
     if (atomic_load(&storm.score->failure_state) != NO_FAILURE)

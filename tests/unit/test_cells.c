@@ -375,7 +375,6 @@ static void a_long_file_name_is_known_by_the_tail_that_frames_keep(void **state)
 static void run_cell(fixture *f, int number, const char *id, const char *file, int64_t more_bytes)
 {
     fixture_begin(f, number, id, file, "cache.append(load())\n");
-    atomic_fetch_add(&f->ledger->sum.charged_bytes, (uint64_t)more_bytes);
     fixture_site(f, 100 + (uint64_t)*id, more_bytes, file, 1, "load");
     fixture_finish(f);
 }
@@ -452,6 +451,7 @@ static void one_place_in_two_processes_is_one_holder_and_in_two_cells_is_two(voi
         strcpy(site->python.file, FIRST);
         site->python.line = 4;
         pl_site_add(site, (int64_t)PL_MIB, 1);
+        atomic_fetch_add(&f->ledger->sum.charged_bytes, PL_MIB);
     }
     json_t *document = top(f);
     const json_t *sites = json_object_get(document, "sites");
@@ -517,6 +517,7 @@ static void top_prints_tables(void **state)
 {
     fixture *f = *state;
     pl_slot *slot = &f->ledger->slots[0];
+    atomic_store(&f->ledger->sum.n_slots, 1);
     run_cell(f, 1, "a", FIRST, 64 * (int64_t)PL_MIB);
     run_cell(f, 2, "a", FIRST, 16 * (int64_t)PL_MIB);
     atomic_store(&slot->pid, 4121);

@@ -153,7 +153,7 @@ static void with_no_limit_anywhere_usage_is_the_own_groups(void **state)
     assert_int_equal(init(), 0);
     assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 0);
     assert_int_equal(cgroup.tightest, -1);
-    assert_int_equal(cgroup.n_levels, 1);
+    assert_int_equal(cgroup.n_levels, 2);
     assert_int_equal(usage_bytes(), 600);
 }
 
@@ -367,6 +367,90 @@ static void counters_are_read_anew_each_time(void **state)
     assert_int_equal(oom_kills(), 1);
 }
 
+static void limits_are_followed_also_where_there_was_none(void **state)
+{
+    (void)state;
+    put_mounts(V2_MOUNT);
+    put_groups("0::/a/b\n");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a/b", "max\n", "100\n", "0", "0");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a", "5000\n", "1000\n", "0", "0");
+    assert_int_equal(init(), 0);
+    assert_int_equal(cgroup.tightest, 1);
+    assert_false(pl_cgroup_refresh(&cgroup));
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.max", "4000\n");
+    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 4000);
+    assert_false(pl_cgroup_refresh(&cgroup));
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.max", "300\n");
+    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_int_equal(cgroup.tightest, 0);
+    assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 300);
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.max", "max\n");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.max", "max\n");
+    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_int_equal(cgroup.tightest, -1);
+    assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 0);
+}
+
+static void the_processes_of_a_group_are_read_however_many(void **state)
+{
+    (void)state;
+    enum { MANY = 3000 };
+    static char text[MANY * 8];
+    static pid_t pids[MANY + 1];
+    char *end = text;
+    for (int i = 0; i < MANY; i++)
+        end += sprintf(end, "%d\n", i % 10 == 0 ? 0 : 100000 + i); /* 0: of another namespace */
+    put_mounts(V2_MOUNT);
+    put_groups("0::/a\n");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a", "max\n", "100\n", "0", "0");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/cgroup.procs", text);
+    assert_int_equal(init(), 0);
+    assert_int_equal(pl_cgroup_pids(&cgroup, pids, MANY + 1), MANY / 10 * 9);
+    assert_int_equal(pids[0], 100001);
+    assert_int_equal(pids[MANY / 10 * 9 - 1], 100000 + MANY - 1);
+    assert_int_equal(pl_cgroup_pids(&cgroup, pids, 5), 5);
+}
+
+static void throttles_are_those_of_levels_with_memory_high(void **state)
+{
+    (void)state;
+    put_mounts(V2_MOUNT);
+    put_groups("0::/a/b\n");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a/b", "max\n", "100\n", "0", "0");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a", "max\n", "1000\n", "0", "0");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.events", "low 0\nhigh 7\nmax 0\n");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.events", "low 0\nhigh 31\nmax 0\n");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.high", "max\n");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.high", "max\n");
+    assert_int_equal(init(), 0);
+    assert_int_equal(pl_cgroup_throttles(&cgroup), 0);
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.high", "900\n");
+    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_int_equal(pl_cgroup_throttles(&cgroup), 31);
+}
+
+static void a_group_that_is_made_anew_is_told_from_the_one_before(void **state)
+{
+    (void)state;
+    uint64_t first = 0, again = 0, second = 0;
+    char path[PATH_MAX];
+    fake_tree_put(&tree, "/group/memory.max", "max\n");
+    snprintf(path, sizeof path, "%s/group", tree.root);
+    assert_int_equal(pl_cgroup_id_at(path, &first), 0);
+    assert_int_equal(pl_cgroup_id_at(path, &again), 0);
+    assert_int_equal(first, again);
+    fake_tree_put(&tree, "/other/memory.max", "max\n");
+    snprintf(path, sizeof path, "%s/other", tree.root);
+    assert_int_equal(pl_cgroup_id_at(path, &second), 0);
+    assert_int_not_equal(first, second);
+    snprintf(path, sizeof path, "%s/gone", tree.root);
+    assert_int_equal(pl_cgroup_id_at(path, &second), -ENOENT);
+}
+
 static void deep_trees_keep_the_innermost_limits(void **state)
 {
     (void)state;
@@ -426,6 +510,28 @@ static void kills_can_be_read_by_the_path_alone(void **state)
     assert_int_equal(pl_cgroup_oom_kills_at(tree.root, &n), -ENOENT);
 }
 
+/* Of a group that a record names, or below a root that the doctor looks at. */
+static void pipes_in_the_place_of_files_are_not_waited_for(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/group/memory.oom_control", "/group/memory.events",
+                                        "/proc/self/cgroup", "/proc/self/mountinfo"};
+    char path[PATH_MAX];
+    uint64_t n = 0;
+    for (size_t i = 0; i < PL_COUNT_OF(names); i++) {
+        fake_tree_put(&tree, names[i], "");
+        snprintf(path, sizeof path, "%s%s", tree.root, names[i]);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+    }
+    snprintf(path, sizeof path, "%s/group", tree.root);
+    alarm(60); /* ends a test that hangs, and judges nothing */
+    assert_true(pl_cgroup_oom_kills_at(path, &n) < 0);
+    assert_true(init() < 0);
+    alarm(0);
+    assert_int_equal(n, 0);
+}
+
 static int n_open_descriptors(void)
 {
     int n = 0;
@@ -448,7 +554,7 @@ static void done_closes_what_init_opened(void **state)
     fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.pressure", "some total=7\n");
     int before = n_open_descriptors();
     assert_int_equal(init(), 0);
-    assert_int_equal(n_open_descriptors(), before + 6);
+    assert_int_equal(n_open_descriptors(), before + 9);
     pl_cgroup_done(&cgroup);
     assert_int_equal(n_open_descriptors(), before);
     pl_cgroup_done(&cgroup);
@@ -622,9 +728,14 @@ int main(void)
         TREE_TEST(a_limit_of_zero_is_a_limit),
         TREE_TEST(usage_never_goes_below_zero),
         TREE_TEST(counters_are_read_anew_each_time),
+        TREE_TEST(limits_are_followed_also_where_there_was_none),
+        TREE_TEST(the_processes_of_a_group_are_read_however_many),
+        TREE_TEST(throttles_are_those_of_levels_with_memory_high),
+        TREE_TEST(a_group_that_is_made_anew_is_told_from_the_one_before),
         TREE_TEST(deep_trees_keep_the_innermost_limits),
         TREE_TEST(pressure_is_the_groups_on_v2_and_the_machines_otherwise),
         TREE_TEST(kills_can_be_read_by_the_path_alone),
+        TREE_TEST(pipes_in_the_place_of_files_are_not_waited_for),
         TREE_TEST(done_closes_what_init_opened),
         TREE_TEST(the_machines_memory_and_kills_are_read),
         cmocka_unit_test(a_real_group_is_found_and_measured_from_inside),

@@ -169,6 +169,25 @@ static void long_texts_are_cut_and_many_findings_kept(void **state)
     assert_int_equal(pl_findings_count(&findings, PL_FINDING_FAIL), 33);
 }
 
+static void a_processor_that_openblas_does_not_know_is_a_warning(void **state)
+{
+    (void)state;
+    uint32_t level_3 = pl_cpu_feature_bits("x86-64-v3"), level_4 = pl_cpu_feature_bits("x86-64-v4");
+    unsetenv("OPENBLAS_CORETYPE");
+    facts.blas = (pl_blas_facts){.library = "libopenblas.so", .kernels = "Prescott", .asked = true};
+    assert_verdict(pl_check_blas, PL_FINDING_OK, "OpenBLAS uses kernels for Prescott");
+    facts.processor.bits = level_3;
+    assert_verdict(pl_check_blas, PL_FINDING_WARN, "does not know this processor");
+    assert_non_null(strstr(make(pl_check_blas)->fix, "OPENBLAS_CORETYPE=Haswell"));
+    facts.processor.bits = level_3 | level_4;
+    assert_non_null(strstr(make(pl_check_blas)->fix, "OPENBLAS_CORETYPE=SkylakeX"));
+    setenv("OPENBLAS_CORETYPE", "Prescott", 1);
+    assert_verdict(pl_check_blas, PL_FINDING_WARN, "OPENBLAS_CORETYPE=Prescott");
+    unsetenv("OPENBLAS_CORETYPE");
+    strcpy(facts.blas.kernels, "Zen");
+    assert_verdict(pl_check_blas, PL_FINDING_OK, "OpenBLAS uses kernels for Zen");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -179,6 +198,7 @@ int main(void)
         TEST(drivers_are_told_from_the_kernel_s_text),
         TEST(limits_are_told_from_their_rows),
         TEST(the_processor_s_features_have_names),
+        TEST(a_processor_that_openblas_does_not_know_is_a_warning),
         TEST(long_texts_are_cut_and_many_findings_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

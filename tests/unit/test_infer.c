@@ -198,8 +198,9 @@ static void axes_and_boxes_out_of_range_are_refused(void **state)
             NODES(x), ATTRS(INTS("before", -1, 0), INTS("after", 0, 0)));
     refused("slice 'r': the step along axis 0 is 0 ('x')", "slice", "r", NODES(x),
             ATTRS(INTS("start", 0), INTS("stop", 1), INTS("step", 0)));
-    refused("max 'r': shape [0,2]: axis 0 has no elements, so there is no max ('none')", "max", "r",
-            NODES(place("none", PL_F32, PL_SHAPE(0, 2))), ATTRS(INTS("axes", 0)));
+    refused("argmax 'r': shape [0,2]: axis 0 has no elements, so there is no argmax ('none')",
+            "argmax", "r", NODES(place("none", PL_F32, PL_SHAPE(0, 2))),
+            ATTRS(pl_attr_int("axis", 0)));
     refused("top_k_values 'r': shape [4,6]: the last axis has no 7 elements ('x')", "top_k_values",
             "r", NODES(x), ATTRS(pl_attr_int("k", 7)));
     refused("concat 'r': input 1 is [4,7]: axis 1 is 7, and 6 before: all are the same but along "

@@ -255,6 +255,22 @@ static void sampled_offsets_are_named_without_a_process(void **state)
     assert_string_equal(sampled[2].symbol, "");
 }
 
+/* A record is anybody's text: what it calls a module may be a pipe that nobody writes to. */
+static void a_module_that_is_a_pipe_is_not_waited_for(void **state)
+{
+    (void)state;
+    char path[64];
+    pl_native_frame frame = {.offset = 1};
+    snprintf(path, sizeof path, "%s/pipe.so", crash_directory);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    strcpy(frame.module, path);
+    alarm(60); /* ends a test that hangs, and judges nothing */
+    pl_inspect_symbol(&frame);
+    alarm(0);
+    assert_string_equal(frame.symbol, "");
+    assert_int_equal(unlink(path), 0);
+}
+
 static void types_of_exceptions_are_told_in_cpp(void **state)
 {
     (void)state;
@@ -414,6 +430,7 @@ int main(void)
         cmocka_unit_test(debug_information_gives_file_and_line),
         cmocka_unit_test(a_file_that_changed_after_the_crash_gives_no_names),
         cmocka_unit_test(sampled_offsets_are_named_without_a_process),
+        cmocka_unit_test(a_module_that_is_a_pipe_is_not_waited_for),
         cmocka_unit_test(types_of_exceptions_are_told_in_cpp),
         cmocka_unit_test(a_call_of_a_bad_address_shows_the_caller),
         cmocka_unit_test(a_smashed_return_address_is_not_followed),

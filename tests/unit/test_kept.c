@@ -419,6 +419,73 @@ static void a_file_that_is_the_users_stays_his(void **state)
     free(bytes);
 }
 
+static void assert_text(const char *name, const char *text)
+{
+    char *bytes;
+    assert_int_equal(read_file(name, &bytes), strlen(text));
+    assert_memory_equal(bytes, text, strlen(text));
+    free(bytes);
+}
+
+/* The part's name is one that we make up: what has it was not named by anybody. */
+static void check_part_is_refused(void)
+{
+    pl_value value;
+    pl_iterator *iterator = pass_over(cached(range(16), path));
+    assert_int_equal(pl_iterator_next(iterator, &value, &error), -EEXIST);
+    assert_non_null(strstr(error.message, ".part', which it is written as, is there"));
+    pl_iterator_free(iterator);
+    pl_dataset *dataset = range(5);
+    iterator = NULL;
+    assert_int_equal(pl_iterator_new(dataset, &iterator, &error), 0);
+    assert_int_equal(pl_iterator_save(iterator, path, &error), -EEXIST);
+    pl_iterator_free(iterator);
+    pl_dataset_unref(dataset);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_file_of_the_parts_name_is_neither_cut_nor_written_through(void **state)
+{
+    (void)state;
+    static const char text[] = "precious\n";
+    char part[PATH_MAX], other[PATH_MAX];
+    snprintf(part, sizeof part, "%s.part", path);
+    snprintf(other, sizeof other, "%s.other", path);
+    write_file(part, text, strlen(text));
+    check_part_is_refused();
+    assert_text(part, text);
+    assert_int_equal(rename(part, other), 0);
+    assert_int_equal(symlink(other, part), 0);
+    check_part_is_refused();
+    assert_int_equal(unlink(part), 0);
+    assert_int_equal(link(other, part), 0);
+    check_part_is_refused();
+    assert_int_equal(unlink(part), 0);
+    assert_text(other, text);
+    assert_int_equal(mkfifo(part, 0600), 0); /* and is not waited for */
+    check_part_is_refused();
+    assert_int_equal(unlink(part), 0);
+    assert_int_equal(unlink(other), 0);
+}
+
+static void a_part_that_was_left_is_taken_over(void **state)
+{
+    (void)state;
+    char part[PATH_MAX], *bytes;
+    snprintf(part, sizeof part, "%s.part", path);
+    pl_dataset *dataset = cached(range(16), path);
+    check_numbers(dataset, 16);
+    size_t n = read_file(path, &bytes);
+    for (size_t left = 0; left <= n; left += left < 40 ? 1 : n - 40) {
+        write_file(part, bytes, left);
+        assert_int_equal(truncate(path, 0), 0);
+        check_numbers(dataset, 16);
+        assert_int_equal(access(part, F_OK), -1);
+    }
+    free(bytes);
+    pl_dataset_unref(dataset);
+}
+
 static void a_snapshot_that_lacks_a_shard_is_written_anew(void **state)
 {
     (void)state;
@@ -548,6 +615,8 @@ int main(void)
         KEPT(a_cache_that_is_cut_off_is_written_anew),
         KEPT(a_cache_of_another_dataset_is_written_anew),
         KEPT(a_file_that_is_the_users_stays_his),
+        KEPT(a_file_of_the_parts_name_is_neither_cut_nor_written_through),
+        KEPT(a_part_that_was_left_is_taken_over),
         KEPT(a_snapshot_that_lacks_a_shard_is_written_anew),
         KEPT(of_two_passes_at_once_one_writes_and_both_are_right),
         KEPT(a_save_beside_another_is_refused),

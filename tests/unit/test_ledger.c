@@ -253,18 +253,146 @@ static void gives_a_slot_of_its_own_to_the_child_of_a_fork(void **state)
     assert_int_equal(pl_ledger_reclaim(f->ledger), 1);
 }
 
+static void bequeath(pl_ledger *ledger, pl_slot *slot, uint32_t dead, uint64_t bytes)
+{
+    uint32_t n = (uint32_t)(slot - ledger->slots) + 1;
+    if (atomic_load(&ledger->sum.n_slots) < n)
+        atomic_store(&ledger->sum.n_slots, n);
+    atomic_store(&slot->start_ticks, 1);
+    atomic_store(&slot->pid, dead);
+    atomic_fetch_add(&slot->n_begun, 1);
+    atomic_fetch_add(&ledger->sum.charged_bytes, bytes);
+    atomic_fetch_add(&slot->claimed_bytes, bytes);
+    atomic_fetch_add(&slot->n_done, 1);
+}
+
+/* With somebody: pid 1 lives, and another user may not read who it is. */
+static void fill_slots(fixture *f, uint32_t n, uint32_t pid)
+{
+    atomic_store(&f->ledger->sum.n_slots, n);
+    for (uint32_t i = 0; i < n; i++)
+        atomic_store(&f->ledger->slots[i].pid, pid);
+}
+
+static uint32_t dead_pid(void)
+{
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    waitpid(dead, NULL, 0);
+    return (uint32_t)dead;
+}
+
 static void says_so_when_no_slot_is_free(void **state)
 {
     fixture *f = *state;
     pl_ledger_leave(f->ledger, f->owner);
-    for (int i = 0; i < PL_SLOTS; i++)
-        atomic_store(&f->ledger->slots[i].pid, 1);
+    fill_slots(f, PL_SLOTS, 1);
     pl_owner owner = -1;
     assert_int_equal(pl_ledger_join(f->ledger, 0, &owner), PL_EFULL);
     assert_int_equal(owner, -1);
     atomic_store(&f->ledger->slots[PL_SLOTS - 1].pid, 0);
     assert_int_equal(pl_ledger_join(f->ledger, 0, &owner), 0);
     assert_int_equal(owner, PL_SLOTS - 1);
+}
+
+static void takes_a_slot_of_the_dead_when_all_are_taken(void **state)
+{
+    fixture *f = *state;
+    pl_ledger_leave(f->ledger, f->owner);
+    fill_slots(f, PL_SLOTS, dead_pid());
+    atomic_store(&f->ledger->slots[5].claimed_bytes, 60);
+    atomic_store(&f->ledger->sum.charged_bytes, 60);
+    assert_int_equal(pl_ledger_join(f->ledger, 0, &f->owner), 0);
+    assert_int_equal(f->owner, 0);
+    assert_charged(f, 0);
+    pl_ledger_reclaim(f->ledger);
+}
+
+static void uses_the_slots_of_the_dead_before_more_than_a_crowd(void **state)
+{
+    fixture *f = *state;
+    enum { CROWD = 1024 };
+    pl_ledger_leave(f->ledger, f->owner);
+    fill_slots(f, CROWD, dead_pid());
+    assert_int_equal(pl_ledger_join(f->ledger, 0, &f->owner), 0);
+    assert_int_equal(atomic_load(&f->ledger->sum.n_slots), CROWD);
+    pl_ledger_reclaim(f->ledger);
+}
+
+static void has_room_for_more_than_a_crowd_of_the_living(void **state)
+{
+    fixture *f = *state;
+    enum { CROWD = 1100 };
+    pl_ledger_leave(f->ledger, f->owner);
+    fill_slots(f, CROWD, 1);
+    assert_int_equal(pl_ledger_join(f->ledger, 0, &f->owner), 0);
+    assert_int_equal(f->owner, CROWD);
+    assert_int_equal(pl_ledger_claim(f->ledger, f->owner, LIMIT, PL_CLAIM_REFUSABLE), 0);
+    assert_int_equal(pl_ledger_claim(f->ledger, f->owner, 1, PL_CLAIM_REFUSABLE), PL_EBUDGET);
+    pl_ledger_leave(f->ledger, f->owner);
+    fill_slots(f, CROWD, 0);
+}
+
+static void uses_the_lowest_slot_that_is_free(void **state)
+{
+    fixture *f = *state;
+    fill_slots(f, 9, 1);
+    atomic_store(&f->ledger->slots[4].pid, 0);
+    atomic_store(&f->ledger->slots[7].pid, 0);
+    assert_int_equal(pl_ledger_join(f->ledger, 0, &f->owner), 0);
+    assert_int_equal(f->owner, 4);
+    assert_int_equal(atomic_load(&f->ledger->sum.n_slots), 9);
+}
+
+static void a_slot_that_is_being_measured_is_free_only_afterwards(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(claim(f, 10), 0);
+    atomic_store(&f->slot->keeper_pid, 1);
+    pl_ledger_leave(f->ledger, f->owner);
+    assert_charged(f, 0);
+    assert_int_equal(atomic_load(&f->slot->pid), getpid());
+    pl_owner other;
+    assert_int_equal(pl_ledger_join(f->ledger, 0, &other), 0);
+    assert_int_not_equal(other, f->owner);
+    atomic_store(&f->slot->keeper_pid, 0);
+    assert_int_equal(pl_ledger_reclaim(f->ledger), 1);
+    assert_int_equal(atomic_load(&f->slot->pid), 0);
+}
+
+static void measures_another_process_in_its_slot_only(void **state)
+{
+    fixture *f = *state;
+    pl_slot *other = f->slot + 1;
+    pl_owner place = f->owner + 1;
+    bequeath(f->ledger, other, 1, 0);
+    assert_int_equal(pl_ledger_measure_other(f->ledger, f->owner, place, 1, 40), 0);
+    assert_int_equal(atomic_load(&other->measured_bytes), 40);
+    assert_charged(f, 40);
+    assert_int_equal(pl_ledger_measure_other(f->ledger, f->owner, place, 2, 50), -ESRCH);
+    atomic_store(&other->start_ticks, PL_SLOT_LEFT);
+    assert_int_equal(pl_ledger_measure_other(f->ledger, f->owner, place, 1, 50), -ESRCH);
+    atomic_store(&other->keeper_pid, 1);
+    assert_int_equal(pl_ledger_measure_other(f->ledger, f->owner, place, 1, 50), -EBUSY);
+    assert_charged(f, 40);
+    atomic_store(&other->keeper_pid, 0);
+    assert_int_equal(pl_ledger_reclaim(f->ledger), 1);
+    assert_charged(f, 0);
+}
+
+/* A bracket of its own in the other's slot would be counted after that was emptied. */
+static void brackets_what_it_measures_of_another_in_its_own_slot(void **state)
+{
+    fixture *f = *state;
+    bequeath(f->ledger, f->slot + 1, 1, 0);
+    uint64_t n_own = atomic_load(&f->slot->n_done), n_other = atomic_load(&f->slot[1].n_done);
+    assert_int_equal(pl_ledger_measure_other(f->ledger, f->owner, f->owner + 1, 1, 40), 0);
+    assert_int_equal(atomic_load(&f->slot->n_done), n_own + 1);
+    assert_int_equal(atomic_load(&f->slot[1].n_begun), n_other);
+    assert_int_equal(atomic_load(&f->slot[1].n_done), n_other);
+    pl_ledger_measure(f->ledger, f->owner + 1, 0);
+    atomic_store(&f->slot[1].pid, 0);
 }
 
 static void takes_a_pid_with_another_start_time_for_another_process(void **state)
@@ -389,23 +517,9 @@ static void refusals_do_not_keep_the_ledger_from_rest(void **state)
 }
 
 /* A slot that a process left behind when it died: ours cannot have started at tick 1. */
-static void bequeath(pl_ledger *ledger, pl_slot *slot, uint32_t dead, uint64_t bytes)
-{
-    atomic_store(&slot->start_ticks, 1);
-    atomic_store(&slot->pid, dead);
-    atomic_fetch_add(&slot->n_begun, 1);
-    atomic_fetch_add(&ledger->sum.charged_bytes, bytes);
-    atomic_fetch_add(&slot->claimed_bytes, bytes);
-    atomic_fetch_add(&slot->n_done, 1);
-}
-
 static pl_slot *bequeath_slot(fixture *f, uint64_t bytes)
 {
-    pid_t dead = fork();
-    if (dead == 0)
-        _exit(0);
-    waitpid(dead, NULL, 0);
-    bequeath(f->ledger, f->slot + 1, (uint32_t)dead, bytes);
+    bequeath(f->ledger, f->slot + 1, dead_pid(), bytes);
     return f->slot + 1;
 }
 
@@ -413,19 +527,19 @@ static void takes_over_from_a_reclaimer_that_died(void **state)
 {
     fixture *f = *state;
     pl_slot *slot = bequeath_slot(f, 60);
-    atomic_store(&slot->reclaimer_pid, atomic_load(&slot->pid)); /* any dead process */
+    atomic_store(&slot->keeper_pid, atomic_load(&slot->pid)); /* any dead process */
     atomic_fetch_add(&slot->n_begun, 1);
     atomic_store(&slot->claimed_bytes, 0); /* it died before charged was lowered */
     assert_int_equal(pl_ledger_reclaim(f->ledger), 1);
     assert_charged(f, 0);
-    assert_int_equal(atomic_load(&slot->reclaimer_pid), 0);
+    assert_int_equal(atomic_load(&slot->keeper_pid), 0);
 }
 
 static void leaves_the_slot_to_a_reclaimer_that_lives(void **state)
 {
     fixture *f = *state;
     pl_slot *slot = bequeath_slot(f, 60);
-    atomic_store(&slot->reclaimer_pid, 1);
+    atomic_store(&slot->keeper_pid, 1);
     assert_int_equal(pl_ledger_reclaim(f->ledger), 0);
     assert_charged(f, 60);
 }
@@ -434,7 +548,7 @@ static void uses_a_slot_again_whose_reclaimer_died_at_the_last_step(void **state
 {
     fixture *f = *state;
     pl_slot *slot = bequeath_slot(f, 0);
-    atomic_store(&slot->reclaimer_pid, atomic_load(&slot->pid));
+    atomic_store(&slot->keeper_pid, atomic_load(&slot->pid));
     atomic_store(&slot->pid, 0);
     pid_t child;
     assert_int_equal(run_child(f, claim_thirty, &child), 0);
@@ -447,7 +561,7 @@ static void drops_the_duties_of_threads_that_an_exec_ended(void **state)
 {
     fixture *f = *state;
     pl_slot *slot = bequeath_slot(f, 60);
-    atomic_store(&slot->reclaimer_pid, (uint32_t)getpid());
+    atomic_store(&slot->keeper_pid, (uint32_t)getpid());
     atomic_store(&f->ledger->sum.settler_pid, (uint32_t)getpid());
     assert_int_equal(pl_ledger_reclaim(f->ledger), 0);
     pl_owner owner;
@@ -498,6 +612,7 @@ static void check_finds_a_damaged_header(void **state)
 static void check_finds_a_free_slot_that_holds_bytes(void **state)
 {
     fixture *f = *state;
+    atomic_store(&f->ledger->sum.n_slots, 8);
     atomic_store(&f->ledger->slots[7].claimed_bytes, 3);
     atomic_store(&f->ledger->sum.charged_bytes, 3);
     assert_check_says(f, "free slot 7 holds 3 bytes");
@@ -559,10 +674,12 @@ static void check_does_not_compare_while_an_operation_is_under_way(void **state)
 /* The last slots are the furthest from where the check reads charged: there a wrong order of reads
  * has microseconds to show. Pauses of about the length of a look let looks fall between operations,
  * and over their edges. */
+enum { N_USED = 1024 };
+
 static void *work_at_intervals(void *context)
 {
     pl_ledger *ledger = context;
-    enum { ROUNDS = 20000, OWN = PL_SLOTS - 2, DEAD = PL_SLOTS - 1 };
+    enum { ROUNDS = 20000, OWN = N_USED - 2, DEAD = N_USED - 1 };
     uint64_t seed = 1;
     for (int i = 0; i < ROUNDS; i++) {
         if (pl_ledger_claim(ledger, OWN, 10, PL_CLAIM_REFUSABLE) == 0)
@@ -582,7 +699,8 @@ static void *work_at_intervals(void *context)
 static void check_is_not_fooled_by_operations_that_it_meets(void **state)
 {
     fixture *f = *state;
-    pl_atomic_u32 *pid = &f->ledger->slots[PL_SLOTS - 2].pid;
+    pl_atomic_u32 *pid = &f->ledger->slots[N_USED - 2].pid;
+    atomic_store(&f->ledger->sum.n_slots, N_USED);
     atomic_store(pid, (uint32_t)getpid());
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, work_at_intervals, f->ledger), 0);
@@ -630,6 +748,22 @@ static void is_private_to_its_user(void **state)
     assert_int_equal(stat(f->path, &info), 0);
     assert_int_equal(info.st_mode & 07777, 0600);
     assert_true((uint64_t)info.st_blocks * 512 >= sizeof(pl_ledger)); /* nothing left to allocate */
+}
+
+static void keeps_no_space_for_slots_that_were_never_used(void **state)
+{
+    fixture *f = *state;
+    struct stat before, after;
+    assert_int_equal(claim(f, 10), 0);
+    assert_int_equal(stat(f->path, &before), 0);
+    pl_ledger_shrink(f->ledger);
+    assert_int_equal(stat(f->path, &after), 0);
+    if (after.st_blocks == before.st_blocks)
+        skip(); /* a file system that makes no holes */
+    assert_int_equal(after.st_size, before.st_size);
+    assert_true((uint64_t)after.st_blocks * 512 < sizeof(pl_ledger) / 2);
+    assert_int_equal(pl_ledger_check(f->ledger, NULL), 0);
+    assert_charged(f, 10);
 }
 
 static void shares_one_sum_between_mappings(void **state)
@@ -681,7 +815,7 @@ static void opens_nothing_that_is_not_a_whole_ledger_of_this_version(void **stat
 
     head.version++;
     assert_int_equal(open_bytes(f, &head, HEAD, sizeof(pl_ledger), &error), PL_EVERSION);
-    assert_non_null(strstr(error.message, "version 4"));
+    assert_non_null(strstr(error.message, "version 5"));
     head.version--;
     head.file_bytes++;
     assert_int_equal(open_bytes(f, &head, HEAD, sizeof(pl_ledger), NULL), PL_ECORRUPT);
@@ -820,6 +954,13 @@ int main(void)
         TEST(gives_the_same_slot_to_whoever_joins_twice),
         TEST(gives_a_slot_of_its_own_to_the_child_of_a_fork),
         TEST(says_so_when_no_slot_is_free),
+        TEST(takes_a_slot_of_the_dead_when_all_are_taken),
+        TEST(uses_the_slots_of_the_dead_before_more_than_a_crowd),
+        TEST(has_room_for_more_than_a_crowd_of_the_living),
+        TEST(uses_the_lowest_slot_that_is_free),
+        TEST(a_slot_that_is_being_measured_is_free_only_afterwards),
+        TEST(measures_another_process_in_its_slot_only),
+        TEST(brackets_what_it_measures_of_another_in_its_own_slot),
         TEST(takes_a_pid_with_another_start_time_for_another_process),
         TEST(reclaims_what_a_killed_process_held),
         TEST(reclaims_the_slot_of_a_process_that_is_not_waited_for),
@@ -844,6 +985,7 @@ int main(void)
         TEST(creates_no_ledger_over_an_existing_file),
         TEST(says_when_the_folder_is_missing),
         TEST(is_private_to_its_user),
+        TEST(keeps_no_space_for_slots_that_were_never_used),
         TEST(shares_one_sum_between_mappings),
         TEST(opens_nothing_that_is_not_a_whole_ledger_of_this_version),
         TEST(opens_neither_folders_nor_pipes),

@@ -351,6 +351,39 @@ static void the_peak_is_remembered_for_each_site(void **state)
     assert_int_equal(atomic_load(&negative->at_peak_bytes), 0);
 }
 
+static void what_was_held_at_the_last_refusal_is_remembered_beside_the_peak(void **state)
+{
+    pl_ledger *ledger = *state;
+    bool is_new;
+    pl_site *stale = pl_ledger_site(ledger, 99, 12, &is_new);
+    pl_site *kept = pl_ledger_site(ledger, 500, 12, &is_new);
+    atomic_store(&ledger->sum.charged_bytes, 900);
+    pl_site_add(stale, 700, 1);
+    atomic_store(&stale->untouched_bytes, 600);
+    pl_ledger_mark_peak(ledger);
+    pl_site_add(stale, -700, -1);
+    atomic_store(&stale->untouched_bytes, -5);
+    pl_site_add(kept, 20, 1);
+    atomic_store(&kept->untouched_bytes, 15);
+    atomic_store(&ledger->sum.charged_bytes, 30);
+    pl_ledger_mark_refusal(ledger);
+    assert_int_equal(atomic_load(&ledger->sum.sites_refusal_bytes), 30);
+    assert_int_equal(atomic_load(&stale->at_refusal_bytes), 0);
+    assert_int_equal(atomic_load(&stale->untouched_at_refusal_bytes), 0);
+    assert_int_equal(atomic_load(&kept->at_refusal_bytes), 20);
+    assert_int_equal(atomic_load(&kept->untouched_at_refusal_bytes), 15);
+
+    pl_ledger_forget_sites(ledger, 12); /* dead; each had a part in one of them */
+    assert_int_equal(atomic_load(&stale->at_peak_bytes), 700);
+    assert_int_equal(atomic_load(&kept->at_refusal_bytes), 20);
+    assert_int_equal(atomic_load(&kept->owner_pid), 12);
+    pl_ledger_mark_refusal(ledger); /* of others */
+    assert_int_equal(atomic_load(&kept->owner_pid), 0);
+    assert_int_equal(atomic_load(&stale->owner_pid), 12);
+    pl_ledger_mark_peak(ledger);
+    assert_int_equal(atomic_load(&stale->owner_pid), 0);
+}
+
 /* Samples stand for 400 + 200 where 150 were measured; a claim is exact, and stays. */
 static void no_more_is_held_than_was_measured(void **state)
 {
@@ -360,6 +393,7 @@ static void no_more_is_held_than_was_measured(void **state)
     pl_site *two = pl_ledger_site(ledger, 500, 12, &is_new);
     pl_site *other = pl_ledger_site(ledger, 700, 13, &is_new);
     pl_site *stranger = pl_ledger_site(ledger, 900, 14, &is_new);
+    atomic_store(&ledger->sum.n_slots, 5);
     atomic_store(&ledger->slots[3].pid, 12);
     atomic_store(&ledger->slots[3].measured_bytes, 150);
     atomic_store(&ledger->slots[4].pid, 13);
@@ -480,6 +514,7 @@ int main(void)
         TEST(one_place_in_two_processes_is_two_sites),
         TEST(a_site_may_fall_below_zero_and_come_back),
         TEST(the_peak_is_remembered_for_each_site),
+        TEST(what_was_held_at_the_last_refusal_is_remembered_beside_the_peak),
         TEST(no_more_is_held_than_was_measured),
         TEST(the_sites_of_a_process_are_forgotten_and_used_again),
         TEST(a_full_table_has_no_site_to_give),

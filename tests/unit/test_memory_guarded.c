@@ -46,6 +46,25 @@ static uint64_t give_it(void *context, uint64_t bytes, pl_error *reterr)
     return freed;
 }
 
+static int line_of_self(const pl_ledger *ledger)
+{
+    int i = 0;
+    while (i < PL_SLOTS - 1 && atomic_load(&ledger->slots[i].pid) != (uint32_t)getpid())
+        i++;
+    return i;
+}
+
+/* By claims of a megabyte and more. */
+static int64_t held_bytes(const pl_ledger *ledger)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < PL_SITES; i++) {
+        const pl_site *site = &ledger->sites[i];
+        sum += atomic_load(&site->held_bytes) - atomic_load(&site->unclaimed_bytes);
+    }
+    return sum;
+}
+
 /* The guard is in this process. */
 static int live_guarded(void)
 {
@@ -58,6 +77,21 @@ static int live_guarded(void)
     EXPECT(pl_ledger_open_run(&ledger, NULL) == 0);
     EXPECT(pl_memory_is_guarded(memory));
     EXPECT(pl_memory_limit_bytes(memory) == GUARDED_LINE);
+
+    /* What is given back is kept for the next of its size, as without a guard; nobody holds it. */
+    const pl_room *room = &ledger->rooms[line_of_self(ledger)];
+    EXPECT(pl_memory_take(memory, 4 * PL_MIB, "first", &block, &error) == 0);
+    void *first = block.data;
+    memset(first, 1, 4 * PL_MIB);
+    pl_memory_give(memory, &block);
+    EXPECT(atomic_load(&room->idle_bytes) == 4 * PL_MIB);
+    EXPECT(held_bytes(ledger) == 0);
+    EXPECT(pl_memory_take(memory, 4 * PL_MIB, "again", &block, &error) == 0);
+    EXPECT(block.data == first && held_bytes(ledger) == 4 * PL_MIB);
+    EXPECT(atomic_load(&room->idle_bytes) == 0);
+    pl_memory_give(memory, &block);
+    pl_memory_trim(memory);
+    EXPECT(atomic_load(&room->idle_bytes) == 0);
 
     uint64_t before = pl_ledger_charged_bytes(ledger);
     EXPECT(pl_memory_take(memory, 100 * PL_MIB, "half", &block, &error) == 0);

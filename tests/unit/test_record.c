@@ -19,6 +19,7 @@
 
 #include "ledger/layout.h"
 #include "supervise/record.h"
+#include "sys/cgroup.h"
 
 static char state_directory[64];
 
@@ -249,7 +250,7 @@ static void a_run_is_found_by_id_prefix_pid_path_and_last(void **state)
     assert_non_null(strstr(error.message, "2 runs"));
     assert_int_equal(pl_record_open("nothing", &record, &error), -ENOENT);
     assert_int_equal(pl_record_open("", &record, &error), -ENOENT);
-    assert_int_equal(pl_record_open("/tmp", &record, &error), -ENOENT);
+    assert_int_equal(pl_record_open("/usr", &record, &error), -ENOENT);
     assert_non_null(strstr(error.message, "holds no record"));
 }
 
@@ -314,9 +315,15 @@ static void the_state_of_a_dead_run_can_be_read(void **state)
     fclose(events);
     snprintf(ledger->header.cgroup_path, sizeof(ledger->header.cgroup_path), "%s", state_directory);
     ledger->header.baseline_oom_kills = 1;
+    assert_int_equal(pl_cgroup_id_at(state_directory, &ledger->header.cgroup_id), 0);
     pl_record_state_read(ledger, &seen);
     assert_true(seen.oom_counted);
     assert_int_equal(seen.n_oom_kills, 2);
+
+    ledger->header.cgroup_id++; /* another group has that name now */
+    pl_record_state_read(ledger, &seen);
+    assert_true(seen.had_group);
+    assert_false(seen.oom_counted);
 
     strcpy(ledger->header.boot_id, "00000000-0000-0000-0000-000000000000");
     pl_record_state_read(ledger, &seen);

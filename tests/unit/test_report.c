@@ -11,6 +11,7 @@
 
 #include "report/story.h"
 #include "report_fixture.h"
+#include "sys/proc.h"
 
 static void a_finished_run_is_described_and_says_nothing(void **state)
 {
@@ -92,6 +93,176 @@ static void sites_are_those_of_the_peak_when_all_was_freed(void **state)
     json_t *report = build(f);
     const json_t *site = json_array_get(json_object_get(report, "sites"), 0);
     assert_int_equal(number_of(site, "bytes"), 2 * PL_GIB);
+    assert_string_equal(text_of(report, "sites_at"), "peak");
+    char *text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "what held the memory at the peak\n");
+    free(text);
+    json_decref(report);
+}
+
+static void holders_are_those_of_the_refusal_not_of_the_peak(void **state)
+{
+    fixture *f = *state;
+    fixture_site(f, 7, 7 * (int64_t)PL_GIB, "/home/user/stale.py", 3, "");
+    pl_ledger_mark_peak(f->ledger);
+    atomic_store(&f->ledger->sum.peak_bytes, 7 * PL_GIB);
+    atomic_store(&f->ledger->sum.peak_resident_bytes, 7 * PL_GIB);
+    fixture_site(f, 7, -7 * (int64_t)PL_GIB, "/home/user/stale.py", 3, "");
+    fixture_site(f, 8, 24 * (int64_t)PL_MIB, "/home/user/kept.py", 5, "");
+    fixture_event(f, PL_EVENT_REFUSED, 4121, 8 * PL_GIB - PL_MIB, "load");
+    atomic_store(&f->ledger->sum.n_refusals, 1);
+    pl_ledger_mark_refusal(f->ledger);
+    pl_ledger_forget_sites(f->ledger, 4121);
+    atomic_store(&f->ledger->sum.charged_bytes, 0);
+    fixture_end(f, 1 << 8);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "sites_at"), "refusal");
+    assert_int_equal(number_of(report, "sites_in_use_bytes"), 24 * PL_MIB);
+    assert_int_equal(json_array_size(json_object_get(report, "sites")), 1);
+    char *text = fixture_text(report, 0);
+    ASSERT_SAYS(text, "  held:  kept.py:5 24.0 MiB\n");
+    ASSERT_SAYS(text, "  next:  load less at a time");
+    assert_null(strstr(text, "stale.py"));
+    free(text);
+    text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "what held the memory at the last refusal\n  in use     24.0 MiB\n");
+    free(text);
+    json_decref(report);
+
+    f->ledger->header.wait_status = 0; /* it went on: what it holds is of before */
+    report = build(f);
+    text = fixture_text(report, 0);
+    ASSERT_SAYS(text, "  held:  at the last refusal: kept.py:5 24.0 MiB\n");
+    free(text);
+    json_decref(report);
+}
+
+static void a_death_by_memory_labels_the_holders_of_the_peak(void **state)
+{
+    fixture *f = *state;
+    fixture_site(f, 7, 7 * (int64_t)PL_GIB, "/home/user/model.py", 3, "");
+    pl_ledger_mark_peak(f->ledger);
+    pl_ledger_forget_sites(f->ledger, 4121);
+    f->ledger->header.n_oom_kills = 1;
+    strcpy(f->ledger->header.cgroup_path, "/sys/fs/cgroup/memory/a");
+    fixture_end(f, SIGKILL);
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "killed-for-memory");
+    char *text = fixture_text(report, 0);
+    ASSERT_SAYS(text, "  held:  at the peak: model.py:3 7.0 GiB\n");
+    free(text);
+    json_decref(report);
+}
+
+static void a_run_that_goes_on_tells_what_is_held_now(void **state)
+{
+    fixture *f = *state;
+    fixture_site(f, 7, 7 * (int64_t)PL_GIB, "/home/user/stale.py", 3, "");
+    pl_ledger_mark_peak(f->ledger);
+    pl_ledger_mark_refusal(f->ledger);
+    fixture_site(f, 7, -7 * (int64_t)PL_GIB, "/home/user/stale.py", 3, "");
+    fixture_site(f, 8, 24 * (int64_t)PL_MIB, "/home/user/kept.py", 5, "");
+    f->ledger->header.supervisor_pid = getpid();
+    pl_proc_stat self;
+    assert_int_equal(pl_proc_identity_read(getpid(), &self), 0);
+    f->ledger->header.supervisor_start_ticks = self.start_ticks;
+    json_t *report = build(f);
+    assert_string_equal(text_of(report, "verdict"), "running");
+    assert_string_equal(text_of(report, "sites_at"), "now");
+    char *text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "what holds the memory now\n");
+    assert_null(strstr(text, "stale.py"));
+    free(text);
+    json_decref(report);
+}
+
+static void holders_never_add_up_to_more_than_was_in_use(void **state)
+{
+    fixture *f = *state;
+    fixture_site(f, 7, 600 * (int64_t)PL_MIB, "/home/user/a.py", 3, "");
+    fixture_site(f, 8, 200 * (int64_t)PL_MIB, "/home/user/b.py", 5, "");
+    atomic_store(&f->ledger->sum.charged_bytes, 400 * PL_MIB);
+    fixture_end(f, 0);
+    json_t *report = build(f);
+    const json_t *sites = json_object_get(report, "sites");
+    assert_int_equal(number_of(json_array_get(sites, 0), "bytes"), 300 * PL_MIB);
+    assert_int_equal(number_of(json_array_get(sites, 1), "bytes"), 100 * PL_MIB);
+    json_decref(report);
+}
+
+/* A row of the drawing: 60 columns between bars. */
+static void drawing_of(const fixture *f, char columns[61], char axis[128])
+{
+    json_t *report = build(f);
+    char *text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "over time  |");
+    size_t bar = (size_t)(strstr(text, "over time  |") - text) + strlen("over time  |");
+    size_t next = bar + strcspn(text + bar, "\n") + 1;
+    snprintf(columns, 61, "%s", text + bar);
+    snprintf(axis, 128, "%.*s", (int)strcspn(text + next, "\n"), text + next);
+    free(text);
+    json_decref(report);
+}
+
+static void the_drawing_is_by_time_however_seldom_samples_were_taken(void **state)
+{
+    fixture *f = *state;
+    for (uint64_t i = 0; i < 500; i++)
+        f->ledger->samples[i] = (pl_sample){
+            .time_ns = f->ledger->header.started_monotonic_ns +
+                       (i < 480 ? i * 20 * PL_NS_PER_MS : (i - 479) * 5 * PL_NS_PER_SEC),
+            .charged_bytes = i < 480 ? 8 * PL_GIB : PL_GIB,
+            .resident_bytes = i < 480 ? 8 * PL_GIB : PL_GIB,
+        };
+    f->ledger->samples[480].time_ns = f->ledger->samples[479].time_ns + PL_NS_PER_MS;
+    atomic_store(&f->ledger->sum.n_samples, 500);
+    fixture_end(f, 0);
+    char columns[61], axis[128];
+    drawing_of(f, columns, axis);
+    assert_string_equal(columns, "@@@@@@......................................................");
+    assert_string_equal(axis, "             0 s                            50.0 s"
+                              "                  100.0 s");
+}
+
+static void the_axis_of_a_long_run_is_in_hours(void **state)
+{
+    fixture *f = *state;
+    fixture_samples(f, 8 * PL_GIB);
+    for (uint64_t i = 0; i < 1000; i++)
+        f->ledger->samples[i].time_ns =
+            f->ledger->header.started_monotonic_ns + i * 10 * PL_NS_PER_SEC;
+    fixture_end(f, 0);
+    char columns[61], axis[128];
+    drawing_of(f, columns, axis);
+    assert_int_equal(columns[0], '.');
+    assert_int_equal(columns[59], '%');
+    assert_string_equal(axis, "             0 h                            1.4 h"
+                              "                     2.8 h");
+}
+
+static void what_is_over_the_line_is_explained(void **state)
+{
+    fixture *f = *state;
+    atomic_store(&f->ledger->sum.peak_bytes, 9 * PL_GIB);
+    fixture_end(f, 0);
+    json_t *report = build(f);
+    char *text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, past the reserve: it was touched "
+                      "without being asked for, as pages written after a fork, stacks and shared "
+                      "memory are), ");
+    free(text);
+    json_decref(report);
+    f->ledger->header.reserve_bytes = PL_GIB;
+    report = build(f);
+    text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, in the reserve: what is small, ");
+    free(text);
+    json_decref(report);
+    atomic_store(&f->ledger->sum.peak_bytes, 8 * PL_GIB + PL_MIB);
+    report = build(f);
+    text = fixture_text(report, PL_REPORT_FULL);
+    ASSERT_SAYS(text, "8.0 GiB claimed of 8.0 GiB, ");
+    free(text);
     json_decref(report);
 }
 
@@ -269,6 +440,8 @@ static void a_full_stack_is_told_from_a_wild_pointer(void **state)
 static void a_dead_supervisor_leaves_a_record_that_can_be_judged(void **state)
 {
     fixture *f = *state;
+    /* Of another boot: what this machine's counters say since does not decide here. */
+    strcpy(f->ledger->header.boot_id, "00000000-0000-0000-0000-000000000000");
     json_t *report = build(f);
     assert_string_equal(text_of(report, "verdict"), "lost");
     assert_null(json_object_get(report, "ended"));
@@ -284,6 +457,7 @@ static void a_dead_supervisor_leaves_a_record_that_can_be_judged(void **state)
     assert_non_null(json_object_get(report, "leak"));
     json_decref(report);
 
+    f->ledger->header.boot_id[0] = '\0';
     f->ledger->header.supervisor_pid = getpid();
     report = build(f);
     assert_string_equal(text_of(report, "verdict"), "running");
@@ -476,6 +650,13 @@ int main(void)
         TEST(a_finished_run_is_described_and_says_nothing),
         TEST(a_refused_run_names_line_size_holders_and_the_way_on),
         TEST(sites_are_those_of_the_peak_when_all_was_freed),
+        TEST(the_drawing_is_by_time_however_seldom_samples_were_taken),
+        TEST(the_axis_of_a_long_run_is_in_hours),
+        TEST(what_is_over_the_line_is_explained),
+        TEST(holders_are_those_of_the_refusal_not_of_the_peak),
+        TEST(a_death_by_memory_labels_the_holders_of_the_peak),
+        TEST(a_run_that_goes_on_tells_what_is_held_now),
+        TEST(holders_never_add_up_to_more_than_was_in_use),
         TEST(a_steady_rise_is_reported_as_a_leak_with_its_slope),
         TEST(a_refusal_completes_a_rise_that_the_last_sample_missed),
         TEST(a_crash_is_told_with_its_python_line),

@@ -366,6 +366,55 @@ static void no_result_gets_its_name_unless_all_do(void **state)
     rmdir(sub);
 }
 
+/* A run that writes beside what is called NAME.partial already; the file is right. */
+static void write_beside(void)
+{
+    const pl_fetch fetch = {sums, out_path};
+    pl_tensor *written;
+    if (run(&fetch, 1, &(double){0}) < 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(pl_tensor_open_npy(runtime, out_path, &written, &error), 0);
+    pl_tensor_unref(written);
+    char first[128];
+    snprintf(first, sizeof first, "%s.partial-1", out_path);
+    assert_false(is_there(first));
+}
+
+static void what_is_called_partial_and_is_not_ours_stays(void **state)
+{
+    (void)state;
+    char partial[128];
+    snprintf(partial, sizeof partial, "%s.partial", out_path);
+    write_file(partial, "mine");
+    write_beside();
+    assert_file(partial, "mine");
+    assert_int_equal(rename(partial, other_path), 0);
+    assert_int_equal(symlink(other_path, partial), 0);
+    write_beside();
+    assert_int_equal(unlink(partial), 0);
+    assert_int_equal(link(other_path, partial), 0);
+    write_beside();
+    assert_int_equal(unlink(partial), 0);
+    assert_file(other_path, "mine");
+    assert_int_equal(mkfifo(partial, 0600), 0); /* and is not waited for */
+    write_beside();
+    assert_int_equal(unlink(partial), 0);
+}
+
+/* As a process leaves it that was killed while it wrote. */
+static void a_partial_that_was_left_is_taken_over(void **state)
+{
+    (void)state;
+    char partial[128];
+    const char *const left[] = {"", "plimsoll", "plimsoll: not complete"};
+    snprintf(partial, sizeof partial, "%s.partial", out_path);
+    for (size_t i = 0; i < PL_COUNT_OF(left); i++) {
+        write_file(partial, left[i]);
+        write_beside();
+        assert_false(is_there(partial));
+    }
+}
+
 static int assign_and_write(pl_node *other, pl_node *other_grown, double *ret_other)
 {
     const pl_fetch fetches[] = {{grown, NULL}, {other_grown, NULL}, {sums, out_path}};
@@ -487,6 +536,8 @@ int main(void)
         IO_CASE(what_cannot_be_opened_is_told_with_its_node),
         IO_CASE(results_that_have_no_place_are_told_before_they_are_computed),
         IO_CASE(no_result_gets_its_name_unless_all_do),
+        IO_CASE(what_is_called_partial_and_is_not_ours_stays),
+        IO_CASE(a_partial_that_was_left_is_taken_over),
         IO_CASE(files_and_variables_come_together_or_not_at_all),
         IO_CASE(the_limit_on_file_sizes_is_an_error),
         IO_CASE(a_folder_to_spill_to_that_is_not_there_is_told),

@@ -153,7 +153,7 @@ static void what_fails_leaves_no_file_and_no_claim(void **state)
                         "cannot write '/nonexistent/x.npy': No such file or directory");
     assert_int_equal(pl_tensor_open_npy(runtime, path, &file, &error), -ENOENT);
     const pl_shape too_large = PL_SHAPE(8 * PL_MIB);
-    assert_int_equal(pl_tensor_new(runtime, PL_U8, &too_large, NULL, "large", &file, &error),
+    assert_int_equal(pl_tensor_new(runtime, PL_U8, &too_large, &too_large, "large", &file, &error),
                      PL_EBUDGET);
     const pl_shape one = PL_SHAPE(1);
     assert_int_equal(pl_tensor_new(runtime, PL_U8, &one, "", NULL, &file, &error), 0);
@@ -184,6 +184,7 @@ static void a_view_of_a_file_is_read_and_saved_without_room_for_all_of_it(void *
                                 (off_t)(offset + (uint64_t)i * sizeof numbers)),
                          sizeof numbers);
     }
+    assert_int_equal(pl_npy_look(&made, &error), 0);
     assert_int_equal(pl_npy_publish(&made, &error), 0);
     pl_tensor *file, *turned, *view, *saved;
     assert_int_equal(pl_tensor_open_npy(runtime, path, &file, &error), 0);
@@ -260,12 +261,14 @@ static void each_writer_has_a_file_of_its_own(void **state)
     assert_int_equal(pl_npy_create(path, PL_I32, &shape, &first, &offset, &error), 0);
     assert_int_equal(pwrite(first.fd, &number, sizeof number, (off_t)offset), sizeof number);
     assert_int_equal(pl_npy_create(path, PL_I32, &shape, &second, &offset, &error), 0);
+    assert_int_equal(pl_npy_look(&first, &error), 0);
     assert_int_equal(pl_npy_publish(&first, &error), 0);
     number = 2;
     assert_int_equal(pwrite(second.fd, &number, sizeof number, (off_t)offset), sizeof number);
     assert_int_equal(first_number(path), 1);
     save_first_number(3, path, 0);
     assert_int_equal(first_number(path), 3);
+    assert_int_equal(pl_npy_look(&second, &error), 0);
     assert_int_equal(pl_npy_publish(&second, &error), 0);
     assert_int_equal(first_number(path), 2);
 }

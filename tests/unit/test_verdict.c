@@ -223,6 +223,143 @@ static void a_worker_that_the_system_killed_is_named(void **state)
     judge(&facts, PL_VERDICT_REFUSED);
 }
 
+/* systemd's OOMPolicy=stop: the OOM killer ends one process, systemd asks the others to go. */
+static void a_service_that_is_stopped_for_a_killed_worker_died_of_memory(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(SIGTERM);
+    facts.stop_signal = SIGTERM;
+    facts.n_oom_kills = 1;
+    facts.killed_worker = (pl_fact_process){.pid = 5000, .name = "worker"};
+    pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
+    ASSERT_SAYS(verdict.summary, "the system's OOM killer ended 'worker' (pid 5000), and "
+                                 "'train.py' (pid 4121) was ended by SIGTERM");
+    facts.killed_worker.before_end_s = 3600; /* long ago: somebody else asked */
+    judge(&facts, PL_VERDICT_KILLED);
+}
+
+static pl_facts lost_run(void)
+{
+    pl_facts facts = ended_run(0);
+    facts.ended = facts.has_memory_cgroup = false;
+    facts.true_limit_bytes = PL_GIB;
+    facts.sampled = true;
+    facts.last_resident_bytes = facts.last_available_bytes = PL_GIB / 2;
+    return facts;
+}
+
+/* The path is another group's now, or nobody's: the machine's count is left, which is everybody's. */
+static void where_the_group_is_gone_the_machines_count_decides(void **state)
+{
+    (void)state;
+    pl_facts facts = lost_run();
+    facts.group_gone = facts.vm_counted = true;
+    facts.n_vm_oom_kills = 2;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_LOST);
+    ASSERT_SAYS(verdict.evidence[0], "the run's memory cgroup is gone");
+
+    facts.last_resident_bytes = PL_GIB;
+    verdict = judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
+    assert_null(strstr(verdict.summary, "most likely"));
+
+    facts.n_vm_oom_kills = 0;
+    verdict = judge(&facts, PL_VERDICT_LOST);
+    ASSERT_SAYS(verdict.evidence[0], "the machine counted no OOM kill since the start");
+
+    facts.vm_counted = false;
+    verdict = judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
+    ASSERT_SAYS(verdict.summary, "most likely");
+}
+
+static void memory_is_not_acquitted_where_something_else_refused_it(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(EXITED(1));
+    facts.own_data_limit = true;
+    facts.data_limit_bytes = PL_GIB;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "not known: it ran without the guard, where RLIMIT_DATA refuses "
+                                 "beyond 1.0 GiB");
+    facts.denied = (pl_fact_process){.pid = 4121, .name = "train.py", .bytes = 2 * PL_GIB};
+    facts.denied_limits = 1;
+    verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "the system refused 2.0 GiB to 'train.py' (pid 4121)");
+    ASSERT_SAYS(verdict.evidence[0], "RLIMIT_AS is in force");
+    strcpy(facts.inner_verdict, "refused");
+    strcpy(facts.inner_run, "20261118-1-2");
+    verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "a run inside of it ended so: refused");
+    ASSERT_SAYS(verdict.evidence[0], "plimsoll explain 20261118-1-2");
+}
+
+static void stalls_for_memory_are_told_with_numbers_and_a_cure(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(EXITED(0));
+    facts.lasted_s = 82;
+    facts.stalled_s = 70;
+    facts.stalled_full_s = 61;
+    judge(&facts, PL_VERDICT_FINISHED);
+    assert_false(pl_verdict_stalled(&facts)); /* the whole machine's: anybody's */
+    facts.own_stalls = true;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_FINISHED);
+    ASSERT_SAYS(verdict.summary, "but was made to wait for memory");
+    ASSERT_SAYS(verdict.evidence[0], "for 70.0 of 82.0 s, and wholly for 61.0 s");
+    char lines[4][PL_ADVICE_BYTES];
+    assert_int_equal(pl_advice(&facts, verdict.kind, "", lines, 4), 1);
+    ASSERT_SAYS(lines[0], "give its cgroup more memory");
+    facts.n_throttles = 4000;
+    verdict = judge(&facts, PL_VERDICT_FINISHED);
+    ASSERT_SAYS(verdict.evidence[1], "wait 4000 times");
+    pl_advice(&facts, verdict.kind, "", lines, 4);
+    ASSERT_SAYS(lines[0], "raise memory.high");
+}
+
+static void seccomp_is_named(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(SIGSYS);
+    pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED);
+    ASSERT_SAYS(verdict.summary, "seccomp ended 'train.py' (pid 4121)");
+    ASSERT_SAYS(verdict.summary, "its filter forbids");
+    assert_true(has_evidence(&verdict, "SIGSYS ended it"));
+    assert_true(has_evidence(&verdict, "one of plimsoll's guard"));
+    assert_false(has_evidence(&verdict, "a seccomp filter was on"));
+    facts.seccomp_mode = 2;
+    verdict = judge(&facts, PL_VERDICT_KILLED);
+    assert_true(has_evidence(&verdict, "a seccomp filter was on"));
+
+    facts = ended_run(EXITED(128 + SIGSYS)); /* as a shell tells it */
+    verdict = judge(&facts, PL_VERDICT_KILLED);
+    ASSERT_SAYS(verdict.summary, "its filter forbids");
+}
+
+static void a_kill_is_strict_seccomps_only_in_its_mode(void **state)
+{
+    (void)state;
+    for (uint32_t mode = 0; mode < 4; mode++) {
+        pl_facts facts = ended_run(SIGKILL);
+        facts.seccomp_mode = mode;
+        pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED);
+        bool strict = mode == 1 || mode == 3;
+        ASSERT_SAYS(verdict.summary, strict ? "its strict mode forbids" : "from outside");
+    }
+    pl_facts facts = ended_run(SIGKILL);
+    facts.seccomp_mode = 1;
+    facts.n_oom_kills = 1;
+    judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
+}
+
+static void a_bad_system_call_that_somebody_sent_is_not_seccomps(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(SIGSYS);
+    add_crash(&facts, 4121, SIGSYS);
+    facts.crash.sender_pid = 77;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED);
+    ASSERT_SAYS(verdict.summary, "process 77 sent SIGSYS");
+}
+
 static void a_signal_that_we_passed_on_is_said_to_be_so(void **state)
 {
     (void)state;
@@ -253,6 +390,27 @@ static void a_fault_without_a_record_is_still_a_crash(void **state)
     pl_verdict verdict = judge(&facts, PL_VERDICT_CRASHED);
     ASSERT_SAYS(verdict.summary, "bus error");
     assert_true(has_evidence(&verdict, "no process left a crash record"));
+}
+
+static void a_workers_crash_does_not_explain_the_commands_own_later_one(void **state)
+{
+    (void)state;
+    pl_verdict verdict;
+    pl_facts facts = ended_run(SIGSEGV);
+    add_crash(&facts, 5000, SIGSEGV);
+    facts.crash.process.before_end_s = 60;
+    pl_verdict_judge(&facts, &verdict);
+    assert_string_equal(verdict.summary, "crashed: segmentation fault in 'train.py' (pid 4121)");
+    assert_true(has_evidence(&verdict, "only another process, before, left a crash record"));
+    assert_false(pl_verdict_crash_explains_end(&facts));
+    char lines[3][PL_ADVICE_BYTES];
+    int n = pl_advice(&facts, verdict.kind, "", lines, 3);
+    for (int i = 0; i < n; i++)
+        assert_null(strstr(lines[i], "train.py:7"));
+    facts.crash.process.before_end_s = 0; /* timeout(1) hands its child's signal on */
+    assert_true(pl_verdict_crash_explains_end(&facts));
+    facts.crash.process = (pl_fact_process){.pid = 4121, .before_end_s = 60};
+    assert_true(pl_verdict_crash_explains_end(&facts));
 }
 
 static void a_workers_crash_explains_an_end_shortly_after(void **state)
@@ -445,6 +603,28 @@ static void every_verdict_has_a_name(void **state)
     assert_string_equal(pl_verdict_name((enum pl_verdict_kind)99), "?");
 }
 
+static void who_only_observed_is_advised_to_keep_the_line(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(SIGKILL);
+    facts.n_oom_kills = 1;
+    facts.limit_bytes = facts.true_limit_bytes = PL_GIB;
+    char lines[4][PL_ADVICE_BYTES];
+    pl_advice(&facts, PL_VERDICT_KILLED_FOR_MEMORY, "", lines, 4);
+    ASSERT_SAYS(lines[0], "set --budget below 1.0 GiB");
+    facts.observed = true;
+    int n = pl_advice(&facts, PL_VERDICT_KILLED_FOR_MEMORY, "", lines, 4);
+    ASSERT_SAYS(lines[0], "run it without --observe");
+    for (int i = 0; i < n; i++)
+        assert_null(strstr(lines[i], "--budget"));
+
+    facts = ended_run(EXITED(0));
+    facts.over = (pl_fact_process){.pid = 4121, .name = "train.py"};
+    facts.observed = true;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_FINISHED);
+    ASSERT_SAYS(verdict.summary, "--observe refuses nothing");
+}
+
 static void advice_is_concrete(void **state)
 {
     (void)state;
@@ -454,6 +634,10 @@ static void advice_is_concrete(void **state)
     int n = pl_advice(&facts, PL_VERDICT_REFUSED, "train.py:33 in augment()", lines, 4);
     assert_true(n >= 1);
     ASSERT_SAYS(lines[0], "free or batch what train.py:33 in augment() keeps");
+
+    n = pl_advice(&facts, PL_VERDICT_REFUSED, PL_PLACE_MODULES, lines, 4);
+    assert_true(n >= 1);
+    assert_string_equal(lines[0], "import less: modules hold most of it");
 
     facts = ended_run(SIGBUS);
     add_crash(&facts, 4121, SIGBUS);
@@ -466,10 +650,50 @@ static void advice_is_concrete(void **state)
     assert_int_equal(pl_advice(&facts, PL_VERDICT_CRASHED, "", lines, 1), 1);
 }
 
+static void what_can_never_fit_is_not_answered_with_what_to_free(void **state)
+{
+    (void)state;
+    char lines[4][PL_ADVICE_BYTES];
+    pl_facts facts = ended_run(EXITED(1));
+    add_refusal(&facts, 4121, 0.2);
+    strcpy(facts.refusal.place, "train.py:12 in load()");
+    facts.limit_bytes = facts.refusal.limit_bytes = 8 * PL_GIB;
+    facts.true_limit_bytes = 10 * PL_GIB;
+    facts.refusal.process.bytes = 9 * PL_GIB;
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, "model.py:3", lines, 4), 3);
+    assert_string_equal(lines[0], "9.0 GiB can never fit in 8.0 GiB: ask for less at once at "
+                                  "train.py:12 in load(), or in slices");
+    assert_string_equal(lines[1], "allow more with --budget: the system would give 10.0 GiB");
+    ASSERT_SAYS(lines[2], "--sparse");
+
+    facts.refusal.process.bytes = 11 * PL_GIB;
+    facts.in_notebook = true;
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, "model.py:3", lines, 4), 1);
+    assert_string_equal(lines[0], "11.0 GiB can never fit in 8.0 GiB, nor in the 10.0 GiB that the "
+                                  "system would give: ask for less at once at train.py:12 in "
+                                  "load(), or in slices");
+}
+
+static void a_cell_with_a_limit_of_its_own_is_to_raise_that(void **state)
+{
+    (void)state;
+    char lines[4][PL_ADVICE_BYTES];
+    pl_facts facts = ended_run(EXITED(1));
+    add_refusal(&facts, 4121, 0.2);
+    facts.limit_bytes = facts.refusal.limit_bytes = PL_GIB;
+    facts.refusal.process.bytes = PL_MIB;
+    facts.true_limit_bytes = 10 * PL_GIB;
+    facts.in_notebook = facts.line_is_cells = true;
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, "model.py:3", lines, 4), 2);
+    ASSERT_SAYS(lines[1], "allow more with %%plimsoll limit=SIZE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_0_is_finished),
+        cmocka_unit_test(what_can_never_fit_is_not_answered_with_what_to_free),
+        cmocka_unit_test(a_cell_with_a_limit_of_its_own_is_to_raise_that),
         cmocka_unit_test(refusals_that_were_caught_are_counted),
         cmocka_unit_test(another_status_without_memory_trouble_is_failed),
         cmocka_unit_test(status_1_after_a_refusal_is_refused_and_names_line_and_size),
@@ -482,9 +706,17 @@ int main(void)
         cmocka_unit_test(the_machines_count_alone_may_be_anybodys_death),
         cmocka_unit_test(a_shells_137_is_read_like_sigkill),
         cmocka_unit_test(a_worker_that_the_system_killed_is_named),
+        cmocka_unit_test(where_the_group_is_gone_the_machines_count_decides),
+        cmocka_unit_test(memory_is_not_acquitted_where_something_else_refused_it),
+        cmocka_unit_test(stalls_for_memory_are_told_with_numbers_and_a_cure),
+        cmocka_unit_test(a_service_that_is_stopped_for_a_killed_worker_died_of_memory),
         cmocka_unit_test(a_signal_that_we_passed_on_is_said_to_be_so),
+        cmocka_unit_test(seccomp_is_named),
+        cmocka_unit_test(a_kill_is_strict_seccomps_only_in_its_mode),
+        cmocka_unit_test(a_bad_system_call_that_somebody_sent_is_not_seccomps),
         cmocka_unit_test(a_crash_record_with_the_same_signal_is_a_crash),
         cmocka_unit_test(a_fault_without_a_record_is_still_a_crash),
+        cmocka_unit_test(a_workers_crash_does_not_explain_the_commands_own_later_one),
         cmocka_unit_test(a_workers_crash_explains_an_end_shortly_after),
         cmocka_unit_test(a_fault_signal_that_somebody_sent_is_killed),
         cmocka_unit_test(bad_alloc_after_a_refusal_is_refused),
@@ -498,6 +730,7 @@ int main(void)
         cmocka_unit_test(with_everyone_dead_the_record_decides),
         cmocka_unit_test(a_restart_of_the_machine_is_said),
         cmocka_unit_test(every_verdict_has_a_name),
+        cmocka_unit_test(who_only_observed_is_advised_to_keep_the_line),
         cmocka_unit_test(advice_is_concrete),
     };
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);

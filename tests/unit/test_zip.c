@@ -119,9 +119,30 @@ static void what_cannot_be_unpacked_is_passed_over(void **state)
     assert_string_equal(error.message, "'a.npy' is encrypted");
 }
 
+static void places_that_touch_are_apart_and_those_that_overlap_are_not(void **state)
+{
+    (void)state;
+    const pl_zip_directory directory = {.offset = 1000};
+    pl_error error = {0};
+    pl_zip_place apart[] = {{500, 1000}, {0, 200}, {200, 500}};
+    assert_int_equal(pl_zip_check_apart(&directory, apart, 3, &error), 0);
+    assert_int_equal(pl_zip_check_apart(&directory, NULL, 0, &error), 0);
+    pl_zip_place overlap[] = {{500, 1000}, {0, 201}, {200, 500}};
+    assert_int_equal(pl_zip_check_apart(&directory, overlap, 3, &error), PL_ECORRUPT);
+    assert_non_null(strstr(error.message, "bytes 0 and 200 "));
+    pl_zip_place same[] = {{5, 40}, {5, 40}};
+    assert_int_equal(pl_zip_check_apart(&directory, same, 2, &error), PL_ECORRUPT);
+    pl_zip_place beyond[] = {{500, 1001}};
+    assert_int_equal(pl_zip_check_apart(&directory, beyond, 1, &error), PL_ECORRUPT);
+    const pl_zip_entry entry = {.local_offset = UINT64_MAX - 1, .packed_bytes = 7};
+    beyond[0] = pl_zip_place_of(&entry);
+    assert_int_equal(pl_zip_check_apart(&directory, beyond, 1, &error), PL_ECORRUPT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_that_touch_are_apart_and_those_that_overlap_are_not),
         cmocka_unit_test(the_directory_is_read),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(every_changed_byte_stays_within_the_file),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document of `plimsoll top --json` as pages: see docs/report-format.md for its fields."""
+"""The document of `plimsoll top --json` as pages."""
 from . import leaks, sizes, tables
 
 CELLS_SHOWN = 40

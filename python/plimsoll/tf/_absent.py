@@ -7,6 +7,9 @@ A module says `__getattr__ = _absent.getter("tf.nn")`.
 """
 from __future__ import annotations
 
+import difflib
+import importlib
+import sys
 from typing import Any, Callable, Dict, FrozenSet
 
 
@@ -260,14 +263,31 @@ _INSTEAD = {
 }
 
 
+def _public_names(module: str) -> list[str]:
+    there = sys.modules.get("plimsoll." + module)
+    return [name for name in getattr(there, "__all__", dir(there)) if not name.startswith("_")]
+
+
+def _hint(module: str, name: str) -> str:
+    """Where the name is, if TensorFlow 1 had it here; or the name that it is likely to be."""
+    if name.startswith("_"):
+        return ""
+    if module == "tf":
+        importlib.import_module("plimsoll.tf.compat.v1")
+        if name in _public_names("tf.compat.v1"):
+            return f": TensorFlow 1 had it, and it is tf.compat.v1.{name} here"
+    near = difflib.get_close_matches(name, _public_names(module), n=1, cutoff=0.75)
+    return f": did you mean {module}.{near[0]}?" if near else ""
+
+
 def error(module: str, name: str) -> Exception:
     """What `module.name` raises: NotImplementedError if TensorFlow has it, else AttributeError."""
     if name in _NAMES.get(module, ()):
         return NotImplementedError(
             f"{module}.{name}: TensorFlow has it, Plimsoll has not; "
-            + _INSTEAD.get(name, "docs/tf.md lists what is there")
+            + _INSTEAD.get(name, f"dir({module}) lists what is there")
         )
-    return AttributeError(f"module '{module}' has no attribute '{name}'")
+    return AttributeError(f"module '{module}' has no attribute '{name}'{_hint(module, name)}")
 
 
 def getter(module: str) -> Callable[[str], Any]:
@@ -277,7 +297,7 @@ def getter(module: str) -> Callable[[str], Any]:
     >>> tf.keras
     Traceback (most recent call last):
         ...
-    NotImplementedError: tf.keras: TensorFlow has it, Plimsoll has not; docs/tf.md lists what is there
+    NotImplementedError: tf.keras: TensorFlow has it, Plimsoll has not; dir(tf) lists what is there
     """
 
     def __getattr__(name: str) -> Any:

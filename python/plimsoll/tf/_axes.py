@@ -207,7 +207,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:  # noqa
     wanted = shape_of(shape)
     if wanted is None:
         wanted = with_the_rest(shape)
-    if wanted is None:
+    if wanted is None or (0 in wanted and -1 in wanted and shape_of(shape) is None):
         return _reshape_in_run(x, shape, None, name)
     if any(dim.__class__ is Dim for dim in wanted):
         return _reshape_to_dims(x, shape, wanted, name)
@@ -222,9 +222,11 @@ def _reshape_to_dims(x: Tensor, shape: Any, wanted: list, name: str | None) -> T
     said = [-1 if isinstance(dim, Dim) else dim for dim in wanted]
     kept = [axis for axis in keep if axis >= 0]
     left = sum(1 for axis, dim in zip(keep, said) if axis < 0 and dim == -1)
-    if len(set(kept)) == len(kept) and left <= 1 and kept:
+    # Of no elements it cannot be told what is left.
+    told = left == 0 or (left == 1 and 0 not in said)
+    if len(set(kept)) == len(kept) and told and kept:
         return _op("reshape", [x], {"shape": said, "keep": keep}, name)
-    if left <= 1 and not kept:
+    if told and not kept:
         return _op("reshape", [x], {"shape": said}, name)
     return _reshape_in_run(x, shape, [None if d == -1 else d for d in said], name)
 

@@ -46,7 +46,7 @@ class _Inputs:
 
     def values(self) -> Tuple[List[Any], List[Any]]:
         """(cells that are written, all others), as they are around the traces."""
-        written = [_trace.read_cell(cell) for cell in self.written]
+        written = [_trace.read_cell_to_write(cell) for cell in self.written]
         return written, self.captures + [_trace.read_cell(cell) for cell in self.read]
 
     def function(self, traced: Any, name: str, writes: bool = True) -> Any:
@@ -64,9 +64,9 @@ class _Inputs:
             outputs.append(entries[id(cell)].now if id(cell) in entries else given)
         return _core.Function(traced.inputs + written + around + read, outputs, name)
 
-    def store(self, values: Sequence[Any]) -> None:
-        for cell, value in zip(self.written, values):
-            _trace.write_cell(cell, value)
+    def store(self, values: Sequence[Any]) -> List[Any]:
+        """See _trace.write_cells()."""
+        return _trace.write_cells(self.written, values)
 
 
 def _given(entry: Any, cell: Any) -> Any:
@@ -128,8 +128,10 @@ def _call_cond(pred: Any, if_true: Any, if_false: Any, name: Optional[str]) -> A
         name or "cond",
     )
     n = len(if_true.outputs)
-    inputs.store(made[n:])
-    return if_true.pack(made[:n])
+    stored = inputs.store(made[n:])
+    if if_true.gives_nothing:
+        return _graph.group(*stored)  # TensorFlow gives an Operation too
+    return if_true.pack(_trace.behind(stored, made[:n]))
 
 
 def _check_branches(if_true: Any, if_false: Any) -> None:
@@ -350,8 +352,8 @@ def _loop_traced(
         _maximum(maximum),
         name or "while",
     )
-    inputs.store(made[len(start) : len(start) + len(written)])
-    return unflat(made[: len(start)])
+    stored = inputs.store(made[len(start) : len(start) + len(written)])
+    return unflat(_trace.behind(stored, made[: len(start)]))
 
 
 def _maximum(maximum: Any) -> Optional[int]:

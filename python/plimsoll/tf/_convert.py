@@ -345,12 +345,30 @@ def numpy_calls(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any],
                 outputs: Sequence[tuple[Any, Any]], name: str | None = None) -> list[Tensor]:
     """The same for functions of several results."""
     inputs = [tensor(value) for value in inputs]
+    fn = _refusing(fn, name)
     if all(is_eager(x) for x in inputs):
         _core.evaluate(inputs)
         results = fn(*[x.__array__() for x in inputs])
         return [_core.constant(value, dtype) for value, (dtype, _) in zip(results, outputs)]
     typed = _typed(fn, [dtype for dtype, _ in outputs])
     return _core.python_call(typed, inputs, list(outputs), name, True)
+
+
+def _refusing(fn: Callable[..., Any], name: str | None) -> Callable[..., Any]:
+    """`fn`, whose refusals are InvalidArgumentErrors in every style, as TensorFlow's kernels'."""
+
+    def run(*arrays: Any) -> Any:
+        try:
+            return fn(*arrays)
+        except errors.OpError:
+            raise
+        except Exception as error:
+            kinds = (ValueError, IndexError, TypeError, ArithmeticError)
+            if not isinstance(error, kinds) and type(error).__name__ != "LinAlgError":
+                raise
+            invalid(f"{name}: {error}" if name else str(error))
+
+    return run
 
 
 def _typed(fn: Callable[..., Sequence[Any]], dtypes: Sequence[Any]) -> Callable[..., Sequence[Any]]:

@@ -243,11 +243,7 @@ def asinh(x: Any, name: str | None = None) -> Tensor:
     >>> tf.asinh([0.0]).numpy().tolist()
     [0.0]
     """
-    x = floats(x)
-    size = _unary("abs", x)
-    squared = _unary("square", size)
-    inner = size + squared / (1 + _unary("sqrt", squared + 1))
-    return _binary("mul", _unary("sign", x), _unary("log1p", inner), name)
+    return _unary("asinh", floats(x), name)
 
 
 def acosh(x: Any, name: str | None = None) -> Tensor:
@@ -256,8 +252,7 @@ def acosh(x: Any, name: str | None = None) -> Tensor:
     >>> tf.acosh([1.0]).numpy().tolist()
     [0.0]
     """
-    above = floats(x) - 1
-    return _unary("log1p", above + _unary("sqrt", above) * _unary("sqrt", above + 2), name)
+    return _unary("acosh", floats(x), name)
 
 
 def atanh(x: Any, name: str | None = None) -> Tensor:
@@ -266,8 +261,7 @@ def atanh(x: Any, name: str | None = None) -> Tensor:
     >>> tf.atanh([0.0]).numpy().tolist()
     [0.0]
     """
-    x = floats(x)
-    return _binary("mul", _unary("log1p", 2 * x / (1 - x)), 0.5, name)
+    return _unary("atanh", floats(x), name)
 
 
 def erfc(x: Any, name: str | None = None) -> Tensor:
@@ -276,7 +270,7 @@ def erfc(x: Any, name: str | None = None) -> Tensor:
     >>> tf.math.erfc([0.0]).numpy().tolist()
     [1.0]
     """
-    return _binary("sub", 1, _unary("erf", floats(x)), name)
+    return _unary("erfc", floats(x), name)
 
 
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -374,13 +368,14 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     >>> tf.clip_by_norm([[3.0, 4.0]], 1.0).numpy().round(3).tolist()
     [[0.6000000238418579, 0.800000011920929]]
     """
-    from plimsoll.tf._reduce import reduce_sum
+    from plimsoll.tf._axes import cast
+    from plimsoll.tf._reduce import root_of_squares, widened
 
     x = floats(t)
-    squares = reduce_sum(_unary("square", x), axes, keepdims=True)
-    length = _unary("sqrt", squares)
-    limit = _core.convert(clip_norm, x.dtype)
-    return _binary("div", _binary("mul", x, limit), _binary("maximum", length, limit), name)
+    wide = widened(x)
+    length, limit = root_of_squares(wide, axes, keepdims=True), cast(clip_norm, wide.dtype)
+    out = _binary("div", _binary("mul", wide, limit), _binary("maximum", length, limit), name)
+    return cast(out, x.dtype)
 
 
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
@@ -389,8 +384,13 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     >>> tf.linalg.global_norm([[3.0], [4.0]]).numpy().tolist()
     5.0
     """
-    squares = [_op("sum", [_unary("square", floats(t))], None) for t in t_list if t is not None]
-    return _unary("sqrt", add_n(squares), name)
+    from plimsoll.tf._axes import cast
+    from plimsoll.tf._reduce import widened
+
+    parts = [floats(t) for t in t_list if t is not None]
+    squares = [_op("sum", [_unary("square", widened(t))], None) for t in parts]
+    root = _unary("sqrt", add_n(squares), name)
+    return cast(root, parts[0].dtype) if root.dtype != parts[0].dtype else root
 
 
 def clip_by_global_norm(t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None,
@@ -415,10 +415,21 @@ def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
     """
     import numpy as np
 
-    from plimsoll.tf._convert import numpy_call
+    from plimsoll.tf._convert import dims, numpy_call
 
     a, b = pair(floats(x1), x2)
-    return numpy_call(np.nextafter, [a, b], a.dtype, None, name)
+    both = None if None in (dims(a), dims(b)) else [None] * max(len(dims(a)), len(dims(b)))
+    return numpy_call(np.nextafter, [a, b], a.dtype, both, name)
+
+
+def _lgamma(x: float) -> float:
+    """Python's refuses its poles, and what is past its range."""
+    if _numbers.isinf(x) or (x <= 0 and x == _numbers.floor(x)):
+        return _numbers.inf
+    try:
+        return _numbers.lgamma(x)
+    except OverflowError:
+        return _numbers.inf
 
 
 def lgamma(x: Any, name: str | None = None) -> Tensor:
@@ -432,9 +443,9 @@ def lgamma(x: Any, name: str | None = None) -> Tensor:
     def each(array: Any) -> Any:
         import numpy as np
 
-        values = [_numbers.lgamma(v) if v > 0 or v != _numbers.floor(v) else _numbers.inf
-                  for v in array.ravel().tolist()]
-        return np.array(values, array.dtype).reshape(array.shape)
+        values = [_lgamma(v) for v in array.ravel().tolist()]
+        with np.errstate(over="ignore"):  # of a narrower dtype
+            return np.array(values, array.dtype).reshape(array.shape)
 
     x = floats(x)
     return numpy_call(each, [x], x.dtype, dims(x), name)

@@ -20,7 +20,7 @@ import operator
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .. import _core
 from ..errors import OperatorNotAllowedInGraphError
@@ -69,6 +69,11 @@ class ConcreteFunction:
         return list(self._traced.captures)
 
     @property
+    def is_of_a_graph(self) -> bool:
+        """Is it good in the function or graph around it alone?"""
+        return bool(self._traced.captures) or any(one.graph is not None for one in self.variables)
+
+    @property
     def variables(self) -> Tuple[Any, ...]:
         return tuple(cell for cell in self._cells if cell is not _trace.effects)
 
@@ -98,12 +103,11 @@ class ConcreteFunction:
     def _call(self, tensors: Any) -> Any:
         n = len(self._traced.outputs)
         while True:
-            cells = [_trace.read_cell(cell) for cell in self._cells]
+            cells = [self._read(cell) for cell in self._cells]
             made = self._core(*tensors, *self._traced.captures, *cells)
-            if not self._written:
-                break
             if _context.here.graph is not None:
-                self._write(made, n)
+                return self._traced.pack(self._in_graph(made, n, tensors))
+            if not self._written:
                 break
             _core.evaluate(made)
             if self._store(cells, made[n:]):
@@ -120,12 +124,23 @@ class ConcreteFunction:
         before = {id(cell): value for cell, value in zip(self._cells, read)}
         return _trace.swap(self._written, [before[id(cell)] for cell in self._written], written)
 
-    def _write(self, made: List[Any], n: int) -> None:
-        """In a graph, or a trace: nodes."""
-        if not _context.here.graph._is_trace and self._effects is not None:
-            made[:n] = _trace.after(made[n + self._effects], made[:n])
-        for cell, value in zip(self._written, made[n:]):
-            _trace.write_cell(cell, value)
+    def _read(self, cell: Any) -> Any:
+        is_written = any(cell is one for one in self._written)
+        return _trace.read_cell_to_write(cell) if is_written else _trace.read_cell(cell)
+
+    def _in_graph(self, made: List[Any], n: int, tensors: Sequence[Any]) -> List[Any]:
+        """In a graph, or a trace: what the function gives, once it has written what it writes. In a
+        graph the call is one op: arguments that it makes nothing of are run as well."""
+        waited = _trace.write_cells(self._written, made[n:])
+        if _context.trace_here() is None:
+            waited += [tensors[i] for i in self._unused if tensors[i].graph is not None]
+        return _trace.behind(waited, made[:n])
+
+    @functools.cached_property
+    def _unused(self) -> List[int]:
+        """Which arguments nothing hangs on."""
+        used = {id(node) for node in _trace.ancestors(self._core.outputs, self.graph)}
+        return [i for i, node in enumerate(self.inputs) if id(node) not in used]
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.name} at {id(self):#x}>"
@@ -366,7 +381,7 @@ class Function:
     def _is_plain(self, concrete: ConcreteFunction, signature: _Signature, args: Any) -> bool:
         """Is a call with tensors of these kinds told by them alone?"""
         as_given = len(args) == len(signature.tensors) and all(map(operator.is_, args, signature.tensors))
-        return as_given and not concrete._traced.captures
+        return as_given and not concrete.is_of_a_graph
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for such arguments: tensors, TensorSpecs or Python values."""
@@ -449,11 +464,11 @@ class Function:
                 raise
             concrete = None
             self._tell(error)
-        if concrete is None or not concrete._traced.captures:
+        if concrete is None or not concrete.is_of_a_graph:
             self._concrete[signature.key] = concrete
-        else:  # good in the function or graph around it alone
+        else:
             self._concrete[signature.key, outer] = concrete
-        if self._reduce_retracing and concrete is not None:
+        if self._reduce_retracing and concrete is not None and not concrete.is_of_a_graph:
             self._relaxed.append(concrete)
         return concrete
 

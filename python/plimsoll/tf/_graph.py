@@ -13,10 +13,11 @@
 """
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from contextlib import contextmanager
-from typing import Any, ContextManager, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from .. import _core
 from . import _context
@@ -139,6 +140,8 @@ class Operation:
             return "NoOp"
         if self._name in self._graph._handles:
             return "VarHandleOp"
+        if self._name in self._graph._reads:
+            return "ReadVariableOp"
         return _type_of(self._nodes[0].op_name)
 
     @property
@@ -202,6 +205,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._nodes: Dict[str, Any] = {}  # lists of an op's outputs, or Operations without any
+        self._places: Dict[str, int] = {}  # of nodes, as far as somebody has asked
         self._taken: Dict[str, int] = {}  # names in lower case -> the number to try next
         self._scope = ""
         self._finalized = False
@@ -209,6 +213,8 @@ class Graph:
         self._waiting: List[Tuple[Any, ...]] = []  # of control_dependencies(), innermost last
         self._waits_for: Dict[str, Tuple[Any, ...]] = {}
         self._assigns: Dict[str, Any] = {}  # node that assigns -> variable
+        # What an update is made from -> variable, and the assignment that it waits for, or None
+        self._reads: Dict[str, Tuple[Any, Any]] = {}
         self._handles: Dict[str, Any] = {}  # node that is a variable's value -> variable
         self._effects: Dict[str, Any] = {}  # call of a Python function -> one of its outputs
         self._defaults: Dict[str, Any] = {}  # placeholder -> what it is if it is not fed
@@ -234,6 +240,13 @@ class Graph:
         self._nodes.setdefault(name, []).append(node)
         if self._waiting and self._waiting[-1]:
             self._waits_for[name] = self._waiting[-1]
+
+    def in_order(self, names: Iterable[str]) -> List[str]:
+        """These nodes as they were made: those that one hangs on or waits for are before it."""
+        with self._lock:
+            for name in itertools.islice(self._nodes, len(self._places), None):
+                self._places[name] = len(self._places)
+        return sorted(names, key=self._places.__getitem__)
 
     # ---- names ----
 

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _op = _core.op
+_PAST = (1 << 63) - 1  # an index that no axis has
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None,
@@ -51,8 +52,13 @@ def _gather_in_batches(x: Tensor, places: Tensor, axis: int, n_batch: int,
     def taken(array: Any, index: Any) -> Any:
         import numpy as np
 
-        rows = array.reshape((-1,) + array.shape[n_batch:])
-        which = index.reshape((-1,) + index.shape[n_batch:])
+        batch = array.shape[:n_batch]
+        if batch != index.shape[:n_batch]:
+            invalid(f"gather: the first {n_batch} axes of {list(array.shape)} and "
+                    f"{list(index.shape)} differ")
+        n_rows = int(np.prod(batch, dtype=np.int64))  # not -1: there may be no elements
+        rows = array.reshape((n_rows,) + array.shape[n_batch:])
+        which = index.reshape((n_rows,) + index.shape[n_batch:])
         parts = [np.take(row, i, axis=at - n_batch) for row, i in zip(rows, which)]
         whole = array.shape[:at] + index.shape[n_batch:] + array.shape[at + 1:]
         return np.stack(parts).reshape(whole) if parts else np.zeros(whole, array.dtype)
@@ -68,20 +74,23 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
     """
     x, places = tensor(params), tensor(indices)
     known, index_dims = dims(x), dims(places)
-    if batch_dims:
+    if not places.dtype.is_integer:
+        invalid(f"gather_nd: indices are whole numbers, and {places.dtype.name} was given")
+    if index_dims == ():
+        invalid("gather_nd: indices have at least one axis, and a scalar was given")
+    if batch_dims or known is None or index_dims is None or index_dims[-1] is None:
         return _gather_nd_in_batches(x, places, batch_dims, name)
-    if known is None or index_dims is None or index_dims[-1] is None:
-        raise NotImplementedError("tf.gather_nd of shapes that are only known when it is run: say "
-                                  "them with set_shape()")
     depth = index_dims[-1]
     if depth > len(known):
         invalid(f"gather_nd: indices have {depth} numbers each, and {x.shape} has {len(known)} "
                 "axes")
     if depth == 1:
-        return _op("gather", [x, squeeze(places, [-1])], {"axis": 0}, name)
+        row = squeeze(cast(places, _types.int64), [-1])
+        # gather() counts negative ones from the end; here they are refused.
+        row = _op("where", [_core.binary("less", row, 0), _core.convert(_PAST, row.dtype), row])
+        return _op("gather", [x, row], {"axis": 0}, name)
     if None in known[:depth]:
-        raise NotImplementedError("tf.gather_nd of axes whose dimensions are only known when it is "
-                                  "run: say them with set_shape()")
+        return _gather_nd_in_batches(x, places, 0, name)
     keep = [-1, *span(depth, len(known))]
     flat = _op("reshape", [x], {"shape": [_product(known[:depth])] + [-1] * (len(keep) - 1),
                                 "keep": keep})
@@ -138,11 +147,19 @@ def _gather_nd_in_batches(x: Tensor, places: Tensor, n: int, name: str | None) -
     def taken(array: Any, index: Any) -> Any:
         import numpy as np
 
+        if not index.ndim or n >= index.ndim or n + index.shape[-1] > array.ndim:
+            invalid(f"gather_nd: indices of shape {list(index.shape)} do not name parts of "
+                    f"{list(array.shape)} behind {n} batch axes")
+        if array.shape[:n] != index.shape[:n]:
+            invalid(f"gather_nd: the first {n} axes of {list(array.shape)} and "
+                    f"{list(index.shape)} differ")
         sizes = array.shape[n:n + index.shape[-1]]
         if index.size and not ((index >= 0).all() and (index < sizes).all()):
             invalid(f"gather_nd: an index is outside of shape {list(sizes)}")
         grids = np.ogrid[tuple(slice(size) for size in array.shape[:n])]
         spread = [grid.reshape(grid.shape + (1,) * (index.ndim - 1 - n)) for grid in grids]
+        if not n and not index.shape[-1]:  # no numbers: the whole, for each row
+            return np.broadcast_to(array, index.shape[:-1] + array.shape)
         return array[tuple(spread) + tuple(np.moveaxis(index, -1, 0))]
 
     known, index_dims = dims(x), dims(places)
@@ -242,6 +259,9 @@ def unique_with_counts(x: Any, out_idx: Any = _types.int32,
         [(values.dtype, [None]), (dtype, [length]), (dtype, [None])], name))
 
 
+_shape = dims  # where an argument has that name
+
+
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """Flat indices as indices along each axis.
 
@@ -253,8 +273,10 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
 
         return np.array(np.unravel_index(index, tuple(shape)), index.dtype)
 
-    places = tensor(indices)
-    return numpy_call(unravelled, [places, dims], places.dtype, None, name)
+    places, sizes = tensor(indices), tensor(dims)
+    of_places, of_sizes = _shape(places), _shape(sizes)
+    shape = None if of_places is None or not of_sizes else of_sizes[:1] + of_places
+    return numpy_call(unravelled, [places, sizes], places.dtype, shape, name)
 
 
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int,
@@ -297,7 +319,10 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
             out[i] = part
         return out
 
-    return numpy_call(stitched, places + values, values[0].dtype, None, name)
+    of_places, of_values = _shape(places[0]), _shape(values[0])
+    shape = None if of_places is None or of_values is None else \
+        (None,) + of_values[len(of_places):]
+    return numpy_call(stitched, places + values, values[0].dtype, shape, name)
 
 
 def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: int | None = None,
@@ -313,6 +338,8 @@ def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: int | None = None,
         import numpy as np
 
         out = np.moveaxis(array.copy(), (rows, along), (0, 1))
+        if lengths.shape != out.shape[:1]:
+            invalid(f"reverse_sequence: {lengths.size} lengths for {len(out)} rows")
         for row, n in zip(out, lengths):
             if n > len(row):
                 invalid(f"reverse_sequence: {n} elements of a row of {len(row)}")
@@ -334,6 +361,8 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: int = 100,
     def counted(array: Any, ends: Any) -> Any:
         import numpy as np
 
+        if not ends[0] < ends[1]:
+            invalid(f"histogram_fixed_width: the range {ends.tolist()} is empty")
         place = np.floor((array.ravel() - ends[0]) / (ends[1] - ends[0]) * nbins)
         place = np.clip(place, 0, nbins - 1).astype(np.int64)
         return np.bincount(place, minlength=nbins).astype(out.as_numpy_dtype)

@@ -242,7 +242,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = _types.bool,
     """
     counts = tensor(lengths)
     if maxlen is None:
-        maxlen = cast(_op("max", [counts], None), counts.dtype)
+        maxlen = _core.binary("maximum", _op("max", [counts], None), 0)  # of no lengths too
     places = range(_core.constant(0, counts.dtype), maxlen, dtype=counts.dtype)
     mask = _core.binary("less", places, expand_dims(counts, -1))
     return cast(mask, dtype, name)

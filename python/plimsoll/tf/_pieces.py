@@ -10,7 +10,7 @@ from plimsoll import _core
 from plimsoll.tf import _types
 from plimsoll.tf._axes import broadcast_to, expand_dims, identity, reshape, size
 from plimsoll.tf._convert import (
-    Dim, Tensor, axis_in, dims, invalid, numpy_call, one_int, partial, rank_of, remember,
+    Dim, Tensor, axis_in, dims, invalid, numpy_call, one_int, only_axes, partial, rank_of, remember,
     shape_tensor, static, tensor, tensors,
 )
 
@@ -71,8 +71,9 @@ def unstack(value: Any, num: int | None = None, axis: int = 0,
     x = tensor(value)
     known = dims(x)
     if known is None:
-        raise ValueError(f"Cannot infer argument `num` from shape {x.shape}" if num is None else
-                         "unstack: the rank has to be known: say it with set_shape()")
+        if num is None:
+            raise ValueError(f"Cannot infer argument `num` from shape {x.shape}")
+        rank_of(x, "unstack")
     if not known:
         raise ValueError("unstack: a scalar has no axis to take parts along")
     if not -len(known) <= axis < len(known):
@@ -82,6 +83,8 @@ def unstack(value: Any, num: int | None = None, axis: int = 0,
         raise ValueError(f"Cannot infer argument `num` from shape {x.shape}")
     if known[axis] is not None and n != known[axis]:
         raise ValueError(f"unstack: 'num' is {n}, and axis {axis} of {x.shape} is {known[axis]}")
+    if known[axis] is None:
+        x = _with_length(x, axis % len(known), n)
     before = (cut(None),) * (axis % len(known))
     return [x[before + (i,)] for i in span(n)]
 
@@ -112,14 +115,22 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = 
             raise NotImplementedError("tf.split: the rest of an axis that is only known in the run")
         rest = length - sum(s for s in sizes if s >= 0)
         sizes = [rest if s == -1 else s for s in sizes]
-    if length is not None and (sum(sizes) != length or min(sizes) < 0):
-        invalid(f"split: sizes {sizes} are not the {length} of axis {at} of {x.shape}")
+    if min(sizes, default=0) < 0 or (length is not None and sum(sizes) != length):
+        invalid(f"split: sizes {sizes} are not those of axis {at} of {x.shape}")
+    if length is None:
+        x = _with_length(x, at, sum(sizes))
     parts, start = [], 0
     for n in sizes:
         attrs = {"start": [0] * at + [start], "stop": [_WHOLE] * at + [start + n]}
         parts.append(_op("slice", [x], attrs))
         start += n
     return parts
+
+
+def _with_length(x: Tensor, axis: int, n: int) -> Tensor:
+    """x, refused in the run if this axis is another length."""
+    said = [n if i == axis else -1 for i in span(len(dims(x)))]
+    return _op("ensure_shape", [x], {"shape": said})
 
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
@@ -163,13 +174,14 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     if isinstance(times, list) and len(times) == 1:
         times = times[0]
     if isinstance(times, int):
+        if times < 0:
+            invalid(f"repeat: {times} times: it is not negative")
         wide = tile(expand_dims(x, at + 1), [1] * (at + 1) + [times] + [1] * (len(known) - at - 1))
-        whole = None if known[at] is None else known[at] * times
-        if known.count(None) <= (known[at] is None):
-            return reshape(wide, [-1 if i == at and whole is None else d for i, d in
-                                  enumerate(known[:at] + [whole] + known[at + 1:])], name)
+        keep = list(span(at)) + [-1] + list(span(at + 2, len(known) + 1))
+        return _op("reshape", [wide], {"shape": [-1] * len(known), "keep": keep}, name)
     known[at] = None
-    return numpy_call(repeated, [x, tensor(repeats)], x.dtype, known, name)
+    counts = _core.convert(repeats, None, _types.int32)  # of no numbers too
+    return numpy_call(repeated, [x, counts], x.dtype, known, name)
 
 
 def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0,
@@ -198,14 +210,20 @@ def _mirrored(x: Tensor, known: Any, before: list, after: list, skip: int,
               name: str | None) -> Tensor:
     """`skip`: the outermost element is not among those that are mirrored."""
     for axis, (n, left, right) in enumerate(zip(known, before, after)):
-        if max(left, right) > n - skip:
-            invalid(f"pad: {max(left, right)} elements beside axis {axis}, which has {n}: at most "
-                    f"{n - skip} can be mirrored")
         if left or right:
+            _check_mirror(axis, n, left, right, skip)
             places = list(span(left - 1 + skip, skip - 1, -1)) + list(span(n))
             places += list(span(n - 1 - skip, n - 1 - skip - right, -1))
             x = _op("gather", [x, _core.constant(places, _types.int64)], {"axis": axis})
     return identity(x, name)
+
+
+def _check_mirror(axis: int, n: int, left: int, right: int, skip: int) -> None:
+    if min(left, right) < 0:
+        invalid(f"pad: axis {axis} by {left} and {right}: neither is negative")
+    if max(left, right) > n - skip:
+        invalid(f"pad: {max(left, right)} elements beside axis {axis}, which has {n}: at most "
+                f"{max(n - skip, 0)} can be mirrored")
 
 
 def _pad_by_numpy(x: Tensor, paddings: Any, how: str, value: Any, name: str | None) -> Tensor:
@@ -214,6 +232,9 @@ def _pad_by_numpy(x: Tensor, paddings: Any, how: str, value: Any, name: str | No
 
         if how == "CONSTANT":
             return np.pad(array, sides, constant_values=fill_with)
+        for axis, (n, (left, right)) in enumerate(zip(array.shape, sides)):
+            if left or right:
+                _check_mirror(axis, n, left, right, int(how == "REFLECT"))
         return np.pad(array, sides, "reflect" if how == "REFLECT" else "symmetric")
 
     if x.dtype == _types.string and value == 0:
@@ -302,13 +323,22 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     by = by if isinstance(by, list) else [by]
     along = along if isinstance(along, list) else [along]
     for n, at in zip(by, [axis_in(a, len(known), "roll") for a in along]):
-        # The last n elements first; with a length that is not known yet n has to be smaller.
-        n = n if known[at] is None else n % max(known[at], 1)
-        if n:
+        if known[at] is None and n:
+            x = _op("gather", [x, _rolled_places(x, at, n)], {"axis": at})
+            continue
+        n = n % max(known[at] or 0, 1)
+        if n:  # the last n elements first
             head = {"start": [0] * at + [-n], "stop": [_WHOLE] * (at + 1)}
             tail = {"start": [0] * (at + 1), "stop": [_WHOLE] * at + [-n]}
             x = _op("concat", [_op("slice", [x], head), _op("slice", [x], tail)], {"axis": at})
     return identity(x, name)
+
+
+def _rolled_places(x: Tensor, at: int, n: int) -> Tensor:
+    """Where the elements come from that n steps bring along an axis whose length a run tells."""
+    line = _op("fill", [only_axes(x, [at])], {"dtype": _types.int64, "value": 1})
+    counted = _op("cumsum", [line], {"exclusive": True})
+    return _core.binary("mod", _core.binary("sub", counted, n), _op("sum", [line]))
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:

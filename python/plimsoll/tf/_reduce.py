@@ -11,9 +11,9 @@ from typing import Any, Callable, NamedTuple
 
 from plimsoll import _core
 from plimsoll.tf import _types
-from plimsoll.tf._axes import cast, expand_dims, reshape, squeeze, transpose
+from plimsoll.tf._axes import cast, dim_tensor, expand_dims, reshape, squeeze, transpose
 from plimsoll.tf._convert import (
-    Tensor, axes_of, booleans, dims, floats, invalid, numpy_call, one_int, pair, rank_of, static,
+    Dim, Tensor, axes_of, axis_in, booleans, dims, floats, invalid, numpy_call, one_int, pair, rank_of, static,
     tensor,
 )
 from plimsoll.tf._elementwise import named
@@ -36,26 +36,18 @@ def _reduced(op: str, x: Tensor, axis: Any, keepdims: bool, name: str | None) ->
     axes = axes_of(axis, op)
     if axes is not None:
         attrs["axes"] = axes
-    if op in ("max", "min") and _is_empty(x, axes):
-        return _of_nothing(op, x, axes, keepdims, name)
     out = _op(op, [x], attrs or None, name)
-    return out if out.dtype == x.dtype else _op("cast", [out], {"dtype": x.dtype})
+    if out.dtype == x.dtype:
+        return out
+    if op == "mean" and _may_be_empty(x):
+        # The mean of no integers is NaN, which no integer is: 0, as in TensorFlow.
+        out = _op("where", [_core.unary("is_nan", out), _core.convert(0, out.dtype), out])
+    return _op("cast", [out], {"dtype": x.dtype})
 
 
-def _is_empty(x: Tensor, axes: Any) -> bool:
-    known = dims(x)
-    return bool(known) and None not in known and 0 in (
-        known if axes is None else [known[i] for i in axes if -len(known) <= i < len(known)])
-
-
-def _of_nothing(op: str, x: Tensor, axes: Any, keepdims: bool, name: str | None) -> Tensor:
-    """The largest of nothing is the smallest that there is, as in TensorFlow."""
-    known = dims(x)
-    gone = set(span(len(known)) if axes is None else [i % len(known) for i in axes])
-    shape = [1 if i in gone else d for i, d in enumerate(known) if keepdims or i not in gone]
-    limit = float("-inf" if op == "max" else "inf") if x.dtype.is_floating else (
-        x.dtype.min if op == "max" else x.dtype.max)
-    return _op("fill", (), {"dtype": x.dtype, "shape": shape, "value": limit}, name)
+def _may_be_empty(x: Tensor) -> bool:
+    known = x.shape._dims
+    return known is None or not all(known)
 
 
 def _reduction(name: str, op: str, doc: str, example: str,
@@ -115,6 +107,18 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return _core.unary("sqrt", reduce_variance(input_tensor, axis, keepdims), name)
 
 
+def widened(x: Tensor) -> Tensor:
+    """float16 and bfloat16 as float32, in which squares neither overflow nor vanish."""
+    return cast(x, _types.float32) if x.dtype in (_types.float16, _types.bfloat16) else x
+
+
+def root_of_squares(x: Tensor, axis: Any = None, keepdims: bool = False,
+                    name: str | None = None) -> Tensor:
+    """The square root of the sum of squares."""
+    squares = reduce_sum(_core.unary("square", widened(x)), axis, keepdims)
+    return cast(_core.unary("sqrt", squares), x.dtype, name)
+
+
 def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False,
                           name: str | None = None) -> Tensor:
     """The square root of the sum of squares.
@@ -124,8 +128,7 @@ def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = 
     """
     x = tensor(input_tensor)
     wide = x if x.dtype.is_floating else cast(x, _types.float64)
-    root = _core.unary("sqrt", reduce_sum(_core.unary("square", wide), axis, keepdims))
-    return cast(root, x.dtype, name)
+    return cast(root_of_squares(wide, axis, keepdims), x.dtype, name)
 
 
 def count_nonzero(input: Any, axis: Any = None, keepdims: bool | None = None,
@@ -288,10 +291,13 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left",
     def places(array: Any, keys: Any) -> Any:
         import numpy as np
 
-        lines = array.reshape(-1, array.shape[-1])
-        asked = keys.reshape(len(lines), -1)
-        found = [np.searchsorted(line, key, side) for line, key in zip(lines, asked)]
-        return np.array(found, dtype.as_numpy_dtype).reshape(keys.shape)
+        if array.shape[:-1] != keys.shape[:-1]:
+            invalid(f"searchsorted: shapes {list(array.shape)} and {list(keys.shape)} differ before "
+                    "the last axis")
+        found = np.empty(keys.shape, dtype.as_numpy_dtype)
+        for row in np.ndindex(array.shape[:-1]):
+            found[row] = np.searchsorted(array[row], keys[row], side)
+        return found
 
     return numpy_call(places, [rows, wanted], dtype, dims(wanted), name)
 
@@ -346,9 +352,22 @@ def _flat(x: Tensor, groups: list[list[int]]) -> Tensor:
             product = None if n is None or product is None else product * n
         wanted.append(-1 if product is None else product)
         keep.append(group[0] if len(group) == 1 else -1)
-    if all(n >= 0 for n in wanted):
-        return x if len(groups) == len(known) else reshape(x, wanted)
-    return _op("reshape", [x], {"shape": wanted, "keep": keep})
+    if all(len(group) == 1 for group in groups):
+        return x
+    if sum(1 for n, k in zip(wanted, keep) if n < 0 and k < 0) <= 1:
+        return _op("reshape", [x], {"shape": wanted, "keep": keep})
+    return reshape(x, [_product_of(x, group) for group in groups])
+
+
+def _product_of(x: Tensor, axes: list[int]) -> Tensor:
+    """How many elements these axes have, where only a run tells."""
+    product = _core.convert(1, _types.int64)
+    for i in axes:
+        n = dims(x)[i]
+        size = _core.convert(n, _types.int64) if n is not None else dim_tensor(Dim(x, i),
+                                                                               _types.int64)
+        product = size if len(axes) == 1 else _core.binary("mul", product, size)
+    return product
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
@@ -380,7 +399,11 @@ def _tensordot_axes(axes: Any, n: int, m: int) -> tuple[list[int], list[int]]:
     if len(of_x) != len(of_y):
         raise ValueError(f"Different number of contraction axes `a` and `b`, {len(of_x)} != "
                          f"{len(of_y)}.")
-    return [i % n for i in of_x], [j % m for j in of_y]
+    of_x = [axis_in(i, n, "tensordot") for i in of_x]
+    of_y = [axis_in(j, m, "tensordot") for j in of_y]
+    if len(set(of_x)) != len(of_x) or len(set(of_y)) != len(of_y):
+        invalid(f"tensordot: axes {axes}: each is named once")
+    return of_x, of_y
 
 
 def _contracted(x: Tensor, y: Tensor, of_x: Any, of_y: Any, name: str | None) -> Tensor:
@@ -401,21 +424,24 @@ def _contracted(x: Tensor, y: Tensor, of_x: Any, of_y: Any, name: str | None) ->
     out = _op("matmul", [left, right], None, name)
     if len(own_x) == 1 and len(own_y) == 1:
         return out
-    if sizes.count(None) <= 1:
-        return reshape(out, [-1 if n is None else n for n in sizes])
-    return _reshape_product(out, sizes, n_batch, len(own_x), len(own_y))
+    origins = [(x, i) for i in batch + own_x] + [(y, j) for j in own_y]
+    return _reshape_product(out, sizes, origins, n_batch, len(own_x), len(own_y))
 
 
-def _reshape_product(out: Tensor, sizes: list, n_batch: int, n_x: int, n_y: int) -> Tensor:
-    """Several dimensions are unknown: those that stand alone in the product are kept."""
+def _reshape_product(out: Tensor, sizes: list, origins: list, n_batch: int, n_x: int,
+                     n_y: int) -> Tensor:
+    """The merged axes of a product apart again. What stands alone in the product is kept; of what
+    does not, one dimension may be unknown, unless it is what no elements leave."""
     keep = list(span(n_batch))
     keep += [n_batch] if n_x == 1 else [-1] * n_x
     keep += [n_batch + 1] if n_y == 1 else [-1] * n_y
-    wanted = [-1 if n is None or k >= 0 else n for n, k in zip(sizes, keep)]
-    if sum(1 for n, k in zip(wanted, keep) if n == -1 and k < 0) > 1:
-        raise NotImplementedError("a product with several merged dimensions that are only known "
-                                  "when it is run: say them with set_shape()")
-    return _op("reshape", [out], {"shape": wanted, "keep": keep})
+    apart = [n for n, k in zip(sizes, keep) if k < 0]
+    if apart.count(None) == 0 or (apart.count(None) == 1 and 0 not in apart):
+        wanted = [-1 if n is None or k >= 0 else n for n, k in zip(sizes, keep)]
+        return _op("reshape", [out], {"shape": wanted, "keep": keep})
+    shape = [_core.convert(n, _types.int64) if n is not None else
+             dim_tensor(Dim(*origin), _types.int64) for n, origin in zip(sizes, origins)]
+    return reshape(out, shape)
 
 
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
@@ -438,7 +464,7 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
     """
     x, keep = floats(tensor), bool(keepdims)
     if ord in ("fro", "euclidean") or (ord == 2 and not isinstance(axis, (list, tuple))):
-        return _core.unary("sqrt", reduce_sum(_core.unary("square", x), axis, keep), name)
+        return root_of_squares(x, axis, keep, name)
     if isinstance(axis, (list, tuple)) and len(axis) == 2:
         return _matrix_norm(x, ord, list(axis), keep, name)
     size = _core.unary("abs", x)
@@ -448,14 +474,15 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
         return reduce_sum(size, axis, keep, name)
     if isinstance(ord, str) or ord <= 0:
         raise ValueError(f"'ord' must be a supported vector norm, and is '{ord}'")
-    power = _core.convert(ord, x.dtype)
+    size = widened(size)
+    power = _core.convert(ord, size.dtype)
     total = reduce_sum(_core.binary("pow", size, power), axis, keep)
-    return _core.binary("pow", total, _core.unary("reciprocal", power), name)
+    return cast(_core.binary("pow", total, _core.unary("reciprocal", power)), x.dtype, name)
 
 
 def _matrix_norm(x: Tensor, ord: Any, axes: list, keep: bool, name: str | None) -> Tensor:
     n_axes = rank_of(x, "norm")
-    rows, columns = (axis % n_axes for axis in axes)
+    rows, columns = (axis_in(axis, n_axes, "norm") for axis in axes)
     size = _core.unary("abs", x)
     if ord in (1, float("inf")):
         first, second = (rows, columns) if ord == 1 else (columns, rows)
@@ -473,4 +500,6 @@ def _matrix_norm(x: Tensor, ord: Any, axes: list, keep: bool, name: str | None) 
     if ord != 2:
         raise ValueError("'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf]"
                          f", and is '{ord}'")
-    return numpy_call(by_numpy, [x], x.dtype, None, name)
+    shape = [1 if i in (rows, columns) else d for i, d in enumerate(dims(x))
+             if keep or i not in (rows, columns)]
+    return numpy_call(by_numpy, [x], x.dtype, shape, name)

@@ -3,10 +3,18 @@
     fetch   what is wanted: a tensor, an operation, a variable, a name; in lists, tuples and dicts
     feed    a value for a tensor: a placeholder, or any other
     plan    what a set of fetches and feeds comes to: which variables it reads, which assignments
-            it makes, in the order in which they were written. Kept while the graph does not grow
+            and calls with effects it makes. Kept while the graph does not grow
+    update  an assignment that is made from what the variable was: assign_add(), scatter_*()
 
-In one run every variable is read as it was before the run, but by what waits for an assignment
-(tf.control_dependencies); what is assigned is there once the run has gone well.
+A run is one plan. Invariants:
+    what has effects (Python functions, iterators, prints, checks) happens once in a run, if it is
+    fetched, used, or waited for (tf.control_dependencies); so is what is random drawn once
+    effects and assignments happen in the order in which they were made in the graph, which is one
+    of those that data and control dependencies allow
+    a read sees the value from before the run; one that waits for assignments to the variable, or is
+    made from one, sees what the last of these assigned
+    an update is made from what the assignment before it in this run gave, whichever that is
+    what is assigned is there once the run has gone well: all of it, or, if the run fails, nothing
 
     >>> import plimsoll.tf as tf
     >>> with tf.Graph().as_default():
@@ -26,7 +34,7 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .. import _core
-from ..errors import FailedPreconditionError
+from ..errors import FailedPreconditionError, InvalidArgumentError
 from . import _context, _graph, nest
 from ._graph import Graph, Operation, Tensor
 
@@ -88,15 +96,16 @@ class _Plan:
     """See the top. Nodes are told apart by identity."""
 
     def __init__(self, graph: Graph, elements: Sequence[Any], fed: Dict[int, Any]) -> None:
+        self._fed = frozenset(fed)
         self.handles: Dict[int, Tuple[Any, Any]] = {}  # of variables that are read
-        self.defaults: List[Tuple[Any, Any]] = []  # placeholders that are not fed, and their values
-        self.effects: List[Any] = []  # calls of Python functions that something waits for
-        names: Dict[str, Any] = {}
-        self._walk(list(elements), fed, names)
-        order = {name: number for number, name in enumerate(graph._assigns)}
-        self.assigns = sorted(names.items(), key=lambda item: order[item[0]])
+        self.first: List[Any] = []  # what _core.run() is told under that name
+        self.stores: Dict[int, Tuple[Any, Any]] = {}  # variable, the node of its last assignment
+        met: Dict[str, Any] = {}
+        self._walk(list(elements), met)
+        for name in graph.in_order(met):
+            self._arrange(graph, name, met[name])
 
-    def _walk(self, stack: List[Any], fed: Dict[int, Any], names: Any) -> None:
+    def _walk(self, stack: List[Any], met: Dict[str, Any]) -> None:
         seen = set()
         while stack:
             element = stack.pop()
@@ -104,29 +113,47 @@ class _Plan:
                 stack.extend(element.outputs)
                 stack.extend(element._waits_for_all())
                 continue
-            if id(element) in seen or id(element) in fed or element.graph is None:
+            if id(element) in seen or id(element) in self._fed or element.graph is None:
                 continue
             seen.add(id(element))
             stack.extend(element.inputs)
-            self._note(element, stack, names)
+            self._note(element, stack, met)
 
-    def _note(self, node: Any, stack: List[Any], names: Any) -> None:
+    def _note(self, node: Any, stack: List[Any], met: Dict[str, Any]) -> None:
         graph, name = node.graph, _graph.name_of(node)
         stack.extend(graph._waits_for.get(name, ()))
         if name in graph._handles:
             self.handles[id(node)] = node, graph._handles[name]
-        if name in graph._assigns:
-            names[name] = node
-        if name in graph._effects:
-            self.effects.append(graph._effects[name])
+        if name in graph._reads:
+            before = graph._reads[name][1]
+            stack.extend(() if before is None else [before])
         if name in graph._defaults:
-            self.defaults.append((node, graph._defaults[name]))
             stack.append(graph._defaults[name])
+        if any(name in of for of in (graph._reads, graph._defaults, graph._effects, graph._assigns)):
+            met[name] = node
 
-    @property
-    def assigns_twice(self) -> bool:
-        variables = [node.graph._assigns[name] for name, node in self.assigns]
-        return len(set(map(id, variables))) < len(variables)
+    def _arrange(self, graph: Graph, name: str, node: Any) -> None:
+        """Of one node, those that were made before it being arranged."""
+        if name in graph._reads:
+            self.first.append((node, self._read(*graph._reads[name])))
+        if name in graph._defaults:
+            self.first.append((node, graph._defaults[name]))
+        if name in graph._effects:
+            self.first.append(graph._effects[name])
+        if name in graph._assigns:
+            variable = graph._assigns[name]
+            self.stores[id(variable)] = variable, node
+
+    def _read(self, variable: Any, before: Any) -> Any:
+        """What an update of the variable is made from."""
+        if before is not None and id(before) in self._fed:
+            return before
+        if id(variable) in self.stores:
+            return self.stores[id(variable)][1]
+        handle = variable._handle
+        if id(handle) not in self._fed:
+            self.handles[id(handle)] = handle, variable
+        return handle
 
 
 _numbers = itertools.count(1)
@@ -165,7 +192,8 @@ class BaseSession:
         self._graph = graph if graph is not None else _graph.get_default_graph()
         self._config = config
         self._closed = False
-        self._values: Dict[int, Tuple[Any, Any]] = {}  # id -> variable, value
+        # id -> variable, value. Never changed but replaced: a run reads the values of one moment
+        self._values: Dict[int, Tuple[Any, Any]] = {}
         self._assigning = threading.RLock()
         self._plans: Dict[Any, _Plan] = {}
         self._plans_of = -1  # nodes that the graph had when they were made
@@ -187,7 +215,7 @@ class BaseSession:
     def close(self) -> None:
         """Its variables are gone; from now on it cannot be used."""
         self._closed = True
-        self._values.clear()
+        self._values = {}
         self._plans.clear()
 
     def _bytes(self) -> int:
@@ -268,7 +296,7 @@ class BaseSession:
 
     def _run(self, elements: List[Any], feeds: Dict[int, Any], paths: Any) -> List[Any]:
         plan = self._plan(elements, feeds)
-        if not plan.assigns:
+        if not plan.stores:
             return self._run_planned(plan, elements, feeds, paths)
         with self._assigning:  # runs that assign wait for each other: none of them is lost
             return self._run_planned(plan, elements, feeds, paths)
@@ -276,42 +304,25 @@ class BaseSession:
     def _run_planned(
         self, plan: _Plan, elements: List[Any], feeds: Dict[int, Any], paths: Any
     ) -> List[Any]:
-        if plan.assigns_twice:
-            self._assign_one_by_one(plan, feeds)
-            assigns: List[Any] = []
-        else:
-            assigns = [node for _, node in plan.assigns if id(node) not in feeds]
-        wanted, places = _wanted([*elements, *assigns, *plan.effects])
+        wanted, places = _wanted([*elements, *(node for _, node in plan.stores.values())])
         by_place = {places[id(elements[i])]: path for i, path in paths.items()}
         out = [by_place.get(place) for place in range(len(wanted))] if paths else None
         values = self._compute(plan, wanted, feeds, out)
-        for node in assigns:
-            self._assign(node, values[places[id(node)]])
+        stored = [(variable, values[places[id(n)]]) for variable, n in plan.stores.values()]
+        for variable, value in stored:
+            _check_shape(variable, value)
+        if stored:
+            self._store(stored)
         return [values[places[id(e)]] if isinstance(e, Tensor) else None for e in elements]
 
     def _compute(self, plan: _Plan, nodes: List[Any], feeds: Dict[int, Any], out: Any) -> List[Any]:
-        if not nodes:
+        if not nodes and not plan.first:
             return []
         given = list(feeds.values())
+        held = self._values
         for handle, variable in plan.handles.values():
-            given.append((handle, self._value_of(variable)))
-        if plan.defaults:
-            nodes = _core.substitute(nodes, plan.defaults)
-        return _core.run(nodes, given, out)
-
-    def _assign_one_by_one(self, plan: _Plan, feeds: Dict[int, Any]) -> None:
-        """As TensorFlow would by luck: each sees what those before it assigned."""
-        before = dict(self._values)
-        try:
-            for _, node in plan.assigns:
-                if id(node) not in feeds:
-                    own = self._plan([node], feeds)
-                    value = self._compute(own, [node], feeds, None)[0]
-                    feeds[id(node)] = node, value
-                    self._assign(node, value)
-        except BaseException:
-            self._values = before
-            raise
+            given.append((handle, _value_of(variable, held)))
+        return _core.run(nodes, given, out, first=plan.first)
 
     def _plan(self, elements: Sequence[Any], feeds: Dict[int, Any]) -> _Plan:
         if self._plans_of != self._graph.version:
@@ -327,24 +338,15 @@ class BaseSession:
 
     # ---- variables ----
 
-    def _value_of(self, variable: Any) -> Any:
-        held = self._values.get(id(variable))
-        if held is None:
-            raise FailedPreconditionError(
-                None,
-                None,
-                f"Attempting to use uninitialized value {variable.name[:-2]}: run its initializer, "
-                "or tf.compat.v1.global_variables_initializer(), in this session first",
-            )
-        return held[1]
-
-    def _assign(self, node: Any, value: Any) -> None:
-        variable = node.graph._assigns[_graph.name_of(node)]
-        self._values[id(variable)] = variable, value
+    def _store(self, values: Sequence[Tuple[Any, Any]]) -> None:
+        """All at once, also where a signal's handler raises something in between."""
+        with self._assigning:
+            new = {id(variable): (variable, value) for variable, value in values}
+            self._values = {} if self._closed else {**self._values, **new}
 
     def set_variable(self, variable: Any, value: Any) -> None:
         self._check_open()
-        self._values[id(variable)] = variable, _fed(variable._handle, value)
+        self._store([(variable, _fed(variable._handle, value))])
 
     def has_variable(self, variable: Any) -> bool:
         return id(variable) in self._values
@@ -517,15 +519,40 @@ def _flat_out(out: Any) -> List[Any]:
 
 
 def _wanted(elements: Sequence[Any]) -> Tuple[List[Any], Dict[int, int]]:
-    """Nodes to compute, each once, and where each is among them."""
+    """Nodes to compute, each once, and where each is among them. Of an Operation nobody wants the
+    value: it is computed to be assigned, which the plan knows, or for the errors in it."""
     wanted: List[Any] = []
     places: Dict[int, int] = {}
     for element in elements:
-        for node in element.outputs if isinstance(element, Operation) else [element]:
+        is_operation = isinstance(element, Operation)
+        if is_operation and element.name in element.graph._assigns:
+            continue
+        for node in element.outputs if is_operation else [element]:
             if id(node) not in places:
                 places[id(node)] = len(wanted)
                 wanted.append(node)
     return wanted, places
+
+
+def _value_of(variable: Any, held: Dict[int, Tuple[Any, Any]]) -> Any:
+    if id(variable) not in held:
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"Attempting to use uninitialized value {variable.name[:-2]}: run its initializer, or "
+            "tf.compat.v1.global_variables_initializer(), in this session first",
+        )
+    return held[id(variable)][1]
+
+
+def _check_shape(variable: Any, value: Any) -> None:
+    if not value.shape.is_compatible_with(variable.shape):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Cannot assign value to variable '{variable.name}': Shape mismatch.The variable shape "
+            f"{variable.shape}, and the assigned value shape {value.shape} are incompatible.",
+        )
 
 
 def _fed(node: Any, value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from .. import _core
 from ..errors import OperatorNotAllowedInGraphError
 from . import _context, _types, nest
-from ._graph import Graph, Tensor, name_of
+from ._graph import Graph, Tensor, control_dependencies, name_of
 
 __all__: List[str] = []
 
@@ -80,12 +80,30 @@ def read_cell(cell: Any) -> Any:
     return cell.read_outside() if trace is None else trace.read(cell)
 
 
-def write_cell(cell: Any, node: Any) -> None:
+def read_cell_to_write(cell: Any) -> Any:
+    """Its value for what will write it: in a graph only a run tells what was assigned before."""
     trace = _context.trace_here()
-    if trace is None:
-        cell.write_outside(node)
-    else:
-        trace.write(cell, node)
+    return cell.read_to_write() if trace is None else trace.read(cell)
+
+
+def write_cell(cell: Any, node: Any) -> Any:
+    """In a graph, the node by which it happens; else None."""
+    trace = _context.trace_here()
+    return cell.write_outside(node) if trace is None else trace.write(cell, node)
+
+
+def write_cells(cells: Sequence[Any], nodes: Sequence[Any]) -> List[Any]:
+    """In a graph, what has to be waited for so that they are written."""
+    written = [write_cell(cell, node) for cell, node in zip(cells, nodes)]
+    return [node for node in written if node is not None]
+
+
+def behind(written: Sequence[Any], nodes: Sequence[Any]) -> List[Any]:
+    """The same nodes, in a graph: whoever runs one of them writes all that was written."""
+    if not written:
+        return list(nodes)
+    with control_dependencies(written):
+        return [_core.op("identity", [node]) for node in nodes]
 
 
 _swapping = threading.RLock()  # whoever handles a signal may assign as well
@@ -116,8 +134,10 @@ class _Effects:
     def read_outside(self) -> Any:
         return _core.constant(0, _types.int32)
 
-    def write_outside(self, node: Any) -> None:
-        pass
+    read_to_write = read_outside
+
+    def write_outside(self, node: Any) -> Any:
+        return note_effect(node)
 
 
 effects = _Effects()
@@ -136,9 +156,10 @@ class Traced:
         leaves = [_as_output(leaf) for leaf in flat if leaf is not None]
         self.entries = list(graph._entries.values())
         self._effects = graph.effects
+        in_graph = graph.outer_graph is not None
         graph.close()
         nodes = leaves + [entry.now for entry in self.entries]
-        self.captures, placeholders, nodes = _capture(graph, nodes)
+        self.captures, placeholders, nodes = _capture(graph, nodes, in_graph)
         self.captured = placeholders
         self.outputs = nodes[: len(leaves)]
         for entry, now in zip(self.entries, nodes[len(leaves) :]):
@@ -147,6 +168,11 @@ class Traced:
     @property
     def written(self) -> List[_Entry]:
         return [entry for entry in self.entries if entry.is_written]
+
+    @property
+    def gives_nothing(self) -> bool:
+        """Did the function return None?"""
+        return self._structure is False
 
     def pack(self, flat: Sequence[Any]) -> Any:
         """Outputs as the function returned them."""
@@ -176,6 +202,8 @@ class Traced:
         outputs = self.outputs_after_effects()
         with _context.entered(self.graph):
             known = [(entry.given, entry.cell.read_outside()) for entry in self.entries]
+            if any(value.graph is not None and value.is_symbolic for _, value in known):
+                raise OperatorNotAllowedInGraphError(f"'{name}' uses a variable of a graph")
             if known:
                 outputs = _core.substitute(outputs, known)
         return _core.Function(self.inputs, outputs, name)
@@ -192,7 +220,7 @@ class Traced:
         """Is there an effect that no output hangs on?"""
         if not self._effects:
             return False
-        met = {id(node) for node in _ancestors(self.outputs, self.graph)}
+        met = {id(node) for node in ancestors(self.outputs, self.graph)}
         return any(not any(id(n) in met for n in made) for made in self._effects)
 
 
@@ -225,7 +253,7 @@ def _as_output(leaf: Any) -> Any:
         ) from error
 
 
-def _ancestors(nodes: Sequence[Any], graph: Trace) -> List[Any]:
+def ancestors(nodes: Sequence[Any], graph: Trace) -> List[Any]:
     """These and all that they are made of, down to what is not of this graph."""
     seen, found, stack = set(), [], list(nodes)
     while stack:
@@ -238,14 +266,23 @@ def _ancestors(nodes: Sequence[Any], graph: Trace) -> List[Any]:
     return found
 
 
-def _capture(graph: Trace, nodes: List[Any]) -> Tuple[List[Any], List[Any], List[Any]]:
+def _capture(
+    graph: Trace, nodes: List[Any], in_graph: bool
+) -> Tuple[List[Any], List[Any], List[Any]]:
     """Nodes outside that they hang on, placeholders for these, and the nodes over those."""
-    outside = [node for node in _ancestors(nodes, graph) if node.graph is not graph]
-    captures = [n for n in outside if n.is_symbolic or (n.graph is not None and n.is_pending)]
+    outside = [node for node in ancestors(nodes, graph) if node.graph is not graph]
+    captures = [node for node in outside if _is_captured(node, in_graph)]
     if not captures:
         return [], [], nodes
     placeholders = [_core.placeholder(node.dtype, node.shape, "captured") for node in captures]
     return captures, placeholders, _core.substitute(nodes, list(zip(captures, placeholders)))
+
+
+def _is_captured(node: Any, in_graph: bool) -> bool:
+    """Is its value known in a run alone? Of a graph also a constant may be fed, or wait for others."""
+    if node.is_symbolic or node.graph is None:
+        return node.is_symbolic
+    return node.is_pending or (in_graph and not node.graph._is_trace)
 
 
 # ---- effects ----
@@ -287,9 +324,18 @@ def effect(
     if trace_now is not None:
         trace_now.write(effects, made[-1])
         trace_now.effects.append(made)
-    elif _context.here.graph is not None:
-        _context.here.graph._effects[name_of(made[-1])] = made[-1]
+    else:
+        note_effect(made[-1])
     return made
+
+
+def note_effect(node: Any) -> Any:
+    """In a graph: what gives the node happens also where it is only waited for. The node, there."""
+    graph = _context.here.graph
+    if graph is None:
+        return None
+    graph._effects[name_of(node)] = node
+    return node
 
 
 _told: Any = weakref.WeakSet()

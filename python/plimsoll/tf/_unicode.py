@@ -226,7 +226,8 @@ def ngrams(data: Any, ngram_width: Any, separator: str = " ", pad_values: Any = 
     def run(array: Any) -> Any:
         import numpy as np
 
-        rows = [of_row(row.tolist()) for row in array.reshape(-1, array.shape[-1])]
+        n_rows = int(np.prod(array.shape[:-1], dtype=np.int64))  # not -1: there may be no elements
+        rows = [of_row(row.tolist()) for row in array.reshape(n_rows, array.shape[-1])]
         out = np.empty((len(rows), len(rows[0]) if rows else 0), object)
         for i, row in enumerate(rows):
             out[i, :] = row
@@ -257,7 +258,8 @@ def unsorted_segment_join(inputs: Any, segment_ids: Any, num_segments: Any, sepa
             invalid(f"segment ids of shape {list(which.shape)} for {list(array.shape)}")
         if which.size and which.max() >= n:
             invalid(f"segment id {which.max()} is not one of {n}")
-        rows = array.reshape((which.size, -1))
+        rest = array.shape[which.ndim:]
+        rows = array.reshape((which.size, int(np.prod(rest, dtype=np.int64))))
         out = np.empty((n, rows.shape[1]), object)
         for i in range(n):
             for k in range(rows.shape[1]):

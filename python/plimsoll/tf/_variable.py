@@ -147,10 +147,26 @@ class Variable:
         return self._name.rsplit("/", 1)[-1]
 
     def read_outside(self) -> Any:
-        return self._value if self._graph is None else self._handle
+        if self._graph is None:
+            return self._value
+        assigned = self._assigned_before()
+        return self._handle if assigned is None else assigned
 
-    def write_outside(self, node: Any) -> None:
+    def read_to_write(self) -> Any:
+        """In a graph only a run tells which assignment is before this one."""
+        graph = self._graph
+        if graph is None:
+            return self._value
+        with _context.entered(graph), _context.scoped(""):
+            node = _core.placeholder(self._dtype, self._shape, self._name + "/Read")
+        graph._reads[_graph.name_of(node)] = self, self._assigned_before()
+        return node
+
+    def write_outside(self, node: Any) -> Any:
+        if self._graph is not None:
+            return self._assign_node(node, self._name + "/Assign")
         self.put(self.settled(node))
+        return None
 
     def settled(self, node: Any) -> Any:
         """A value for it that needs nothing more."""
@@ -241,10 +257,7 @@ class Variable:
 
     def __plimsoll_tensor__(self) -> Any:
         """What it is here, as a tensor."""
-        if self._graph is None:
-            return _trace.read_cell(self)
-        assigned = self._assigned_before()
-        return self._handle if assigned is None else assigned
+        return _trace.read_cell(self)
 
     def _assigned_before(self) -> Any:
         """What an assignment gave it that control_dependencies() put before this place."""
@@ -312,7 +325,7 @@ class Variable:
     def update(self, change: Callable[[Any], Any], name: str) -> Any:
         """It is `change` of what it is. What other threads assign meanwhile is not lost."""
         if self._graph is not None or _context.here.graph is not None:
-            return self._store(self._checked(change(self.__plimsoll_tensor__())), name)
+            return self._store(self._checked(change(_trace.read_cell_to_write(self))), name)
         while True:
             was = self._value
             if _trace.swap([self], [was], [self._checked(change(was))]):
@@ -327,14 +340,9 @@ class Variable:
         return value
 
     def _store(self, value: Any, name: str) -> Any:
-        if self._graph is None:
+        if self._graph is None or _context.trace_here() is not None:
             _trace.write_cell(self, value)
             return self
-        if _context.trace_here() is not None:
-            raise NotImplementedError(
-                f"variable '{self._name}' of a graph is assigned to in a traced function: "
-                "assign to it in the graph"
-            )
         return self._assign_node(value, name)
 
     def _assign_node(self, value: Any, name: str) -> Any:
@@ -468,12 +476,13 @@ def _last_assigned(graph: Any, variable: Variable, elements: Any) -> Any:
     while stack:
         element = stack.pop()
         name = element.name if isinstance(element, _graph.Operation) else _graph.name_of(element)
-        if name in seen:
+        if name in seen or element.graph is not graph:  # eager: a constant
             continue
         seen.add(name)
         operation = graph._operation(name)
         stack.extend(operation.inputs)
         stack.extend(operation._waits_for_all())
+        stack.extend([graph._defaults[name]] if name in graph._defaults else [])
         if graph._assigns.get(name) is variable and (last is None or order[name] > order[last]):
             last = name
     return None if last is None else graph._nodes[last][0]

@@ -9,7 +9,7 @@ from plimsoll import _core
 from plimsoll.tf import _absent, _types
 from plimsoll.tf._axes import expand_dims, reshape, transpose
 from plimsoll.tf._convert import (
-    Tensor, dims, floats, invalid, numpy_call, numpy_calls, one_int, pair, rank_of, static, tensor,
+    Tensor, dims, eager_call, floats, invalid, numpy_call, numpy_calls, one_int, pair, rank_of, static, tensor,
 )
 from plimsoll.tf._elementwise import global_norm, named  # noqa: F401
 from plimsoll.tf._make import eye  # noqa: F401
@@ -64,12 +64,22 @@ def _on_diagonal(rows: int, columns: int, k: int = 0) -> Tensor:
     return _binary("equal", _binary("sub", across, down), k)
 
 
-def _matrix_dims(x: Tensor, op: str) -> tuple[int, int]:
+def _matrix_dims(x: Tensor, op: str) -> tuple[int | None, int | None]:
+    """Rows and columns; None where only a run tells."""
     known = dims(x)
-    if known is None or len(known) < 2 or None in known[-2:]:
-        raise NotImplementedError(f"tf.linalg.{op} of matrices whose size is not known while a "
+    if known is not None and len(known) < 2:
+        invalid(f"linalg.{op}: matrices are needed, and shape {list(known)} was given")
+    if known is None:
+        raise NotImplementedError(f"tf.linalg.{op} of matrices whose rank is not known while a "
                                   "function is traced: say it with set_shape()")
     return known[-2], known[-1]
+
+
+def _element(value: Any, x: Tensor) -> Tensor:
+    """A number as an element of x; 0 and 1 are bools too."""
+    if x.dtype == _types.bool and not isinstance(value, Tensor):
+        value = bool(value)
+    return _core.convert(value, x.dtype)
 
 
 def diag(diagonal: Any, name: str | None = "diag", k: Any = 0, num_rows: int = -1,
@@ -81,8 +91,11 @@ def diag(diagonal: Any, name: str | None = "diag", k: Any = 0, num_rows: int = -
     """
     x, off = tensor(diagonal), one_int(k, "linalg.diag: k")
     known = dims(x)
+    if known == ():
+        invalid("linalg.diag: a vector is needed, and a scalar was given")
     if known is None or known[-1] is None:
-        raise NotImplementedError("tf.linalg.diag of a length that is only known when it is run")
+        return eager_call(lambda d: diag(d, None, off, num_rows, num_cols, padding_value), [x],
+                          x.dtype, known and known[:-1] + (None, None), name)
     n = known[-1]
     rows = num_rows if num_rows > 0 else n + abs(off)
     columns = num_cols if num_cols > 0 else n + abs(off)
@@ -93,7 +106,7 @@ def diag(diagonal: Any, name: str | None = "diag", k: Any = 0, num_rows: int = -
     sides = [[0, 0]] * (len(known) - 1) + [[up, down]]
     column = expand_dims(pad(x, sides), -1)
     return _op("where", [_on_diagonal(rows, columns, off), column,
-                         _core.convert(padding_value, x.dtype)], None, name)
+                         _element(padding_value, x)], None, name)
 
 
 def diag_part(input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0,
@@ -105,8 +118,11 @@ def diag_part(input: Any, name: str | None = "diag_part", k: Any = 0, padding_va
     """
     x, off = tensor(input), one_int(k, "linalg.diag_part: k")
     rows, columns = _matrix_dims(x, "diag_part")
+    if rows is None or columns is None:
+        return eager_call(lambda m: diag_part(m, None, off), [x], x.dtype, dims(x)[:-2] + (None,),
+                          name)
     n = min(rows - max(-off, 0), columns - max(off, 0))
-    if n < 1:
+    if n < 0 or (n == 0 and off):
         invalid(f"diag_part: [{rows},{columns}] has no diagonal {off}")
     start = max(-off, 0) * columns + max(off, 0)
     places = _op("range", (), {"dtype": _types.int64, "start": start,
@@ -126,7 +142,17 @@ def set_diag(input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 
     """
     x, off = tensor(input), one_int(k, "linalg.set_diag: k")
     rows, columns = _matrix_dims(x, "set_diag")
-    new = diag(_core.convert(diagonal, x.dtype), k=off, num_rows=rows, num_cols=columns)
+    values = _core.convert(diagonal, x.dtype)
+    known, of_values = dims(x), dims(values)
+    if None in known or of_values is None or None in of_values:
+        return eager_call(lambda m, d: set_diag(m, d, None, off), [x, values], x.dtype, known, name)
+    n = min(rows - max(-off, 0), columns - max(off, 0))
+    if n < 0 or (n == 0 and off):
+        invalid(f"set_diag: [{rows},{columns}] has no diagonal {off}")
+    if of_values != known[:-2] + (n,):
+        invalid(f"set_diag: diagonal {off} of {list(known)} is {list(known[:-2] + (n,))}, and shape "
+                f"{list(of_values)} was given")
+    new = diag(values, k=off, num_rows=rows, num_cols=columns)
     return _op("where", [_on_diagonal(rows, columns, off), new, x], None, name)
 
 
@@ -139,7 +165,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     x = tensor(diagonal)
     known = list(dims(x) or [None])
     if None in known:
-        raise NotImplementedError("tf.linalg.tensor_diag of a shape that is only known in the run")
+        return eager_call(tensor_diag, [x], x.dtype, dims(x) and known + known, name)
     return reshape(diag(reshape(x, [-1])), known + known, name)
 
 
@@ -152,7 +178,9 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     x = tensor(input)
     known = list(dims(x) or [None])
     half = len(known) // 2
-    if None in known or known[:half] != known[half:]:
+    if None in known:
+        return eager_call(tensor_diag_part, [x], x.dtype, dims(x) and known[:half], name)
+    if known[:half] != known[half:]:
         invalid(f"tensor_diag_part: {x.shape} is not one shape twice")
     n = 1
     for d in known[:half]:
@@ -169,13 +197,15 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     x = tensor(input)
     rows, columns = _matrix_dims(x, "band_part")
     lower, upper = one_int(num_lower, "linalg.band_part"), one_int(num_upper, "linalg.band_part")
+    if rows is None or columns is None:
+        return eager_call(lambda m: band_part(m, lower, upper), [x], x.dtype, dims(x), name)
     down = expand_dims(_op("range", (), {"dtype": _types.int64, "stop": rows}), 1)
     across = expand_dims(_op("range", (), {"dtype": _types.int64, "stop": columns}), 0)
     off = _binary("sub", across, down)
     inside = _binary("logical_and",
                      _binary("greater_equal", off, -lower if lower >= 0 else -rows),
                      _binary("less_equal", off, upper if upper >= 0 else columns))
-    return _op("where", [inside, x, _core.convert(0, x.dtype)], None, name)
+    return _op("where", [inside, x, _element(0, x)], None, name)
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:
@@ -358,6 +388,10 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
     return solve(square, matmul(a, b, transpose_a=True), name=name)
 
 
+def _smaller(rows: int | None, columns: int | None) -> int | None:
+    return None if rows is None or columns is None else min(rows, columns)
+
+
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
     """An orthogonal matrix and an upper triangle, whose product the input is.
 
@@ -367,7 +401,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tupl
     """
     x = floats(input)
     rows, columns = _matrix_dims(x, "qr")
-    inner = rows if full_matrices else min(rows, columns)
+    inner = rows if full_matrices else _smaller(rows, columns)
     batch = dims(x)[:-2]
 
     def run(array: Any) -> Any:
@@ -406,7 +440,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True,
     """
     x = floats(tensor)
     rows, columns = _matrix_dims(x, "svd")
-    batch, inner = dims(x)[:-2], min(rows, columns)
+    batch, inner = dims(x)[:-2], _smaller(rows, columns)
 
     def values(array: Any) -> Any:
         import numpy as np
@@ -440,6 +474,8 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False,
     def run(array: Any) -> Any:
         import numpy as np
 
+        if array.size == 0:
+            return np.zeros(array.shape[:-2], np.int32)
         return np.asarray(np.linalg.matrix_rank(array, limit), np.int32)
 
     return numpy_call(run, [x], _types.int32, known and known[:-2], name)

@@ -99,20 +99,25 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     least = 0 if minlength is None else one_int(minlength, "math.bincount: minlength")
     most = None if maxlength is None else one_int(maxlength, "math.bincount: maxlength")
 
+    if weights is not None and binary_output:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please "
+                         "specify only one.")
+
     def counted(numbers: Any, *heavy: Any) -> Any:
         import numpy as np
 
-        flat = numbers.ravel()
+        flat = numbers.astype(np.int64).ravel()
         if flat.size and flat.min() < 0:
             invalid("bincount: numbers are not negative")
-        inside = flat < most if most is not None else np.ones(flat.shape, bool)
+        # As long as the largest number says, also where that one is not counted.
+        n = max(least, int(flat.max(initial=-1)) + 1)
+        n = n if most is None else min(n, most)
+        inside = flat < n
         weight = heavy[0].ravel()[inside] if heavy else None
-        n = max(least, int(flat[inside].max(initial=-1)) + 1)
-        if axis == -1:
-            rows = numbers.shape[0] if numbers.ndim > 1 else 1
+        if axis == -1 and numbers.ndim > 1:
+            rows = numbers.shape[0]
             row = np.repeat(np.arange(rows), flat.size // max(rows, 1))[inside]
-            counts = np.bincount(row * n + flat[inside], weight, rows * n)
-            counts = counts.reshape((rows, n) if numbers.ndim > 1 else n)
+            counts = np.bincount(row * n + flat[inside], weight, rows * n).reshape((rows, n))
         else:
             counts = np.bincount(flat[inside], weight, n)
         return np.minimum(counts, 1) if binary_output else counts
@@ -120,7 +125,10 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     given = [] if weights is None else [tensor(weights)]
     out = given[0].dtype if given else _types.as_dtype(dtype)
     x = tensor(arr)
-    shape = None if dims(x) is None else [None, None] if axis == -1 and len(dims(x)) > 1 else [None]
+    if not x.dtype.is_integer:
+        x = cast(x, _types.int32)
+    shape = None if dims(x) is None else [dims(x)[0], None] if axis == -1 and len(dims(x)) > 1 \
+        else [None]
     return numpy_call(lambda *a: counted(*a).astype(out.as_numpy_dtype), [x, *given], out, shape,
                       name)
 
@@ -197,7 +205,9 @@ def _folded(data: Any, ids: Any, n: int, how: str, empty: Any) -> Any:
     """Parts of `data` with the same id, folded; a negative id is left out."""
     import numpy as np
 
-    flat = data.reshape((-1,) + data.shape[ids.ndim:])
+    if data.shape[:ids.ndim] != ids.shape:
+        invalid(f"segment ids of shape {list(ids.shape)} for data of {list(data.shape)}")
+    flat = data.reshape((ids.size,) + data.shape[ids.ndim:])  # not -1: there may be no elements
     ids = ids.ravel()
     if ids.size and ids.max() >= n:
         invalid(f"segment id {ids.max()} is not one of {n}")

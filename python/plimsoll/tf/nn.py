@@ -7,14 +7,14 @@ from typing import Any
 
 from plimsoll import _core
 from plimsoll.tf import _absent, _types
-from plimsoll.tf._axes import cast, reshape
+from plimsoll.tf._axes import cast, identity, reshape
 from plimsoll.tf._convert import (
     Tensor, axes_of, dims, floats, invalid, pair, rank_of, static, tensor,
 )
 from plimsoll.tf._elementwise import sigmoid, tanh, unary  # noqa: F401
 from plimsoll.tf._pieces import concat
 from plimsoll.tf._reduce import (  # noqa: F401
-    in_top_k, norm, reduce_sum, top_k,
+    in_top_k, norm, reduce_sum, top_k, widened,
 )
 
 __all__ = [
@@ -289,8 +289,10 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     [0.6000000238418579, 0.800000011920929]
     """
     x = floats(x)
-    squares = reduce_sum(_unary("square", x), axis if dim is None else dim, keepdims=True)
-    return _binary("mul", x, _unary("rsqrt", _binary("maximum", squares, epsilon)), name)
+    wide = widened(x)
+    squares = reduce_sum(_unary("square", wide), axis if dim is None else dim, keepdims=True)
+    scaled = _binary("mul", wide, _unary("rsqrt", _binary("maximum", squares, epsilon)))
+    return cast(scaled, x.dtype, name) if scaled.dtype != x.dtype else identity(scaled, name)
 
 
 def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None,

@@ -9,7 +9,7 @@ from typing import Any, Callable, Sequence
 from plimsoll import _core
 from plimsoll.tf import _absent, _types
 from plimsoll.tf._convert import (
-    Tensor, axes_of, dims, invalid, now, numpy_call, static, tensor, tensors,
+    Tensor, axes_of, axis_in, dims, invalid, now, numpy_call, static, tensor, tensors,
 )
 from plimsoll.tf._elementwise import named
 from plimsoll.tf._unicode import (  # noqa: F401
@@ -266,6 +266,15 @@ def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool =
     return _each(lambda text: found.sub(new, text, count), input, name)
 
 
+def _axes_among(axes: list[int] | None, n: int) -> list[int]:
+    if axes is None:
+        return list(range(n))
+    chosen = [axis_in(axis, n, "strings.reduce_join") for axis in axes]
+    if len(set(chosen)) != len(chosen):
+        invalid(f"strings.reduce_join: axes {axes}: each is named once")
+    return chosen
+
+
 def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "",
                 name: str | None = None) -> Tensor:
     """The elements along some axes as one text.
@@ -280,9 +289,11 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
         import numpy as np
 
         array = np.asarray(array)
-        chosen = list(range(array.ndim)) if axes is None else [a % array.ndim for a in axes]
+        chosen = _axes_among(axes, array.ndim)
         left = [i for i in range(array.ndim) if i not in chosen]
-        rows = array.transpose(left + chosen).reshape([array.shape[i] for i in left] + [-1])
+        rows = array.transpose(left + chosen)
+        n = int(np.prod([array.shape[i] for i in chosen], dtype=np.int64))
+        rows = rows.reshape([array.shape[i] for i in left] + [n])
         out = np.empty(rows.shape[:-1], object)
         for place in np.ndindex(out.shape):
             out[place] = between.join(rows[place].tolist())
@@ -292,7 +303,7 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
 
     known, shape = dims(x), None
     if known is not None:
-        chosen = set(range(len(known)) if axes is None else [a % len(known) for a in axes])
+        chosen = _axes_among(axes, len(known))
         shape = [1 if i in chosen else d for i, d in enumerate(known)
                  if keepdims or i not in chosen]
     return numpy_call(run, [x], _types.string, shape, name)

@@ -244,7 +244,6 @@ GROWTH = """
         time.sleep(0.01)
     rows = [bytes(4000) for _ in range(250_000)]
     """
-LOWERED_BYTES = 280 * MIB
 # Since Python 3.12 a comprehension is no function of its own.
 LISTCOMP = " in <listcomp>" if sys.version_info < (3, 12) else ""
 GROWTH_WORDS = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data: datasets, as TensorFlow has them, on Plimsoll's. docs/tf-data.md says what differs.
+"""tf.data: datasets, as TensorFlow has them, on Plimsoll's.
 
 >>> ds = tf.data.Dataset.range(10).shuffle(10, seed=1).map(lambda x: x * x).batch(4)
 >>> sum(int(tf.reduce_sum(batch)) for batch in ds.prefetch(tf.data.AUTOTUNE))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data.Options: what a program may say of a pipeline as a whole.
 
-All of TensorFlow's properties can be set, with its types; docs/tf-data.md says which of them change
-something here. The rest are hints to an optimizer that this runtime does not have.
+All of TensorFlow's properties can be set, with its types. Most are hints to an optimizer that this
+runtime does not have, and change nothing.
 """
 from __future__ import annotations
 

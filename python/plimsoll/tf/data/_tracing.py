@@ -41,8 +41,10 @@ def record(
     with eager():
         traced = _trace.trace(lambda *inputs: body(list(inputs)), wanted, name)
     reads = [entry for entry in traced.entries if entry.cell is not _trace.effects]
-    if any(entry.is_written for entry in reads):
-        raise errors.OperatorNotAllowedInGraphError(f"'{name}' assigns to a variable")
+    if any(entry.is_written or entry.cell.graph is not None for entry in reads):
+        raise errors.OperatorNotAllowedInGraphError(
+            f"'{name}' assigns to a variable, or reads one of a graph"
+        )
     traced.inputs = [*traced.inputs, *(entry.given for entry in reads)]
     traced.entries = [entry for entry in traced.entries if entry.cell is _trace.effects]
     return traced.bound(name), tuple(entry.cell for entry in reads)

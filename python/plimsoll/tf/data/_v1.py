@@ -13,7 +13,7 @@ import threading
 from typing import Any, Optional
 
 from plimsoll import _core, errors
-from plimsoll.tf import _context, _graph
+from plimsoll.tf import _context, _graph, _trace
 from plimsoll.tf import bool as tf_bool
 from plimsoll.tf._types import TensorSpec
 
@@ -112,6 +112,7 @@ class Iterator:
 
         tensors = [tensor for holder in holders for tensor in holder.tensors]
         done = _core.python_call(begin, tensors, [(tf_bool, ())], name or "MakeIterator")[0]
+        _trace.note_effect(done)
         return _graph.operation_of(done)
 
     def _steps(self, dataset: Any) -> Any:
@@ -141,7 +142,12 @@ class Iterator:
         if _nest.has_datasets(self._tree):
             raise NotImplementedError("Iterator.get_next() in a graph, of elements that are datasets")
         outputs = [(dtype, shape) for dtype, shape, _ in self._specs]
-        nodes = _core.python_call(self._next, [], outputs, name or "IteratorGetNext")
+        name = name or "IteratorGetNext"
+        if _context.trace_here() is not None:
+            return _nest.pack(self._tree, _trace.effect(self._next, [], outputs, name)[:-1])
+        nodes = _core.python_call(self._next, [], outputs, name)
+        for node in nodes[:1]:
+            _trace.note_effect(node)
         return _nest.pack(self._tree, nodes)
 
     @property

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of the library that runs, which may be another than that of the headers. */
+#include "plimsoll/version.h"
+
+int pl_version(void)
+{
+    return PLIMSOLL_VERSION;
+}
+
+const char *pl_version_text(void)
+{
+    return PL_VERSION;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The budget that somebody asked for: by --budget or, without that, by PLIMSOLL_BUDGET. */
+#ifndef PL_CLI_WANTED_BUDGET_H
+#define PL_CLI_WANTED_BUDGET_H
+
+#include "base/base.h"
+#include "plimsoll/budget.h"
+
+#define PL_BUDGET_VARIABLE "PLIMSOLL_BUDGET"
+
+/* pl_budget_discover(), with the variable in the place of a request that was not made. */
+PL_MUST_CHECK int pl_wanted_budget(const pl_budget_options *options, pl_budget *ret_budget,
+                                   pl_error *reterr);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the guard does for the runtime in the same process, so that both keep one line together. The
+ * runtime finds these functions with dlsym(): the guard is there or not, and neither links the
+ * other. From any thread; outside of a run they do what the system does.
+ *   map    memory that the guard claims, tracks and names a site for, as it does a large block. It
+ *          goes back with munmap(), which the guard stands in front of
+ *   spare  such memory that is kept to be used again: claimed, but held by no site
+ *   hold   a thread holds a lock that moving tensors to disk needs. What it asks for meanwhile is
+ *          neither waited for nor answered with an exception */
+#ifndef PL_LEDGER_GUARDED_H
+#define PL_LEDGER_GUARDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plimsoll/ledger.h"
+
+enum pl_map_kind {
+    PL_MAP_IF_ROOM,   /* PL_EBUDGET if the line has no room now; nobody hears of it */
+    PL_MAP_OR_REFUSE, /* has room made as for any large request; else it is a refusal, on record */
+    PL_MAP_RESERVE,   /* up to the line and the reserve */
+};
+
+/* -ENOMEM if the system has none. */
+typedef int pl_guard_map_function(uint64_t bytes, enum pl_map_kind kind, void **ret_data);
+
+/* All of a mapping becomes a spare, or is used again: by whoever calls. */
+typedef void pl_guard_spare_function(void *data, bool is_spare);
+
+typedef void pl_guard_hold_function(int more);
+
+/* The process's own in the ledger; -1: it has none. */
+typedef pl_owner pl_guard_owner_function(void);
+
+/* Reads what the process uses and charges it. */
+typedef void pl_guard_look_function(void);
+
+/* The sentence of the last refusal: see guard/notebook.h. */
+typedef int pl_guard_refusal_function(char *text, size_t size);
+
+#endif

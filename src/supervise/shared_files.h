@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is a file's, not a process's: in /dev/shm, in another tmpfs, of memfd_create(). No
+ * guard sees it, and a cgroup counts it: it is a part of what is unseen. Here it gets names: sites
+ * of the supervisor's own, whose `python.file` is the path (see PL_LINE_OF_FILE). Never allocates.
+ */
+#ifndef PL_SUPERVISE_SHARED_FILES_H
+#define PL_SUPERVISE_SHARED_FILES_H
+
+#include "ledger/ledger.h"
+#include "supervise/tree.h"
+
+enum { PL_SHARED_FILES = 16 };
+
+typedef struct pl_shared_files {
+    int n;
+    pl_site *sites[PL_SHARED_FILES]; /* that hold something */
+    uint64_t unseen_bytes;           /* when it was looked last, and when that was */
+    uint64_t looked_ns;
+} pl_shared_files;
+
+/* Looks for the largest files of the tree, if what is unseen is worth a look: it grew or shrank, or
+ * a second has passed. To be called before it is charged. */
+void pl_shared_files_look(pl_shared_files *files, pl_ledger *ledger, const pl_tree *tree,
+                          uint64_t unseen_bytes, uint64_t now_ns);
+
+#endif

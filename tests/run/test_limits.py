@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory cgroups that change while a run is in them: limits that are moved, and neighbours that grow."""
+import subprocess
+
+import pytest
+
+from conftest import MIB, PYTHON, wait_until
+
+GROWS = """
+    import os, time
+    def wait_for(name):
+        while not os.path.exists(name):
+            time.sleep(0.01)
+    kept = []
+    def grow(to_mib):
+        try:
+            while len(kept) < to_mib // 10:
+                kept.append(bytearray(b"x") * (10 << 20))
+        except MemoryError:
+            return False
+        return True
+    print(grow(100), flush=True)
+    wait_for("go")
+    print(grow(400), 10 * len(kept), flush=True)
+    wait_for("on")
+    print(grow(400), flush=True)
+    """
+
+
+def line_of(session):
+    """The line of the run that is the only one in its state folder."""
+    run, = session.state.glob("runs/*")
+    return session.explain(run.name)["memory"]["limit_bytes"]
+
+
+def let(session, name):
+    (session.folder / name).write_text("")
+
+
+def changes(result, cause):
+    return [change for change in result.report["line"] if change["cause"] == cause]
+
+
+def test_a_limit_that_is_changed_is_followed_down_and_up(session, cgroup):
+    group = cgroup(700 * MIB)
+    process = session.start(cgroup=group, script=GROWS)
+    assert process.stdout.readline() == "True\n"
+    before = line_of(session)
+    assert before > 450 * MIB
+    group.limit(300 * MIB)
+    wait_until(lambda: line_of(session) < 300 * MIB, "the line to follow the limit down")
+    let(session, "go")
+    grown, n_mib = process.stdout.readline().split()
+    assert grown == "False" and 150 <= int(n_mib) < 300
+    group.limit(700 * MIB)
+    wait_until(lambda: line_of(session) > 450 * MIB, "the line to follow the limit up")
+    let(session, "on")
+    result = session.finish(process)
+    assert result.stdout == "True\n" and result.rc == 0
+    assert group.n_oom_kills() == 0
+    assert [change["bytes"] for change in changes(result, "limit")] == [300 * MIB, 700 * MIB]
+    assert "was set to 700.0 MiB" in " ".join(result.report["evidence"])
+    assert abs(result.report["memory"]["true_limit_bytes"] - 700 * MIB) < 100 * MIB
+
+
+def test_a_limit_that_is_raised_does_not_raise_the_line_above_the_budget(session, cgroup):
+    group = cgroup(300 * MIB)
+    process = session.start(cgroup=group, budget="250M", script=GROWS)
+    assert process.stdout.readline() == "True\n"
+    group.limit(200 * MIB)
+    wait_until(lambda: line_of(session) < 200 * MIB, "the line to follow the limit down")
+    group.limit(900 * MIB)
+    wait_until(lambda: line_of(session) == 250 * MIB, "the line to come back to the budget")
+    let(session, "go")
+    let(session, "on")
+    result = session.finish(process)
+    assert group.n_oom_kills() == 0 and result.rc == 0
+    assert result.report["memory"]["limit_bytes"] == 250 * MIB
+
+
+def test_a_group_that_gets_a_limit_only_later_is_followed(session, cgroup):
+    group = cgroup(1 << 62)
+    process = session.start(cgroup=group, script=GROWS)
+    assert process.stdout.readline() == "True\n"
+    group.limit(300 * MIB)
+    wait_until(lambda: line_of(session) < 300 * MIB, "the line to follow the limit")
+    let(session, "go")
+    assert process.stdout.readline().startswith("False")
+    let(session, "on")
+    result = session.finish(process)
+    assert group.n_oom_kills() == 0 and result.rc == 0
+
+
+@pytest.fixture
+def neighbour():
+    """Starts a program in a cgroup, beside the run: it takes so many MiB, and keeps them."""
+    started = []
+
+    def start(group, n_mib):
+        code = f"kept = bytearray(b'x') * ({n_mib} << 20); print('full', flush=True); input()"
+        started.append(subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, preexec_fn=group.enter))
+        assert started[-1].stdout.readline() == "full\n"
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+INNOCENT = """
+    import os, time
+    kept = bytearray(b"x") * (100 << 20)
+    print(os.getpid(), flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    print("alive")
+    """
+
+
+def test_a_neighbour_that_grows_is_named_and_nobody_is_stopped_for_it(session, cgroup, neighbour):
+    """Until hardly anything is left in the group: the command is far below its line."""
+    group = cgroup(700 * MIB)
+    process = session.start(cgroup=group, budget="250M", script=INNOCENT)
+    process.stdout.readline()
+    other = neighbour(group, 540)
+    wait_until(lambda: line_of(session) < 150 * MIB, "the line to make way for the neighbour")
+    let(session, "go")
+    result = session.finish(process)
+    assert result.rc == 0 and result.stdout == "alive\n" and group.n_oom_kills() == 0
+    assert "stopped" not in result.report
+    told = changes(result, "neighbour")[0]  # on its way up: it is told of once a second
+    assert told["pid"] == other.pid and 300 * MIB < told["bytes"] < 700 * MIB
+    assert f"(pid {other.pid})" in " ".join(result.report["evidence"])
+    assert result.report["memory"]["peak_charged_bytes"] < 250 * MIB
+
+
+def test_what_a_neighbour_gives_back_is_there_again(session, cgroup, neighbour):
+    group = cgroup(700 * MIB)
+    process = session.start(cgroup=group, budget="250M", script=INNOCENT)
+    process.stdout.readline()
+    other = neighbour(group, 540)
+    wait_until(lambda: line_of(session) < 150 * MIB, "the line to make way for the neighbour")
+    other.kill()
+    wait_until(lambda: line_of(session) == 250 * MIB, "the line to come back to the budget")
+    let(session, "go")
+    assert session.finish(process).rc == 0
+
+
+def test_a_neighbour_in_another_group_under_the_same_parent_is_told_apart(session, cgroup, neighbour):
+    parent = cgroup(700 * MIB)
+    ours, theirs = parent.child("ours"), parent.child("theirs")
+    process = session.start(cgroup=ours, budget="250M", script=INNOCENT)
+    process.stdout.readline()
+    neighbour(theirs, 540)
+    wait_until(lambda: line_of(session) < 150 * MIB, "the line to make way for the neighbour")
+    let(session, "go")
+    result = session.finish(process)
+    assert result.rc == 0 and result.stdout == "alive\n" and parent.n_oom_kills() == 0
+    assert "stopped" not in result.report
+    assert changes(result, "neighbour")[0]["bytes"] > 300 * MIB
+
+
+def test_what_the_system_refused_below_the_line_is_not_called_memory_without_a_part(run):
+    result = run(budget="4G", script="""
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        kept = bytearray(1500 << 20)
+        """)
+    assert result.rc == 1 and result.verdict == "failed"
+    assert "the system refused 1.5 GiB to 'script.py'" in result.report["summary"]
+    assert "script.py:4" in result.report["summary"]
+    assert "RLIMIT_AS is in force" in result.report["evidence"][0]
+
+
+def test_a_static_program_that_meets_our_rlimit_data_is_not_called_memory_without_a_part(run, program):
+    result = run("sh", "-c", f"exec {program('grow', static=True)} 400", budget="100M")
+    assert "memory had no part" not in (result.report["summary"] if result.report else "")
+    result = run(program("grow", static=True), 400, budget="100M")
+    assert result.rc != 0 and "memory had no part" not in result.report["summary"]
+
+
+def test_an_outer_run_tells_that_its_inner_run_was_refused(session):
+    inner, _ = session.command(budget="100M", script="kept = bytearray(200 << 20)")
+    result = session.run(*inner, budget="1G")
+    assert result.rc == 1 and result.verdict == "failed"
+    assert "a run inside of it ended so: refused" in result.report["summary"]
+    said, = [text for text in result.report["evidence"] if "plimsoll explain" in text]
+    assert session.explain(said.split()[2].rstrip("'"))["verdict"] == "refused"
+
+
+def test_the_kills_of_a_group_that_was_made_anew_are_not_evidence(session, cgroup, program):
+    """A container that is started again has a new group of the same name."""
+    group = cgroup(300 * MIB)
+    process = session.start(cgroup=group, budget="200M", script=INNOCENT)
+    pid = int(process.stdout.readline())
+    group.kill_all()
+    process.wait()
+    wait_until(lambda: not group.pids(), "the group to empty")
+    group.folder.rmdir()
+    group.folder.mkdir()
+    group.limit(50 * MIB)
+    code = "kept = bytearray(b'x') * (200 << 20)"
+    subprocess.run([PYTHON, "-c", code], preexec_fn=group.enter, check=False)
+    assert group.n_oom_kills() >= 1
+    run, = session.state.glob("runs/*")
+    report = session.explain(run.name)
+    assert report["pid"] == pid and report["verdict"] == "lost"
+    assert "the memory cgroup counted" not in " ".join(report["evidence"])
