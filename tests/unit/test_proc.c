@@ -480,7 +480,8 @@ UNWATCHED static int wait_to_be_killed(void *argument)
 static void look_for_one_memory(void)
 {
     static _Alignas(16) char stack[64 * 1024];
-    pid_t inside = clone(wait_to_be_killed, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+    pid_t inside =
+        unwatched_clone(wait_to_be_killed, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
     assert_true(inside > 0);
     errno = 77;
     bool is_one = pl_proc_same_memory(getpid(), inside);

@@ -37,7 +37,7 @@ UNWATCHED static int wait_to_be_killed(void *argument)
 static pid_t start_child(int flags)
 {
     static _Alignas(16) char stack[64 * 1024];
-    return clone(wait_to_be_killed, stack + sizeof stack, flags | SIGCHLD, NULL);
+    return unwatched_clone(wait_to_be_killed, stack + sizeof stack, flags | SIGCHLD, NULL);
 }
 
 UNWATCHED static void touch(char *bytes)
