@@ -128,23 +128,46 @@ static int take_from_malloc(pl_memory *memory, uint64_t cost, pl_block *ret_bloc
     return 0;
 }
 
-void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping)
+static pl_mapping **list_of(pl_memory *memory, const pl_mapping *mapping)
 {
+    return mapping->is_full ? &memory->first_full : &memory->first_mapping;
+}
+
+static void link_mapping(pl_memory *memory, pl_mapping *mapping)
+{
+    pl_mapping **first = list_of(memory, mapping);
     mapping->before = NULL;
-    mapping->after = memory->first_mapping;
+    mapping->after = *first;
     if (mapping->after)
         mapping->after->before = mapping;
-    memory->first_mapping = mapping;
+    *first = mapping;
+    memory->full_bytes += mapping->is_full ? mapping->bytes : 0;
+}
+
+void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping)
+{
+    mapping->is_full = false;
+    link_mapping(memory, mapping);
 }
 
 void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping)
 {
+    if (memory->next_full == mapping)
+        memory->next_full = mapping->after;
     if (mapping->before)
         mapping->before->after = mapping->after;
     else
-        memory->first_mapping = mapping->after;
+        *list_of(memory, mapping) = mapping->after;
     if (mapping->after)
         mapping->after->before = mapping->before;
+    memory->full_bytes -= mapping->is_full ? mapping->bytes : 0;
+}
+
+void pl_memory_mark_full(pl_memory *memory, pl_mapping *mapping, bool is_full)
+{
+    pl_memory_unhook_mapping(memory, mapping);
+    mapping->is_full = is_full;
+    link_mapping(memory, mapping);
 }
 
 static int map(const pl_memory *memory, uint64_t cost, enum pl_map_kind kind, void **ret_data)

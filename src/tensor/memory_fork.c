@@ -40,7 +40,8 @@ static void begin_child_account(pl_memory *memory)
     memory->fork_bytes = pl_memory_private_bytes();
     atomic_store(&memory->looked_ns, 0);
     memory->generation++;
-    memory->first_mapping = NULL;
+    memory->first_mapping = memory->first_full = memory->next_full = NULL;
+    memory->full_bytes = 0;
     memory->n_evicting = 0; /* threads that did are gone */
     pthread_cond_init(&memory->evict_end, NULL);
 }

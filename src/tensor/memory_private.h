@@ -14,11 +14,13 @@
 
 enum { PL_MEMORY_PAGE = 4096 }; /* of all that we run on; larger ones only make blocks larger */
 
-/* A large block, to be walked over. */
+/* A large block. It is full once a look has found all of its pages touched: they stay so, but for
+ * those that are swapped out. */
 typedef struct pl_mapping {
     struct pl_mapping *before, *after; /* the memory's mu */
     void *data;
     uint64_t bytes;
+    bool is_full; /* mu; says in which list it is */
 } pl_mapping;
 
 struct pl_memory {
@@ -36,7 +38,10 @@ struct pl_memory {
                             as does generation */
     uint32_t generation;
     pthread_mutex_t mu;        /* leaf lock; all of them are held in a fork */
-    pl_mapping *first_mapping; /* mu */
+    pl_mapping *first_mapping; /* mu; those that are not full: each look walks over them */
+    pl_mapping *first_full;    /* mu; a look walks over a few of them, from next_full on */
+    pl_mapping *next_full;     /* mu; NULL: from first_full */
+    uint64_t full_bytes;       /* mu; of all in first_full */
     pl_mapping *first_spare;   /* mu; newest first */
     int n_spares;              /* mu */
     pl_atomic_u64 spare_bytes; /* written under mu; claimed in the ledger, not part of claimed */
@@ -85,6 +90,9 @@ void pl_memory_forget_spares(pl_memory *memory);
 /* In memory.c; mu is held. */
 void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping);
 void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping);
+
+/* From one list into the other. */
+void pl_memory_mark_full(pl_memory *memory, pl_mapping *mapping, bool is_full);
 
 /* ---- memory_mover.c ---- */
 

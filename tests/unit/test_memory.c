@@ -266,6 +266,49 @@ static void much_is_allowed_by_what_is_measured_now(void **state)
     end(memory);
 }
 
+static _Atomic int n_asked_pages; /* calls of mincore() */
+
+int mincore(void *address, size_t n, unsigned char *pages)
+{
+    n_asked_pages++;
+    return (int)syscall(SYS_mincore, address, n, pages);
+}
+
+static void a_look_asks_about_few_of_many_full_mappings(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 2000 };
+    static pl_block blocks[BLOCKS];
+    pl_memory *memory;
+    const pl_memory_options options = {.budget_text = "900M"};
+    assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = take(memory, 80000);
+        memset(blocks[i].data, 1, blocks[i].bytes);
+    }
+    (void)!pl_memory_headroom_bytes(memory); /* finds them full */
+    uint64_t before = pl_memory_headroom_bytes(memory);
+    n_asked_pages = 0;
+    for (int i = 0; i < 10; i++)
+        assert_true(pl_memory_headroom_bytes(memory) <= before + LAG);
+    assert_in_range(n_asked_pages, 10, BLOCKS / 2);
+
+    /* One whose pages have gone, as by swapping, is noticed when its turn has come. */
+    for (int i = 0; i < BLOCKS; i += 2)
+        assert_int_equal(madvise(blocks[i].data, 80000 / 4096 * 4096, MADV_DONTNEED), 0);
+    for (int i = 0; i < BLOCKS / 10; i++)
+        (void)!pl_memory_headroom_bytes(memory);
+    n_asked_pages = 0;
+    (void)!pl_memory_headroom_bytes(memory);
+    assert_true(n_asked_pages >= BLOCKS / 2);
+
+    for (int i = 0; i < BLOCKS; i += 1 + (i % 3 == 0)) /* in no order, all of them */
+        pl_memory_give(memory, &blocks[i]);
+    for (int i = 0; i < BLOCKS; i++)
+        pl_memory_give(memory, &blocks[i]);
+    end(memory);
+}
+
 static void what_the_process_gave_back_can_be_taken(void **state)
 {
     (void)state;
@@ -546,6 +589,7 @@ int main(void)
         cmocka_unit_test(what_the_process_uses_beside_its_blocks_is_charged),
         cmocka_unit_test(a_little_is_allowed_by_what_was_measured_lately),
         cmocka_unit_test(much_is_allowed_by_what_is_measured_now),
+        cmocka_unit_test(a_look_asks_about_few_of_many_full_mappings),
         cmocka_unit_test(what_the_process_gave_back_can_be_taken),
         cmocka_unit_test(room_is_made_by_the_evictor_and_only_as_much_as_is_missing),
         cmocka_unit_test(a_forked_child_shares_the_line_and_leaves_nothing_charged),
