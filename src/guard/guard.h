@@ -56,7 +56,10 @@ typedef struct pl_guard_thread {
     uint64_t refused_at;    /* charged when an exception last began here; 0: it was handled */
     uint64_t refused_code;  /* pl_callsite_code() then */
     uint32_t random;
-    uint32_t n_held; /* locks without which nobody can make room: ledger/guarded.h */
+    uint32_t n_held;       /* locks without which nobody can make room: ledger/guarded.h */
+    uint64_t set_aside;    /* the countdown, while is_arena_refused */
+    bool is_arena_refused; /* the next small request is pymalloc's for want of it: refused, too */
+    bool is_raising;       /* an asynchronous exception was set, and was not taken back */
     bool inside;
     bool ready;
 } pl_guard_thread;
@@ -303,6 +306,10 @@ PL_HIDDEN void *pl_interpreter_thread(void);
 
 /* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */
 PL_HIDDEN bool pl_interpreter_raise(void);
+
+/* What was to appear in this thread, and has not yet, shall not: a request of it is refused, and
+ * the handler of that error would meet a second one. The main thread's looks for itself. */
+PL_HIDDEN void pl_interpreter_take_back(void);
 
 /* A request was refused: the MemoryError that comes of it shall say why. 0 bytes: for small
  * objects. */

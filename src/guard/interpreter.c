@@ -396,8 +396,16 @@ static bool raise_in_this_thread(void)
     if (!pl_callsite_may_interrupt() || !pl_callsite_catches(CALLERS, false) ||
         api.set_async_exception(api.thread_ident(), *api.memory_error) != 1)
         return false;
+    pl_thread.is_raising = true;
     pl_line_raised();
     return true;
+}
+
+void pl_interpreter_take_back(void)
+{
+    if (pl_thread.is_raising && pl_callsite_may_interrupt())
+        (void)api.set_async_exception(api.thread_ident(), NULL);
+    pl_thread.is_raising = false;
 }
 
 /* Never in a free-threaded build: both calls may wait for a lock there, and while a thread waits

@@ -234,12 +234,19 @@ static bool claim_after_relief(uint64_t bytes)
     return claim_in_room_made(bytes);
 }
 
-static bool refuse(uint64_t bytes)
+/* What was to be raised in this thread is taken back: this error comes in its place. */
+static bool refuse_as(uint32_t kind, uint64_t bytes)
 {
+    pl_interpreter_take_back();
     atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
-    send_event(PL_EVENT_REFUSED, bytes);
+    send_event(kind, bytes);
     errno = ENOMEM;
     return false;
+}
+
+static bool refuse(uint64_t bytes)
+{
+    return refuse_as(PL_EVENT_REFUSED, bytes);
 }
 
 bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes)
@@ -415,13 +422,32 @@ static void tell_over(uint64_t number)
     }
 }
 
+/* Where pymalloc gets no arena it asks malloc() for the one object at hand, at once, and goes on to
+ * try again with the next: list(range(n)) would never end. So that request is to come here, however
+ * much of the countdown is left. */
+static void await_fallback(void)
+{
+    pl_thread.is_arena_refused = true;
+    pl_thread.set_aside = pl_thread.countdown;
+    pl_thread.countdown = 0;
+}
+
+/* True if it is the one that was awaited. */
+static bool is_fallback(uint64_t bytes, enum pl_small_kind kind)
+{
+    enum { PYMALLOC_MOST = 512, DEBUG_MORE = 64 }; /* Objects/obmalloc.c; with PYTHONMALLOC=debug */
+    if (!pl_thread.is_arena_refused)
+        return false;
+    pl_thread.is_arena_refused = false;
+    pl_thread.countdown += pl_thread.set_aside;
+    return kind == PL_SMALL_PLAIN && bytes <= PYMALLOC_MOST + DEBUG_MORE;
+}
+
 static bool refuse_small(uint64_t spent)
 {
     pl_thread.refused_bytes = pl_thread.over_bytes;
     pl_thread.refused_code = pl_callsite_code();
-    atomic_fetch_add(&guard->ledger->sum.n_refusals, 1);
-    send_event(PL_EVENT_REFUSED_SMALL, spent);
-    return false;
+    return refuse_as(PL_EVENT_REFUSED_SMALL, spent);
 }
 
 /* mimalloc does not give up at once: it tidies up and tries again, and the function that asks may
@@ -475,8 +501,11 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     uint64_t mark = line() + reserve - reserve / 4;
     if (kind != PL_SMALL_FOREIGN && now > mark && pl_interpreter_thread() &&
         pl_thread.over_bytes > pl_thread.refused_bytes + reserve / 8 &&
-        pl_thread.over_bytes > reserve / 4 && !pl_handling_is_spared())
+        pl_thread.over_bytes > reserve / 4 && !pl_handling_is_spared()) {
+        if (kind == PL_SMALL_MAPPING)
+            await_fallback();
         return refuse_small(spent);
+    }
     return true;
 }
 
@@ -484,6 +513,10 @@ bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight
 {
     if (!pl_thread.ready)
         start_thread();
+    if (is_fallback(bytes, kind)) {
+        *ret_weight = 0;
+        return false;
+    }
     uint64_t spent = spend(bytes, ret_weight);
     uint64_t total = atomic_fetch_add(&guard->spent_bytes, spent) + spent;
     follow_call();

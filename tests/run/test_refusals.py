@@ -214,6 +214,40 @@ print("went on with", len(again))
     assert result.report["memory"]["n_refusals"] >= 1
 
 
+# The same within one call into C, which never comes back to the interpreter: nothing can be raised there, and a
+# refused arena makes pymalloc ask malloc() for each object instead.
+IN_C = {
+    "ints": "list(range(12_000_000))",
+    "tuple": "tuple(range(12_000_000))",
+    "floats": "list(map(float, range(12_000_000)))",
+    "pairs": "list(zip(range(5_000_000), range(5_000_000)))",
+    "texts": "('a%d ' * 8_000_000).split()",
+    "json": "json.loads('[' + ','.join(['[1234]'] * 6_000_000) + ']')",
+}
+
+
+@pytest.mark.parametrize("thread", ["main", "worker"])
+@pytest.mark.parametrize("kind", IN_C)
+def test_a_loop_in_c_ends_in_one_memory_error_within_the_reserve(run, kind, thread):
+    script = "import json" + GROW % f"return {IN_C[kind]}" + ("""
+said = []
+def task():
+    attempt(lambda held, message: said.append(message))
+    assert len([float(i) for i in range(10_000)]) == 10_000
+if %r == "main":
+    task()
+else:
+    worker = threading.Thread(target=task)
+    worker.start()
+    worker.join()
+print(len(said), "error:", said[0])
+""" % thread)
+    result = run(script=script, budget="150M")
+    assert result.rc == 0 and "1 error: plimsoll: " in result.stdout, result.text()
+    assert "Exception in thread" not in result.stderr  # a second one, in the handler of the first
+    assert result.report["memory"]["peak_charged_bytes"] <= (150 + 150 / 8 + 1) * MIB
+
+
 def test_small_objects_uncaught_are_reported_with_their_line(run):
     script = GROW % SMALL["nested"] + "grow([])\n"
     result = run(script=script, budget="200M")
