@@ -144,11 +144,14 @@ static bool is_script(const char *root, const char *path)
     return script;
 }
 
-/* Isolated and without site: nothing of the user's is imported. */
+/* Isolated and without site: nothing of the user's is imported. Not from the working folder: the
+ * shims of other tools than pyenv (asdf, mise) run what a file there names. */
 static void ask_python(const void *context, int fd)
 {
     static const char question[] = "import sys; print(sys.executable); print(sys.version)";
     dup2(fd, STDOUT_FILENO);
+    if (chdir("/") < 0 || setenv("PWD", "/", 1) < 0)
+        return;
     execl(context, context, "-I", "-S", "-c", question, (char *)NULL);
 }
 

@@ -83,9 +83,10 @@ static int resolve_shim(const char *root, const char *name, char path[PATH_MAX],
                         bool *ret_by_folder)
 {
     char pyenv[PATH_MAX], versions[PATH_MAX], version[PL_PYENV_VERSION_BYTES];
-    const char *shims = strstr(path, "/shims/");
-    if (shims == NULL || strchr(shims + strlen("/shims/"), '/') != NULL ||
-        !pl_format(pyenv, sizeof pyenv, "%.*s", (int)(shims - path), path) ||
+    static const char shims[] = "/shims";
+    size_t n = strlen(path) - strlen(name) - 1, n_shims = strlen(shims); /* up to the last slash */
+    if (n < n_shims || memcmp(path + n - n_shims, shims, n_shims) != 0 ||
+        !pl_format(pyenv, sizeof pyenv, "%.*s", (int)(n - n_shims), path) ||
         !pl_format(versions, sizeof versions, "%s/versions", pyenv) ||
         !pl_rooted_is_folder(root, versions))
         return 0;

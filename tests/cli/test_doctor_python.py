@@ -168,6 +168,31 @@ def test_a_version_that_leads_out_of_pyenv_is_none(machine, version):
     assert not there.mark.exists()
 
 
+def test_a_pyenv_below_a_folder_named_shims_is_understood_too(machine):
+    there = Downloaded(machine, "3.12.1")
+    machine.interpreter("/shims/pyenv/versions/3.12.1", "3.12")
+    there.put("/shims/pyenv/shims/python3")
+    python = there.look(PATH=f"{machine.root}/shims/pyenv/shims:/usr/bin")
+    assert python["path"].endswith("/versions/3.12.1/bin/python3") and python["was_run"] is False
+    assert not there.mark.exists()
+
+
+def test_a_shim_of_another_tool_is_not_run_in_the_working_folder(machine):
+    """asdf's and mise's run the Python that a file there names."""
+    there = Downloaded(machine, "")
+    file, chosen = machine.folder / ".tool-versions", machine.folder / "download/python3"
+    machine.put("/asdf/shims/python3", f"""#!/bin/sh
+        for folder in . "$PWD"; do
+            [ -e "$folder/{file.name}" ] && exec "$(cat "$folder/{file.name}")" "$@"
+        done
+        exec {DEBIAN} "$@"\n""").chmod(0o755)
+    there.put("/" + os.path.relpath(chosen, machine.root))
+    file.write_text(str(chosen))
+    python = there.look(PATH=f"{machine.root}/asdf/shims", PWD=str(machine.folder))
+    assert python["was_run"] is True and python["path"] == DEBIAN and not there.mark.exists()
+    assert there.look("--python", chosen)["was_run"] is True and there.mark.exists()
+
+
 def test_a_python_that_a_python_version_file_chose_is_not_run(machine):
     there = Downloaded(machine, "wrapped")
     there.put("/pyenv/versions/wrapped/bin/python3")
