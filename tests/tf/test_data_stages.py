@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data's stages without functions, after TensorFlow's documentation of each."""
 import collections
+import os
 
 import numpy as np
 import pytest
@@ -440,6 +441,34 @@ def test_a_structure_that_was_damaged_is_data_loss(tmp_path):
             Dataset.load(str(path))
     (path / "structure.json").unlink()
     assert elements(Dataset.load(str(path))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("keep", [Dataset.save, Dataset.snapshot])
+@pytest.mark.parametrize("text", ["mine", '["tree"]', "17", "{}"])
+def test_a_file_that_happens_to_be_called_as_the_structure_stays(tmp_path, keep, text):
+    path = tmp_path / "structure.json"
+    path.write_text(text)
+    with pytest.raises(tf.errors.AlreadyExistsError, match="structure.json"):
+        keep(Dataset.range(3), str(tmp_path))
+    assert path.read_text() == text and os.listdir(tmp_path) == [path.name]
+    path.unlink()
+    for _ in range(2):  # its own is replaced
+        Dataset.range(3).save(str(tmp_path))
+    assert elements(Dataset.load(str(tmp_path))) == [0, 1, 2]
+
+
+def test_a_structure_is_not_written_through_a_link(tmp_path):
+    precious, folder = tmp_path / "precious", tmp_path / "saved"
+    precious.write_text("precious")
+    folder.mkdir()
+    (folder / f".structure.json.{os.getpid()}").symlink_to(precious)
+    Dataset.range(3).save(str(folder))
+    assert precious.read_text() == "precious"
+    (folder / "structure.json").unlink()
+    (folder / "structure.json").symlink_to(tmp_path / "nothing")
+    with pytest.raises(tf.errors.AlreadyExistsError, match="structure.json"):
+        Dataset.range(3).save(str(folder))
+    assert not (tmp_path / "nothing").exists()
 
 
 def test_what_was_never_saved_is_not_found(tmp_path):

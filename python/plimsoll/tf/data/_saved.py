@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import secrets
 from typing import Any
 
 from plimsoll import _core, errors
@@ -19,12 +20,37 @@ FILE_NAME = "structure.json"
 
 
 def write_tree(folder: str, tree: _nest.Tree) -> None:
-    """There as a whole or not at all."""
+    """There as a whole or not at all, and in the place of nothing but another such file."""
     path = pathlib.Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    draft = path / f".{FILE_NAME}.{os.getpid()}"
-    draft.write_text(json.dumps({"version": 1, "tree": _to_json(tree)}) + "\n")
-    draft.replace(path / FILE_NAME)
+    target = path / FILE_NAME
+    if os.path.lexists(target) and not _is_structure(target):
+        raise errors.AlreadyExistsError(
+            None,
+            None,
+            f"'{target}' is there, and not the structure of saved elements: move it away, or give "
+            "another folder",
+        )
+    # A name that can be guessed may be a link by now: "x" opens none.
+    draft = path / f".{FILE_NAME}.{secrets.token_hex(8)}"
+    with open(draft, "x") as file:
+        try:
+            file.write(json.dumps({"version": 1, "tree": _to_json(tree)}) + "\n")
+            file.flush()
+            draft.replace(target)
+        except BaseException:
+            draft.unlink()
+            raise
+
+
+def _is_structure(path: pathlib.Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        kept = json.loads(path.read_text())
+    except ValueError:
+        return False
+    return isinstance(kept, dict) and "tree" in kept
 
 
 def read_tree(folder: str, n_components: int) -> _nest.Tree:
