@@ -134,7 +134,8 @@ static json_t *to_json(pl_check_printer *printer, const pl_verify_told *told, co
 
 static void print_line(pl_check_printer *printer, json_t *object)
 {
-    char *text = printer->json.failed ? NULL : pl_json_dump(object, JSON_COMPACT);
+    char *text =
+        printer->json.failed ? NULL : pl_json_dump(object, JSON_COMPACT | JSON_ENSURE_ASCII);
     if (text)
         puts(text);
     else

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "sys/file.h"
@@ -39,12 +40,35 @@ bool pl_json_memory_sufficed(void)
     return !memory_was_short;
 }
 
+enum { DELETE = 0x7f };
+
+/* The one control character that jansson writes as it is. Gives back `text`, or frees it. */
+static char *escape_deletes(char *text)
+{
+    static const char escape[] = "\\u007F";
+    size_t n = 1, n_more = sizeof escape - 2;
+    for (const char *c = text; *c != '\0'; c++)
+        n += *c == DELETE ? 1 + n_more : 1;
+    char *escaped = malloc(n), *to = escaped;
+    for (const char *c = text; escaped != NULL && *c != '\0'; c++)
+        if (*c == DELETE)
+            to = stpcpy(to, escape);
+        else
+            *to++ = *c;
+    if (escaped != NULL)
+        *to = '\0';
+    free(text);
+    return escaped;
+}
+
 char *pl_json_dump(const json_t *document, size_t flags)
 {
     pl_json_watch_memory();
     char *text = json_dumps(document, flags);
     if (!pl_json_memory_sufficed())
         free(PL_TAKE(text));
+    if (text != NULL && strchr(text, DELETE) != NULL)
+        text = escape_deletes(text);
     return text;
 }
 

@@ -15,7 +15,8 @@
 PL_MUST_CHECK int pl_json_parse(const char *text, size_t n, size_t flags, json_t **ret_value,
                                 json_error_t *ret_why);
 
-/* The caller's, to free(); NULL for want of memory. */
+/* The caller's, to free(); NULL for want of memory. It has no control character but line ends, and
+ * with JSON_ENSURE_ASCII none of Unicode's either. */
 char *pl_json_dump(const json_t *document, size_t flags);
 
 /* Between the two, every request of jansson is watched: true when all were granted. */

@@ -31,12 +31,24 @@ double pl_get_real(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+/* What turns the direction of writing, or ends a line, and so shows a name other than it is: U+200E
+ * and F, U+2028 to E, U+2066 to 9. */
+static bool is_disguise(const unsigned char *c)
+{
+    if (c[0] != 0xe2 || (c[1] != 0x80 && c[1] != 0x81))
+        return false;
+    bool turns = c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae);
+    return c[1] == 0x80 ? turns : c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
 /* C0 and DEL are single bytes; C1, which some terminals obey as well, is C2 80 to C2 9F. */
 void pl_print_clean(const pl_printer *printer, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
         if (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f)
             c++;
+        else if (is_disguise(c))
+            c += 2;
         else if (*c >= 0x20 && *c != 0x7f)
             putc(*c, printer->out);
         else

@@ -22,7 +22,7 @@ const char *pl_get_text(const json_t *object, const char *key);
 uint64_t pl_get_u64(const json_t *object, const char *key);
 double pl_get_real(const json_t *object, const char *key);
 
-/* The text less its control characters. */
+/* The text less its control characters, and less what turns the direction of writing. */
 void pl_print_clean(const pl_printer *printer, const char *text);
 
 /* "plimsoll: refused: ...", coloured by verdict. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What comes from outside (words of the command line, names of files, what files hold, the
-environment) reaches a terminal without its control characters, whichever command says it."""
+environment) reaches a terminal without its control characters, whichever command says it, and
+without what turns the direction of writing, which would show another name."""
 
 import json
 import os
@@ -9,7 +10,7 @@ import subprocess
 
 import pytest
 
-NASTY = "\x1b]0;title\x07\x1b[31m\x9b2J\x7f\r\nplimsoll: forged"
+NASTY = "\x1b]0;title\x07\x1b[31m\x9b2J\x7f\u202e\u2066\r\nplimsoll: forged"
 WORDS = [
     [NASTY], ["help", NASTY], ["--" + NASTY],
     ["run", "--budget", NASTY, "true"], ["run", "--" + NASTY], ["run", "--", "/nowhere/" + NASTY],
@@ -19,6 +20,8 @@ WORDS = [
     ["runs", NASTY], ["runs", "--" + NASTY], ["budget", NASTY], ["budget", "--request", NASTY],
     ["check", "/nowhere/" + NASTY], ["check", "--format", NASTY, "."], ["check", "--jobs", NASTY, "."],
     ["check", "--" + NASTY], ["check", "--restore", "{}/" + NASTY], ["check", "{}/nasty"],
+    ["check", "{}/nasty", "--json"], ["check", "{}/nasty", "--jsonl"], ["check", "--plan", "{}/nasty", "--json"],
+    ["doctor", "--facts", "{}/facts", "--json"], ["jupyter", "list", "--json"],
     ["check", "{}/nasty", "--quarantine", "{}/file/" + NASTY], ["check", "--restore", "{}/away"],
     ["doctor", "--python", NASTY], ["doctor", "--root", "{}/" + NASTY], ["doctor", "--" + NASTY],
     ["doctor", "--facts", "{}/" + NASTY], ["doctor", "--facts", "{}/facts"],
@@ -65,4 +68,5 @@ def test_no_control_character_of_another_s_reaches_the_terminal(meson_build, fol
     said = (done.stdout + done.stderr).decode()
     assert said and done.returncode != -11
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", said), said
+    assert not re.search("[\u200e\u200f\u2028-\u202e\u2066-\u2069]", said), said
     assert not re.search("^plimsoll: forged", said, re.M), said
