@@ -85,6 +85,8 @@ static const char *restore_entry(int quarantine, const pl_quarantine_entry *it, 
     int parent = open_parent(it);
     if (parent == -ELOOP)
         return "its folder is reached through a link: move it by hand";
+    if (parent == -EINVAL)
+        return "its path has a '..' in it: move it by hand";
     if (parent < 0)
         return pl_error_text(parent);
     const char *why = move_back(quarantine, parent, it, moved);

@@ -668,6 +668,7 @@ def test_a_manifest_names_whole_paths_without_links_and_files_that_were_put_ther
     before = files_of(tmp_path)
     done = restore(tree, away)
     assert done.returncode == 1 and "stays in quarantine" in done.stderr
+    assert ("/../" in line["from"]) == ("it: move it by hand" in done.stderr)
     assert files_of(tmp_path) == before
 
 
