@@ -203,7 +203,11 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_less_memory(facts, holder, &to);
         break;
     case PL_VERDICT_KILLED:
-        if (pl_verdict_is_seccomp(facts))
+        if (pl_verdict_is_seccomp(facts) && pl_verdict_signal(facts->wait_status) == SIGKILL)
+            say(&to, "run it once without plimsoll: if it goes well there, let it take its memory "
+                     "before it enters the strict mode, or give it a filter that allows the "
+                     "guard's system calls ('man plimsoll-run' lists them)");
+        else if (pl_verdict_is_seccomp(facts))
             say(&to,
                 "run it once without plimsoll: if it goes well there, allow the guard's system "
                 "calls (openat, read, close, mincore, gettid, and what 'man plimsoll-run' lists)");

@@ -346,6 +346,9 @@ static void a_kill_is_strict_seccomps_only_in_its_mode(void **state)
     }
     pl_facts facts = ended_run(SIGKILL);
     facts.seccomp_mode = 1;
+    char lines[2][PL_ADVICE_BYTES];
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_KILLED, "", lines, 2), 1);
+    ASSERT_SAYS(lines[0], "before it enters the strict mode"); /* which can allow no more calls */
     facts.n_oom_kills = 1;
     judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
 }
