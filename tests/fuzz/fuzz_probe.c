@@ -130,6 +130,33 @@ static void a_good_image_of_each_version_has_frames(void **state)
     }
 }
 
+static uint8_t *add_patch(uint8_t *to, uint64_t address, const void *bytes, uint8_t n)
+{
+    uint64_t where = address - IMAGE;
+    memcpy(to, (uint8_t[]){(uint8_t)where, (uint8_t)(where >> 8), n}, 3);
+    memcpy(to + 3, bytes, n);
+    return to + 3 + n;
+}
+
+/* Threads in a ring, and frames in another, of which none is to be shown. */
+static void rings_have_an_end(void **state)
+{
+    (void)state;
+    for (uint8_t i = 0; i < PL_COUNT_OF(versions); i++) {
+        uint8_t input[128] = {i}, *end = input + 1, no_code = 3;
+        uint64_t first_thread = STATE, first_frame = frame_at(0);
+        pl_python python = make_image(versions[i]);
+        pl_python_offsets scratch;
+        const pl_python_offsets *offsets = pl_python_offsets_of(&python, &scratch);
+        end = add_patch(end, STATE + 0x400 + offsets->state_next, &first_thread, 8);
+        end = add_patch(end, frame_at(2) + offsets->frame_previous, &first_frame, 8);
+        try_input(input, (size_t)(end - input));
+        for (int k = 0; !offsets->has_frame_objects && k < N_FRAMES; k++)
+            end = add_patch(end, frame_at(k) + offsets->frame_owner, &no_code, 1);
+        try_input(input, (size_t)(end - input));
+    }
+}
+
 /* Where pointers and lengths are: the first 128 bytes of each structure. */
 static uint16_t choose_place(void)
 {
@@ -178,6 +205,7 @@ int main(int argc, char **argv)
     read_arguments(argc, argv, 3000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_image_of_each_version_has_frames),
+        cmocka_unit_test(rings_have_an_end),
         cmocka_unit_test(no_memory_misleads_who_reads_it),
     };
     return cmocka_run_group_tests_name("fuzz_probe", tests, NULL, NULL);

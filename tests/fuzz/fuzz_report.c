@@ -77,6 +77,7 @@ static void check_text(char *text, size_t n)
     REQUIRE(pl_utf8_valid_bytes(text, n, NULL) == n);
     for (const char *c = text; c < text + n; c++)
         REQUIRE(*c == '\n' || ((uint8_t)*c >= ' ' && *c != 0x7f));
+    REQUIRE(memmem(text, n, "\u202e", 3) == NULL); /* which turns the direction of writing */
     n_told += n > 0;
     free(text);
 }
@@ -229,9 +230,10 @@ static void a_whole_run_is_told_in_every_form(void **state)
 static void a_report_that_was_changed_is_told_or_refused(void **state)
 {
     (void)state;
-    static const char *const words[] = {"null", "-1",    "\"\\u001b[31m\"",    "[]",
-                                        "{}",   "1e300", "\"\\u0000\"",        "}",
-                                        "]",    "\"",    "9223372036854775807"};
+    static const char *const words[] = {
+        "null", "-1", "\"\\u001b[31m\"",     "[]",          "{}", "1e300", "\"\\u0000\"", "}",
+        "]",    "\"", "9223372036854775807", "\"\\u202e\"",
+    };
     static uint8_t whole[sizeof input];
     size_t n_whole;
     put_report(whole, &n_whole);

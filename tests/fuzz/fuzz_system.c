@@ -48,6 +48,7 @@ static const char *const links[][2] = {
 static fake_tree tree;
 static int fds[N_FILES];
 static long n_groups, n_budgets, n_stats; /* 0 of any would make the test worthless */
+static int most_levels;
 
 static void remove_tree(void)
 {
@@ -97,6 +98,7 @@ static void read_group(void)
     int r = pl_cgroup_init(&cgroup, tree.root, 0);
     REQUIRE(memchr(cgroup.path, '\0', sizeof cgroup.path) != NULL);
     REQUIRE(cgroup.n_levels >= 0 && cgroup.n_levels <= PL_CGROUP_LEVELS);
+    most_levels = cgroup.n_levels > most_levels ? cgroup.n_levels : most_levels;
     REQUIRE(cgroup.tightest >= -1 && cgroup.tightest < cgroup.n_levels);
     REQUIRE((r == 0) == (cgroup.n_levels > 0) && (r == 0) == (cgroup.version > 0));
     for (int i = 0; i < cgroup.n_levels; i++) {
@@ -220,6 +222,23 @@ static void both_versions_are_understood(void **state)
     assert_int_equal(n_stats, 2);
 }
 
+/* No deeper than links may be followed in one path. */
+static void of_a_deep_group_the_inner_levels_are_kept(void **state)
+{
+    (void)state;
+    enum { DEPTH = 40 };
+    static uint8_t input[3 + 2 * DEPTH + sizeof version_2];
+    const char *rest = memchr(version_2, '\n', sizeof version_2);
+    size_t n_rest = sizeof version_2 - 1 - (size_t)(rest - version_2), n = 3;
+    memcpy(input, "0::", n);
+    for (int i = 0; i < DEPTH; i++, n += 2)
+        memcpy(input + n, "/a", 2);
+    memcpy(input + n, rest, n_rest);
+    most_levels = 0;
+    try_input(input, n + n_rest);
+    assert_int_equal(most_levels, PL_CGROUP_LEVELS);
+}
+
 static void no_text_harms_whoever_reads_it(void **state)
 {
     (void)state;
@@ -243,6 +262,7 @@ int main(int argc, char **argv)
     read_arguments(argc, argv, 2000);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_versions_are_understood),
+        cmocka_unit_test(of_a_deep_group_the_inner_levels_are_kept),
         cmocka_unit_test(no_text_harms_whoever_reads_it),
     };
     return cmocka_run_group_tests_name("fuzz_system", tests, NULL, NULL);
