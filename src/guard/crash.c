@@ -110,11 +110,13 @@ static bool name_crash_file(pid_t pid, char path[PATH_MAX + 32])
 /* One thread at a time writes its last words, on a small stack. */
 static char crash_file[PATH_MAX + 32];
 
-/* The pid is asked for anew: a child of vfork() has its parent's memory, and its own file. */
+/* The pid is asked for anew: a child of vfork() has its parent's memory, and its own file. A pipe of
+ * that name, which another program of the run may have made, is not waited for. */
 static int open_crash_file(void)
 {
     return name_crash_file(getpid(), crash_file)
-               ? open(crash_file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600)
+               ? open(crash_file,
+                      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
                : -1;
 }
 

@@ -236,6 +236,16 @@ def test_a_record_of_pipes_is_not_waited_for(session):
             assert session.plimsoll(*argv).returncode in (0, 125)
 
 
+def test_a_crash_does_not_wait_for_a_pipe_of_its_files_name(run):
+    result = run(script="""
+        import os
+        folder = os.path.dirname(os.environ["PLIMSOLL_LEDGER"])
+        os.mkfifo(f"{folder}/crash.{os.getpid()}")
+        os.abort()
+        """)
+    assert result.rc == 134 and result.verdict == "crashed"
+
+
 @pytest.mark.parametrize("script", [False, True], ids=["program", "interpreter"])
 def test_a_command_that_is_a_pipe_is_not_waited_for(session, script):
     os.mkfifo(session.folder / "pipe", 0o700)
