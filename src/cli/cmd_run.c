@@ -364,13 +364,15 @@ static void say_no_report(const this_run *run, const char *why)
 /* A run inside of another: the outer one sees only that we end with some status. */
 static void tell_outer(const this_run *run, const char *verdict)
 {
-    static const char *const of_memory[] = {"refused", "leak", "killed-for-memory",
-                                            "stopped-for-memory"};
+    static const char *const told_on[] = {
+        "refused", "leak",    "killed-for-memory",   "stopped-for-memory",
+        "hang",    "crashed", "illegal-instruction",
+    };
     pl_ledger *outer = NULL;
     pl_error error;
     bool told = false;
-    for (size_t i = 0; verdict && i < PL_COUNT_OF(of_memory); i++)
-        told |= strcmp(verdict, of_memory[i]) == 0;
+    for (size_t i = 0; verdict && i < PL_COUNT_OF(told_on); i++)
+        told |= strcmp(verdict, told_on[i]) == 0;
     if (!told || !getenv(PL_LEDGER_VARIABLE) || pl_ledger_open_run(&outer, &error) < 0)
         return;
     pl_event event = {.kind = PL_EVENT_INNER, .pid = getpid()};

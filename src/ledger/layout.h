@@ -207,7 +207,7 @@ enum pl_event_kind {
     PL_EVENT_ROSE,          /* one more PL_RISES-th of the line was reached, for the first time */
     PL_EVENT_LINE,          /* the line moved to limit_bytes; detail: pl_line_cause */
     PL_EVENT_DENIED,        /* the system refused `bytes` that were below the line; see below */
-    PL_EVENT_INNER,         /* a run inside of this one ended for memory; see below */
+    PL_EVENT_INNER,         /* a run inside of this one was ended; see below */
 };
 
 /* Why the line moved, and what the fields of PL_EVENT_LINE say. */

@@ -89,11 +89,12 @@ static void advise_refused(const pl_facts *facts, const char *holder, advice *to
         say(to, "if most of it is never written, run with --sparse");
 }
 
+/* A line that was passed by far was no hindrance: a lower one would not be, either. */
 static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
 {
     if (facts->observed)
         say(to, "run it without --observe, so that requests are refused before the system kills");
-    else if (facts->true_limit_bytes > 0)
+    else if (facts->true_limit_bytes > 0 && facts->peak_bytes / 2 <= facts->limit_bytes)
         say(to, "%s below %s, so that requests are refused before the system kills",
             facts->in_notebook ? "draw the line with %plimsoll budget SIZE" : "set --budget",
             PL_SIZE(pl_min_u64(facts->limit_bytes, facts->true_limit_bytes)));
@@ -101,7 +102,8 @@ static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
         advise_holder(holder, to);
     else
         say(to, "nothing of it was seen by the guard: a static program, or one started without "
-                "the environment, has to be told its own limit");
+                "the environment, has to be told its own limit, and a stack that grows is ended by "
+                "'ulimit -s'");
     say(to, "or give the container or machine more memory");
 }
 
@@ -136,6 +138,8 @@ static void advise_crash(const pl_facts *facts, advice *to)
         return;
     }
     int signal = crash->process.pid != 0 ? crash->signal : pl_verdict_signal(facts->wait_status);
+    if (facts->own_data_limit)
+        say(to, "if its memory was short, allow more with --budget");
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
         say(to, "memory was short just before: use less, or allow more with %s",
             budget_option(facts));
@@ -162,6 +166,9 @@ static void advise_crash(const pl_facts *facts, advice *to)
             crash->module);
     else if (crash->place[0] != '\0')
         say(to, "begin at %s", crash->place);
+    else if (crash->process.pid == 0)
+        say(to,
+            "no stack of it is left: run it under gdb, or allow a core file (ulimit -c unlimited)");
     else
         say(to, "build it with -g, and run it again for a stack with names");
 }
@@ -198,8 +205,9 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         break;
     case PL_VERDICT_STOPPED_FOR_MEMORY:
         if (holder[0] == '\0')
-            say(&to, "most of it was taken without malloc: look for native code that maps memory "
-                     "itself, and for pages written after a fork");
+            say(&to, "most of it was taken where the guard does not see it: look for static "
+                     "programs, native code that maps memory itself, and pages written after a "
+                     "fork");
         advise_less_memory(facts, holder, &to);
         break;
     case PL_VERDICT_KILLED:

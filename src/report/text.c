@@ -107,8 +107,9 @@ static void print_claimed(const pl_printer *printer, uint64_t claimed_bytes, uin
                 PL_SIZE(over_bytes));
     else if (over_bytes >= line_bytes / NOTICEABLY_OVER)
         fprintf(printer->out,
-                " (%s over, past the reserve: it was touched without being asked for, as pages "
-                "written after a fork, stacks and shared memory are)",
+                " (%s over, past the reserve: taken where the guard is not asked, as in static "
+                "programs, or for stacks, shared memory, small objects and pages written after a "
+                "fork)",
                 PL_SIZE(over_bytes));
     fputs(", ", printer->out);
 }

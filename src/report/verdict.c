@@ -511,41 +511,6 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
         add_evidence(verdict, "%s came from outside: plimsoll did not send it", name);
 }
 
-static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
-{
-    int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
-    if (signal == 0)
-        return false;
-    const char *fault = pl_signal_fault(signal);
-    if (fault != NULL) {
-        conclude(verdict, PL_VERDICT_CRASHED, "crashed: %s in %s", fault, WHO(&facts->command));
-        add_evidence(verdict, "%s ended it; %s left a crash record", pl_signal_name(signal),
-                     facts->crash.process.pid != 0 ? "only another process, before,"
-                                                   : "no process");
-    } else {
-        conclude_killed(facts, signal, verdict);
-        add_oom_evidence(facts, verdict);
-        add_peak_evidence(facts, verdict);
-    }
-    add_shell_evidence(facts, verdict);
-    add_refusal_evidence(facts, verdict);
-    return true;
-}
-
-/* Python ends with status 1 when nobody catches an exception; another status is the program's own
- * choice, made after it caught the error. */
-static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
-{
-    const pl_fact_refusal *refusal = &facts->refusal;
-    if (ended_well(facts) || refusal->process.pid == 0 || !is_recent(&refusal->process) ||
-        (refusal->in_python && WEXITSTATUS(facts->wait_status) != 1))
-        return false;
-    conclude_refused(facts, verdict);
-    if (facts->n_refusals > 1)
-        add_refusal_evidence(facts, verdict);
-    return true;
-}
-
 /* What can be said of memory when nothing was refused by us: what the guard saw refused by the
  * system, what an inner run said, or that a limit was in force that refuses without a trace. */
 static const char *part_of_memory(const pl_facts *facts, char *text, size_t size)
@@ -583,6 +548,43 @@ static void add_denied_evidence(const pl_facts *facts, pl_verdict *verdict)
                                                       "(vm.overcommit_memory)";
     add_evidence(verdict, "the line had room for %s, but the system refused it: %s",
                  PL_SIZE(facts->denied.bytes), limits);
+}
+
+/* A run inside that ends by 128+N tells of its own command's end: that is not a signal to us. */
+static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
+{
+    int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
+    if (signal == 0 || (WIFEXITED(facts->wait_status) && facts->inner_verdict[0] != '\0'))
+        return false;
+    const char *fault = pl_signal_fault(signal);
+    if (fault != NULL) {
+        conclude(verdict, PL_VERDICT_CRASHED, "crashed: %s in %s%s", fault, WHO(&facts->command),
+                 facts->own_data_limit ? PART(facts) : "");
+        add_evidence(verdict, "%s ended it; %s left a crash record", pl_signal_name(signal),
+                     facts->crash.process.pid != 0 ? "only another process, before,"
+                                                   : "no process");
+    } else {
+        conclude_killed(facts, signal, verdict);
+        add_oom_evidence(facts, verdict);
+        add_peak_evidence(facts, verdict);
+    }
+    add_shell_evidence(facts, verdict);
+    add_refusal_evidence(facts, verdict);
+    return true;
+}
+
+/* Python ends with status 1 when nobody catches an exception; another status is the program's own
+ * choice, made after it caught the error. */
+static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
+{
+    const pl_fact_refusal *refusal = &facts->refusal;
+    if (ended_well(facts) || refusal->process.pid == 0 || !is_recent(&refusal->process) ||
+        (refusal->in_python && WEXITSTATUS(facts->wait_status) != 1))
+        return false;
+    conclude_refused(facts, verdict);
+    if (facts->n_refusals > 1)
+        add_refusal_evidence(facts, verdict);
+    return true;
 }
 
 /* Less is part of any life: caches are read again, pages are written back. */

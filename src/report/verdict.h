@@ -126,7 +126,7 @@ typedef struct pl_facts {
     pl_fact_process denied;    /* the last that the system refused; pid 0: nobody */
     uint32_t denied_limits;    /* pl_denied_limits that were in force */
     char denied_place[PL_FACT_PLACE_BYTES];
-    char inner_verdict[32]; /* of a run inside of this one, that memory ended */
+    char inner_verdict[32]; /* of a run inside of this one, unless it ended by itself */
     char inner_run[PL_FACT_NAME_BYTES];
 
     pl_fact_line moved_limit; /* the last of the changes of a cgroup's limit */

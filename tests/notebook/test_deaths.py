@@ -399,9 +399,9 @@ def test_stopped_for_memory_that_nobody_asked_for(kernel, library):
           peak  <size> claimed of <size> (<size> over, in the reserve: what is small, or touched
                 without being asked for, is not refused at once), <size> resident of <size>
                 (<limit>)
-          next  most of it was taken without malloc: look for native code that maps memory itself,
-                and for pages written after a fork; load less at a time: smaller batches, slices,
-                narrower types
+          next  most of it was taken where the guard does not see it: look for static programs,
+                native code that maps memory itself, and pages written after a fork; load less at a
+                time: smaller batches, slices, narrower types
           more  %plimsoll explain <run>
         """)
 

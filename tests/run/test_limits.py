@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory cgroups that change while a run is in them: limits that are moved, and neighbours that grow."""
+import signal
 import subprocess
 
 import pytest
@@ -188,6 +189,13 @@ def test_an_outer_run_tells_that_its_inner_run_was_refused(session):
     assert "a run inside of it ended so: refused" in result.report["summary"]
     said, = [text for text in result.report["evidence"] if "plimsoll explain" in text]
     assert session.explain(said.split()[2].rstrip("'"))["verdict"] == "refused"
+
+
+def test_an_outer_run_did_not_crash_itself_when_its_inner_run_tells_of_a_crash(session):
+    inner, _ = session.command(budget="100M", script="import ctypes; ctypes.string_at(0)")
+    result = session.run(*inner, budget="1G")
+    assert result.rc == 128 + signal.SIGSEGV and result.verdict == "failed"
+    assert "a run inside of it ended so: crashed" in result.report["summary"]
 
 
 def test_the_kills_of_a_group_that_was_made_anew_are_not_evidence(session, cgroup, program):

@@ -292,6 +292,41 @@ static void memory_is_not_acquitted_where_something_else_refused_it(void **state
     ASSERT_SAYS(verdict.evidence[0], "plimsoll explain 20261118-1-2");
 }
 
+static void what_ended_an_inner_run_is_not_a_signal_to_the_outer(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(EXITED(128 + SIGKILL));
+    strcpy(facts.inner_verdict, "stopped-for-memory");
+    strcpy(facts.inner_run, "20261118-1-2");
+    pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "a run inside of it ended so: stopped-for-memory");
+    assert_null(strstr(verdict.summary, "memory had no part"));
+    facts.wait_status = EXITED(128 + SIGSEGV);
+    strcpy(facts.inner_verdict, "crashed");
+    verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "a run inside of it ended so: crashed");
+    facts.wait_status = SIGKILL; /* itself */
+    judge(&facts, PL_VERDICT_KILLED);
+}
+
+static void a_fault_without_the_guard_may_be_for_memory(void **state)
+{
+    (void)state;
+    char lines[4][PL_ADVICE_BYTES];
+    pl_facts facts = ended_run(SIGSEGV);
+    pl_verdict verdict = judge(&facts, PL_VERDICT_CRASHED);
+    assert_null(strstr(verdict.summary, "RLIMIT_DATA"));
+    assert_int_equal(pl_advice(&facts, verdict.kind, "", lines, 4), 1);
+    ASSERT_SAYS(lines[0], "run it under gdb"); /* names would not help: there is no stack */
+    facts.own_data_limit = true;
+    facts.data_limit_bytes = PL_GIB;
+    verdict = judge(&facts, PL_VERDICT_CRASHED);
+    ASSERT_SAYS(verdict.summary, "not known: it ran without the guard, where RLIMIT_DATA refuses "
+                                 "beyond 1.0 GiB");
+    assert_int_equal(pl_advice(&facts, verdict.kind, "", lines, 4), 2);
+    ASSERT_SAYS(lines[0], "allow more with --budget");
+}
+
 static void stalls_for_memory_are_told_with_numbers_and_a_cure(void **state)
 {
     (void)state;
@@ -628,6 +663,22 @@ static void who_only_observed_is_advised_to_keep_the_line(void **state)
     ASSERT_SAYS(verdict.summary, "--observe refuses nothing");
 }
 
+static void no_lower_line_is_advised_to_who_passed_it_by_far(void **state)
+{
+    (void)state;
+    char lines[4][PL_ADVICE_BYTES];
+    pl_facts facts = ended_run(SIGKILL);
+    facts.true_limit_bytes = 20 * PL_GIB;
+    facts.limit_bytes = 18 * PL_GIB;
+    facts.peak_bytes = 20 * PL_GIB;
+    pl_advice(&facts, PL_VERDICT_KILLED_FOR_MEMORY, "", lines, 4);
+    ASSERT_SAYS(lines[0], "set --budget below 18.0 GiB");
+    facts.limit_bytes = 100 * PL_MIB;
+    pl_advice(&facts, PL_VERDICT_KILLED_FOR_MEMORY, "", lines, 4);
+    ASSERT_SAYS(lines[0], "nothing of it was seen by the guard");
+    ASSERT_SAYS(lines[0], "ulimit -s");
+}
+
 static void advice_is_concrete(void **state)
 {
     (void)state;
@@ -735,6 +786,9 @@ int main(void)
         cmocka_unit_test(every_verdict_has_a_name),
         cmocka_unit_test(who_only_observed_is_advised_to_keep_the_line),
         cmocka_unit_test(advice_is_concrete),
+        cmocka_unit_test(what_ended_an_inner_run_is_not_a_signal_to_the_outer),
+        cmocka_unit_test(a_fault_without_the_guard_may_be_for_memory),
+        cmocka_unit_test(no_lower_line_is_advised_to_who_passed_it_by_far),
     };
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
 }
