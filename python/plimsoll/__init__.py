@@ -42,7 +42,11 @@ def __getattr__(name):
 
         value = importlib.import_module("." + name, __name__)
     else:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'{_hint(name)}")
+        hint = _hint(name)
+        absent = AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")
+        if hint:  # else a traceback adds a guess of Python's own to it
+            absent.name, absent.obj = name, None
+        raise absent
     globals()[name] = value
     return value
 

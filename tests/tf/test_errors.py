@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Error classes, assertions, and what TensorFlow has and Plimsoll has not."""
 import pickle
+import traceback
 
 import numpy as np
 import pytest
@@ -110,6 +111,15 @@ def test_what_tensorflow_has_not_either_is_an_attribute_error():
 def test_a_name_of_tensorflow_1_or_a_misspelt_one_is_pointed_to(name, hint):
     with pytest.raises(AttributeError, match=f"^module 'tf' has no attribute '{name}'.*{hint}"):
         getattr(tf, name)
+
+
+def test_python_adds_no_guess_of_its_own_to_a_hint():
+    """Its traceback would say "Did you mean: 'version'?" behind what is said of tf.Session."""
+    for module, name in ((tf, "Session"), (tf, "reduce_summ"), (plimsoll, "budgte")):
+        with pytest.raises(AttributeError, match="did you mean |TensorFlow 1 had it") as caught:
+            getattr(module, name)
+        shown = "".join(traceback.format_exception(None, caught.value, caught.tb))
+        assert "Did you mean" not in shown.splitlines()[-1]
 
 
 def test_misspelt_names_of_modules_are_pointed_to():

@@ -287,7 +287,11 @@ def error(module: str, name: str) -> Exception:
             f"{module}.{name}: TensorFlow has it, Plimsoll has not; "
             + _INSTEAD.get(name, f"dir({module}) lists what is there")
         )
-    return AttributeError(f"module '{module}' has no attribute '{name}'{_hint(module, name)}")
+    hint = _hint(module, name)
+    absent = AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
+    if hint:  # else a traceback adds a guess of Python's own to it
+        absent.name, absent.obj = name, None
+    return absent
 
 
 def getter(module: str) -> Callable[[str], Any]:
