@@ -92,7 +92,9 @@ void pl_verify_report_promise(pl_verify_file *file, pl_verify_format format,
     bool are_images = pl_verify_is_image(promise) && pl_verify_is_image(format);
     pl_verify_report(file, are_images ? PL_VERIFY_WARNING : PL_VERIFY_ERROR, offset,
                      "%sits content is %s, its name promises %s", where,
-                     pl_verify_format_name(format), pl_verify_format_name(promise));
+                     format == PL_VERIFY_PICTURE ? "an image of another kind"
+                                                 : pl_verify_format_name(format),
+                     pl_verify_format_name(promise));
 }
 
 uint64_t pl_verify_offset_in(const char *message)

@@ -283,7 +283,7 @@ def test_a_picture_that_is_not_decoded_is_told_so_and_left_alone(tree, tmp_path,
         (tree.folder / name).unlink()
     found = tree.only("a.jpg", picture(format))
     assert of(found)[:2] == ("warning", "picture")
-    assert found["reason"] == "its content is picture, its name promises jpeg (and 1 more)"
+    assert found["reason"] == "its content is an image of another kind, its name promises jpeg (and 1 more)"
     found = tree.only("a.jpg", picture(format), "--format", "jpeg")
     assert found["severity"] == "error" and found["reason"] == says
 
