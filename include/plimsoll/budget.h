@@ -52,7 +52,7 @@ typedef struct pl_budget {
 } pl_budget;
 
 typedef struct pl_budget_options {
-    size_t size;              /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size;              /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     const char *root;         /* stands before every path; NULL = the real system */
     const char *request_text; /* "2G", or "80%" of the true limit; NULL = as much as there is */
     uint64_t reserve_bytes;   /* 0 = PL_BUDGET_RESERVE_BYTES, or an eighth if that is less */

@@ -167,7 +167,7 @@ typedef enum pl_on_error {
 } pl_on_error;
 
 typedef struct pl_dataset_options {
-    size_t size; /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size; /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     pl_on_error on_error;
     uint64_t max_bad;            /* more than so many are an error; 0: any number */
     double max_bad_fraction;     /* of all that were read, once they are 100, and at the end; 0:
@@ -229,7 +229,7 @@ PL_API PL_MUST_CHECK int pl_dataset_generator(pl_runtime *runtime, const pl_gene
 #define PL_SEED_AUTO UINT64_MAX
 
 typedef struct pl_files_options {
-    size_t size;         /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size;         /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     bool shuffle;        /* else they are sorted by their bytes */
     uint64_t seed;       /* PL_SEED_AUTO: one from the system */
     bool same_each_pass; /* else every pass shuffles anew */
@@ -295,7 +295,7 @@ typedef struct pl_csv_default {
 } pl_csv_default;
 
 typedef struct pl_csv_layout {
-    size_t size; /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size; /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     const pl_csv_default *columns; /* a component each */
     int n_columns;
     const int64_t *selected; /* ascending, from 0: which fields these are; NULL: all there are */
@@ -443,7 +443,7 @@ PL_API PL_MUST_CHECK int pl_dataset_reduction(pl_dataset *input, pl_tensor *cons
                                               int n_state, const pl_function *function,
                                               pl_dataset **ret_dataset, pl_error *reterr);
 
-/* ---- what is kept: docs/dataset-files.md ---- */
+/* ---- what is kept ---- */
 
 /* The first pass that comes to its end keeps the elements, in memory (`path` NULL) or in a file;
  * later ones read them there, and the input is not touched. A file that is not complete, or of

@@ -45,7 +45,7 @@ typedef struct pl_device_limit {
 } pl_device_limit;
 
 typedef struct pl_device_options {
-    size_t size; /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size; /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     bool strict; /* placement; else soft */
     /* Does an OpenCL device that is a CPU count as a GPU? 1: yes, -1: no, 0: if the environment has
      * PLIMSOLL_OPENCL_CPU=1. */

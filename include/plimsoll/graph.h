@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: what is to be computed, checked while it is described.
- *   op         a kind of operation; docs/ops.md lists them all
+ *   op         a kind of operation; in the sources, docs/ops.md lists them all
  *   attribute  a constant that an op takes beside its inputs: an axis, a shape, a dtype
  *   node       one operation, its inputs and attributes; it has exactly one output, whose dtype and
  *              rank are known, and whose dimensions may be PL_UNKNOWN

@@ -17,7 +17,7 @@ extern "C" {
 #define PL_JPEG_SIDE_MAX 65500 /* libjpeg's, for either side */
 
 typedef struct pl_jpeg_options {
-    size_t size; /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size; /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     int quality; /* 0 to 100 */
     bool progressive;
     bool small;       /* takes longer, and is some percent smaller */

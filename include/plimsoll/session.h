@@ -38,7 +38,7 @@ typedef struct pl_fetch {
 } pl_fetch;
 
 typedef struct pl_run_options {
-    size_t size;           /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size;           /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     uint64_t budget_bytes; /* 0: what the runtime has left */
     const int *cancel; /* may be NULL; read atomically: once it is not 0, the run is -ECANCELED */
     /* May be NULL. Called now and then, from any thread of the runtime, but not by two at once:

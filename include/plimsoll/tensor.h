@@ -75,7 +75,7 @@ typedef struct pl_runtime pl_runtime;
 typedef struct pl_tensor pl_tensor;
 
 typedef struct pl_runtime_options {
-    size_t size;             /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size;             /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     const char *budget_text; /* "2G", "80%" of what there is; NULL: all there is */
     uint64_t cap_bytes;      /* the most that values and scratch may take; 0: the budget */
     const char *spill_directory; /* NULL: $PLIMSOLL_SPILL, else a folder that is not in memory */
@@ -123,7 +123,7 @@ typedef struct pl_elements {
 } pl_elements;
 
 typedef struct pl_copy_options {
-    size_t size;        /* of this struct, as it was compiled; 0: as in 0.1 (docs/abi.md) */
+    size_t size;        /* of this struct, as it was compiled; 0: as in 0.1: libplimsoll(3) */
     const int *cancel;  /* may be NULL; read atomically: once it is not 0, this is -ECANCELED */
     bool never_spilled; /* for who can wait until there is room, as a dataset does */
 } pl_copy_options;

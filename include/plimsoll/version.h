@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which version this is: of the headers, for #if, and of the library that runs, which may be a
- * later one. docs/abi.md says what a version promises. Safe from any thread. */
+ * later one. libplimsoll(3) says what a version promises. Safe from any thread. */
 #ifndef PLIMSOLL_VERSION_H
 #define PLIMSOLL_VERSION_H
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a text of the program refers to is there wherever it is installed: neither wheels nor `make
-install` bring docs/, so no text names a file of it; manual pages and commands that it names exist."""
+install` bring docs/, so no text, header or manual page sends anybody to a file of it; commands that texts name exist."""
 
 import ast
 import re
@@ -33,6 +33,17 @@ def test_no_text_names_a_document_that_is_not_installed(root, folder, pattern, s
     named = {f"{path}: {text}" for path in paths for text in strings_of(path)
              if DOCUMENT.search(text)}
     assert not named
+
+
+def test_no_header_or_manual_page_names_a_document_that_is_not_installed(root, call):
+    headers = sorted((root / "include/plimsoll").glob("*.h"))
+    pages = [page.read_text() for page in sorted((root / "man").glob("*.1"))]
+    pages += [call(root / "tools/make-man3", "--page", "0", path).stdout for path in headers]
+    assert len(pages) > len(headers) > 0 and all(pages)
+    for text in [path.read_text() for path in headers] + pages:
+        named = [line for line in text.splitlines()
+                 if DOCUMENT.search(line) and "in the sources, " not in line]
+        assert not named
 
 
 def test_commands_that_texts_name_exist(root, meson_build, call):
