@@ -122,10 +122,26 @@ bool pl_place_is_interpreter(const char *module)
            strstr(module, "/lib-dynload/") != NULL;
 }
 
+/* Templates of the C++ library are compiled into the program, and are not the user's code. */
+static bool is_cxx_library(const char *symbol)
+{
+    static const char *const spaces[] = {"std::", "__gnu_cxx::"};
+    for (size_t i = 0; i < PL_COUNT_OF(spaces); i++)
+        if (strncmp(symbol, spaces[i], strlen(spaces[i])) == 0)
+            return true;
+    return strcmp(symbol, "_start") == 0;
+}
+
 int pl_place_pick_native(const pl_native_frame *frames, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (!pl_place_is_plumbing(frames[i].module))
+    int first = -1;
+    for (int i = 0; i < n; i++) {
+        if (pl_place_is_plumbing(frames[i].module))
+            continue;
+        if (!is_cxx_library(frames[i].symbol))
             return i;
-    return n > 0 ? 0 : -1;
+        if (first < 0)
+            first = i;
+    }
+    return first < 0 && n > 0 ? 0 : first;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "report/place.h"
 #include "report/story.h"
 #include "report_fixture.h"
 #include "sys/proc.h"
@@ -644,6 +645,22 @@ static void only_the_newest_refusals_are_kept_in_order(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void a_place_in_cxx_is_the_users_line_not_the_librarys(void **state)
+{
+    (void)state;
+    pl_native_frame frames[4] = {0};
+    strcpy(frames[0].module, "/usr/lib/x86_64-linux-gnu/libc.so.6");
+    for (int i = 1; i < 4; i++)
+        strcpy(frames[i].module, "/home/me/cx");
+    strcpy(frames[1].symbol, "std::__new_allocator<char>::allocate");
+    strcpy(frames[2].symbol, "main");
+    strcpy(frames[3].symbol, "_start");
+    assert_int_equal(pl_place_pick_native(frames, 4), 2);
+    assert_int_equal(pl_place_pick_native(frames, 2), 1); /* there is nothing better */
+    assert_int_equal(pl_place_pick_native(frames, 1), 0);
+    assert_int_equal(pl_place_pick_native(frames, 0), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -674,6 +691,7 @@ int main(void)
         TEST(a_report_that_cannot_be_written_leaves_nothing),
         TEST(a_truncated_or_foreign_ledger_is_one_clear_line),
         TEST(only_the_newest_refusals_are_kept_in_order),
+        TEST(a_place_in_cxx_is_the_users_line_not_the_librarys),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
