@@ -208,6 +208,52 @@ def test_a_function_that_looks_at_values_runs_in_python(capfd):
     assert "halve_the_even" in said and "runs in Python" in said
 
 
+def counting(v):
+    return lambda x: v.assign_add(1) + 0 * x
+
+
+COUNTED = {
+    "map": (lambda d, v: d.map(counting(v)), [1, 2, 3, 4], 4),
+    "map of map": (lambda d, v: d.map(counting(v)).map(lambda x: x + int(x)), [2, 4, 6, 8], 4),
+    "filter": (lambda d, v: d.filter(lambda x: v.assign_add(1) % 2 == 0), [1, 3], 4),
+    "flat_map": (lambda d, v: d.flat_map(lambda x: tf.data.Dataset.from_tensors(v.assign_add(1) + 0)),
+                 [1, 2, 3, 4], 4),
+    "scan": (lambda d, v: d.scan(np.int64(0), lambda s, x: (s, v.assign_add(1) + 0)), [1, 2, 3, 4], 4),
+    "take_while": (lambda d, v: d.take_while(lambda x: v.assign_add(1) < 3), [0, 1], 3),
+    "part": (lambda d, v: d.map(lambda x: v.scatter_nd_update([[]], [x + 7]) + 0), [7, 8, 9, 10], 10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make, wanted, after", COUNTED.values(), ids=list(COUNTED))
+def test_the_look_at_what_it_gives_assigns_to_no_variable(make, wanted, after):
+    v = tf.Variable(0, dtype=tf.int64)
+    made = make(tf.data.Dataset.range(4), v)
+    assert int(v) == 0
+    assert [int(x) for x in made] == wanted
+    assert int(v) == after
+
+
+def test_the_look_of_a_reduction_assigns_to_no_variable():
+    v = tf.Variable(0, dtype=tf.int64)
+    total = tf.data.Dataset.range(4).reduce(np.int64(0), lambda s, x: s + v.assign_add(1))
+    assert (int(total), int(v)) == (10, 4)
+
+
+def test_what_another_thread_assigns_during_the_look_stays():
+    mine, other = tf.Variable(0, dtype=tf.int64), tf.Variable(0, dtype=tf.int64)
+
+    def look(x):
+        if not int(other):
+            thread = threading.Thread(target=lambda: (other.assign(5), mine.assign(7)))
+            mine.assign(1)
+            thread.start()
+            thread.join()
+        return x
+
+    tf.data.Dataset.range(4).map(look)
+    assert (int(mine), int(other)) == (7, 5)
+
+
 def test_of_an_empty_dataset_zeros_show_what_it_gives():
     def sign(x):
         return 1.0 if x > 0 else -1.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .. import _core
 
@@ -18,6 +18,7 @@ class _Here(threading.local):
         self.scope = ""  # of eager tensors; a graph has its own. Ends with '/', or is empty
         self.device: Optional[str] = None
         self.sessions: List[Any] = []
+        self.trial: Optional[Dict[int, Any]] = None  # see _trace.trial()
 
 
 here = _Here()

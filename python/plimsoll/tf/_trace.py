@@ -13,7 +13,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .. import _core
 from ..errors import OperatorNotAllowedInGraphError
@@ -122,6 +123,27 @@ def swap(cells: Sequence[Any], were: Sequence[Any], values: Sequence[Any]) -> bo
         for cell, value in zip(cells, settled):
             cell.put(value)
     return True
+
+
+@contextmanager
+def trial() -> Iterator[None]:
+    """A function is called to see what it gives, and will be called again when it counts: what this
+    thread assigns to variables meanwhile is undone, but for what another assigned since."""
+    around, _context.here.trial = _context.here.trial, {}
+    try:
+        yield
+    finally:
+        changed, _context.here.trial = _context.here.trial, around
+        with _swapping:
+            for variable, was, given in changed.values():
+                if variable.read_outside() is given:
+                    variable.put(was)
+
+
+def note_in_trial(variable: Any, value: Any) -> None:
+    changed = _context.here.trial
+    was = changed[id(variable)][1] if id(variable) in changed else variable.read_outside()
+    changed[id(variable)] = variable, was, value
 
 
 class _Effects:

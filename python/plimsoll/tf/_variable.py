@@ -178,6 +178,8 @@ class Variable:
         return self._computed(node)
 
     def put(self, value: Any) -> None:
+        if _context.here.trial is not None:
+            _trace.note_in_trial(self, value)
         self._value = value
 
     # ---- what it is ----

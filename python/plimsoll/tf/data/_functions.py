@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Optional
 
 from plimsoll import _core, errors
+from plimsoll.tf._trace import trial
 
 from . import _nest, _specs, _tracing
 from ._iterator import raw
@@ -243,7 +244,12 @@ _N_TRIED = 8  # bad elements before the first good one
 def _attempts(arguments: _Arguments, attempt: Callable, first: bool = False) -> list:
     """What attempt() makes of examples: of elements of zeros, two if they differ in what is not
     known; or, if it fails with these or they cannot be made, or it is to see a true one (`first`),
-    of one of the dataset's."""
+    of one of the dataset's. What it assigns to variables is undone."""
+    with trial():
+        return _tried(arguments, attempt, first)
+
+
+def _tried(arguments: _Arguments, attempt: Callable, first: bool) -> list:
     have_ranks = all(map(_specs.has_rank, arguments.specs))
     if not first and have_ranks:
         try:
