@@ -182,11 +182,12 @@ class Program:
     def _counted(self, name, tensor):
         """A node that counts its runs."""
         self.counters[name] = self.model_counters[name] = 0
+        counters, log = self.counters, self.log  # not the program: graphs that calls lead to stay
 
         def call(x):
-            self.counters[name] += 1
-            self.log.append(name)
-            return x + self.counters[name]
+            counters[name] += 1
+            log.append(name)
+            return x + counters[name]
 
         return tf.reshape(tf.numpy_function(call, [tensor], tf.int64), [self.n])
 
@@ -200,8 +201,10 @@ class Program:
         self._step("py", lambda run, x: self._count(name, x), [a], self._counted(name, a.what))
 
     def _fails(self):
+        log = self.log
+
         def call(flag):
-            self.log.append("fails")
+            log.append("fails")
             if flag:
                 raise ValueError("as it was told")
             return flag

@@ -95,6 +95,28 @@ def test_datasets_are_collected_with_what_they_hang_on():
     assert gone() is None
 
 
+@pytest.mark.parametrize("how", ["one shot", "initializable", "structure", "in a branch"])
+def test_graphs_with_iterators_are_collected(how):
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        dataset = Dataset.range(3)
+        if how == "one shot":
+            iterator = v1.data.make_one_shot_iterator(dataset)
+        elif how == "structure":
+            iterator = v1.data.Iterator.from_structure(tf.int64, [])
+            session.run(iterator.make_initializer(dataset))
+        else:
+            iterator = v1.data.make_initializable_iterator(dataset)
+            session.run(iterator.initializer)
+        flag = v1.placeholder(tf.bool, [])
+        element = iterator.get_next() if how != "in a branch" else tf.cond(
+            flag, iterator.get_next, lambda: tf.constant(0, tf.int64))
+        assert session.run(element, {flag: True}) == 0
+    gone = weakref.ref(graph)
+    del graph, session, dataset, iterator, element, flag
+    gc.collect()
+    assert gone() is None
+
+
 def test_len_and_iteration_are_eager():
     with tf.Graph().as_default():
         with pytest.raises(RuntimeError):

@@ -44,6 +44,43 @@ __all__ = [
 ]
 
 
+class _Place:
+    """Where an iterator is. What a graph's nodes call: so nothing here leads to nodes, which hold what
+    they call where the collector does not see it."""
+
+    def __init__(self, tree: _nest.Tree) -> None:
+        self._tree = tree
+        self._lock = threading.Lock()  # of the pass: sessions may run in several threads
+        self._pass: Any = None
+        self.one_shot: Any = None  # the dataset of one that begins by itself
+
+    def begin(self, dataset: Any) -> None:
+        with self._lock:
+            self._pass = self._steps(dataset)
+
+    def _steps(self, dataset: Any) -> Any:
+        """A pass, whose components are in the iterator's order. It goes on behind an error."""
+        order = _nest.positions_as(self._tree, dataset._tree)
+        with _tracing.eager():
+            return map(lambda element: [element[i] for i in order], raw(dataset._core))
+
+    def next(self) -> Any:
+        with self._lock, _tracing.eager():
+            if self._pass is None and self.one_shot is not None:
+                self._pass = self._steps(self.one_shot)
+            if self._pass is None:
+                raise errors.FailedPreconditionError(
+                    None,
+                    None,
+                    "GetNext() failed because the iterator has not been initialized. Ensure that you "
+                    "have run the initializer operation for this iterator before getting the next "
+                    "element.",
+                )
+            for element in self._pass:
+                return element
+        raise errors.OutOfRangeError(None, None, "End of sequence")
+
+
 class Iterator:
     """An iterator of a graph.
 
@@ -57,9 +94,7 @@ class Iterator:
 
     def __init__(self, tree: _nest.Tree, specs: list) -> None:
         self._tree, self._specs = tree, specs
-        self._lock = threading.Lock()  # of the pass: sessions may run in several threads
-        self._pass: Any = None
-        self._one_shot: Any = None  # the dataset of one that begins by itself
+        self._place = _Place(tree)
         self._initializer: Any = None
 
     @property
@@ -86,8 +121,8 @@ class Iterator:
                 "Expected output classes and structure of the iterator, "
                 f"{self.element_spec!r}, but got dataset with {dataset.element_spec!r}."
             )
-        other = dataset._core.specs
-        for have, want in zip((other[i] for i in self._order(dataset)), self._specs):
+        other, order = dataset._core.specs, _nest.positions_as(self._tree, dataset._tree)
+        for have, want in zip((other[i] for i in order), self._specs):
             if not TensorSpec(want[1], want[0]).is_compatible_with(TensorSpec(have[1], have[0])):
                 raise TypeError(
                     f"Expected output types and shapes {self.element_spec!r} but got dataset with "
@@ -95,47 +130,21 @@ class Iterator:
                 )
         return self._made_initializer(dataset, name)
 
-    def _order(self, dataset: Any) -> list[int]:
-        return _nest.positions_as(self._tree, dataset._tree)
-
     def _made_initializer(self, dataset: Any, name: Optional[str] = None) -> Any:
-        holders = _fed.holders_of(dataset)
+        holders, place = _fed.holders_of(dataset), self._place
 
         def begin(*values: Any) -> list:
             left = list(values)
             for holder in holders:
                 n_own = len(holder.tensors)
                 holder.values, left = left[:n_own], left[n_own:]
-            with self._lock:
-                self._pass = self._steps(dataset)
+            place.begin(dataset)
             return [True]
 
         tensors = [tensor for holder in holders for tensor in holder.tensors]
         done = _core.python_call(begin, tensors, [(tf_bool, ())], name or "MakeIterator")[0]
         _trace.note_effect(done)
         return _graph.operation_of(done)
-
-    def _steps(self, dataset: Any) -> Any:
-        """A pass, whose components are in the iterator's order. It goes on behind an error."""
-        order = self._order(dataset)
-        with _tracing.eager():
-            return map(lambda element: [element[i] for i in order], raw(dataset._core))
-
-    def _next(self) -> Any:
-        with self._lock, _tracing.eager():
-            if self._pass is None and self._one_shot is not None:
-                self._pass = self._steps(self._one_shot)
-            if self._pass is None:
-                raise errors.FailedPreconditionError(
-                    None,
-                    None,
-                    "GetNext() failed because the iterator has not been initialized. Ensure that you "
-                    "have run the initializer operation for this iterator before getting the next "
-                    "element.",
-                )
-            for element in self._pass:
-                return element
-        raise errors.OutOfRangeError(None, None, "End of sequence")
 
     def get_next(self, name: Optional[str] = None) -> Any:
         """The next element, as nodes: run together they are of one element."""
@@ -144,8 +153,8 @@ class Iterator:
         outputs = [(dtype, shape) for dtype, shape, _ in self._specs]
         name = name or "IteratorGetNext"
         if _context.trace_here() is not None:
-            return _nest.pack(self._tree, _trace.effect(self._next, [], outputs, name)[:-1])
-        nodes = _core.python_call(self._next, [], outputs, name)
+            return _nest.pack(self._tree, _trace.effect(self._place.next, [], outputs, name)[:-1])
+        nodes = _core.python_call(self._place.next, [], outputs, name)
         for node in nodes[:1]:
             _trace.note_effect(node)
         return _nest.pack(self._tree, nodes)
@@ -199,7 +208,7 @@ def make_one_shot_iterator(dataset: Any) -> Any:
             "when its initializer is run"
         )
     iterator = Iterator(dataset._tree, dataset._core.specs)
-    iterator._one_shot = dataset
+    iterator._place.one_shot = dataset
     return iterator
 
 
