@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from random_programs import STYLES, run
+from random_programs import STYLES, dtype_of, run
 
 import plimsoll.tf as tf
 from plimsoll.tf import errors
@@ -189,6 +189,31 @@ def test_more_of_nothing(style):
     texts = np.zeros((2, 0), object)
     gives(style, lambda x: tf.strings.ngrams(x, 2), [texts], texts)
     gives(style, lambda x: tf.strings.reduce_join(x, 1), [texts], np.array([b"", b""], object))
+
+
+@pytest.mark.parametrize("reverse", (False, True))
+def test_a_scan_of_nothing_is_as_its_start_is(style, reverse):
+    if style == "session":
+        pytest.skip("there the number of elements is to be known")
+
+    def sums(x):
+        start = (tf.constant([1.0, 2.0]), tf.constant(0, tf.int64))
+        return tf.scan(lambda a, row: (a[0] + row, a[1] + 1), x, start, reverse=reverse)
+
+    for got, wanted in zip(run(sums, [np.zeros((0, 2), "f4")], style),
+                           (np.zeros((0, 2), "f4"), np.zeros(0, "i8"))):
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+
+
+@pytest.mark.parametrize("row", (np.array(b"a", object), np.array([True]), np.int64([1, 2]), np.float16(1)))
+def test_rows_of_any_dtype_are_made_of_nothing(style, row):
+    wanted = np.zeros((0, *row.shape), row.dtype)
+    gives(style, lambda x: tf.map_fn(lambda _: tf.constant(row), x, fn_output_signature=dtype_of(row)),
+          [np.zeros((0, 2))], wanted)
+    gives(style, lambda x: tf.map_fn(lambda _: tf.constant(row), x, fn_output_signature=dtype_of(row)),
+          [np.zeros((3, 2))], np.array([row] * 3, row.dtype))
+    if style != "session":  # there the number of elements is to be known
+        gives(style, lambda x: tf.scan(lambda a, _: a, x, tf.constant(row)), [np.zeros((0, 2))], wanted)
 
 
 # ---- the ends of the range ----

@@ -99,12 +99,14 @@ def _map_nothing(fn: Callable[[Any], Any], elems: Any, flat: List[Any], said: An
 
     specs = [TensorSpec(t.shape[1:], t.dtype) for t in flat]
     traced = _trace.trace(lambda *row: fn(nest.pack_sequence_as(elems, row)), specs)
-    empty = [
-        _core.op("fill", [], {"shape": [0] + [d or 0 for d in out.shape.as_list()],
-                              "dtype": out.dtype, "value": 0})
-        for out in traced.outputs
-    ]
+    empty = [_no_rows_of(out) for out in traced.outputs]
     return traced.pack(empty)
+
+
+def _no_rows_of(row: Any) -> Any:
+    """A tensor of no such rows."""
+    none = b"" if row.dtype == _types.string else False if row.dtype == _types.bool else 0
+    return _core.constant(none, row.dtype, [0] + [d or 0 for d in row.shape.as_list()])
 
 
 def _map_by_loop(fn: Callable[[Any], Any], elems: Any, flat: List[Any], said: Any) -> Any:
@@ -139,8 +141,7 @@ def _empty_of(out: Any) -> Any:
             "tf.map_fn over a number of elements that is not known, of a function whose result's "
             f"shape is not known either ({out.shape}): say it with tf.ensure_shape"
         )
-    attrs = {"shape": [0] + out.shape.as_list(), "dtype": out.dtype, "value": 0}
-    return _core.op("fill", [], attrs)
+    return _no_rows_of(out)
 
 
 def vectorized_map(
@@ -238,6 +239,9 @@ def scan(
     [1, 3, 6]
     """
     values = _folded(fn, elems, initializer, reverse, "scan")
+    if not values:
+        start = nest.map_structure(_core.convert, initializer)
+        return nest.map_structure(_no_rows_of, start)
     if reverse:
         values.reverse()
     return _stacked(values, values[0])
