@@ -7,6 +7,7 @@
 #include "base/version_note.h"
 #include "cli/commands.h"
 #include "cli/say.h"
+#include "sys/lost_page.h"
 
 PL_VERSION_NOTE;
 
@@ -114,6 +115,7 @@ static int asks_for_help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
+    pl_lost_page_survive(); /* programs of a run can cut its ledger short; others, their libraries */
     if (strcmp(name, "--version") == 0)
         return pl_cmd_version(argc - 1, argv + 1);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

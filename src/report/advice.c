@@ -187,6 +187,10 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
               char (*lines)[PL_ADVICE_BYTES], int max)
 {
     advice to = {.lines = lines, .max = max};
+    if (facts->cut_short) {
+        say(&to, "find out what truncates the file that $PLIMSOLL_LEDGER names");
+        return to.n;
+    }
     switch (kind) {
     case PL_VERDICT_REFUSED:
     case PL_VERDICT_FINISHED_AFTER_REFUSALS:

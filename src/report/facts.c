@@ -268,6 +268,7 @@ static void gather_end(const pl_snapshot *snapshot, pl_facts *facts)
     facts->supervisor_alive = snapshot->state.supervisor_alive;
     facts->command_alive = snapshot->state.command_alive;
     facts->rebooted = snapshot->state.rebooted;
+    facts->cut_short = snapshot->state.cut_short;
     if (snapshot->ended) {
         facts->wait_status = header->wait_status;
         facts->stop_signal = (int)(header->stop_signal & 0x7f);

@@ -587,6 +587,19 @@ static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
+/* Counters that are zeros now would tell of kills and memory that never were. */
+static bool judge_cut_short(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (!facts->cut_short || !facts->ended)
+        return false;
+    bool well = ended_well(facts);
+    conclude(verdict, well ? PL_VERDICT_FINISHED : PL_VERDICT_FAILED,
+             "%s: %s %s; a program of the run cut the file of its record short: %s",
+             well ? "finished" : "failed", WHO(&facts->command), END(facts),
+             "what is told here of memory, places and times is not complete");
+    return true;
+}
+
 /* Less is part of any life: caches are read again, pages are written back. */
 static bool stalled(const pl_facts *facts)
 {
@@ -773,11 +786,11 @@ static void add_outside_evidence(const pl_facts *facts, pl_verdict *verdict)
 void pl_verdict_judge(const pl_facts *facts, pl_verdict *ret_verdict)
 {
     pl_verdict verdict = {0};
-    if (!(judge_running(facts, &verdict) || judge_hang(facts, &verdict) ||
-          judge_stopped(facts, &verdict) || judge_seccomp(facts, &verdict) ||
-          judge_crash(facts, &verdict) || judge_oom_kill(facts, &verdict) ||
-          judge_lost(facts, &verdict) || judge_signal(facts, &verdict) ||
-          judge_refused(facts, &verdict)))
+    if (!(judge_running(facts, &verdict) || judge_cut_short(facts, &verdict) ||
+          judge_hang(facts, &verdict) || judge_stopped(facts, &verdict) ||
+          judge_seccomp(facts, &verdict) || judge_crash(facts, &verdict) ||
+          judge_oom_kill(facts, &verdict) || judge_lost(facts, &verdict) ||
+          judge_signal(facts, &verdict) || judge_refused(facts, &verdict)))
         judge_exit(facts, &verdict);
     add_line_evidence(facts, &verdict);
     add_stall_evidence(facts, &verdict);

@@ -18,6 +18,7 @@
 #include "ledger/ledger.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
+#include "sys/lost_page.h"
 #include "sys/machine.h"
 #include "sys/proc.h"
 
@@ -580,6 +581,7 @@ void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state)
 {
     const pl_ledger_header *header = &ledger->header;
     pl_record_state state = {
+        .cut_short = pl_lost_page_count() > 0,
         .rebooted = rebooted_since(header),
         .supervisor_alive = supervisor_alive(header),
         .command_alive = command_alive(header),

@@ -58,7 +58,8 @@ bool pl_record_is_listed(const char *directory);
 
 /* What the system can still say of a run, when its record does not tell the end. */
 typedef struct pl_record_state {
-    bool rebooted; /* the machine restarted since: nothing below is alive, no counter compares */
+    bool cut_short; /* a file that was mapped lost pages: of what is on record, a part is zeros */
+    bool rebooted;  /* the machine restarted since: nothing below is alive, no counter compares */
     bool supervisor_alive;
     bool command_alive;
     bool had_group;          /* the run was in a memory cgroup that its record names */

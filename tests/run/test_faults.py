@@ -236,6 +236,19 @@ def test_a_record_of_pipes_is_not_waited_for(session):
             assert session.plimsoll(*argv).returncode in (0, 125)
 
 
+@pytest.mark.parametrize("left", [0, 100, 100_000])
+@pytest.mark.parametrize("ends", ["time.sleep(0.5)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_ledger_that_a_program_cuts_short_does_not_end_the_supervisor(run, left, ends):
+    result = run(script=f"""
+        import os, signal, time
+        os.truncate(os.environ["PLIMSOLL_LEDGER"], {left})
+        {ends}
+        """)
+    # Whoever sleeps allocates then, in a ledger that is not there.
+    assert result.rc == 128 + (signal.SIGKILL if "KILL" in ends else signal.SIGBUS)
+    assert result.verdict == "failed" and "cut the file of its record short" in result.report["summary"]
+
+
 def test_a_crash_does_not_wait_for_a_pipe_of_its_files_name(run):
     result = run(script="""
         import os

@@ -641,6 +641,21 @@ static void every_verdict_has_a_name(void **state)
     assert_string_equal(pl_verdict_name((enum pl_verdict_kind)99), "?");
 }
 
+static void of_a_record_that_was_cut_short_nothing_is_concluded(void **state)
+{
+    (void)state;
+    char lines[2][PL_ADVICE_BYTES];
+    pl_facts facts = ended_run(SIGKILL);
+    facts.cut_short = true;
+    facts.n_vm_oom_kills = 24; /* for its baseline is zero */
+    pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "cut the file of its record short");
+    assert_int_equal(pl_advice(&facts, verdict.kind, "", lines, 2), 1);
+    ASSERT_SAYS(lines[0], "$PLIMSOLL_LEDGER");
+    facts.wait_status = 0;
+    judge(&facts, PL_VERDICT_FINISHED);
+}
+
 static void who_only_observed_is_advised_to_keep_the_line(void **state)
 {
     (void)state;
@@ -784,6 +799,7 @@ int main(void)
         cmocka_unit_test(with_everyone_dead_the_record_decides),
         cmocka_unit_test(a_restart_of_the_machine_is_said),
         cmocka_unit_test(every_verdict_has_a_name),
+        cmocka_unit_test(of_a_record_that_was_cut_short_nothing_is_concluded),
         cmocka_unit_test(who_only_observed_is_advised_to_keep_the_line),
         cmocka_unit_test(advice_is_concrete),
         cmocka_unit_test(what_ended_an_inner_run_is_not_a_signal_to_the_outer),
