@@ -5,10 +5,11 @@ import subprocess
 
 import pytest
 
-from conftest import HANG_S, PROGRAMS, ROOT, RUN, SYSROOT, compile_program
+from conftest import HANG_S, PLIMSOLL, PROGRAMS, ROOT, RUN, SYSROOT, compile_program
 
 PYTHON = SYSROOT / "usr" / "bin" / "python3"
 SOURCES = [PROGRAMS / "probe_dump.c", *sorted((ROOT / "src" / "probe").glob("*.c")),
+           PLIMSOLL.parents[1] / "probe" / "own_files.c",
            ROOT / "src" / "sys" / "proc.c", ROOT / "src" / "sys" / "text.c"]
 
 
