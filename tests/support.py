@@ -122,7 +122,6 @@ class Cgroup:
         go.touch()
         wait_until(lambda: self.usage() > before + 60 * MIB, "the kernel to grow")
         os.kill(kernel, signal.SIGSTOP)
-        time.sleep(0.5)  # for the supervisor to see who grew
         os.kill(supervisor, signal.SIGSTOP)
         name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
         limit = int((self.folder / name).read_text())

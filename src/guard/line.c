@@ -80,8 +80,8 @@ static bool update_over(void)
     return over;
 }
 
-/* A point of the timeline for each step up, which the supervisor cannot miss: it samples by the
- * clock, and on a busy machine memory may be full before it has its turn. */
+/* A point of the timeline for each step up, and who held what then, which the supervisor cannot
+ * miss: it samples by the clock, and on a busy machine memory may be full before it has its turn. */
 static void note_rise(void)
 {
     uint64_t steps = charged() / pl_max_u64(line() / PL_RISES, 1);
@@ -91,6 +91,7 @@ static void note_rise(void)
         if (atomic_compare_exchange_weak(&guard->ledger->sum.n_rises, &seen, reached)) {
             pl_event event = {.kind = PL_EVENT_ROSE, .pid = guard->pid, .bytes = charged()};
             pl_ledger_event(guard->ledger, &event);
+            pl_ledger_mark_peak(guard->ledger);
             return;
         }
 }
