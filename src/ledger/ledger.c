@@ -107,6 +107,8 @@ static int check_head(int fd, const char *path, pl_error *reterr)
         uint64_t file_bytes;
     } head = {0};
     ssize_t n = pread(fd, &head, sizeof head, 0);
+    if (n < 0 && errno == ESPIPE)
+        n = 0; /* a FIFO of that name */
     if (n < 0)
         return pl_error_set(reterr, -errno, "cannot read '%s': %s", path, strerror(errno));
     if ((size_t)n < sizeof head || head.magic != PL_LEDGER_MAGIC)
