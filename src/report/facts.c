@@ -257,9 +257,6 @@ static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
     facts->own_stalls = header->flags & PL_RUN_OWN_PRESSURE;
     facts->n_throttles = header->n_throttles;
     facts->data_limit_bytes = header->data_limit_bytes;
-    if (strncmp(header->limit_source, "RLIMIT_", strlen("RLIMIT_")) == 0)
-        pl_json_clean(header->limit_source, strcspn(header->limit_source, " "), facts->rlimit,
-                      sizeof(facts->rlimit)); /* its name, without what it is */
     facts->own_data_limit = header->flags & PL_RUN_OWN_DATA_LIMIT;
     gather_leak(snapshot, facts);
 }

@@ -529,11 +529,6 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
                  "; whether memory had a part in it is not known: it ran without the guard, where "
                  "RLIMIT_DATA refuses beyond %s",
                  PL_SIZE(facts->data_limit_bytes));
-    else if (facts->rlimit[0] != '\0')
-        snprintf(text, size,
-                 "; the guard saw no request refused, but a program that it is not in may have met "
-                 "%s (%s)",
-                 facts->rlimit, PL_SIZE(facts->true_limit_bytes));
     else
         snprintf(text, size, "; memory had no part in it");
     return text;

@@ -124,7 +124,6 @@ typedef struct pl_facts {
     /* What may have refused memory beside the line. */
     uint64_t data_limit_bytes; /* RLIMIT_DATA; 0: none */
     bool own_data_limit;       /* set by us: the guard cannot be in the command */
-    char rlimit[16];           /* that limits most, true_limit_bytes; "": something else does */
     pl_fact_process denied;    /* the last that the system refused; pid 0: nobody */
     uint32_t denied_limits;    /* pl_denied_limits that were in force */
     char denied_place[PL_FACT_PLACE_BYTES];

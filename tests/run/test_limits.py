@@ -191,13 +191,6 @@ def test_an_outer_run_tells_that_its_inner_run_was_refused(session):
     assert session.explain(said.split()[2].rstrip("'"))["verdict"] == "refused"
 
 
-def test_a_static_child_may_have_met_an_rlimit_of_the_users(session, program):
-    inner, report = session.command("sh", "-c", f"{program('grow', static=True)} 600; exit 3", budget="1G")
-    limited = ["sh", "-c", 'ulimit -v 409600 && exec "$@"', "sh", *inner]
-    result = session.finish(session.popen(limited, report))
-    assert result.rc == 3 and "may have met RLIMIT_AS (400.0 MiB)" in result.report["summary"]
-
-
 def test_an_outer_run_did_not_crash_itself_when_its_inner_run_tells_of_a_crash(session):
     inner, _ = session.command(budget="100M", script="import ctypes; ctypes.string_at(0)")
     result = session.run(*inner, budget="1G")

@@ -292,17 +292,6 @@ static void memory_is_not_acquitted_where_something_else_refused_it(void **state
     ASSERT_SAYS(verdict.evidence[0], "plimsoll explain 20261118-1-2");
 }
 
-static void a_users_rlimit_holds_where_the_guard_is_not(void **state)
-{
-    (void)state;
-    pl_facts facts = ended_run(EXITED(1));
-    strcpy(facts.rlimit, "RLIMIT_AS");
-    facts.true_limit_bytes = 390 * PL_MIB;
-    pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
-    ASSERT_SAYS(verdict.summary, "may have met RLIMIT_AS (390.0 MiB)");
-    assert_null(strstr(verdict.summary, "memory had no part"));
-}
-
 static void what_ended_an_inner_run_is_not_a_signal_to_the_outer(void **state)
 {
     (void)state;
@@ -813,7 +802,6 @@ int main(void)
         cmocka_unit_test(of_a_record_that_was_cut_short_nothing_is_concluded),
         cmocka_unit_test(who_only_observed_is_advised_to_keep_the_line),
         cmocka_unit_test(advice_is_concrete),
-        cmocka_unit_test(a_users_rlimit_holds_where_the_guard_is_not),
         cmocka_unit_test(what_ended_an_inner_run_is_not_a_signal_to_the_outer),
         cmocka_unit_test(a_fault_without_the_guard_may_be_for_memory),
         cmocka_unit_test(no_lower_line_is_advised_to_who_passed_it_by_far),
