@@ -128,6 +128,8 @@ static int small_request(pl_request *request)
     if (!pl_line_small(request->size, PL_SMALL_PLAIN, &weight))
         return ENOMEM;
     int error = request->into(request);
+    if (error == ENOMEM)
+        pl_line_denied(request->size);
     if (!error && request->block && weight)
         track(request, 0, weight);
     return error;
@@ -483,8 +485,13 @@ static void *counted_mmap(void *address, size_t n, int protection, int flags, in
         }
     }
     void *mapping = pl_real.mmap(address, n, protection, flags, fd, offset);
-    if (mapping == MAP_FAILED)
+    if (mapping == MAP_FAILED) {
+        int error = errno;
+        if (error == ENOMEM && !(flags & MAP_HUGETLB)) /* a pool of its own, which programs try */
+            pl_line_denied(n);
+        errno = error;
         return mapping;
+    }
     if (exhausted || n >= PL_LARGE_BYTES) {
         pl_request request = {.size = n, .block = mapping, .caller = caller};
         track(&request, 0, weight);

@@ -27,7 +27,7 @@
 #include "ledger/registers.h"
 
 #define PL_LEDGER_MAGIC   UINT64_C(0x6c6c6f736d696c70) /* "plimsoll", little-endian */
-#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 5u)
+#define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 6u)
 
 enum {
     PL_SLOTS = 32768, /* 4 MiB, of which only those in use are ever looked at */
@@ -96,7 +96,8 @@ typedef struct pl_ledger_header {
     uint64_t baseline_vm_oom_kills; /* of the machine (/proc/vmstat) */
     uint64_t cgroup_limit_bytes;    /* smallest cgroup limit above us; 0 = none */
     uint64_t cgroup_id;             /* of the memory cgroup: its path may be another one's later */
-    uint64_t data_limit_bytes;      /* RLIMIT_DATA of the command; 0 = none */
+    uint64_t data_limit_bytes;      /* RLIMIT_DATA of the command, at last at its end; 0 = none */
+    uint64_t address_limit_bytes;   /* RLIMIT_AS of it, at its end; 0 = none */
     uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
     char boot_id[40];
     char limit_source[256]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */

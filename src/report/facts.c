@@ -256,6 +256,7 @@ static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
     facts->stalled_full_s = (double)header->stalled_full_us / 1e6;
     facts->own_stalls = header->flags & PL_RUN_OWN_PRESSURE;
     facts->n_throttles = header->n_throttles;
+    facts->address_limit_bytes = header->address_limit_bytes;
     facts->data_limit_bytes = header->data_limit_bytes;
     facts->own_data_limit = header->flags & PL_RUN_OWN_DATA_LIMIT;
     gather_leak(snapshot, facts);

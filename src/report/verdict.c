@@ -336,6 +336,26 @@ bool pl_verdict_crash_explains_end(const pl_facts *facts)
     return WIFEXITED(facts->wait_status) && is_recent(&crash->process);
 }
 
+static void add_denied_evidence(const pl_facts *facts, pl_verdict *verdict)
+{
+    if (facts->denied.pid == 0)
+        return;
+    const char *limits = facts->denied_limits & 1   ? "RLIMIT_AS is in force (ulimit -v)"
+                         : facts->denied_limits & 2 ? "RLIMIT_DATA is in force (ulimit -d)"
+                                                    : "the kernel overcommits no further "
+                                                      "(vm.overcommit_memory), or allows no more "
+                                                      "mappings (vm.max_map_count)";
+    add_evidence(verdict, "the line had room for %s, but the system refused it: %s",
+                 PL_SIZE(facts->denied.bytes), limits);
+}
+
+static bool was_denied_before(const pl_facts *facts, const pl_fact_process *process)
+{
+    double before_s = facts->denied.before_end_s - process->before_end_s;
+    return facts->denied.pid != 0 && facts->denied.pid == process->pid && before_s >= 0 &&
+           before_s <= at_once_s;
+}
+
 static void add_crash_evidence(const pl_facts *facts, pl_verdict *verdict)
 {
     const pl_fact_crash *crash = &facts->crash;
@@ -348,6 +368,8 @@ static void add_crash_evidence(const pl_facts *facts, pl_verdict *verdict)
                      "a request of the same process was refused %.1f s before: code that does not "
                      "check for an empty result faults so",
                      crash->refused_before_s);
+    if (was_denied_before(facts, &crash->process))
+        add_denied_evidence(facts, verdict);
 }
 
 static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
@@ -498,9 +520,10 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
                  "killed: %s wrote to a pipe that nobody reads any more (SIGPIPE)",
                  WHO(&facts->command));
     else
-        conclude(verdict, PL_VERDICT_KILLED,
-                 "killed: %s from outside ended %s; memory had no part in it", name,
-                 WHO(&facts->command));
+        conclude(verdict, PL_VERDICT_KILLED, "killed: %s from outside ended %s%s", name,
+                 WHO(&facts->command),
+                 is_near_limit(facts) ? " when memory was nearly used up"
+                                      : "; memory had no part in it");
     if (facts->stop_signal == signal)
         add_evidence(verdict, "the supervisor was sent %s, and passed it on", name);
     else if (signal == SIGKILL && facts->n_vm_oom_kills == 0)
@@ -509,6 +532,9 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
             "%s came from outside: no OOM kill was counted in the cgroup or on the machine", name);
     else if (signal != SIGPIPE)
         add_evidence(verdict, "%s came from outside: plimsoll did not send it", name);
+    if (is_near_limit(facts) && facts->stop_signal == 0 && signal != SIGPIPE)
+        add_evidence(verdict, "it may be a service that ends programs before memory is used up "
+                              "(earlyoom, systemd-oomd)");
 }
 
 /* What can be said of memory when nothing was refused by us: what the guard saw refused by the
@@ -529,26 +555,17 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
                  "; whether memory had a part in it is not known: it ran without the guard, where "
                  "RLIMIT_DATA refuses beyond %s",
                  PL_SIZE(facts->data_limit_bytes));
+    else if (facts->address_limit_bytes > 0 || facts->data_limit_bytes > 0)
+        snprintf(text, size, "; whether memory had a part in it is not known: %s refuses beyond %s",
+                 facts->address_limit_bytes > 0 ? "RLIMIT_AS" : "RLIMIT_DATA",
+                 PL_SIZE(facts->address_limit_bytes > 0 ? facts->address_limit_bytes
+                                                        : facts->data_limit_bytes));
     else
         snprintf(text, size, "; memory had no part in it");
     return text;
 }
 
 #define PART(facts) part_of_memory((facts), (char[512]){0}, 512)
-
-static void add_denied_evidence(const pl_facts *facts, pl_verdict *verdict)
-{
-    if (facts->inner_verdict[0] != '\0')
-        add_evidence(verdict, "'plimsoll explain %s' tells of the inner run", facts->inner_run);
-    if (facts->denied.pid == 0)
-        return;
-    const char *limits = facts->denied_limits & 1   ? "RLIMIT_AS is in force (ulimit -v)"
-                         : facts->denied_limits & 2 ? "RLIMIT_DATA is in force (ulimit -d)"
-                                                    : "the kernel overcommits no further "
-                                                      "(vm.overcommit_memory)";
-    add_evidence(verdict, "the line had room for %s, but the system refused it: %s",
-                 PL_SIZE(facts->denied.bytes), limits);
-}
 
 /* A run inside that ends by 128+N tells of its own command's end: that is not a signal to us. */
 static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
@@ -563,6 +580,12 @@ static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
         add_evidence(verdict, "%s ended it; %s left a crash record", pl_signal_name(signal),
                      facts->crash.process.pid != 0 ? "only another process, before,"
                                                    : "no process");
+        if (facts->own_data_limit &&
+            (double)facts->peak_bytes >= near_limit * (double)facts->data_limit_bytes)
+            add_evidence(verdict,
+                         "it ran without the guard, where RLIMIT_DATA refuses beyond %s, and came "
+                         "near it",
+                         PL_SIZE(facts->data_limit_bytes));
     } else {
         conclude_killed(facts, signal, verdict);
         add_oom_evidence(facts, verdict);
@@ -642,6 +665,8 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
     } else if (!ended_well(facts)) {
         bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
         conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts), PART(facts));
+        if (facts->inner_verdict[0] != '\0')
+            add_evidence(verdict, "'plimsoll explain %s' tells of the inner run", facts->inner_run);
         add_denied_evidence(facts, verdict);
         if (!memory && facts->denied.pid == 0 && facts->inner_verdict[0] == '\0')
             add_evidence(verdict, "no request was refused, and no process was stopped or killed");

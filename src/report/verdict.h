@@ -122,10 +122,11 @@ typedef struct pl_facts {
     uint64_t n_throttles;  /* waits above memory.high */
 
     /* What may have refused memory beside the line. */
-    uint64_t data_limit_bytes; /* RLIMIT_DATA; 0: none */
-    bool own_data_limit;       /* set by us: the guard cannot be in the command */
-    pl_fact_process denied;    /* the last that the system refused; pid 0: nobody */
-    uint32_t denied_limits;    /* pl_denied_limits that were in force */
+    uint64_t address_limit_bytes; /* RLIMIT_AS of the command; 0: none */
+    uint64_t data_limit_bytes;    /* RLIMIT_DATA of it; 0: none */
+    bool own_data_limit;          /* set by us: the guard cannot be in the command */
+    pl_fact_process denied;       /* the last that the system refused; pid 0: nobody */
+    uint32_t denied_limits;       /* pl_denied_limits that were in force */
     char denied_place[PL_FACT_PLACE_BYTES];
     char inner_verdict[32]; /* of a run inside of this one, unless it ended by itself */
     char inner_run[PL_FACT_NAME_BYTES];

@@ -84,14 +84,27 @@ static void note_orphan(pl_watch *watch, pid_t pid, int status)
     pl_ledger_event(watch->ledger, &event);
 }
 
-/* While it is a zombie: whoever is killed for a system call can say nothing of it any more. */
-static void note_seccomp(pl_watch *watch)
+/* What limits the command's memory beside the line: 0 where nothing does. */
+static uint64_t read_limit(pid_t pid, int resource)
 {
+    struct rlimit limit;
+    bool limited = prlimit(pid, resource, NULL, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return limited ? limit.rlim_cur : 0;
+}
+
+/* While it is a zombie: whoever is killed for a system call can say nothing of it any more; and a
+ * shell or the program itself may have limited it (ulimit) since the start. */
+static void note_dead(pl_watch *watch)
+{
+    pl_ledger_header *header = &watch->ledger->header;
     siginfo_t info = {0};
-    if (waitid(P_PID, (id_t)watch->command, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        info.si_pid == watch->command &&
-        pl_proc_seccomp_read(watch->command, &watch->ledger->header.seccomp_mode) < 0)
-        watch->ledger->header.seccomp_mode = 0;
+    if (waitid(P_PID, (id_t)watch->command, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        info.si_pid != watch->command)
+        return;
+    if (pl_proc_seccomp_read(watch->command, &header->seccomp_mode) < 0)
+        header->seccomp_mode = 0;
+    header->address_limit_bytes = read_limit(watch->command, RLIMIT_AS);
+    header->data_limit_bytes = read_limit(watch->command, RLIMIT_DATA);
 }
 
 /* True when the command itself has ended. */
@@ -100,7 +113,7 @@ static bool reap(pl_watch *watch, int *ret_wait_status)
     bool ended = false;
     int status;
     pid_t pid;
-    note_seccomp(watch);
+    note_dead(watch);
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == watch->command) {
             *ret_wait_status = status;
@@ -165,12 +178,9 @@ static void note_command(pl_watch *watch, pid_t pid)
 static void note_limits(pl_ledger *ledger, pid_t pid, uint64_t our_data_limit)
 {
     pl_ledger_header *header = &ledger->header;
-    struct rlimit data;
-    if (prlimit(pid, RLIMIT_DATA, NULL, &data) == 0 && data.rlim_cur != RLIM_INFINITY) {
-        header->data_limit_bytes = data.rlim_cur;
-        if (data.rlim_cur == our_data_limit)
-            header->flags |= PL_RUN_OWN_DATA_LIMIT;
-    }
+    header->data_limit_bytes = read_limit(pid, RLIMIT_DATA);
+    if (header->data_limit_bytes > 0 && header->data_limit_bytes == our_data_limit)
+        header->flags |= PL_RUN_OWN_DATA_LIMIT;
 }
 
 static int supervise(pl_ledger *ledger, const pl_supervise_options *options, int signals,

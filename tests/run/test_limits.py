@@ -175,6 +175,42 @@ def test_what_the_system_refused_below_the_line_is_not_called_memory_without_a_p
     assert "RLIMIT_AS is in force" in result.report["evidence"][0]
 
 
+def test_small_objects_that_the_system_refused_are_told_of(run):
+    result = run(budget="4G", script="""
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+        kept = []
+        while True:
+            kept.append(bytes(200))
+        """)
+    assert result.rc == 1 and result.verdict == "failed"
+    assert "the system refused" in result.report["summary"]
+    assert "script.py:6" in result.report["summary"]
+    assert "RLIMIT_AS is in force" in result.report["evidence"][0]
+
+
+def test_a_limit_that_a_shell_set_leaves_open_whether_memory_had_a_part(run):
+    """Small requests of C programs are refused inside of the allocator, where nobody looks."""
+    result = run("sh", "-c", "ulimit -v 4000000; exit 1", budget="1G")
+    assert result.verdict == "failed"
+    assert "not known: RLIMIT_AS refuses beyond 3.8 GiB" in result.report["summary"]
+    result = run("sh", "-c", "exit 1", budget="1G")
+    assert result.report["summary"].endswith("; memory had no part in it")
+
+
+def test_a_crash_after_what_the_system_refused_shows_that(run):
+    result = run(budget="4G", script="""
+        import os, resource
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        try:
+            kept = bytearray(1500 << 20)
+        except MemoryError:
+            os.abort()
+        """)
+    assert result.verdict == "crashed"
+    assert "the system refused it: RLIMIT_AS is in force" in " ".join(result.report["evidence"])
+
+
 def test_a_static_program_that_meets_our_rlimit_data_is_not_called_memory_without_a_part(run, program):
     result = run("sh", "-c", f"exec {program('grow', static=True)} 400", budget="100M")
     assert "memory had no part" not in (result.report["summary"] if result.report else "")

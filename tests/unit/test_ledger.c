@@ -815,7 +815,9 @@ static void opens_nothing_that_is_not_a_whole_ledger_of_this_version(void **stat
 
     head.version++;
     assert_int_equal(open_bytes(f, &head, HEAD, sizeof(pl_ledger), &error), PL_EVERSION);
-    assert_non_null(strstr(error.message, "version 5"));
+    char reads[32];
+    snprintf(reads, sizeof reads, "reads version %u", PL_LEDGER_VERSION & 0xffff);
+    assert_non_null(strstr(error.message, reads));
     head.version--;
     head.file_bytes++;
     assert_int_equal(open_bytes(f, &head, HEAD, sizeof(pl_ledger), NULL), PL_ECORRUPT);

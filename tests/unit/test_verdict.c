@@ -280,7 +280,13 @@ static void memory_is_not_acquitted_where_something_else_refused_it(void **state
     pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
     ASSERT_SAYS(verdict.summary, "not known: it ran without the guard, where RLIMIT_DATA refuses "
                                  "beyond 1.0 GiB");
+    facts.own_data_limit = false; /* the user's: ulimit -d */
+    verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.summary, "not known: RLIMIT_DATA refuses beyond 1.0 GiB");
     facts.denied = (pl_fact_process){.pid = 4121, .name = "train.py", .bytes = 2 * PL_GIB};
+    verdict = judge(&facts, PL_VERDICT_FAILED);
+    ASSERT_SAYS(verdict.evidence[0], "vm.overcommit_memory");
+    ASSERT_SAYS(verdict.evidence[0], "vm.max_map_count");
     facts.denied_limits = 1;
     verdict = judge(&facts, PL_VERDICT_FAILED);
     ASSERT_SAYS(verdict.summary, "the system refused 2.0 GiB to 'train.py' (pid 4121)");
@@ -325,6 +331,35 @@ static void a_fault_without_the_guard_may_be_for_memory(void **state)
                                  "beyond 1.0 GiB");
     assert_int_equal(pl_advice(&facts, verdict.kind, "", lines, 4), 2);
     ASSERT_SAYS(lines[0], "allow more with --budget");
+}
+
+static void what_the_system_refused_just_before_a_crash_is_evidence(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(SIGSEGV);
+    add_crash(&facts, 4121, SIGSEGV);
+    facts.denied = (pl_fact_process){.pid = 4121, .bytes = PL_GIB, .before_end_s = 1};
+    pl_verdict verdict = judge(&facts, PL_VERDICT_CRASHED);
+    assert_true(has_evidence(&verdict, "but the system refused it"));
+    facts.denied.before_end_s = 60;
+    verdict = judge(&facts, PL_VERDICT_CRASHED);
+    assert_false(has_evidence(&verdict, "but the system refused it"));
+}
+
+/* earlyoom and systemd-oomd send signals before the kernel has to. */
+static void a_signal_when_memory_was_nearly_used_up_does_not_acquit_it(void **state)
+{
+    (void)state;
+    pl_facts facts = ended_run(SIGTERM);
+    facts.sampled = true;
+    facts.last_resident_bytes = PL_GIB;
+    facts.last_available_bytes = 7 * PL_GIB;
+    pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED);
+    ASSERT_SAYS(verdict.summary, "memory had no part in it");
+    facts.last_available_bytes = PL_GIB / 10;
+    verdict = judge(&facts, PL_VERDICT_KILLED);
+    ASSERT_SAYS(verdict.summary, "when memory was nearly used up");
+    assert_true(has_evidence(&verdict, "earlyoom"));
 }
 
 static void stalls_for_memory_are_told_with_numbers_and_a_cure(void **state)
@@ -777,6 +812,8 @@ int main(void)
         cmocka_unit_test(a_worker_that_the_system_killed_is_named),
         cmocka_unit_test(where_the_group_is_gone_the_machines_count_decides),
         cmocka_unit_test(memory_is_not_acquitted_where_something_else_refused_it),
+        cmocka_unit_test(what_the_system_refused_just_before_a_crash_is_evidence),
+        cmocka_unit_test(a_signal_when_memory_was_nearly_used_up_does_not_acquit_it),
         cmocka_unit_test(stalls_for_memory_are_told_with_numbers_and_a_cure),
         cmocka_unit_test(a_service_that_is_stopped_for_a_killed_worker_died_of_memory),
         cmocka_unit_test(a_signal_that_we_passed_on_is_said_to_be_so),
