@@ -103,6 +103,9 @@ static void look(pl_allowance *allowance, const pl_tree *tree, bool first)
     if (first)
         allowance->own_baseline_bytes = own;
     allowance->gained_bytes = pl_sub_sat_u64(own, allowance->own_baseline_bytes);
+    if (tree) /* neighbours that share pages by fork count them each: what we surely use is ours */
+        allowance->gained_bytes =
+            pl_max_u64(allowance->gained_bytes, pl_min_u64(tree->used_bytes, usage));
     for (int i = 0; i < allowance->cgroup.n_levels; i++)
         if (first || allowance->cgroup.levels[i].limit_bytes > 0)
             read_level(allowance, i, i == 0 ? usage : usage_of(&allowance->cgroup, i), first);

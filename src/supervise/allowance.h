@@ -3,7 +3,7 @@
  * same groups grow.
  *   own        usage of the own group, less what its other processes have for themselves
  *   gained     own, since the start: ours, with what no process has resident (page tables, shared
- *              memory, kernel memory)
+ *              memory, kernel memory); never less than what the tree's processes use
  *   others     of a limited level: its usage less gained. What siblings of the own group and the
  *              other processes in it use
  *   gives      the least, over the limited levels, of limit less others

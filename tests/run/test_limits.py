@@ -39,7 +39,7 @@ def let(session, name):
 
 
 def changes(result, cause):
-    return [change for change in result.report["line"] if change["cause"] == cause]
+    return [change for change in result.report.get("line", []) if change["cause"] == cause]
 
 
 def test_a_limit_that_is_changed_is_followed_down_and_up(session, cgroup):
@@ -94,11 +94,13 @@ def test_a_group_that_gets_a_limit_only_later_is_followed(session, cgroup):
 
 @pytest.fixture
 def neighbour():
-    """Starts a program in a cgroup, beside the run: it takes so many MiB, and keeps them."""
+    """Starts a program in a cgroup, beside the run: it takes so many MiB, keeps them, and forks."""
     started = []
 
-    def start(group, n_mib):
-        code = f"kept = bytearray(b'x') * ({n_mib} << 20); print('full', flush=True); input()"
+    def start(group, n_mib, n_forks=0):
+        code = (f"import os; kept = bytearray(b'x') * ({n_mib} << 20)\n"
+                f"for _ in range({n_forks}):\n    if os.fork() == 0:\n        os.read(0, 1); os._exit(0)\n"
+                "print('full', flush=True); input()")
         started.append(subprocess.Popen([PYTHON, "-c", code], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, preexec_fn=group.enter))
         assert started[-1].stdout.readline() == "full\n"
@@ -135,6 +137,21 @@ def test_a_neighbour_that_grows_is_named_and_nobody_is_stopped_for_it(session, c
     assert told["pid"] == other.pid and 300 * MIB < told["bytes"] < 700 * MIB
     assert f"(pid {other.pid})" in " ".join(result.report["evidence"])
     assert result.report["memory"]["peak_charged_bytes"] < 250 * MIB
+
+
+def test_neighbours_that_share_pages_by_fork_take_nothing_of_ours(session, cgroup, neighbour):
+    """Each of them has the pages as its own: five times 150 MiB, where the group has them once."""
+    group = cgroup(900 * MIB)
+    process = session.start(cgroup=group, budget="500M", script=GROWS)
+    assert process.stdout.readline() == "True\n"
+    neighbour(group, 150, n_forks=4)
+    let(session, "go")
+    assert process.stdout.readline() == "True 400\n"
+    let(session, "on")
+    result = session.finish(process)
+    assert result.rc == 0 and result.stdout == "True\n" and group.n_oom_kills() == 0
+    assert result.report["memory"]["n_refusals"] == 0
+    assert max((change["bytes"] for change in changes(result, "neighbour")), default=0) < 250 * MIB
 
 
 def test_what_a_neighbour_gives_back_is_there_again(session, cgroup, neighbour):
