@@ -213,7 +213,7 @@ enum pl_event_kind {
 
 /* Why the line moved, and what the fields of PL_EVENT_LINE say. */
 enum pl_line_cause {
-    PL_LINE_LIMIT = 1, /* `bytes` is the cgroup's limit now (0: none), where.file its file */
+    PL_LINE_LIMIT = 1, /* `bytes` is the cgroup's limit now (0: none), where.file its path */
     PL_LINE_NEIGHBOUR, /* `bytes` is what others in the cgroup took since the start; pid and
                           where.function tell of the process that took most, if one can be seen */
 };

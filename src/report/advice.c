@@ -45,12 +45,31 @@ static void advise_holder(const char *holder, advice *to)
         say(to, "free or batch what %s keeps", holder);
 }
 
+/* Others in the group took what the run was to have. */
+static void advise_neighbour(const pl_facts *facts, advice *to)
+{
+    const pl_fact_process *who = &facts->neighbours.process;
+    char name[PL_FACT_NAME_BYTES + 24] = "the others in its memory cgroup";
+    if (who->pid != 0)
+        snprintf(name, sizeof(name), "'%s' (pid %d)", who->name, (int)who->pid);
+    say(to,
+        "give %s a memory cgroup apart from this run's, or end it: %s were taken of what both have",
+        name, PL_SIZE(who->bytes));
+}
+
+/* What is taken or limited by others is not to be had by a larger budget; nor is the reserve. */
 static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to)
 {
     uint64_t least = pl_max_u64(pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB), needed_bytes);
-    if (facts->true_limit_bytes > least)
+    if (facts->limit_bytes < facts->budget_bytes) {
+        if (facts->neighbours.n > 0)
+            advise_neighbour(facts, to);
+        else
+            say(to, "or give its memory cgroup more: the line is as high as that allows");
+    } else if (pl_sub_sat_u64(facts->true_limit_bytes, facts->reserve_bytes) > least) {
         say(to, "allow more with %s: the system would give %s", budget_option(facts),
             PL_SIZE(facts->true_limit_bytes));
+    }
 }
 
 static void advise_less_memory(const pl_facts *facts, const char *holder, advice *to)
@@ -94,6 +113,8 @@ static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
 {
     if (facts->observed)
         say(to, "run it without --observe, so that requests are refused before the system kills");
+    else if (facts->neighbours.n > 0)
+        advise_neighbour(facts, to);
     else if (facts->true_limit_bytes > 0 && facts->peak_bytes / 2 <= facts->limit_bytes)
         say(to, "%s below %s, so that requests are refused before the system kills",
             facts->in_notebook ? "draw the line with %plimsoll budget SIZE" : "set --budget",

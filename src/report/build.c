@@ -121,6 +121,8 @@ static void put_memory(builder *b)
                 pl_json_u64(snapshot->peak_resident_bytes));
     pl_json_put(&b->json, memory, "n_refusals", pl_json_u64(snapshot->n_refusals));
     const pl_facts *facts = &b->facts;
+    if (facts->observed)
+        pl_json_put(&b->json, memory, "observed", json_true());
     if (facts->own_stalls) {
         pl_json_put(&b->json, memory, "stalled_s", pl_json_seconds(facts->stalled_s));
         pl_json_put(&b->json, memory, "stalled_full_s", pl_json_seconds(facts->stalled_full_s));

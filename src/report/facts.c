@@ -51,8 +51,8 @@ static void gather_line(const pl_snapshot *snapshot, const pl_event *event, pl_f
 {
     bool by_limit = event->detail == PL_LINE_LIMIT;
     pl_fact_line *line = by_limit ? &facts->moved_limit : &facts->neighbours;
-    if (!by_limit && event->detail != PL_LINE_NEIGHBOUR)
-        return;
+    if (!by_limit && (event->detail != PL_LINE_NEIGHBOUR || event->bytes == 0))
+        return; /* who gave back what he had at the start did no harm */
     if (line->n++ > 0 && !by_limit && event->limit_bytes > line->line_bytes)
         return;
     fill_process(snapshot, event, true, &line->process);
@@ -239,6 +239,8 @@ static void gather_outside(const pl_snapshot *snapshot, pl_facts *facts)
 static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
 {
     facts->limit_bytes = snapshot->limit_bytes;
+    facts->budget_bytes = snapshot->budget_bytes;
+    facts->reserve_bytes = snapshot->header.reserve_bytes;
     facts->true_limit_bytes = snapshot->header.true_limit_bytes;
     facts->line_is_cells =
         atomic_load_explicit(&snapshot->ledger->sum.cell_limit_bytes, memory_order_relaxed) != 0;

@@ -66,6 +66,7 @@ static void copy_sums(pl_snapshot *snapshot)
 {
     const pl_ledger_sum *sum = &snapshot->ledger->sum;
     snapshot->limit_bytes = load(&sum->limit_bytes);
+    snapshot->budget_bytes = load(&sum->wanted_bytes);
     snapshot->peak_bytes = load(&sum->peak_bytes);
     snapshot->peak_resident_bytes = load(&sum->peak_resident_bytes);
     snapshot->n_refusals = pl_add_sat_u64(load(&sum->n_refusals), load(&sum->n_raised));

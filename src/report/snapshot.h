@@ -24,6 +24,7 @@ typedef struct pl_snapshot {
     const char *arguments[PL_SNAPSHOT_ARGUMENTS]; /* into header.command */
 
     uint64_t limit_bytes;
+    uint64_t budget_bytes; /* where the line would be if cgroups left more */
     uint64_t peak_bytes;
     uint64_t peak_resident_bytes;
     uint64_t n_refusals; /* requests refused plus exceptions raised */

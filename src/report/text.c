@@ -94,23 +94,26 @@ void pl_print_summary(const pl_printer *printer, const char *summary)
 }
 
 /* Over the line: why, in a few words. */
-static void print_claimed(const pl_printer *printer, uint64_t claimed_bytes, uint64_t line_bytes)
+static const char *why_over(const pl_printer *printer, uint64_t over_bytes)
 {
     const json_t *memory = json_object_get(printer->report, "memory");
-    uint64_t reserve_bytes = pl_get_u64(memory, "reserve_bytes");
+    if (json_is_true(json_object_get(memory, "observed")))
+        return ": --observe refuses nothing";
+    if (json_array_size(json_object_get(printer->report, "line")) > 0)
+        return ": the system has moved the line since the start";
+    if (over_bytes <= pl_get_u64(memory, "reserve_bytes"))
+        return ", in the reserve: what is small, or touched without being asked for, is not "
+               "refused at once";
+    return ", past the reserve: taken where the guard is not asked, as in static programs, or for "
+           "stacks, shared memory and pages written after a fork";
+}
+
+static void print_claimed(const pl_printer *printer, uint64_t claimed_bytes, uint64_t line_bytes)
+{
     uint64_t over_bytes = pl_sub_sat_u64(claimed_bytes, line_bytes);
     fprintf(printer->out, "%s claimed of %s", PL_SIZE(claimed_bytes), PL_SIZE(line_bytes));
-    if (over_bytes >= line_bytes / NOTICEABLY_OVER && over_bytes <= reserve_bytes)
-        fprintf(printer->out,
-                " (%s over, in the reserve: what is small, or touched without being asked for, is "
-                "not refused at once)",
-                PL_SIZE(over_bytes));
-    else if (over_bytes >= line_bytes / NOTICEABLY_OVER)
-        fprintf(printer->out,
-                " (%s over, past the reserve: taken where the guard is not asked, as in static "
-                "programs, or for stacks, shared memory, small objects and pages written after a "
-                "fork)",
-                PL_SIZE(over_bytes));
+    if (over_bytes >= line_bytes / NOTICEABLY_OVER)
+        fprintf(printer->out, " (%s over%s)", PL_SIZE(over_bytes), why_over(printer, over_bytes));
     fputs(", ", printer->out);
 }
 

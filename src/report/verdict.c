@@ -707,19 +707,15 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
 
 static void add_limit_evidence(const pl_fact_line *line, pl_verdict *verdict)
 {
-    const char *file = line->file[0] != '\0' ? line->file : "a limit";
-    char often[48] = "";
+    const char *file = line->file[0] != '\0' ? line->file : "its memory cgroup's limit";
+    char often[48] = "", to[PL_SIZE_TEXT_BYTES + 8] = "";
     if (line->n > 1)
         snprintf(often, sizeof(often), ", the last of %d changes", line->n);
-    if (line->process.bytes == 0)
-        add_evidence(verdict, "the limit of its memory cgroup was lifted %.1f s after the start%s",
-                     line->since_start_s, often);
-    else
-        add_evidence(verdict,
-                     "%s of its memory cgroup was set to %s %.1f s after the start%s: the line was "
-                     "%s from then on",
-                     file, PL_SIZE(line->process.bytes), line->since_start_s, often,
-                     PL_SIZE(line->line_bytes));
+    if (line->process.bytes > 0)
+        snprintf(to, sizeof(to), "set to %s", PL_SIZE(line->process.bytes));
+    add_evidence(verdict, "'%s' was %s %.1f s after the start%s: the line was %s from then on",
+                 file, line->process.bytes > 0 ? to : "lifted", line->since_start_s, often,
+                 PL_SIZE(line->line_bytes));
 }
 
 static void add_line_evidence(const pl_facts *facts, pl_verdict *verdict)

@@ -62,7 +62,7 @@ typedef struct pl_fact_line {
                                 all took, or what the limit was set to (0: lifted) */
     uint64_t line_bytes;     /* the line from then on */
     double since_start_s;
-    char file[32]; /* "memory.max" */
+    char file[PL_FACT_PLACE_BYTES]; /* of a limit: "/sys/fs/cgroup/a/memory.max" */
 } pl_fact_line;
 
 typedef struct pl_fact_crash {
@@ -108,6 +108,8 @@ typedef struct pl_facts {
 
     /* Memory. */
     uint64_t limit_bytes;
+    uint64_t budget_bytes; /* where the line would be if cgroups left more */
+    uint64_t reserve_bytes;
     uint64_t true_limit_bytes;
     bool line_is_cells;  /* the line is a cell's own limit, not the budget */
     uint64_t peak_bytes; /* of the tree's resident memory */

@@ -85,6 +85,7 @@ static void read_level(pl_allowance *allowance, int index, uint64_t usage, bool 
     if (gives < allowance->gives_bytes) {
         allowance->gives_bytes = gives;
         allowance->tightest = index;
+        allowance->others_bytes = others;
         allowance->others_gained_bytes = pl_sub_sat_u64(others, baseline);
     }
 }
@@ -93,7 +94,7 @@ static void read_level(pl_allowance *allowance, int index, uint64_t usage, bool 
  * usage has of it, and what we gained for less. The other order would blame us for its growth. */
 static void look(pl_allowance *allowance, const pl_tree *tree, bool first)
 {
-    allowance->gained_bytes = allowance->others_gained_bytes = 0;
+    allowance->gained_bytes = allowance->others_bytes = allowance->others_gained_bytes = 0;
     allowance->left_bytes = allowance->gives_bytes = allowance->alone_bytes = UINT64_MAX;
     allowance->tightest = -1;
     if (allowance->cgroup.n_levels == 0 || (!first && allowance->cgroup.tightest < 0))
@@ -126,7 +127,7 @@ void pl_allowance_done(pl_allowance *allowance)
 
 void pl_allowance_read(pl_allowance *allowance, const pl_tree *tree)
 {
-    allowance->limits_changed = pl_cgroup_refresh(&allowance->cgroup);
+    allowance->limits_changed = pl_cgroup_refresh(&allowance->cgroup, &allowance->change);
     look(allowance, tree, false);
 }
 

@@ -34,8 +34,10 @@ typedef struct pl_allowance {
 
     /* Of the last reading. UINT64_MAX in the last three: no level is limited. */
     bool limits_changed;
+    pl_cgroup_change change; /* if so: what was changed */
     uint64_t gained_bytes;
-    uint64_t others_gained_bytes; /* since the start, in the level that decides `gives` */
+    uint64_t others_bytes;        /* in the level that decides `gives` */
+    uint64_t others_gained_bytes; /* since the start, there */
     int tightest;                 /* that level; -1: none */
     uint64_t left_bytes;          /* the least of limit less usage */
     uint64_t gives_bytes;

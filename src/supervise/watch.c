@@ -75,6 +75,7 @@ int pl_watch_init(pl_watch *watch, pl_ledger *ledger, const pl_supervise_options
     if (pl_machine_oom_kills("", &header->baseline_vm_oom_kills) < 0)
         header->baseline_vm_oom_kills = 0;
     watch->line_told_bytes = pl_ledger_limit_bytes(ledger);
+    watch->others_told_bytes = watch->allowance.others_bytes;
     watch->sampled_ns = watch->moved_ns = pl_clock_monotonic_ns();
     return 0;
 }
@@ -196,17 +197,26 @@ static void stop_process(pl_watch *watch, const pl_tree_process *process)
         kill(process->pid, SIGKILL);
 }
 
+/* Its path; of one that is too long, the end. */
+static void name_limit(const pl_cgroup *cgroup, int level, const char *file, char *text,
+                       size_t size)
+{
+    size_t length = cgroup->levels[level].path_length, room = size - strlen(file) - sizeof "...//";
+    const char *dots = length > room ? "..." : "";
+    size_t cut = length > room ? length - room : 0;
+    snprintf(text, size, "%s%.*s/%s", dots, (int)(length - cut), cgroup->path + cut, file);
+}
+
 static void tell_line(pl_watch *watch, uint64_t now_ns)
 {
     const pl_allowance *allowance = &watch->allowance;
     pl_event event = {.kind = PL_EVENT_LINE, .detail = PL_LINE_NEIGHBOUR};
     if (allowance->limits_changed) {
-        const pl_cgroup_level *level =
-            &allowance->cgroup.levels[allowance->tightest < 0 ? 0 : allowance->tightest];
+        const pl_cgroup_change *change = &allowance->change;
         event.detail = PL_LINE_LIMIT;
-        event.bytes = level->limit_bytes;
-        snprintf(event.where.file, sizeof event.where.file, "%s",
-                 level->limit_file ? level->limit_file : "");
+        event.bytes = change->limit_bytes;
+        name_limit(&allowance->cgroup, change->level, change->file, event.where.file,
+                   sizeof event.where.file);
     } else {
         pl_neighbour who = pl_allowance_who_grew(allowance);
         pl_proc_stat stat;
@@ -217,17 +227,25 @@ static void tell_line(pl_watch *watch, uint64_t now_ns)
     }
     pl_ledger_event(watch->ledger, &event);
     watch->line_told_bytes = pl_ledger_limit_bytes(watch->ledger);
+    watch->others_told_bytes = allowance->others_bytes;
     watch->line_told_ns = now_ns;
     watch->n_lines_told++;
 }
 
-/* A changed limit is always told. Neighbours come and go: only when the line moved by a sixteenth
- * since it was told, once a second, and not for ever, for each event pushes an older one out. */
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return pl_max_u64(a, b) - pl_min_u64(a, b);
+}
+
+/* A changed limit is always told. Neighbours come and go: only when they and the line moved by a
+ * sixteenth of it since that was told, once a second, and not for ever, for each event pushes an
+ * older one out. What we need ourselves at the start moves the line, too. */
 static bool worth_telling(const pl_watch *watch, uint64_t now_ns)
 {
     enum { MOST_TOLD = PL_EVENTS / 8 };
     uint64_t line = pl_ledger_limit_bytes(watch->ledger), told = watch->line_told_bytes;
-    uint64_t moved = pl_max_u64(line, told) - pl_min_u64(line, told);
+    uint64_t moved = pl_min_u64(distance(line, told),
+                                distance(watch->allowance.others_bytes, watch->others_told_bytes));
     if (watch->allowance.limits_changed)
         return true;
     return watch->n_lines_told < MOST_TOLD && moved > told / 16 &&
@@ -261,10 +279,9 @@ static void follow_system(pl_watch *watch, uint64_t now_ns)
     uint64_t allowed = UINT64_MAX, before = atomic_load(&ledger->sum.system_bytes);
     if (allowance->tightest >= 0)
         allowed = pl_max_u64(pl_sub_sat_u64(allowance->gives_bytes, reserve), PL_BUDGET_MIN_BYTES);
-    uint64_t moved = pl_max_u64(allowed, before) - pl_min_u64(allowed, before);
-    if (!allowance->limits_changed && moved <= step)
+    if (!allowance->limits_changed && distance(allowed, before) <= step)
         allowed = before;
-    if (allowance->limits_changed)
+    if (allowance->limits_changed || allowed != before)
         note_limits(watch);
     pl_ledger_set_system_bytes(ledger, allowed); /* also when it is the same: see ledger.c */
     if (worth_telling(watch, now_ns))

@@ -15,7 +15,8 @@ typedef struct pl_watch {
     pl_owner owner; /* the supervisor's slot: holds the unseen bytes */
     pid_t command;
     pl_allowance allowance;
-    uint64_t line_told_bytes; /* the line as the last event about it said */
+    uint64_t line_told_bytes;   /* the line as the last event about it said */
+    uint64_t others_told_bytes; /* and what others used then */
     uint64_t line_told_ns;
     int n_lines_told;
     uint64_t n_oom_kills;         /* as last read */

@@ -96,25 +96,31 @@ static int read_limit(int fd, uint64_t *ret_limit)
     return 0;
 }
 
-/* True when it is another limit than before. */
-static bool find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level)
+/* True when the level has another limit than before; *ret_changed is then the file that did it: where
+ * both were changed, the one that limits now. */
+static bool find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level, int *ret_changed)
 {
     const file_names *names = &names_of_version[cgroup->version];
-    uint64_t smallest = 0, limit;
-    const char *file = NULL;
+    uint64_t now[PL_CGROUP_LIMIT_FILES] = {0};
+    int smallest = -1, changed = -1;
     for (int i = 0; i < PL_CGROUP_LIMIT_FILES; i++) {
-        int r = level->limit_fds[i] < 0 ? -ENOENT : read_limit(level->limit_fds[i], &limit);
+        int r = level->limit_fds[i] < 0 ? -ENOENT : read_limit(level->limit_fds[i], &now[i]);
         if (r == -ENODEV)
             return false; /* the group is gone */
-        if (r < 0 || limit == 0 || (smallest > 0 && limit >= smallest))
-            continue;
-        smallest = limit;
-        file = names->limits[i];
+        if (r == 0 && now[i] > 0 && (smallest < 0 || now[i] < now[smallest]))
+            smallest = i;
     }
-    bool changed = smallest != level->limit_bytes;
-    level->limit_bytes = smallest;
-    level->limit_file = file;
-    return changed;
+    for (int i = 0; i < PL_CGROUP_LIMIT_FILES; i++)
+        if (now[i] != level->file_limits_bytes[i] && (changed < 0 || i == smallest))
+            changed = i;
+    memcpy(level->file_limits_bytes, now, sizeof now);
+    uint64_t before = level->limit_bytes;
+    level->limit_bytes = smallest < 0 ? 0 : now[smallest];
+    level->limit_file = smallest < 0 ? NULL : names->limits[smallest];
+    if (level->limit_bytes == before)
+        return false;
+    *ret_changed = changed;
+    return true;
 }
 
 static void close_level(pl_cgroup_level *level)
@@ -141,7 +147,8 @@ static void add_level(pl_cgroup *cgroup, size_t path_length)
                                  : -1;
     if (level.usage_fd < 0)
         return;
-    find_limit(cgroup, &level);
+    int changed;
+    (void)find_limit(cgroup, &level, &changed);
     level.stat_fd = open_group_file(cgroup->path, path_length, "memory.stat");
     if (cgroup->version == 2)
         level.events_fd = open_group_file(cgroup->path, path_length, "memory.events");
@@ -222,14 +229,25 @@ void pl_cgroup_done(pl_cgroup *cgroup)
     cgroup->n_levels = 0;
 }
 
-bool pl_cgroup_refresh(pl_cgroup *cgroup)
+bool pl_cgroup_refresh(pl_cgroup *cgroup, pl_cgroup_change *ret_change)
 {
-    bool changed = false;
-    for (int i = 0; i < cgroup->n_levels; i++)
-        changed |= find_limit(cgroup, &cgroup->levels[i]);
-    if (changed)
-        cgroup->tightest = find_tightest(cgroup);
-    return changed;
+    int files[PL_CGROUP_LEVELS], told = -1;
+    for (int i = cgroup->n_levels - 1; i >= 0; i--) {
+        files[i] = -1;
+        if (find_limit(cgroup, &cgroup->levels[i], &files[i]))
+            told = i;
+    }
+    if (told < 0)
+        return false;
+    cgroup->tightest = find_tightest(cgroup);
+    if (cgroup->tightest >= 0 && files[cgroup->tightest] >= 0)
+        told = cgroup->tightest;
+    *ret_change = (pl_cgroup_change){
+        .level = told,
+        .file = names_of_version[cgroup->version].limits[files[told]],
+        .limit_bytes = cgroup->levels[told].file_limits_bytes[files[told]],
+    };
+    return true;
 }
 
 uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup)

@@ -26,9 +26,10 @@ enum {
 };
 
 typedef struct pl_cgroup_level {
-    uint64_t limit_bytes;   /* as read last; 0 = none */
-    const char *limit_file; /* "memory.max" ...; NULL without a limit */
-    size_t path_length;     /* its folder is that much of pl_cgroup's path */
+    uint64_t limit_bytes;                              /* as read last; 0 = none */
+    const char *limit_file;                            /* "memory.max" ...; NULL without a limit */
+    uint64_t file_limits_bytes[PL_CGROUP_LIMIT_FILES]; /* each as read last; 0 = none */
+    size_t path_length; /* its folder is that much of pl_cgroup's path */
     int limit_fds[PL_CGROUP_LIMIT_FILES];
     int usage_fd;
     int stat_fd;
@@ -52,9 +53,17 @@ typedef struct pl_cgroup {
 PL_MUST_CHECK int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid);
 void pl_cgroup_done(pl_cgroup *cgroup);
 
-/* Reads the limits again: Kubernetes and systemd change them while programs run. True when one is
- * another than before. A limit that cannot be read (its group is gone) stays as it was. */
-bool pl_cgroup_refresh(pl_cgroup *cgroup);
+/* A limit that was changed. */
+typedef struct pl_cgroup_change {
+    int level;
+    const char *file;     /* "memory.max" ... */
+    uint64_t limit_bytes; /* as it is now; 0 = lifted */
+} pl_cgroup_change;
+
+/* Reads the limits again: Kubernetes and systemd change them while programs run. True when a level
+ * has another limit than before: *ret_change is then what was changed at the level that has least
+ * left now, else at the innermost. A limit that cannot be read (its group is gone) stays as it was. */
+bool pl_cgroup_refresh(pl_cgroup *cgroup, pl_cgroup_change *ret_change);
 
 /* The smallest limit over all levels; 0 = none. */
 uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup);

@@ -60,6 +60,7 @@ def test_a_limit_that_is_changed_is_followed_down_and_up(session, cgroup):
     assert result.stdout == "True\n" and result.rc == 0
     assert group.n_oom_kills() == 0
     assert [change["bytes"] for change in changes(result, "limit")] == [300 * MIB, 700 * MIB]
+    assert str(group.folder) in changes(result, "limit")[0]["file"]
     assert "was set to 700.0 MiB" in " ".join(result.report["evidence"])
     assert abs(result.report["memory"]["true_limit_bytes"] - 700 * MIB) < 100 * MIB
 
@@ -154,6 +155,35 @@ def test_neighbours_that_share_pages_by_fork_take_nothing_of_ours(session, cgrou
     assert max((change["bytes"] for change in changes(result, "neighbour")), default=0) < 250 * MIB
 
 
+def test_who_was_killed_for_a_neighbour_is_told_to_part_from_it(session, cgroup, neighbour):
+    """A smaller budget would not have helped."""
+    group = cgroup(500 * MIB)
+    process = session.start(cgroup=group, budget="250M", script=INNOCENT)
+    process.stdout.readline()
+    with pytest.raises(AssertionError):  # it is killed, too, or what is left of ours is not enough
+        neighbour(group, 600)
+    let(session, "go")
+    result = session.finish(process)
+    assert result.verdict == "killed-for-memory"
+    assert "a memory cgroup apart from this run's" in result.report["next"][0]
+    assert "set --budget" not in " ".join(result.report["next"])
+
+
+def test_a_limit_that_is_not_the_tightest_is_named_all_the_same(session, cgroup):
+    parent = cgroup(500 * MIB)
+    group = parent.child("inner")
+    group.limit(300 * MIB)
+    process = session.start(cgroup=group, script=INNOCENT)
+    process.stdout.readline()
+    group.limit(900 * MIB)
+    wait_until(lambda: line_of(session) > 400 * MIB, "the line to follow the limit")
+    let(session, "go")
+    result = session.finish(process)
+    change, = changes(result, "limit")
+    assert change["bytes"] == 900 * MIB and "/inner/" in change["file"]
+    assert "inner" in result.report["evidence"][0] and "was set to 900.0 MiB" in result.report["evidence"][0]
+
+
 def test_what_a_neighbour_gives_back_is_there_again(session, cgroup, neighbour):
     group = cgroup(700 * MIB)
     process = session.start(cgroup=group, budget="250M", script=INNOCENT)
@@ -164,6 +194,21 @@ def test_what_a_neighbour_gives_back_is_there_again(session, cgroup, neighbour):
     wait_until(lambda: line_of(session) == 250 * MIB, "the line to come back to the budget")
     let(session, "go")
     assert session.finish(process).rc == 0
+
+
+def test_a_neighbour_that_shrinks_has_taken_nothing(session, cgroup, neighbour):
+    group = cgroup(700 * MIB)
+    other = neighbour(group, 300)
+    process = session.start(cgroup=group, script=INNOCENT)
+    process.stdout.readline()
+    before = line_of(session)
+    other.kill()
+    wait_until(lambda: line_of(session) > before + 200 * MIB, "the line to rise")
+    let(session, "go")
+    result = session.finish(process)
+    assert result.report["line"][-1]["line_bytes"] > before + 200 * MIB
+    assert "had taken" not in " ".join(result.report["evidence"])
+    assert result.report["memory"]["true_limit_bytes"] > before + 200 * MIB
 
 
 def test_a_neighbour_in_another_group_under_the_same_parent_is_told_apart(session, cgroup, neighbour):

@@ -28,6 +28,7 @@
 
 static fake_tree tree;
 static pl_cgroup cgroup;
+static pl_cgroup_change change; /* as pl_cgroup_refresh() told it last */
 
 static int set_up(void **state)
 {
@@ -376,23 +377,57 @@ static void limits_are_followed_also_where_there_was_none(void **state)
     fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a", "5000\n", "1000\n", "0", "0");
     assert_int_equal(init(), 0);
     assert_int_equal(cgroup.tightest, 1);
-    assert_false(pl_cgroup_refresh(&cgroup));
+    assert_false(pl_cgroup_refresh(&cgroup, &change));
 
     fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.max", "4000\n");
-    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
     assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 4000);
-    assert_false(pl_cgroup_refresh(&cgroup));
+    assert_false(pl_cgroup_refresh(&cgroup, &change));
 
     fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.max", "300\n");
-    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
     assert_int_equal(cgroup.tightest, 0);
     assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 300);
 
     fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.max", "max\n");
     fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.max", "max\n");
-    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
     assert_int_equal(cgroup.tightest, -1);
     assert_int_equal(pl_cgroup_limit_bytes(&cgroup), 0);
+}
+
+static void what_was_changed_is_told_not_what_limits_now(void **state)
+{
+    (void)state;
+    put_mounts(V2_MOUNT);
+    put_groups("0::/a/b\n");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a/b", "300\n", "100\n", "0", "0");
+    fake_tree_put_group(&tree, 2, "/sys/fs/cgroup/a", "500\n", "100\n", "0", "0");
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.high", "max\n");
+    assert_int_equal(init(), 0);
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.max",
+                  "900\n"); /* the parent's 500 limits now */
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
+    assert_int_equal(change.level, 0);
+    assert_string_equal(change.file, "memory.max");
+    assert_int_equal(change.limit_bytes, 900);
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.high", "200\n");
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
+    assert_string_equal(change.file, "memory.high");
+    assert_int_equal(change.limit_bytes, 200);
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.high", "max\n"); /* memory.max limits now */
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
+    assert_string_equal(change.file, "memory.high");
+    assert_int_equal(change.limit_bytes, 0);
+
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.max", "400\n"); /* both: the one that limits */
+    fake_tree_put(&tree, "/sys/fs/cgroup/a/b/memory.max", "800\n");
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
+    assert_int_equal(change.level, 1);
+    assert_int_equal(change.limit_bytes, 400);
 }
 
 static void the_processes_of_a_group_are_read_however_many(void **state)
@@ -429,7 +464,7 @@ static void throttles_are_those_of_levels_with_memory_high(void **state)
     assert_int_equal(init(), 0);
     assert_int_equal(pl_cgroup_throttles(&cgroup), 0);
     fake_tree_put(&tree, "/sys/fs/cgroup/a/memory.high", "900\n");
-    assert_true(pl_cgroup_refresh(&cgroup));
+    assert_true(pl_cgroup_refresh(&cgroup, &change));
     assert_int_equal(pl_cgroup_throttles(&cgroup), 31);
 }
 
@@ -729,6 +764,7 @@ int main(void)
         TREE_TEST(usage_never_goes_below_zero),
         TREE_TEST(counters_are_read_anew_each_time),
         TREE_TEST(limits_are_followed_also_where_there_was_none),
+        TREE_TEST(what_was_changed_is_told_not_what_limits_now),
         TREE_TEST(the_processes_of_a_group_are_read_however_many),
         TREE_TEST(throttles_are_those_of_levels_with_memory_high),
         TREE_TEST(a_group_that_is_made_anew_is_told_from_the_one_before),

@@ -362,6 +362,25 @@ static void a_signal_when_memory_was_nearly_used_up_does_not_acquit_it(void **st
     assert_true(has_evidence(&verdict, "earlyoom"));
 }
 
+static void no_budget_is_advised_that_the_system_would_not_give(void **state)
+{
+    (void)state;
+    char lines[4][PL_ADVICE_BYTES];
+    pl_facts facts = ended_run(EXITED(1));
+    add_refusal(&facts, 4121, 0.1);
+    facts.limit_bytes = facts.budget_bytes = 8 * PL_GIB;
+    facts.true_limit_bytes = 8 * PL_GIB + 80 * PL_MIB;
+    facts.reserve_bytes = 80 * PL_MIB;
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, "train.py:12", lines, 4), 1);
+    facts.budget_bytes = 20 * PL_GIB; /* a cgroup leaves less */
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, "train.py:12", lines, 4), 2);
+    ASSERT_SAYS(lines[1], "or give its memory cgroup more");
+    facts.neighbours = (pl_fact_line){.n = 1, .process = {.pid = 7, .name = "db", .bytes = PL_GIB}};
+    assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, "train.py:12", lines, 4), 2);
+    ASSERT_SAYS(lines[1], "give 'db' (pid 7) a memory cgroup apart");
+    ASSERT_SAYS(lines[1], "1.0 GiB were taken");
+}
+
 static void stalls_for_memory_are_told_with_numbers_and_a_cure(void **state)
 {
     (void)state;
@@ -814,6 +833,7 @@ int main(void)
         cmocka_unit_test(memory_is_not_acquitted_where_something_else_refused_it),
         cmocka_unit_test(what_the_system_refused_just_before_a_crash_is_evidence),
         cmocka_unit_test(a_signal_when_memory_was_nearly_used_up_does_not_acquit_it),
+        cmocka_unit_test(no_budget_is_advised_that_the_system_would_not_give),
         cmocka_unit_test(stalls_for_memory_are_told_with_numbers_and_a_cure),
         cmocka_unit_test(a_service_that_is_stopped_for_a_killed_worker_died_of_memory),
         cmocka_unit_test(a_signal_that_we_passed_on_is_said_to_be_so),
