@@ -431,13 +431,15 @@ static void add_peak_evidence(const pl_facts *facts, pl_verdict *verdict)
 }
 
 /* systemd sends SIGTERM to the rest of a service in which the OOM killer ended a process
- * (OOMPolicy=stop, the default), so the command's end is the kill's doing, too. */
+ * (OOMPolicy=stop, the default), so the command's end is the kill's doing, too. It sends it to each
+ * process, and the command may have ended before the supervisor had its own. */
 static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
 {
     bool refused = facts->refusal.process.pid != 0 && is_recent(&facts->refusal.process);
     bool worker = facts->killed_worker.pid != 0 && is_recent(&facts->killed_worker);
-    bool asked = facts->ended && facts->stop_signal != 0 &&
-                 pl_verdict_signal(facts->wait_status) == facts->stop_signal;
+    int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
+    bool passed_on = signal != 0 && signal == facts->stop_signal;
+    bool asked = passed_on || signal == SIGTERM;
     if (!facts->ended || ended_well(facts) || facts->n_oom_kills == 0 || (refused && !worker) ||
         (asked ? !worker : !WIFEXITED(facts->wait_status)))
         return false;
@@ -451,9 +453,9 @@ static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
                      WHO(&facts->killed_worker));
     if (asked)
         add_evidence(verdict,
-                     "the supervisor was sent %s and passed it on: systemd stops a service so "
-                     "after an OOM kill (OOMPolicy=stop)",
-                     pl_signal_name(facts->stop_signal));
+                     "%s %s: systemd stops a service so after an OOM kill (OOMPolicy=stop)",
+                     passed_on ? "the supervisor was sent and passed on" : "from outside came",
+                     pl_signal_name(signal));
     add_peak_evidence(facts, verdict);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -428,6 +429,21 @@ static int crash_signal(const pl_watch *watch, const pl_slot *slot)
     return 0;
 }
 
+/* A process that became another program, which the guard cannot enter, left a slot without a name. */
+static const char *name_of(const pl_watch *watch, const pl_slot *slot, pid_t pid)
+{
+    const pl_tree *tree = &watch->tree;
+    if (slot->name[0])
+        return slot->name;
+    for (int i = 0; i < tree->n; i++)
+        if (tree->processes[i].pid == pid)
+            return tree->processes[i].name;
+    for (int i = 0; i < tree->n_ended; i++)
+        if (tree->ended[i].pid == pid)
+            return tree->ended[i].name;
+    return "";
+}
+
 /* Guarded processes that are gone without having run their exit handlers. Those that left a crash
  * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
 static void note_vanished(pl_watch *watch)
@@ -446,7 +462,8 @@ static void note_vanished(pl_watch *watch)
             signal = SIGKILL;
         }
         if (signal)
-            tell_death(watch, (pid_t)pid, slot->name, atomic_load(&slot->peak_bytes), signal);
+            tell_death(watch, (pid_t)pid, name_of(watch, slot, (pid_t)pid),
+                       atomic_load(&slot->peak_bytes), signal);
     }
 }
 
@@ -503,12 +520,43 @@ void pl_watch_step(pl_watch *watch)
     choose_period(watch, pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_cpu_ns - shares_ns);
 }
 
+static void reap_victims(pl_watch *watch)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+        for (int i = 0; killed && watch->n_unexplained_kills > 0 && i < watch->tree.n; i++) {
+            const pl_tree_process *process = &watch->tree.processes[i];
+            if (process->pid != pid)
+                continue;
+            watch->n_unexplained_kills--;
+            tell_death(watch, pid, process->name, process->used_bytes, SIGKILL);
+        }
+    }
+}
+
+/* Whom the OOM killer chose may take longer to die, with all its memory, than the command that was
+ * asked to end for that: it is ours to reap then. */
+static void wait_for_victims(pl_watch *watch)
+{
+    enum { LOOKS = 50 };
+    const struct timespec nap = {.tv_nsec = 10 * PL_NS_PER_MS};
+    for (int i = 0; i < LOOKS && watch->n_unexplained_kills > 0 && watch->tree.n > 0; i++) {
+        nanosleep(&nap, NULL);
+        reap_victims(watch);
+        pl_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
+        note_deaths(watch);
+    }
+}
+
 void pl_watch_end(pl_watch *watch, int wait_status)
 {
     pl_ledger_header *header = &watch->ledger->header;
     uint64_t kills;
     pl_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
     note_deaths(watch);
+    wait_for_victims(watch);
     header->n_oom_kills = (uint32_t)pl_sub_sat_u64(watch->n_oom_kills, header->baseline_oom_kills);
     if (pl_machine_oom_kills("", &kills) == 0)
         header->n_vm_oom_kills = (uint32_t)pl_sub_sat_u64(kills, header->baseline_vm_oom_kills);

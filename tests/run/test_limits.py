@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory cgroups that change while a run is in them: limits that are moved, and neighbours that grow."""
+import os
 import signal
 import subprocess
 
 import pytest
 
-from conftest import MIB, PYTHON, wait_until
+from conftest import HANG_S, MIB, PYTHON, wait_until
 
 GROWS = """
     import os, time
@@ -167,6 +168,32 @@ def test_who_was_killed_for_a_neighbour_is_told_to_part_from_it(session, cgroup,
     assert result.verdict == "killed-for-memory"
     assert "a memory cgroup apart from this run's" in result.report["next"][0]
     assert "set --budget" not in " ".join(result.report["next"])
+
+
+def test_a_service_that_is_stopped_while_the_killed_worker_still_dies_died_of_memory(
+        session, cgroup, program):
+    """systemd's OOMPolicy=stop sends SIGTERM to all that is left at the kill; to die with much memory
+    takes longer than that."""
+    for _ in range(3):
+        group = cgroup(400 * MIB)
+        process = session.start(cgroup=group, options=["--observe"], script=f"""
+            import subprocess, time
+            subprocess.run(["{program('grow', static=True)}", "800"])
+            time.sleep({HANG_S})
+            """)
+        while group.n_oom_kills() == 0 and process.poll() is None:
+            pass
+        for pid in group.pids():
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+        result = session.finish(process)
+        assert result.rc == 128 + signal.SIGTERM
+        assert result.verdict == "killed-for-memory"
+        assert "ended 'grow_static'" in result.report["summary"]
+        assert "OOMPolicy=stop" in " ".join(result.report["evidence"])
+        assert result.stderr.count("killed for memory") == 1
 
 
 def test_a_limit_that_is_not_the_tightest_is_named_all_the_same(session, cgroup):

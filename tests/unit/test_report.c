@@ -249,8 +249,8 @@ static void what_is_over_the_line_is_explained(void **state)
     json_t *report = build(f);
     char *text = fixture_text(report, PL_REPORT_FULL);
     ASSERT_SAYS(text, "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, past the reserve: taken where the "
-                      "guard is not asked, as in static programs, or for stacks, shared memory, "
-                      "small objects and pages written after a fork), ");
+                      "guard is not asked, as in static programs, or for stacks, shared memory "
+                      "and pages written after a fork), ");
     free(text);
     json_decref(report);
     f->ledger->header.reserve_bytes = PL_GIB;

@@ -234,6 +234,10 @@ static void a_service_that_is_stopped_for_a_killed_worker_died_of_memory(void **
     pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
     ASSERT_SAYS(verdict.summary, "the system's OOM killer ended 'worker' (pid 5000), and "
                                  "'train.py' (pid 4121) was ended by SIGTERM");
+    facts.stop_signal = 0; /* the command had its own, and ended before we were told */
+    verdict = judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
+    assert_true(has_evidence(&verdict, "from outside came SIGTERM"));
+    facts.stop_signal = SIGTERM;
     facts.killed_worker.before_end_s = 3600; /* long ago: somebody else asked */
     judge(&facts, PL_VERDICT_KILLED);
 }
