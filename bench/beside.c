@@ -11,21 +11,21 @@ static pl_runtime *runtime;
 static pl_graph *graph;
 static pl_session *session;
 
-static pl_tensor *tensor(pl_dtype dtype, int64_t rows, int64_t columns, size_t item_bytes)
+/* The values are there before: what the guard adds to malloc() has a row of its own. */
+static pl_tensor *tensor(pl_dtype dtype, int64_t rows, int64_t columns)
 {
+    static double zeros[2048 * 2048];
     const pl_shape shape = {2, {rows, columns}};
     pl_tensor *made;
-    void *data = calloc((size_t)(rows * columns), item_bytes);
-    check(data ? pl_tensor_new(runtime, dtype, &shape, data, "data", &made, &error) : -ENOMEM);
-    free(data);
+    check(pl_tensor_new(runtime, dtype, &shape, zeros, "data", &made, &error));
     return made;
 }
 
-static pl_node *constant(pl_dtype dtype, int64_t rows, int64_t columns, size_t item_bytes)
+static pl_node *constant(pl_dtype dtype, int64_t rows, int64_t columns)
 {
     const pl_shape shape = {2, {rows, columns}};
     pl_node *node;
-    pl_tensor *value = tensor(dtype, rows, columns, item_bytes);
+    pl_tensor *value = tensor(dtype, rows, columns);
     check(pl_graph_constant(graph, NULL, dtype, &shape, &node, &error));
     check(pl_constant_set(node, value, &error));
     pl_tensor_unref(value);
@@ -42,14 +42,14 @@ static pl_node *two(const char *op, pl_node *a, pl_node *b)
 /* a * a + sin(a) of four million floats. */
 static pl_node *chain(void)
 {
-    pl_node *a = constant(PL_F32, 2048, 2048, 4), *sine;
+    pl_node *a = constant(PL_F32, 2048, 2048), *sine;
     check(pl_graph_unary(graph, "sin", NULL, a, &sine, &error));
     return two("add", two("mul", a, a), sine);
 }
 
 static pl_node *product(void)
 {
-    pl_node *a = constant(PL_F32, 1024, 1024, 4), *b = constant(PL_F32, 1024, 1024, 4), *node;
+    pl_node *a = constant(PL_F32, 1024, 1024), *b = constant(PL_F32, 1024, 1024), *node;
     check(pl_graph_matmul(graph, NULL, a, b, false, false, &node, &error));
     return node;
 }
@@ -57,7 +57,7 @@ static pl_node *product(void)
 /* A hundred additions of ten numbers. */
 static pl_node *small(void)
 {
-    pl_node *x = constant(PL_F64, 1, 10, 8), *y = x;
+    pl_node *x = constant(PL_F64, 1, 10), *y = x;
     for (int i = 0; i < 100; i++)
         y = two("add", y, x);
     return y;
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
         if (node)
             run(node);
         else
-            pl_tensor_unref(tensor(PL_F64, 100, 100, 8));
+            pl_tensor_unref(tensor(PL_F64, 100, 100));
         if (k == 0)
             from = start_now();
     }

@@ -199,6 +199,8 @@ bool pl_block_change_site(const void *address, pl_site *site, pl_block *ret_befo
         return false;
     pl_block *block = &blocks[place];
     *ret_before = *block;
+    if (block->site == site)
+        return true;
     block->site = site;
     if (block->large_place) {
         large_block *listed = &large[block->large_place - 1];

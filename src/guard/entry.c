@@ -98,7 +98,8 @@ void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *ca
 void pl_guard_change_site(void *data, pl_site *site)
 {
     pl_block block;
-    if (!pl_block_change_site(data, site, &block) || block.generation != pl_guard_state.generation)
+    if (!pl_block_change_site(data, site, &block) || block.site == site ||
+        block.generation != pl_guard_state.generation)
         return;
     add_to_site(&block, -(int64_t)block.weight_bytes, -1);
     block.site = site;

@@ -20,7 +20,8 @@ typedef struct pl_mapping {
     struct pl_mapping *before, *after; /* the memory's mu */
     void *data;
     uint64_t bytes;
-    bool is_full; /* mu; says in which list it is */
+    bool is_full;     /* mu; says in which list it is */
+    bool is_unmarked; /* mu; a spare that the guard still counts to the line that had it last */
 } pl_mapping;
 
 struct pl_memory {
