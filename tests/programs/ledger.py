@@ -12,7 +12,7 @@ HEADER_BYTES = 8192
 def _word(offset):
     with open(os.environ["PLIMSOLL_LEDGER"], "rb") as file:
         head = file.read(HEADER_BYTES + 192)
-    assert head[:8] == b"plimsoll" and struct.unpack_from("<I", head, 8)[0] & 0xFFFF == 5
+    assert head[:8] == b"plimsoll" and struct.unpack_from("<I", head, 8)[0] & 0xFFFF == 6
     return struct.unpack_from("<Q", head, HEADER_BYTES + offset)[0]
 
 
