@@ -682,7 +682,9 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
                  WHO(&facts->stopped));
     } else if (facts->over.pid != 0) {
         conclude(verdict, PL_VERDICT_FINISHED, "finished over the line: %s came to %s, and %s; %s",
-                 WHO(&facts->over), PAIR(facts->peak_bytes, facts->limit_bytes, "of"), END(facts),
+                 WHO(&facts->over),
+                 PAIR(pl_max_u64(facts->peak_bytes, facts->over.bytes), facts->limit_bytes, "of"),
+                 END(facts),
                  facts->observed ? "--observe refuses nothing"
                                  : "small requests are refused in Python code only");
     } else if (facts->crash.process.pid != 0) {

@@ -734,6 +734,10 @@ static void who_only_observed_is_advised_to_keep_the_line(void **state)
     facts.observed = true;
     pl_verdict verdict = judge(&facts, PL_VERDICT_FINISHED);
     ASSERT_SAYS(verdict.summary, "--observe refuses nothing");
+    facts.peak_bytes = PL_GIB; /* the rest is in files in memory, which no process has resident */
+    facts.over.bytes = 9 * PL_GIB;
+    verdict = judge(&facts, PL_VERDICT_FINISHED);
+    ASSERT_SAYS(verdict.summary, "came to 9.0 of 8.0 GiB");
 }
 
 static void no_lower_line_is_advised_to_who_passed_it_by_far(void **state)
