@@ -238,21 +238,22 @@ static void write_place(const pl_python_frame *place, uint32_t run_by, char text
 
 static_assert(PLACE_BYTES > sizeof(pl_python_frame) + 48, "a place always fits");
 
-/* To free anything makes no room for a request that is larger than the line. */
+/* To free anything makes no room for a request that is larger than the line; nor does a larger
+ * budget where the cgroup draws the line. */
 static void write_what_to_do(const moment *then, char *text, size_t size)
 {
     const pl_ledger *ledger = pl_guard_state.ledger;
     uint64_t true_limit = ledger->header.true_limit_bytes;
     bool in_notebook = atomic_load(&ledger->sum.kernel_pid) == (uint32_t)pl_guard_state.pid;
-    const char *how = then->line_is_cells ? "%%plimsoll limit=SIZE"
-                      : in_notebook       ? "%plimsoll budget SIZE"
-                                          : "--budget";
+    const char *more = then->line_is_cells ? "allow more with %%plimsoll limit=SIZE"
+                       : then->limit_bytes < pl_ledger_wanted_bytes(ledger)
+                           ? "give its memory cgroup more"
+                       : in_notebook ? "allow more with %plimsoll budget SIZE"
+                                     : "allow more with --budget";
     if (then->asked_bytes <= then->limit_bytes)
-        snprintf(text, size, "free or batch some of it, or allow more with %s", how);
+        snprintf(text, size, "free or batch some of it, or %s", more);
     else if (true_limit == 0 || then->asked_bytes <= true_limit)
-        snprintf(text, size,
-                 "it can never fit: ask for less at once, or in slices, or allow more with %s",
-                 how);
+        snprintf(text, size, "it can never fit: ask for less at once, or in slices, or %s", more);
     else
         snprintf(text, size,
                  "it can never fit, nor in the %s that the system would give: ask for less at "

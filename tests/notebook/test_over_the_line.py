@@ -12,7 +12,8 @@ BUDGET = 500 * MIB
 SIZE = r"[\d.]+ [KMG]iB"
 HOLDER_SOURCE = "import numpy as np\nheld = np.ones(200 << 20, dtype=np.uint8)\ntoken = object()"
 WHAT_TO_DO = {  # patterns
-    "parts": "; free or batch some of it, or allow more with %plimsoll budget SIZE",
+    "parts of a budget": "; free or batch some of it, or allow more with %plimsoll budget SIZE",
+    "parts of a cgroup": "; free or batch some of it, or give its memory cgroup more",
     "budget": "; it can never fit: ask for less at once, or in slices, or allow more with "
               "%plimsoll budget SIZE",
     "cgroup": rf"; it can never fit, nor in the {SIZE} that the system would give: ask for less "
@@ -81,7 +82,7 @@ def test_the_cell_fails_with_a_sentence_and_the_kernel_goes_on(kernel, name, req
     arrows = [int(n) for n in re.findall(r"^-+> (\d+)", cell_part(outcome, 3), re.M)]
     assert arrows[-1] in (line, line - 1) if asked is None else arrows[-1] == line
     limited_by = request.node.callspec.params["kernel"]
-    check_sentence(sentence_of(outcome.error), asked, WHAT_TO_DO[limited_by if asked else "parts"])
+    check_sentence(sentence_of(outcome.error), asked, WHAT_TO_DO[limited_by if asked else f"parts of a {limited_by}"])
     # The kernel's own ipykernel_launcher.py may be among the holders.
     assert not re.search(r"ipykernel_\d", outcome.error.traceback) and outcome.stderr == ""
 

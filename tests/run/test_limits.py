@@ -13,17 +13,18 @@ GROWS = """
     def wait_for(name):
         while not os.path.exists(name):
             time.sleep(0.01)
-    kept = []
+    kept, said = [], []
     def grow(to_mib):
         try:
             while len(kept) < to_mib // 10:
                 kept.append(bytearray(b"x") * (10 << 20))
-        except MemoryError:
+        except MemoryError as error:
+            said.append(str(error))
             return False
         return True
     print(grow(100), flush=True)
     wait_for("go")
-    print(grow(400), 10 * len(kept), flush=True)
+    print(grow(400), 10 * len(kept), said[-1:], flush=True)
     wait_for("on")
     print(grow(400), flush=True)
     """
@@ -52,8 +53,9 @@ def test_a_limit_that_is_changed_is_followed_down_and_up(session, cgroup):
     group.limit(300 * MIB)
     wait_until(lambda: line_of(session) < 300 * MIB, "the line to follow the limit down")
     let(session, "go")
-    grown, n_mib = process.stdout.readline().split()
+    grown, n_mib, said = process.stdout.readline().split(maxsplit=2)
     assert grown == "False" and 150 <= int(n_mib) < 300
+    assert "or give its memory cgroup more" in said and "--budget" not in said
     group.limit(700 * MIB)
     wait_until(lambda: line_of(session) > 450 * MIB, "the line to follow the limit up")
     let(session, "on")
@@ -148,7 +150,7 @@ def test_neighbours_that_share_pages_by_fork_take_nothing_of_ours(session, cgrou
     assert process.stdout.readline() == "True\n"
     neighbour(group, 150, n_forks=4)
     let(session, "go")
-    assert process.stdout.readline() == "True 400\n"
+    assert process.stdout.readline() == "True 400 []\n"
     let(session, "on")
     result = session.finish(process)
     assert result.rc == 0 and result.stdout == "True\n" and group.n_oom_kills() == 0
