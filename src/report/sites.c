@@ -221,6 +221,8 @@ json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites
     uint64_t whole_bytes = pl_sites_in_use_bytes(snapshot, moment);
     if (moment == PL_SITES_AT_REFUSAL) /* little of the line was in use: the request was large */
         whole_bytes = pl_max_u64(whole_bytes, snapshot->limit_bytes);
+    if (moment == PL_SITES_AT_PEAK || moment == PL_SITES_AT_END) /* what no guard saw has no site */
+        whole_bytes = pl_max_u64(whole_bytes, snapshot->peak_bytes);
     if (held_bytes < whole_bytes / PL_SITES_NOTICEABLE)
         holder[0] = '\0';
     return array;

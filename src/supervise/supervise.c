@@ -67,23 +67,6 @@ static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
     }
 }
 
-/* Somebody of the tree that became our child when its parent ended. */
-static void note_orphan(pl_watch *watch, pid_t pid, int status)
-{
-    int n = pl_ledger_n_slots(watch->ledger);
-    for (int i = 0; i < n; i++)
-        if (atomic_load(&watch->ledger->slots[i].pid) == (uint32_t)pid)
-            atomic_fetch_or(&watch->ledger->slots[i].flags, PL_SLOT_EXITED);
-    if (!WIFSIGNALED(status))
-        return;
-    pl_event event = {.kind = PL_EVENT_DIED, .pid = pid, .detail = (uint32_t)WTERMSIG(status)};
-    for (int i = 0; i < watch->tree.n; i++)
-        if (watch->tree.processes[i].pid == pid)
-            snprintf(event.where.function, sizeof event.where.function, "%s",
-                     watch->tree.processes[i].name);
-    pl_ledger_event(watch->ledger, &event);
-}
-
 /* What limits the command's memory beside the line: 0 where nothing does. */
 static uint64_t read_limit(pid_t pid, int resource)
 {
@@ -110,19 +93,8 @@ static void note_dead(pl_watch *watch)
 /* True when the command itself has ended. */
 static bool reap(pl_watch *watch, int *ret_wait_status)
 {
-    bool ended = false;
-    int status;
-    pid_t pid;
     note_dead(watch);
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid == watch->command) {
-            *ret_wait_status = status;
-            ended = true;
-        } else {
-            note_orphan(watch, pid, status);
-        }
-    }
-    return ended;
+    return pl_watch_reap(watch, ret_wait_status);
 }
 
 static void read_signals(pl_watch *watch, int fd)

@@ -479,17 +479,61 @@ static void note_ended(pl_watch *watch)
     }
 }
 
-/* As many as the system counts OOM kills were killed for memory. It counts before they are gone: a
- * kill waits for its victim. */
-static void note_deaths(pl_watch *watch)
+/* It counts before they are gone: a kill waits for its victim. */
+static void count_kills(pl_watch *watch)
 {
     uint64_t kills;
     if (pl_cgroup_oom_kills(&watch->allowance.cgroup, &kills) == 0) {
         watch->n_unexplained_kills += pl_sub_sat_u64(kills, watch->n_oom_kills);
         watch->n_oom_kills = kills;
     }
+}
+
+/* As many as the system counts OOM kills were killed for memory. */
+static void note_deaths(pl_watch *watch)
+{
+    count_kills(watch);
     note_vanished(watch);
     note_ended(watch);
+}
+
+/* Somebody of the tree that became our child when its parent ended. */
+static void note_orphan(pl_watch *watch, pid_t pid, const char *name, int status)
+{
+    int n = pl_ledger_n_slots(watch->ledger);
+    for (int i = 0; i < n; i++)
+        if (atomic_load(&watch->ledger->slots[i].pid) == (uint32_t)pid)
+            atomic_fetch_or(&watch->ledger->slots[i].flags, PL_SLOT_EXITED);
+    if (!WIFSIGNALED(status))
+        return;
+    count_kills(watch);
+    if (WTERMSIG(status) == SIGKILL && watch->n_unexplained_kills > 0)
+        watch->n_unexplained_kills--;
+    tell_death(watch, pid, name, 0, WTERMSIG(status));
+}
+
+/* Its name is read while it is a zombie: the tree has left it out already. */
+bool pl_watch_reap(pl_watch *watch, int *ret_wait_status)
+{
+    bool ended = false;
+    siginfo_t info;
+    for (;;) {
+        int status;
+        pl_proc_stat stat;
+        info.si_pid = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+            return ended;
+        if (pl_proc_stat_read(info.si_pid, &stat) < 0)
+            stat.name[0] = '\0';
+        if (waitpid(info.si_pid, &status, 0) != info.si_pid)
+            return ended;
+        if (info.si_pid == watch->command) {
+            *ret_wait_status = status;
+            ended = true;
+        } else {
+            note_orphan(watch, info.si_pid, stat.name, status);
+        }
+    }
 }
 
 /* The command's slot stays until the report is made: it says what was held at the end. */
@@ -520,31 +564,16 @@ void pl_watch_step(pl_watch *watch)
     choose_period(watch, pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_cpu_ns - shares_ns);
 }
 
-static void reap_victims(pl_watch *watch)
-{
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-        for (int i = 0; killed && watch->n_unexplained_kills > 0 && i < watch->tree.n; i++) {
-            const pl_tree_process *process = &watch->tree.processes[i];
-            if (process->pid != pid)
-                continue;
-            watch->n_unexplained_kills--;
-            tell_death(watch, pid, process->name, process->used_bytes, SIGKILL);
-        }
-    }
-}
-
 /* Whom the OOM killer chose may take longer to die, with all its memory, than the command that was
  * asked to end for that: it is ours to reap then. */
 static void wait_for_victims(pl_watch *watch)
 {
     enum { LOOKS = 50 };
+    int status;
     const struct timespec nap = {.tv_nsec = 10 * PL_NS_PER_MS};
     for (int i = 0; i < LOOKS && watch->n_unexplained_kills > 0 && watch->tree.n > 0; i++) {
         nanosleep(&nap, NULL);
-        reap_victims(watch);
+        (void)pl_watch_reap(watch, &status);
         pl_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
         note_deaths(watch);
     }

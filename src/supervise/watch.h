@@ -50,6 +50,10 @@ PL_MUST_CHECK int pl_watch_init(pl_watch *watch, pl_ledger *ledger,
                                 const pl_supervise_options *options);
 void pl_watch_done(pl_watch *watch);
 
+/* Reaps who has ended, and tells of orphans that a signal ended. True when the command was among
+ * them: *ret_wait_status is then its. */
+bool pl_watch_reap(pl_watch *watch, int *ret_wait_status);
+
 /* One sample and all that follows from it. */
 void pl_watch_step(pl_watch *watch);
 

@@ -196,6 +196,7 @@ def test_a_service_that_is_stopped_while_the_killed_worker_still_dies_died_of_me
         assert "ended 'grow_static'" in result.report["summary"]
         assert "OOMPolicy=stop" in " ".join(result.report["evidence"])
         assert result.stderr.count("killed for memory") == 1
+        assert "nothing of it was seen by the guard" in " ".join(result.report["next"])
 
 
 def test_a_limit_that_is_not_the_tightest_is_named_all_the_same(session, cgroup):
