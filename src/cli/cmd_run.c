@@ -190,19 +190,42 @@ static uint64_t highest_line(const pl_budget *budget)
     return highest;
 }
 
+static void describe_source(const pl_budget_source *source, char *text, size_t size)
+{
+    snprintf(text, size, "%.20s %.*s", source->name, (int)size - 22, source->detail);
+}
+
+/* Cgroups and what the machine has left are followed while the command runs. */
+static bool is_steady(const pl_budget_source *source)
+{
+    return source->present && strncmp(source->name, "cgroup", strlen("cgroup")) != 0 &&
+           strcmp(source->name, "MemAvailable") != 0 && strcmp(source->name, "request") != 0;
+}
+
+static void describe_limits(const pl_budget *budget, pl_ledger_header *header)
+{
+    header->true_limit_bytes = budget->true_limit_bytes;
+    if (budget->tightest >= 0)
+        describe_source(&budget->sources[budget->tightest], header->limit_source,
+                        sizeof header->limit_source);
+    for (int i = 0; i < budget->n_sources; i++) {
+        const pl_budget_source *source = &budget->sources[i];
+        if (!is_steady(source) ||
+            (header->steady_limit_bytes > 0 && source->bytes >= header->steady_limit_bytes))
+            continue;
+        header->steady_limit_bytes = source->bytes;
+        describe_source(source, header->steady_source, sizeof header->steady_source);
+    }
+}
+
 static void describe_run(const this_run *run, const pl_budget *budget)
 {
     pl_ledger_header *header = &run->ledger->header;
     pl_proc_stat stat;
     header->flags = run->options->flags;
-    header->true_limit_bytes = budget->true_limit_bytes;
+    describe_limits(budget, header);
     pl_ledger_set_system_bytes(run->ledger, budget->line_bytes);
     pl_ledger_set_limit_bytes(run->ledger, highest_line(budget));
-    if (budget->tightest >= 0) {
-        const pl_budget_source *source = &budget->sources[budget->tightest];
-        snprintf(header->limit_source, sizeof header->limit_source, "%.20s %.230s", source->name,
-                 source->detail);
-    }
     header->supervisor_pid = getpid();
     if (pl_proc_identity_read(getpid(), &stat) == 0)
         header->supervisor_start_ticks = stat.start_ticks;

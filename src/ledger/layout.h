@@ -98,12 +98,14 @@ typedef struct pl_ledger_header {
     uint64_t cgroup_id;             /* of the memory cgroup: its path may be another one's later */
     uint64_t data_limit_bytes;      /* RLIMIT_DATA of the command, at last at its end; 0 = none */
     uint64_t address_limit_bytes;   /* RLIMIT_AS of it, at its end; 0 = none */
+    uint64_t steady_limit_bytes;    /* least of what nobody changes: rlimits, MEM_LIMIT; 0 = none */
     uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
     char boot_id[40];
-    char limit_source[256]; /* which limit decided the true limit: "cgroup v1 /a/b" ... */
-    char cgroup_path[512];  /* folder of the memory cgroup, for later readers */
-    char directory[512];    /* working directory of the command */
-    char command[2048];     /* argv, each argument followed by one NUL; ends with an empty one */
+    char limit_source[256];  /* which limit decided the true limit: "cgroup v1 /a/b" ... */
+    char steady_source[160]; /* of steady_limit_bytes */
+    char cgroup_path[512];   /* folder of the memory cgroup, for later readers */
+    char directory[512];     /* working directory of the command */
+    char command[2048];      /* argv, each argument followed by one NUL; ends with an empty one */
     char sparse_programs[PL_SPARSE_PROGRAMS][32]; /* names for which PL_RUN_SPARSE holds */
 
     /* The argv of the program that the command has become last, by exec; as `command`, cut to fit.

@@ -253,20 +253,27 @@ static bool worth_telling(const pl_watch *watch, uint64_t now_ns)
            (watch->n_lines_told == 0 || now_ns - watch->line_told_ns >= PL_NS_PER_SEC);
 }
 
+/* What of the machine, the cgroups and the limits that stay is least. */
 static void note_limits(pl_watch *watch)
 {
     pl_ledger_header *header = &watch->ledger->header;
     const pl_allowance *allowance = &watch->allowance;
     const pl_cgroup *cgroup = &allowance->cgroup;
-    uint64_t machine = pl_add_sat_u64(watch->available_bytes, watch->tree.used_bytes);
+    char *source = header->limit_source;
+    uint64_t least = pl_add_sat_u64(watch->available_bytes, watch->tree.used_bytes);
+    snprintf(source, sizeof header->limit_source, "MemAvailable /proc/meminfo");
+    if (allowance->tightest >= 0 && allowance->gives_bytes < least) {
+        least = allowance->gives_bytes;
+        snprintf(source, sizeof header->limit_source, "cgroup v%d %.*s/%s", cgroup->version,
+                 (int)cgroup->levels[allowance->tightest].path_length, cgroup->path,
+                 cgroup->levels[allowance->tightest].limit_file);
+    }
+    if (header->steady_limit_bytes > 0 && header->steady_limit_bytes <= least) {
+        least = header->steady_limit_bytes;
+        snprintf(source, sizeof header->limit_source, "%s", header->steady_source);
+    }
+    header->true_limit_bytes = least;
     header->cgroup_limit_bytes = pl_cgroup_limit_bytes(cgroup);
-    header->true_limit_bytes = pl_min_u64(allowance->gives_bytes, machine);
-    if (allowance->tightest >= 0 && allowance->gives_bytes < machine)
-        snprintf(header->limit_source, sizeof header->limit_source, "cgroup v%d %.*s/%s",
-                 cgroup->version, (int)cgroup->levels[allowance->tightest].path_length,
-                 cgroup->path, cgroup->levels[allowance->tightest].limit_file);
-    else
-        snprintf(header->limit_source, sizeof header->limit_source, "MemAvailable /proc/meminfo");
 }
 
 /* Limits that are changed and neighbours that grow move the line, down and up again, never above

@@ -211,7 +211,8 @@ def test_a_limit_that_is_not_the_tightest_is_named_all_the_same(session, cgroup)
     result = session.finish(process)
     change, = changes(result, "limit")
     assert change["bytes"] == 900 * MIB and "/inner/" in change["file"]
-    assert "inner" in result.report["evidence"][0] and "was set to 900.0 MiB" in result.report["evidence"][0]
+    told, = [text for text in result.report["evidence"] if "was set to 900.0 MiB" in text]
+    assert "inner" in told
 
 
 def test_what_a_neighbour_gives_back_is_there_again(session, cgroup, neighbour):
@@ -317,6 +318,19 @@ def test_an_outer_run_tells_that_its_inner_run_was_refused(session):
     assert "a run inside of it ended so: refused" in result.report["summary"]
     said, = [text for text in result.report["evidence"] if "plimsoll explain" in text]
     assert session.explain(said.split()[2].rstrip("'"))["verdict"] == "refused"
+
+
+def test_a_limit_that_nobody_changes_stays_the_true_one(session, cgroup):
+    """Also when a cgroup's, which is larger, is changed."""
+    group = cgroup(900 * MIB)
+    process = session.start(cgroup=group, script=INNOCENT, env={"MEM_LIMIT": "300M"})
+    process.stdout.readline()
+    group.limit(800 * MIB)
+    run, = session.state.glob("runs/*")
+    wait_until(lambda: session.explain(run.name).get("line"), "the limit's change to be seen")
+    let(session, "go")
+    memory = session.finish(process).report["memory"]
+    assert memory["true_limit_bytes"] == 300 * MIB and "MEM_LIMIT" in memory["true_limit_source"]
 
 
 def test_an_outer_run_did_not_crash_itself_when_its_inner_run_tells_of_a_crash(session):
