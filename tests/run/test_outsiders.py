@@ -87,10 +87,11 @@ def test_a_32_bit_program_is_said_to_be_one(run, tmp_path):
     path = tmp_path / "exit32"
     path.write_bytes(head + segment + code)
     path.chmod(0o755)
-    result = run(path, budget="200M")
+    result = run(path, budget="200M", errors="replace")
     assert len(said(result)) == 1 and "32-bit" in result.stderr
     assert "preload" not in result.stderr
-    assert result.rc in (7, 126)  # 126: a kernel without 32-bit programs
+    # A kernel without 32-bit programs: execvp() has a shell read it, which finds no command in it.
+    assert result.rc in (7, 2, 126, 127)
 
 
 def test_an_older_glibc_than_the_guard_needs(run, tmp_path):
