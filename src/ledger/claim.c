@@ -411,14 +411,28 @@ void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
     drop_duty(&slot->keeper_pid);
 }
 
+int pl_ledger_reclaim_if(pl_ledger *ledger, bool (*may)(const void *context, int index),
+                         const void *context)
+{
+    int n_freed = 0;
+    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
+        if (may(context, i))
+            n_freed += reclaim_slot(ledger, &ledger->slots[i]);
+    settle(ledger);
+    return n_freed;
+}
+
+static bool any_slot(const void *context, int index)
+{
+    (void)context;
+    (void)index;
+    return true;
+}
+
 int pl_ledger_reclaim(pl_ledger *ledger)
 {
     PL_NULL_GIVES(ledger, 0);
-    int n_freed = 0;
-    for (int i = 0; i < pl_ledger_n_slots(ledger); i++)
-        n_freed += reclaim_slot(ledger, &ledger->slots[i]);
-    settle(ledger);
-    return n_freed;
+    return pl_ledger_reclaim_if(ledger, any_slot, NULL);
 }
 
 /* Too low is never right; too high is, until what the dead left is settled. */

@@ -26,6 +26,10 @@ void pl_ledger_shrink(pl_ledger *ledger);
 /* As many of the slots were ever used: the first ones. */
 int pl_ledger_n_slots(const pl_ledger *ledger);
 
+/* As pl_ledger_reclaim(), of those slots only that `may` agrees to. */
+int pl_ledger_reclaim_if(pl_ledger *ledger, bool (*may)(const void *context, int index),
+                         const void *context);
+
 /* Says what process `pid`, whose slot is `other`, uses beyond its claims. `actor` is the caller's
  * own slot. -ESRCH when the slot is not its any more, -EBUSY when somebody is just giving it back.
  */

@@ -451,6 +451,8 @@ static const char *name_of(const pl_watch *watch, const pl_slot *slot, pid_t pid
     return "";
 }
 
+enum { SETTLED = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER };
+
 /* Guarded processes that are gone without having run their exit handlers. Those that left a crash
  * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
 static void note_vanished(pl_watch *watch)
@@ -459,10 +461,15 @@ static void note_vanished(pl_watch *watch)
     for (int i = 0; i < n; i++) {
         const pl_slot *slot = &watch->ledger->slots[i];
         uint32_t pid = atomic_load(&slot->pid);
-        uint32_t settled = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER;
-        if (!pid || pid == (uint32_t)watch->command || atomic_load(&slot->flags) & settled ||
-            pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks)))
+        if (!pid || pid == (uint32_t)watch->command || atomic_load(&slot->flags) & SETTLED)
             continue;
+        bool alive = pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks));
+        bool noted = pid == watch->noted_pids[i];
+        if (noted && alive)
+            watch->noted_pids[i] = 0; /* another one of that pid */
+        if (noted || alive)
+            continue;
+        watch->noted_pids[i] = pid;
         int signal = crash_signal(watch, slot);
         if (!signal && watch->n_unexplained_kills > 0) {
             watch->n_unexplained_kills--;
@@ -543,11 +550,20 @@ bool pl_watch_reap(pl_watch *watch, int *ret_wait_status)
     }
 }
 
+/* Whoever died since the deaths were noted keeps its slot until the next time: it says who it was. */
+static bool is_noted(const void *context, int index)
+{
+    const pl_watch *watch = context;
+    const pl_slot *slot = &watch->ledger->slots[index];
+    return atomic_load(&slot->flags) & SETTLED ||
+           atomic_load(&slot->pid) == watch->noted_pids[index];
+}
+
 /* The command's slot stays until the report is made: it says what was held at the end. */
 static void reclaim(pl_watch *watch)
 {
     if (pl_proc_alive(watch->command, 0))
-        (void)pl_ledger_reclaim(watch->ledger);
+        (void)pl_ledger_reclaim_if(watch->ledger, is_noted, watch);
 }
 
 void pl_watch_step(pl_watch *watch)
