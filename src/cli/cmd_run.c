@@ -195,7 +195,7 @@ static void describe_source(const pl_budget_source *source, char *text, size_t s
     snprintf(text, size, "%.20s %.*s", source->name, (int)size - 22, source->detail);
 }
 
-/* Cgroups and what the machine has left are followed while the command runs. */
+/* A fixed limit: cgroups and what the machine has left change while the command runs. */
 static bool is_steady(const pl_budget_source *source)
 {
     return source->present && strncmp(source->name, "cgroup", strlen("cgroup")) != 0 &&

@@ -115,7 +115,7 @@ static int asks_for_help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
-    pl_lost_page_survive(); /* programs of a run can cut its ledger short; others, their libraries */
+    pl_lost_page_survive(); /* a program can truncate the ledger of its run */
     if (strcmp(name, "--version") == 0)
         return pl_cmd_version(argc - 1, argv + 1);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

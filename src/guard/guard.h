@@ -58,7 +58,7 @@ typedef struct pl_guard_thread {
     uint32_t random;
     uint32_t n_held;       /* locks without which nobody can make room: ledger/guarded.h */
     uint64_t set_aside;    /* the countdown, while is_arena_refused */
-    bool is_arena_refused; /* the next small request is pymalloc's for want of it: refused, too */
+    bool is_arena_refused; /* refuse the malloc() that pymalloc falls back to */
     bool is_raising;       /* an asynchronous exception was set, and was not taken back */
     bool inside;
     bool ready;
@@ -307,8 +307,9 @@ PL_HIDDEN void *pl_interpreter_thread(void);
 /* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */
 PL_HIDDEN bool pl_interpreter_raise(void);
 
-/* What was to appear in this thread, and has not yet, shall not: a request of it is refused, and
- * the handler of that error would meet a second one. The main thread's looks for itself. */
+/* Cancels an asynchronous exception that this thread has not seen yet. Called when a request of the
+ * thread is refused: the handler of that error would meet a second one. In the main thread the
+ * pending call looks for itself. */
 PL_HIDDEN void pl_interpreter_take_back(void);
 
 /* A request was refused: the MemoryError that comes of it shall say why. 0 bytes: for small

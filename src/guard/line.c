@@ -80,8 +80,8 @@ static bool update_over(void)
     return over;
 }
 
-/* A point of the timeline for each step up, and who held what then, which the supervisor cannot
- * miss: it samples by the clock, and on a busy machine memory may be full before it has its turn. */
+/* Records a point of the timeline, and who holds what, at each new height. The supervisor samples by
+ * the clock, and on a busy machine memory may be full before its next turn. */
 static void note_rise(void)
 {
     uint64_t steps = charged() / pl_max_u64(line() / PL_RISES, 1);
@@ -235,7 +235,7 @@ static bool claim_after_relief(uint64_t bytes)
     return claim_in_room_made(bytes);
 }
 
-/* What was to be raised in this thread is taken back: this error comes in its place. */
+/* Cancels an exception that is waiting for this thread: this error comes in its place. */
 static bool refuse_as(uint32_t kind, uint64_t bytes)
 {
     pl_interpreter_take_back();
@@ -423,9 +423,9 @@ static void tell_over(uint64_t number)
     }
 }
 
-/* Where pymalloc gets no arena it asks malloc() for the one object at hand, at once, and goes on to
- * try again with the next: list(range(n)) would never end. So that request is to come here, however
- * much of the countdown is left. */
+/* Without an arena, pymalloc asks malloc() for the single object, and for an arena again with the
+ * next one: list(range(n)) would pass the line without end. This sends that malloc() to the slow
+ * path, where it is refused, however much of the countdown is left. */
 static void await_fallback(void)
 {
     pl_thread.is_arena_refused = true;
@@ -433,7 +433,7 @@ static void await_fallback(void)
     pl_thread.countdown = 0;
 }
 
-/* True if it is the one that was awaited. */
+/* Is it the malloc() that await_fallback() waits for? */
 static bool is_fallback(uint64_t bytes, enum pl_small_kind kind)
 {
     enum { PYMALLOC_MOST = 512, DEBUG_MORE = 64 }; /* Objects/obmalloc.c; with PYTHONMALLOC=debug */

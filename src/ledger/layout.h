@@ -98,7 +98,7 @@ typedef struct pl_ledger_header {
     uint64_t cgroup_id;             /* of the memory cgroup: its path may be another one's later */
     uint64_t data_limit_bytes;      /* RLIMIT_DATA of the command, at last at its end; 0 = none */
     uint64_t address_limit_bytes;   /* RLIMIT_AS of it, at its end; 0 = none */
-    uint64_t steady_limit_bytes;    /* least of what nobody changes: rlimits, MEM_LIMIT; 0 = none */
+    uint64_t steady_limit_bytes;    /* the least fixed limit: rlimits, MEM_LIMIT; 0 = none */
     uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
     char boot_id[40];
     char limit_source[256];  /* which limit decided the true limit: "cgroup v1 /a/b" ... */

@@ -31,8 +31,8 @@ double pl_get_real(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* What turns the direction of writing, or ends a line, and so shows a name other than it is: U+200E
- * and F, U+2028 to E, U+2066 to 9. */
+/* Characters that reverse the direction of writing, or end a line, so that one name looks like
+ * another: U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. */
 static bool is_disguise(const unsigned char *c)
 {
     if (c[0] != 0xe2 || (c[1] != 0x80 && c[1] != 0x81))

@@ -612,7 +612,7 @@ static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* Counters that are zeros now would tell of kills and memory that never were. */
+/* The counters that were lost read as zero: compared with, they would show kills that never were. */
 static bool judge_cut_short(const pl_facts *facts, pl_verdict *verdict)
 {
     if (!facts->cut_short || !facts->ended)

@@ -198,7 +198,7 @@ static void stop_process(pl_watch *watch, const pl_tree_process *process)
         kill(process->pid, SIGKILL);
 }
 
-/* Its path; of one that is too long, the end. */
+/* The path of a limit's file; only the end of one that is too long. */
 static void name_limit(const pl_cgroup *cgroup, int level, const char *file, char *text,
                        size_t size)
 {
@@ -253,7 +253,7 @@ static bool worth_telling(const pl_watch *watch, uint64_t now_ns)
            (watch->n_lines_told == 0 || now_ns - watch->line_told_ns >= PL_NS_PER_SEC);
 }
 
-/* What of the machine, the cgroups and the limits that stay is least. */
+/* The true limit is the least that the machine, the cgroups and the fixed limits give. */
 static void note_limits(pl_watch *watch)
 {
     pl_ledger_header *header = &watch->ledger->header;
@@ -550,7 +550,7 @@ bool pl_watch_reap(pl_watch *watch, int *ret_wait_status)
     }
 }
 
-/* Whoever died since the deaths were noted keeps its slot until the next time: it says who it was. */
+/* Whoever died after note_vanished() keeps the slot until the next look, which reports the death. */
 static bool is_noted(const void *context, int index)
 {
     const pl_watch *watch = context;
@@ -587,8 +587,8 @@ void pl_watch_step(pl_watch *watch)
     choose_period(watch, pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_cpu_ns - shares_ns);
 }
 
-/* Whom the OOM killer chose may take longer to die, with all its memory, than the command that was
- * asked to end for that: it is ours to reap then. */
+/* The OOM killer's victim may take longer to die, with all its memory, than the command that was
+ * asked to stop because of it. Waits for the victim, to name it in the report. */
 static void wait_for_victims(pl_watch *watch)
 {
     enum { LOOKS = 50 };

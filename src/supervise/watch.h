@@ -24,7 +24,7 @@ typedef struct pl_watch {
     pl_cgroup_pressure pressure;
     pl_cgroup_pressure baseline_pressure;
     uint64_t baseline_throttles;
-    uint32_t noted_pids[PL_SLOTS]; /* of each slot: whose death was looked into */
+    uint32_t noted_pids[PL_SLOTS]; /* per slot: the pid whose death was looked into already */
     pl_tree tree;
     pl_shared_files shared_files;
     uint64_t cgroup_bytes;    /* that we gained in limited groups since the start; 0: none */

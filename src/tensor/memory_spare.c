@@ -14,9 +14,9 @@
 #define SPARES_BYTES (512 * PL_MIB)
 enum { LINE_SHARE = 16, SPARES = 32 };
 
-/* Where a block is made and given back again and again, it is always the newest spare. As long as
- * that is small, the guard is not told of it: two thirds of what such a block costs in a guarded run
- * would be that. */
+/* A block that is taken and given back again and again is always the newest spare. If it is small,
+ * the guard is told that it is a spare only when a newer one comes: telling it each time was half of
+ * what such a block cost more in a guarded run. */
 #define UNMARKED_BYTES PL_MIB
 
 static uint64_t room_for_spares(const pl_memory *memory)

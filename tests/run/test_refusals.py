@@ -179,6 +179,13 @@ def attempt(say):
         kept.clear()
         assert "in grow" in text and "MemoryError" in text, text
         say(held, str(error))
+
+def run_in(thread, task):
+    if thread == "main":
+        return task()
+    worker = threading.Thread(target=task)
+    worker.start()
+    worker.join()
 """
 
 
@@ -190,12 +197,7 @@ start = ledger.charged_bytes()
 said = []
 def task():
     attempt(lambda held, message: said.append((held, message)))
-if %r == "main":
-    task()
-else:
-    worker = threading.Thread(target=task)
-    worker.start()
-    worker.join()
+run_in(%r, task)
 held, message = said[0]
 print(message)
 assert held > 1000, held
@@ -234,12 +236,7 @@ said = []
 def task():
     attempt(lambda held, message: said.append(message))
     assert len([float(i) for i in range(10_000)]) == 10_000
-if %r == "main":
-    task()
-else:
-    worker = threading.Thread(target=task)
-    worker.start()
-    worker.join()
+run_in(%r, task)
 print(len(said), "error:", said[0])
 """ % thread)
     result = run(script=script, budget="150M")
