@@ -244,9 +244,10 @@ def test_a_ledger_that_a_program_cuts_short_does_not_end_the_supervisor(run, lef
         os.truncate(os.environ["PLIMSOLL_LEDGER"], {left})
         {ends}
         """)
-    # Whoever sleeps allocates then, in a ledger that is not there.
-    assert result.rc == 128 + (signal.SIGKILL if "KILL" in ends else signal.SIGBUS)
-    assert result.verdict == "failed" and "cut the file of its record short" in result.report["summary"]
+    # Whoever goes on may need a part of the ledger that is gone, or not.
+    assert result.rc in ([128 + signal.SIGKILL] if "KILL" in ends else [0, 128 + signal.SIGBUS])
+    assert result.verdict == ("failed" if result.rc else "finished")
+    assert "cut the file of its record short" in result.report["summary"]
 
 
 def test_a_crash_does_not_wait_for_a_pipe_of_its_files_name(run):
