@@ -16,9 +16,9 @@
 
 #include <jpeglib.h>
 
-#include "codec/example.h"
-#include "codec/tfrecord.h"
-#include "data/record_reader.h"
+#include "codec/record/example.h"
+#include "codec/record/tfrecord.h"
+#include "data/reader/record_reader.h"
 
 enum { FILE_BYTES = 1 << 22, PIXEL_BYTES = 1 << 24 };
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/vector_math.h"
+#include "kernels/elementwise/vector_math.h"
 
 enum { THREADS_MAX = 64, LANES = PL_N_LANES_F32, BLOCK = 512 };
 #define PIECE_BYTES (4l << 20)

@@ -7,7 +7,7 @@ usage: bench/matmul.py [--sizes N,N] [--scale PART] [--rounds N] [--no-peers] [-
 What is from files has operands and result in .npy files, and runs in a memory cgroup (version 1) of
 the budget and 16 MiB for the program itself, where the user may make one. numpy.memmap and dask get
 cgroups of the same size, and one round: they take long. The bare call has the kernels that our library
-chooses (exec/blas_set_up.h); where OpenBLAS by itself would choose others, they have a row of their
+chooses (exec/matmul/blas_set_up.h); where OpenBLAS by itself would choose others, they have a row of their
 own. Nothing passes or fails here: a machine may be busy."""
 
 import argparse

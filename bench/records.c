@@ -7,7 +7,7 @@
  *   sums PATH WINDOW     the same, and then the sums: the least that the reader could do
  *   table PATH WINDOW    that by table, without the processor's instruction
  *   zlib PATH WINDOW     unpacks a gzip file with zlib, and looks at nothing
- *   unpack PATH WINDOW   the same with codec/inflate.h
+ *   unpack PATH WINDOW   the same with codec/archive/inflate.h
  *   make PATH 0          makes such a file: of stdin, a MiB is data, and what follows the lengths
  * of its records, 4 bytes each */
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "codec/crc32c.h"
-#include "codec/inflate.h"
-#include "codec/tfrecord.h"
-#include "data/byte_stream.h"
-#include "data/record_reader.h"
+#include "codec/archive/inflate.h"
+#include "codec/record/crc32c.h"
+#include "codec/record/tfrecord.h"
+#include "data/reader/byte_stream.h"
+#include "data/reader/record_reader.h"
 
 static uint64_t n_records, n_bytes;
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "data/csv_reader.h"
-#include "data/tar_reader.h"
-#include "data/text_reader.h"
+#include "data/reader/csv_reader.h"
+#include "data/reader/tar_reader.h"
+#include "data/reader/text_reader.h"
 
 static pl_memory *memory;
 static pl_error error;

@@ -6,12 +6,12 @@
  *   repeated  an axis that an input has only one element of
  *
  * The text has no sizes in it, so that it is compiled once for all tiles and shapes. What it
- * computes is what kernels/elementwise.h and kernels/cast.h say, to the bit for integers. Functions
+ * computes is what kernels/elementwise/elementwise.h and kernels/elementwise/cast.h say, to the bit for integers. Functions
  * that are not exact are the device's own. Pure; safe from any thread. */
 #ifndef PL_DEVICE_DEVICE_CHAIN_H
 #define PL_DEVICE_DEVICE_CHAIN_H
 
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 typedef enum pl_term_kind {
     PL_TERM_INPUT,

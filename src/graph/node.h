@@ -31,7 +31,7 @@ struct pl_node {
 /* Replaces the payload, and frees the one before. `free_payload` may be NULL: it is borrowed. */
 void pl_node_set_payload(pl_node *node, void *payload, void (*free_payload)(void *payload));
 
-/* Who uses the graph, and ends before it does: see exec/session.c. */
+/* Who uses the graph, and ends before it does: see exec/session/session.c. */
 pl_links *pl_graph_sessions(const pl_graph *graph);
 
 static inline void *pl_node_payload(const pl_node *node)

@@ -6,8 +6,8 @@
 #ifndef PL_KERNELS_ISA_H
 #define PL_KERNELS_ISA_H
 
-#include "kernels/cast.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/cast.h"
+#include "kernels/elementwise/elementwise.h"
 
 #ifdef __x86_64__
 #define PL_HAS_X86_BUILDS 1

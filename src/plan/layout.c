@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "graph/geometry.h"
-#include "kernels/reduce.h"
-#include "kernels/sort.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/row/sort.h"
 #include "plan/program.h"
 #include "tensor/buffer.h"
 #include "tensor/dtype.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "graph/geometry.h"
-#include "kernels/reduce.h"
-#include "kernels/scan.h"
-#include "kernels/sort.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/row/scan.h"
+#include "kernels/row/sort.h"
 #include "tensor/dtype.h"
 
 /* Takes room for n items. */

@@ -7,7 +7,7 @@
  *   pass    once over all parts. Every part of the last one gives a part of the result, or the last
  *           part gives all of it
  *
- *   cumsum   state: the sum so far, which kernels/scan.h carries
+ *   cumsum   state: the sum so far, which kernels/row/scan.h carries
  *   softmax  state: partials of logsumexp, made in a first pass; the second divides by them
  *   top_k    state: the k best so far and where they were, which are the result in the end
  *   sort     state: sorted runs on disk, one for each part; they are merged when the last is there

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OpenBLAS takes, and what it can be given: see matmul_plan.h. It is called in exec/blas.c. */
+/* What OpenBLAS takes, and what it can be given: see matmul_plan.h. It is called in exec/matmul/blas.c. */
 #include "plan/matmul_plan.h"
 #include "tensor/dtype.h"
 #include "tensor/memory.h"

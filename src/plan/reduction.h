@@ -4,7 +4,7 @@
 #define PL_PLAN_REDUCTION_H
 
 #include "graph/node.h"
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "plan/program.h"
 
 static inline pl_reduce pl_reduction_of(const pl_node *node)

@@ -15,7 +15,7 @@ typedef struct pl_runtime_part {
     void (*free)(struct pl_runtime_part *part);
 } pl_runtime_part;
 
-/* Runs that are under way, and what they were promised: see exec/turns.h. */
+/* Runs that are under way, and what they were promised: see exec/session/admission.h. */
 typedef struct pl_turns {
     pthread_mutex_t mu;   /* leaf lock */
     pthread_cond_t ended; /* mu, as is all that follows */
@@ -30,8 +30,8 @@ struct pl_runtime {
     pl_memory *memory;
     pl_pool *pool;
     pl_threads *threads;
-    pl_links *sessions;          /* of exec/session.c; also closed ones that nobody has freed */
-    _Atomic uint64_t n_sessions; /* ever made: they are numbered */
+    pl_links *sessions; /* of exec/session/session.c; also closed ones that nobody has freed */
+    _Atomic uint64_t n_sessions;        /* ever made: they are numbered */
     _Atomic(pl_runtime_part *) devices; /* set once, when they are first asked for */
     pl_turns turns;
 };

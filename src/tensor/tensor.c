@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tensor.h and plimsoll/tensor.h. Copies of elements are made in tensor_new.c and
- * exec/elements.c; .npy files are exec/npy_tensor.c's. */
+ * exec/npy/elements.c; .npy files are exec/npy/npy_tensor.c's. */
 #include "tensor/tensor.h"
 
 #include <errno.h>

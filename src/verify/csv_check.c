@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "codec/excerpt.h"
-#include "codec/number.h"
-#include "codec/utf8.h"
-#include "data/csv_reader.h"
+#include "codec/text/excerpt.h"
+#include "codec/text/number.h"
+#include "codec/text/utf8.h"
+#include "data/reader/csv_reader.h"
 #include "verify/file.h"
 
 /* Tickets that are numbers but for every fourth one (Titanic's) are words; 1 of 17 is a mistake, or a

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "codec/image.h"
-#include "codec/tar.h"
-#include "codec/tfrecord.h"
-#include "codec/utf8.h"
+#include "codec/archive/tar.h"
+#include "codec/image/image.h"
+#include "codec/record/tfrecord.h"
+#include "codec/text/utf8.h"
 
 static const char *const names[PL_VERIFY_N_FORMATS] = {
     [PL_VERIFY_UNKNOWN] = "unknown",   [PL_VERIFY_NPY] = "npy",   [PL_VERIFY_NPZ] = "npz",

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "verify/file.h"
 
 /* Twice what Pillow warns of; there it refuses. */

@@ -4,8 +4,8 @@
 
 #include <inttypes.h>
 
-#include "codec/json_scan.h"
-#include "data/file_window.h"
+#include "codec/text/json_scan.h"
+#include "data/reader/file_window.h"
 
 static void report(pl_verify_file *file, const pl_json_scan *scan, uint64_t offset,
                    const char *where)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/file_window.h"
+#include "data/reader/file_window.h"
 #include "verify/verify.h"
 
 static pl_verify_check *const checks[PL_VERIFY_N_FORMATS] = {

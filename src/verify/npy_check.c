@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "codec/npy.h"
+#include "codec/npy/npy.h"
 #include "verify/file.h"
 #include "verify/npy_values.h"
 

@@ -4,7 +4,7 @@
 #ifndef PL_VERIFY_NPY_VALUES_H
 #define PL_VERIFY_NPY_VALUES_H
 
-#include "codec/npy.h"
+#include "codec/npy/npy.h"
 
 /* All zero at first. */
 typedef struct pl_npy_values {

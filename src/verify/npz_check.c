@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec/excerpt.h"
-#include "codec/inflate.h"
-#include "codec/npy.h"
-#include "codec/zip.h"
+#include "codec/archive/inflate.h"
+#include "codec/archive/zip.h"
+#include "codec/npy/npy.h"
+#include "codec/text/excerpt.h"
 #include "verify/file.h"
 #include "verify/npy_values.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "sys/file.h"
 
 #define MANIFEST_BYTES_MAX PL_GIB

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "data/record_reader.h"
+#include "data/reader/record_reader.h"
 #include "verify/schema.h"
 
 /* The record's bytes: in the window, or, of a large one, in the thread's room. */

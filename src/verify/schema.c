@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/example.h"
-#include "codec/excerpt.h"
+#include "codec/record/example.h"
+#include "codec/text/excerpt.h"
 
 /* More features than anybody names one by one. */
 enum { MOST_ENTRIES = 4096 };

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/excerpt.h"
-#include "codec/npy.h"
-#include "codec/utf8.h"
-#include "data/sample_reader.h"
+#include "codec/npy/npy.h"
+#include "codec/text/excerpt.h"
+#include "codec/text/utf8.h"
+#include "data/reader/sample_reader.h"
 #include "verify/file.h"
 #include "verify/json_check.h"
 

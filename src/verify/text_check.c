@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "codec/utf8.h"
-#include "data/text_reader.h"
+#include "codec/text/utf8.h"
+#include "data/reader/text_reader.h"
 #include "verify/file.h"
 
 static uint64_t count_feeds(const char *bytes, size_t n)

@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#include "data/paths.h"
+#include "data/source/paths.h"
 
 enum { PL_VERIFY_FOLDERS_DEEP = 256 }; /* far more than anybody has; each takes some stack */
 

@@ -51,7 +51,7 @@ def test_layers_accept_a_tree_without_mistakes(root, tree, call):
         ("include/plimsoll/error.h", '#include "base/base.h"', "public may not include"),
         ("src/ledger/ledger.c", '#include "ledger.h"', "must name its folder"),
         ("src/ledger/ledger.c", '#include "base/gone.h"', "there is no"),
-        ("docs/architecture.md", "| `src/util/` | nowhere | x |", "which has no row"),
+        ("docs/architecture.md", "| `src/ledger/` | public base nowhere | x |", "which has no row"),
     ],
 )
 def test_layers_refuse(root, tree, call, name, line, complaint):
@@ -63,8 +63,32 @@ def test_layers_refuse(root, tree, call, name, line, complaint):
 
 def test_layers_refuse_a_folder_without_a_row(root, tree, call):
     (tree / "src/stray").mkdir()
+    (tree / "src/stray/stray.h").write_text("")
     done = call(root / "tools/check-layers", tree)
     assert done.returncode == 1 and "src/stray/ has no row" in done.stdout
+
+
+def test_layers_refuse_a_row_without_a_folder(root, tree, call):
+    append(tree / "docs/architecture.md", "| `src/gone/` | | x |\n")
+    done = call(root / "tools/check-layers", tree)
+    assert done.returncode == 1 and "gone has a row, but no sources" in done.stdout
+
+
+def test_layers_allow_a_folder_with_all_below_it_by_its_name(root, tree, call):
+    (tree / "src/base/size").mkdir()
+    (tree / "src/base/size/size.h").write_text("")
+    append(tree / "docs/architecture.md", "| `src/base/size/` | | x |\n")
+    append(tree / "src/ledger/ledger.c", '#include "base/size/size.h"\n')
+    assert call(root / "tools/check-layers", tree).stdout == ""
+    append(tree / "src/base/base.h", '#include "base/size/size.h"\n')
+    assert "base may not include" in call(root / "tools/check-layers", tree).stdout
+
+
+def test_layers_refuse_a_folder_that_nobody_can_take_in(root, tree, call):
+    for number in range(50):
+        (tree / f"src/base/part_{number}.h").write_text("")
+    done = call(root / "tools/check-layers", tree)
+    assert done.returncode == 1 and "more than 45: split it by purpose" in done.stdout
 
 
 def test_layers_let_nobody_include_the_guard(root):
@@ -73,7 +97,7 @@ def test_layers_let_nobody_include_the_guard(root):
         for line in (root / "docs/architecture.md").read_text().splitlines()
         if line.startswith("| `src/")
     ]
-    assert len(rows) == sum(path.is_dir() for path in (root / "src").iterdir())
+    assert len(rows) == len({path.parent for path in (root / "src").rglob("*.[ch]")})
     assert not [row[1] for row in rows if "guard" in row[2]]
 
 

@@ -15,8 +15,8 @@ SOURCES = (
     "src/tensor/region.c",
     "src/tensor/region_copy.c",
     "src/tensor/shape.c",
-    "src/codec/npy.c",
-    "src/codec/npy_header.c",
+    "src/codec/npy/npy.c",
+    "src/codec/npy/npy_header.c",
     "src/base/error.c",
 )
 FLAGS = (

@@ -4,7 +4,7 @@
  * second one the format. */
 #include "fuzz.h"
 
-#include "codec/csv.h"
+#include "codec/text/csv.h"
 
 enum { COLUMNS = 5 };
 

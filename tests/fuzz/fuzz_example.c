@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an Example or a SequenceExample: refused, or as many values are copied as were
  * counted, and what is written of them is read as the same. */
-#include "codec/example.h"
+#include "codec/record/example.h"
 #include "fuzz_records.h"
 
 enum { RECORD_MAX = 4096, FEATURES_MAX = 64 };

@@ -4,7 +4,7 @@
 #ifndef TESTS_FUZZ_FUZZ_IMAGES_H
 #define TESTS_FUZZ_FUZZ_IMAGES_H
 
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "fuzz.h"
 
 /* Larger pictures take time, and find nothing more. */

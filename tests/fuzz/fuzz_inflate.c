@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#include "codec/inflate.h"
+#include "codec/archive/inflate.h"
 #include "fuzz_records.h"
 
 enum { PACKED_MAX = 4096, UNPACKED_MAX = 1 << 16, PAGE = 4096, HEAD = 3 };

@@ -4,7 +4,7 @@
  * is. */
 #include <jansson.h>
 
-#include "codec/json_scan.h"
+#include "codec/text/json_scan.h"
 #include "fuzz.h"
 
 enum { TEXT_MAX = 4096 };

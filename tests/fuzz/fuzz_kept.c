@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "codec/crc32c.h"
-#include "data/element_file.h"
-#include "data/iterator.h"
-#include "data/kept_format.h"
-#include "data/tree.h"
+#include "codec/record/crc32c.h"
+#include "data/core/dataset_text.h"
+#include "data/core/iterator.h"
+#include "data/persist/element_file.h"
+#include "data/persist/record_file_format.h"
 #include "fuzz.h"
 #include "plimsoll/dataset.h"
 

@@ -4,8 +4,8 @@
  * is. */
 #include "fuzz.h"
 
-#include "codec/lines.h"
-#include "codec/utf8.h"
+#include "codec/text/lines.h"
+#include "codec/text/utf8.h"
 
 static long n_lines, n_bad_utf8; /* 0 of either would make the test worthless */
 

@@ -2,7 +2,7 @@
 /* Any bytes as an .npy file: parsing says no, with a message, or what it says holds. An input is a
  * file as it is (first byte even), or (odd) a header's text, for which a prologue of the version in
  * the first byte's next two bits is made. */
-#include "codec/npy.h"
+#include "codec/npy/npy.h"
 #include "fuzz.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"

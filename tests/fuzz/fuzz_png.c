@@ -3,7 +3,7 @@
  * first byte is odd; how many channels it is decoded to is in the byte's next bits. */
 #include "fuzz_images.h"
 
-#include "codec/png_chunks.h"
+#include "codec/image/png_chunks.h"
 
 static uint32_t sum_of(const uint8_t *bytes, size_t n)
 {

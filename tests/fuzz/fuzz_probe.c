@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 #include "../unit/python_image.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "probe/lines.h"
 
 enum {

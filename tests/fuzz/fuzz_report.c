@@ -12,7 +12,7 @@
 #include "fuzz.h"
 
 #include "../unit/report_fixture.h"
-#include "codec/utf8.h"
+#include "codec/text/utf8.h"
 #include "report/file.h"
 
 static fixture run;

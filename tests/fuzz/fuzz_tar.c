@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "codec/sample_name.h"
-#include "codec/tar.h"
+#include "codec/archive/sample_name.h"
+#include "codec/archive/tar.h"
 
 static long n_entries, n_corrupt, n_sparse, n_ends; /* 0 of any would make the test worthless */
 

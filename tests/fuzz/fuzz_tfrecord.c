@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "codec/crc32c.h"
-#include "codec/tfrecord.h"
-#include "data/record_reader.h"
+#include "codec/record/crc32c.h"
+#include "codec/record/tfrecord.h"
+#include "data/reader/record_reader.h"
 #include "fuzz_records.h"
 
 enum { FILE_BYTES_MAX = 4096, RECORDS_MAX = FILE_BYTES_MAX / 16 + 1 };

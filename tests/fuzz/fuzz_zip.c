@@ -3,7 +3,7 @@
  * message. */
 #include <errno.h>
 
-#include "codec/zip.h"
+#include "codec/archive/zip.h"
 #include "fuzz.h"
 
 enum { FILE_MAX = 1 << 17 };

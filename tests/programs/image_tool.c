@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec/image.h"
+#include "codec/image/image.h"
 
 static char *words[8];
 static pl_error error;

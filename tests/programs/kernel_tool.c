@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/npy.h"
+#include "codec/npy/npy.h"
 #include "kernels/isa.h"
 #include "tensor/dtype.h"
 

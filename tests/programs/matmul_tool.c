@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "codec/npy.h"
-#include "exec/matmul.h"
+#include "codec/npy/npy.h"
+#include "exec/matmul/matmul.h"
 #include "sys/file.h"
 
 typedef struct file {

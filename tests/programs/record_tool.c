@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/example.h"
-#include "codec/tfrecord.h"
-#include "data/record_reader.h"
+#include "codec/record/example.h"
+#include "codec/record/tfrecord.h"
+#include "data/reader/record_reader.h"
 
 enum { ENTRIES_MAX = 256 };
 

@@ -21,14 +21,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec/npy.h"
-#include "kernels/gather.h"
+#include "codec/npy/npy.h"
+#include "kernels/elementwise/random.h"
 #include "kernels/isa_table.h"
-#include "kernels/random.h"
-#include "kernels/reduce.h"
-#include "kernels/scan.h"
-#include "kernels/softmax.h"
-#include "kernels/sort.h"
+#include "kernels/move/gather.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/row/scan.h"
+#include "kernels/row/softmax.h"
+#include "kernels/row/sort.h"
 #include "tensor/dtype.h"
 
 typedef struct array {

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/npy.h"
+#include "codec/npy/npy.h"
 #include "tensor/dtype.h"
 #include "tensor/region.h"
 #include "tensor/shape.h"

@@ -20,10 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec/utf8.h"
-#include "data/csv_reader.h"
-#include "data/sample_reader.h"
-#include "data/text_reader.h"
+#include "codec/text/utf8.h"
+#include "data/reader/csv_reader.h"
+#include "data/reader/sample_reader.h"
+#include "data/reader/text_reader.h"
 
 enum { ITEMS_MAX = 64 };
 

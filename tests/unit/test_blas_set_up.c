@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels OpenBLAS is made to use, and what becomes of its threads: exec/blas_set_up.h. */
+/* Which kernels OpenBLAS is made to use, and what becomes of its threads: exec/matmul/blas_set_up.h. */
 #include <cblas.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "../emulated.h"
-#include "exec/blas.h"
-#include "exec/blas_set_up.h"
+#include "exec/matmul/blas.h"
+#include "exec/matmul/blas_set_up.h"
 #include "kernels/isa.h"
 #include "sys/proc.h"
 #include "util/blas_kernels.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "data/kept_format.h"
+#include "data/persist/record_file_format.h"
 
 enum { CUTS = 3, LONGEST = 4000 };
 

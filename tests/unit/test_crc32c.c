@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "codec/crc32c.h"
+#include "codec/record/crc32c.h"
 
 enum { N = 12000 };
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "../sanitized.h"
-#include "data/store.h"
+#include "data/persist/store.h"
 #include "tensor/memory.h"
 #include "tensor/runtime.h"
 

@@ -5,8 +5,8 @@
 
 #include "dataset_fixture.h"
 
-#include "data/iterator.h"
-#include "data/quoted.h"
+#include "data/core/iterator.h"
+#include "data/core/quoted.h"
 
 static int begin(void **state)
 {

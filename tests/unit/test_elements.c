@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/cast.h"
+#include "kernels/elementwise/cast.h"
 #include "tensor/dtype.h"
 #include "tensor/runtime.h"
 #include "tensor/shape.h"

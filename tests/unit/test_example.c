@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/example.h"
+#include "codec/record/example.h"
 
 #define TEXT(text) ((pl_string){text, sizeof(text) - 1})
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/gather.h"
+#include "kernels/move/gather.h"
 
 static void every_element_is_filled_and_no_byte_more(void **state)
 {

@@ -2,8 +2,8 @@
 /* What a graph lets through, a kernel computes: the tables of both say the same. */
 #include "graph_fixture.h"
 
-#include "kernels/elementwise.h"
-#include "kernels/reduce.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/reduce/reduce.h"
 #include "tensor/dtype.h"
 
 /* Storage is cast on the way, and strings are not computed with. */

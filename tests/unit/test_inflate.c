@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/inflate.h"
+#include "codec/archive/inflate.h"
 
 enum { DATA_BYTES = 200000, PACKED_BYTES = 300000 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "plimsoll/picture.h"
 
 enum { HEIGHT = 150, WIDTH = 130 }; /* of noise: several times the room that it begins with */

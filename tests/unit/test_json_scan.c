@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "codec/json_scan.h"
+#include "codec/text/json_scan.h"
 
 static const struct text {
     const char *text;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "exec/lookahead.h"
+#include "exec/step/lookahead.h"
 
 static pl_lookahead ahead_of(int n_streams, int n_operations, bool is_taken, int64_t strip,
                              int64_t item_bytes)

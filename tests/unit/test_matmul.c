@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "../sanitized.h"
-#include "exec/matmul.h"
-#include "exec/matmul_product.h"
-#include "exec/panel_io.h"
+#include "exec/matmul/matmul.h"
+#include "exec/matmul/matmul_product.h"
+#include "exec/matmul/panel_io.h"
 #include "faults.h"
 #include "sys/file.h"
 #include "tensor/dtype.h"

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "codec/npy.h"
+#include "codec/npy/npy.h"
 #include "tensor/shape.h"
 
 #define GOOD "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/paths.h"
+#include "data/source/paths.h"
 
 enum { NAME_BYTES = 32, CHUNK_BYTES = 64 * 1024 };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/png_filter.h"
+#include "codec/image/png_filter.h"
 
 enum { FILTERS = 5 };
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/elementwise/random.h"
 #include "kernels/isa_table.h"
-#include "kernels/random.h"
 #include <cmocka.h>
 
 static void the_generator_gives_the_known_answers(void **state)

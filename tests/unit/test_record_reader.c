@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "codec/tfrecord.h"
-#include "data/record_reader.h"
+#include "codec/record/tfrecord.h"
+#include "data/reader/record_reader.h"
 #include "faults.h"
 
 /* ---- files ---- */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "kernels/isa_table.h"
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "tensor/dtype.h"
 
 static double scratch[2][64];

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "kernels/isa_table.h"
-#include "kernels/resize.h"
+#include "kernels/move/resize.h"
 
 static void fill(uint8_t *row, pl_dtype dtype, int64_t n)
 {

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-#include "exec/run.h"
-#include "exec/turns.h"
+#include "exec/session/admission.h"
+#include "exec/step/run.h"
 
 enum { N = 400000 };
 

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "kernels/scalar_math.h"
-#include "kernels/scan.h"
+#include "kernels/elementwise/scalar_math.h"
+#include "kernels/row/scan.h"
 
 static void tiles_carry_on_where_the_last_one_ended(void **state)
 {

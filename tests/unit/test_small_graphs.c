@@ -2,7 +2,7 @@
 /* Graphs of many small nodes: how they become steps, and what is kept of one run for the next. */
 #include "session_fixture.h"
 
-#include "exec/session_private.h"
+#include "exec/session/session_private.h"
 #include "plan/plan.h"
 
 enum { N_NODES = 20000 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/sort.h"
+#include "kernels/row/sort.h"
 
 static void places_of_equals_stay_in_order(void **state)
 {

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "exec/lookahead.h"
+#include "exec/step/lookahead.h"
 
 /* Tiles, strips and pieces that are not full at their ends. */
 enum { N = 4 * 1024 * 1024 / sizeof(double) + 77 };

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/npy_tensor.h"
+#include "exec/npy/npy_tensor.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 

@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/csv.h"
-#include "codec/excerpt.h"
-#include "codec/lines.h"
-#include "codec/number.h"
-#include "codec/sample_name.h"
-#include "codec/tar.h"
-#include "codec/utf8.h"
+#include "codec/archive/sample_name.h"
+#include "codec/archive/tar.h"
+#include "codec/text/csv.h"
+#include "codec/text/excerpt.h"
+#include "codec/text/lines.h"
+#include "codec/text/number.h"
+#include "codec/text/utf8.h"
 
 static char *exact(const char *text, size_t n)
 {

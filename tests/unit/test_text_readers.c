@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data/csv_reader.h"
-#include "data/sample_reader.h"
-#include "data/text_reader.h"
+#include "data/reader/csv_reader.h"
+#include "data/reader/sample_reader.h"
+#include "data/reader/text_reader.h"
 #include "faults.h"
 
 enum { CAP = 8 << 20 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/tfrecord.h"
+#include "codec/record/tfrecord.h"
 
 static const char *const texts[] = {"foobar", "", "a longer one, of several words", "x"};
 enum { N_TEXTS = 4, FILE_BYTES = 6 + 0 + 30 + 1 + 16 * N_TEXTS };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/zip.h"
+#include "codec/archive/zip.h"
 
 enum { LOCAL = 30 + 5, ENTRY = 46 + 5, END = 22, FILE_BYTES = LOCAL + 3 + ENTRY + END };
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a dataset is, as text: what files that are kept of it are known by.
+ *
+ * A line for each source and stage, each input one step further in: class, parameters and specs.
+ * The same datasets, made by the same calls, have the same text in every process. What it cannot
+ * tell apart are callbacks, and values of tensors. */
+#ifndef PL_DATA_CORE_DATASET_TEXT_H
+#define PL_DATA_CORE_DATASET_TEXT_H
+
+#include "data/core/stage.h"
+
+/* To free(). -ENOMEM. */
+PL_MUST_CHECK int pl_tree_text(const pl_dataset *dataset, char **ret_text, pl_error *reterr);
+
+/* Where two texts differ: -EINVAL, with both lines, for the file at `path`; 0 if they do not. */
+PL_MUST_CHECK int pl_tree_compare(const char *of_file, const char *of_dataset, const char *path,
+                                  pl_error *reterr);
+
+enum { PL_TREE_TEXT_MOST = 16 * 1024 * 1024 };
+
+#endif

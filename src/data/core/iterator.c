@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass as its consumer sees it. */
+#include "data/core/iterator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "data/persist/checkpoint.h"
+
+/* ---- begin and end ---- */
+
+/* The consumer is gone; called by whoever pulls. */
+static void destroy(void *context)
+{
+    pl_iterator *iterator = context;
+    pl_stage_close(iterator->first);
+    pl_pass_done(&iterator->pass);
+    pl_dataset_unref(iterator->dataset);
+    pl_bad_free(iterator->bads);
+    free(iterator);
+}
+
+static int pull(void *context, pl_element *ret_element, pl_error *reterr);
+
+static int set_up(pl_iterator *iterator, pl_error *reterr)
+{
+    int r = pl_pass_init(&iterator->pass, iterator->dataset, reterr);
+    if (r == 0)
+        r = pl_stage_open_first(iterator->dataset, &iterator->pass, &iterator->first, reterr);
+    const pl_pull how = {pull, destroy, iterator};
+    if (r == 0 && iterator->pass.watchdog_ns > 0)
+        r = pl_puller_new(&how, &iterator->pass, &iterator->puller, reterr);
+    return r;
+}
+
+int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *reterr)
+{
+    PL_NOT_NULL(dataset, reterr);
+    PL_NOT_NULL(ret_iterator, reterr);
+    pl_iterator *iterator = calloc(1, sizeof *iterator);
+    if (!iterator)
+        return pl_error_set(reterr, -ENOMEM, "no memory for an iterator");
+    iterator->dataset = pl_dataset_ref(dataset);
+    pl_error error = {0};
+    int r = set_up(iterator, &error);
+    if (r < 0) {
+        if (reterr)
+            *reterr = error;
+        pl_iterator_free(iterator);
+        return r == PL_TOLD ? error.code : r;
+    }
+    *ret_iterator = iterator;
+    return 0;
+}
+
+void pl_iterator_cancel(pl_iterator *iterator)
+{
+    PL_NULL_DOES_NOTHING(iterator);
+    pl_error error;
+    pl_pass_fail(&iterator->pass, -ECANCELED, &error, "the pass was cancelled");
+}
+
+void pl_iterator_free(pl_iterator *iterator)
+{
+    if (!iterator || pl_pass_is_lost(&iterator->pass))
+        return;
+    if (iterator->first)
+        pl_iterator_cancel(iterator);
+    if (iterator->puller)
+        pl_puller_free(iterator->puller);
+    else
+        destroy(iterator);
+}
+
+/* ---- what was bad ---- */
+
+pl_bad_count pl_iterator_bad_count(const pl_iterator *iterator)
+{
+    PL_NULL_GIVES(iterator, ((pl_bad_count){0}));
+    return iterator->count;
+}
+
+int pl_iterator_bads(const pl_iterator *iterator, pl_bad_element *ret_bads, int n_most)
+{
+    PL_NULL_GIVES(iterator, 0);
+    if (n_most > 0 && ret_bads == NULL)
+        return 0;
+    int n = 0;
+    for (const pl_bad *bad = iterator->bads; bad; bad = bad->next, n++)
+        if (n < n_most)
+            ret_bads[n] = (pl_bad_element){bad->message, bad->stage, bad->index, bad->path,
+                                           bad->offset,  bad->code,  bad->reason};
+    return n;
+}
+
+static void count(pl_iterator *iterator, pl_element *element)
+{
+    iterator->count.n_bad += element->n_bad;
+    iterator->count.n_items += (uint64_t)element->n_items;
+    iterator->bads = pl_bad_join(iterator->bads, PL_TAKE(element->bad));
+}
+
+/* ---- next ---- */
+
+/* What did not fit beside others is made once more with nobody else at work. */
+static int pull_alone(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
+{
+    pl_pass *pass = &iterator->pass;
+    pl_pass_set_turn(pass, PL_TURN_ENDING);
+    pl_crew_pause(pass->crew);
+    pl_pass_set_turn(pass, PL_TURN_ALONE);
+    int r = pl_stage_next(iterator->first, ret_element, reterr);
+    pl_pass_set_turn(pass, PL_TURN_ALL);
+    pl_crew_resume(pass->crew);
+    if (r > 0)
+        pl_headway_shrink(&pass->headway);
+    return r;
+}
+
+static int pull(void *context, pl_element *ret_element, pl_error *reterr)
+{
+    pl_iterator *iterator = context;
+    int r = pl_stage_next(iterator->first, ret_element, reterr);
+    if (r == PL_LATER)
+        r = pull_alone(iterator, ret_element, reterr);
+    if (r == 0)
+        pl_stage_gather_before(iterator->first, ret_element);
+    return r;
+}
+
+static void refuse_lost(pl_error *reterr)
+{
+    pl_error_set(reterr, -ENOTSUP,
+                 "the pass has threads that are not in this process, which was forked since: "
+                 "make runtime and datasets after the fork");
+}
+
+static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
+{
+    if (pl_pass_is_lost(&iterator->pass)) {
+        refuse_lost(reterr);
+        return PL_TOLD;
+    }
+    pl_element element = {0};
+    int r = iterator->puller ? pl_puller_next(iterator->puller, &element, reterr)
+                             : pull(iterator, &element, reterr);
+    if (r >= 0)
+        count(iterator, &element);
+    if (r == 0 && iterator->ended_ns == 0)
+        iterator->ended_ns = pl_clock_monotonic_ns();
+    if (r > 0)
+        *ret_element = element;
+    else
+        pl_element_clear(&element);
+    return r;
+}
+
+/* Gives an element's scalars their tensors, and its values away. */
+static int hand_over(pl_iterator *iterator, pl_element *element, pl_value *ret_values,
+                     pl_error *reterr)
+{
+    pl_item *items = pl_element_items(element);
+    int r = 1;
+    for (int i = 0; r > 0 && i < element->n; i++)
+        if (pl_item_settle(&items[i], iterator->pass.runtime, reterr) < 0)
+            r = PL_TOLD;
+    for (int i = 0; r > 0 && i < element->n; i++)
+        ret_values[i] = (pl_value){PL_TAKE(items[i].tensor), PL_TAKE(items[i].dataset)};
+    pl_element_clear(element);
+    return r;
+}
+
+int pl_iterator_pull(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
+{
+    int r = next_element(iterator, ret_element, reterr);
+    return r < 0 ? reterr->code : r;
+}
+
+int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *reterr)
+{
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(ret_values, reterr);
+    pl_error error;
+    pl_element element;
+    error.code = 0; /* all of it would be half a KiB for each element */
+    error.message[0] = '\0';
+    uint64_t begun_ns = pl_clock_is_due(&iterator->clock) ? pl_clock_monotonic_ns() : 0;
+    if (iterator->begun_ns == 0)
+        iterator->begun_ns = begun_ns;
+    int r = next_element(iterator, &element, &error);
+    if (r > 0)
+        r = hand_over(iterator, &element, ret_values, &error);
+    if (begun_ns)
+        iterator->inside_ns +=
+            pl_clock_sampled(&iterator->clock, pl_clock_monotonic_ns() - begun_ns);
+    if (r < 0 && reterr)
+        *reterr = error;
+    return r < 0 ? error.code : r;
+}
+
+/* ---- checkpoints ---- */
+
+/* The crew's threads leave the stages between two elements; nobody else is in one, because next()
+ * and this belong to one thread. */
+static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    if (pl_pass_is_lost(&iterator->pass)) {
+        refuse_lost(reterr);
+        return PL_TOLD;
+    }
+    if (pl_pass_is_over(&iterator->pass)) /* what hangs in it would be waited for */
+        return pl_pass_over(&iterator->pass, reterr);
+    pl_crew_pause(iterator->pass.crew);
+    int r = pl_pass_is_over(&iterator->pass) ? pl_pass_over(&iterator->pass, reterr)
+                                             : pl_checkpoint_write(iterator, path, reterr);
+    pl_crew_resume(iterator->pass.crew);
+    return r;
+}
+
+int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
+    pl_error error = {0};
+    int r = save_at_rest(iterator, path, &error);
+    if (r < 0 && reterr)
+        *reterr = error;
+    return r == PL_TOLD ? error.code : r;
+}
+
+int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
+    pl_error error = {0};
+    pl_pass_set_turn(&iterator->pass,
+                     PL_TURN_ALONE); /* nobody is at work: what does not fit fails */
+    int r =
+        iterator->first->n_next == 0 && iterator->count.n_items == 0
+            ? pl_checkpoint_read(iterator, path, &error)
+            : pl_error_set(&error, -EINVAL,
+                           "cannot restore '%s' into a pass that has begun: make a new one", path);
+    pl_pass_set_turn(&iterator->pass, PL_TURN_ALL);
+    if (r == PL_TOLD)
+        r = error.code;
+    if (r < 0) {
+        pl_pass_end(&iterator->pass, &error);
+        if (reterr)
+            *reterr = error;
+    }
+    return r;
+}

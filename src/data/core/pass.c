@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/core/pass.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "data/core/options.h"
+#include "data/core/stage.h"
+#include "sys/cpu.h"
+
+static int n_processors(void)
+{
+    pl_cpu cpu;
+    return pl_cpu_read("", &cpu) < 0 ? 1 : (int)cpu.n_usable;
+}
+
+int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
+{
+    pl_dataset_options options = {0};
+    pl_options_gather(dataset, &options);
+    int n_threads = options.n_threads > 0 ? options.n_threads : n_processors();
+    *pass = (pl_pass){
+        .runtime = dataset->runtime,
+        .nondeterministic = options.nondeterministic,
+        .watchdog_ns = options.watchdog_ms * PL_NS_PER_MS,
+        .number = atomic_fetch_add_explicit(&dataset->n_iterators, 1, memory_order_relaxed),
+        .generation = pl_fork_generation(),
+    };
+    int r = pl_crew_new(n_threads, &pass->crew, reterr);
+    if (r < 0)
+        return r;
+    pl_headway_init(&pass->headway, dataset->runtime->memory, options.budget_bytes);
+    pthread_mutex_init(&pass->mu, NULL);
+    return 0;
+}
+
+void pl_pass_done(pl_pass *pass)
+{
+    if (!pass->crew)
+        return;
+    pl_crew_free(PL_TAKE(pass->crew));
+    pl_seeds_free(PL_TAKE(pass->seeds));
+    pthread_mutex_destroy(&pass->mu);
+}
+
+int pl_pass_over(pl_pass *pass, pl_error *reterr)
+{
+    pthread_mutex_lock(&pass->mu);
+    if (pass->failed.code != 0)
+        *reterr = pass->failed;
+    else
+        pl_error_set(reterr, -ECANCELED, "the pass was cancelled");
+    pthread_mutex_unlock(&pass->mu);
+    return PL_TOLD;
+}
+
+int pl_pass_end(pl_pass *pass, const pl_error *error)
+{
+    pthread_mutex_lock(&pass->mu);
+    if (pass->failed.code == 0)
+        pass->failed = *error;
+    pthread_mutex_unlock(&pass->mu);
+    __atomic_store_n(&pass->over, 1, __ATOMIC_RELEASE);
+    return PL_TOLD;
+}
+
+int pl_pass_fail(pl_pass *pass, int code, pl_error *reterr, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reterr->message, sizeof reterr->message, format, arguments);
+    va_end(arguments);
+    reterr->code = code;
+    return pl_pass_end(pass, reterr);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers [0, n) in another order, each found by itself: nothing is kept but a key.
+ *
+ * A Feistel network over the next even number of bits; what falls outside of [0, n) is put through
+ * it again, at most four times on average. The same for one key on every machine. Pure. */
+#ifndef PL_DATA_CORE_PERMUTATION_H
+#define PL_DATA_CORE_PERMUTATION_H
+
+#include "base/base.h"
+
+enum { PL_PERMUTATION_ROUNDS = 6 };
+
+typedef struct pl_permutation {
+    uint64_t n;
+    int half_bits;
+    uint64_t keys[PL_PERMUTATION_ROUNDS];
+} pl_permutation;
+
+void pl_permutation_init(pl_permutation *permutation, uint64_t n, uint64_t seed, uint64_t pass);
+
+/* What stands at a place below n. */
+uint64_t pl_permutation_at(const pl_permutation *permutation, uint64_t place);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stages: opened, pulled and closed; what is bad is told in full, and skipped if it may be. */
+#include "data/core/stage.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "data/core/counter_random.h"
+#include "data/core/options.h"
+#include "tensor/shape.h"
+
+/* ---- open and close ---- */
+
+static const pl_policy *policy_for(const pl_dataset *dataset, const pl_stage *parent)
+{
+    const pl_policy *own = pl_options_policy(dataset);
+    bool inherits = parent && !parent->dataset->class->in_step;
+    return own ? own : inherits ? parent->policy : &pl_policy_fail;
+}
+
+static int open_inputs(pl_stage *stage, pl_error *reterr)
+{
+    const pl_dataset *dataset = stage->dataset;
+    stage->inputs = calloc((size_t)dataset->n_inputs + 1, sizeof(pl_stage *));
+    if (!stage->inputs)
+        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
+    int r = 0;
+    for (int i = 0; r == 0 && !dataset->class->opens_inputs && i < dataset->n_inputs; i++)
+        r = pl_stage_open(dataset->inputs[i], stage, &stage->inputs[i], reterr);
+    return r;
+}
+
+/* Watchdog and explain look at all stages that there are. */
+static void list(pl_stage *stage)
+{
+    pl_pass *pass = stage->pass;
+    pthread_mutex_lock(&pass->mu);
+    stage->earlier = pass->stages;
+    if (stage->earlier)
+        stage->earlier->later = stage;
+    pass->stages = stage;
+    pthread_mutex_unlock(&pass->mu);
+}
+
+static void unlist(pl_stage *stage)
+{
+    pl_pass *pass = stage->pass;
+    pthread_mutex_lock(&pass->mu);
+    if (stage->later)
+        stage->later->earlier = stage->earlier;
+    else
+        pass->stages = stage->earlier;
+    if (stage->earlier)
+        stage->earlier->later = stage->later;
+    pthread_mutex_unlock(&pass->mu);
+}
+
+static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint64_t round,
+                      pl_stage **ret_stage, pl_error *reterr)
+{
+    pl_stage *stage = calloc(1, dataset->class->stage_bytes);
+    if (!stage)
+        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
+    stage->dataset = pl_dataset_ref(dataset);
+    stage->pass = pass;
+    stage->parent = parent;
+    stage->policy = policy_for(dataset, parent);
+    stage->round = round;
+    list(stage);
+    int r = open_inputs(stage, reterr);
+    if (r == 0 && dataset->class->open)
+        r = dataset->class->open(stage, reterr);
+    if (r < 0) {
+        pl_stage_close(stage);
+        return r;
+    }
+    *ret_stage = stage;
+    return 0;
+}
+
+int pl_stage_open(pl_dataset *dataset, pl_stage *parent, pl_stage **ret_stage, pl_error *reterr)
+{
+    return open_below(dataset, parent->pass, parent, parent->round, ret_stage, reterr);
+}
+
+int pl_stage_open_round(pl_dataset *dataset, pl_stage *parent, uint64_t number,
+                        pl_stage **ret_stage, pl_error *reterr)
+{
+    uint64_t round = pl_draw(parent->round, number);
+    return open_below(dataset, parent->pass, parent, round, ret_stage, reterr);
+}
+
+int pl_stage_open_first(pl_dataset *dataset, pl_pass *pass, pl_stage **ret_stage, pl_error *reterr)
+{
+    int r = open_below(dataset, pass, NULL, 0, ret_stage, reterr);
+    pass->opened = r == 0;
+    return r;
+}
+
+void pl_stage_close(pl_stage *stage)
+{
+    if (!stage)
+        return;
+    if (stage->dataset->class->close)
+        stage->dataset->class->close(stage);
+    for (int i = 0; stage->inputs && i < stage->dataset->n_inputs; i++)
+        pl_stage_close(stage->inputs[i]);
+    unlist(stage);
+    free(stage->inputs);
+    if (stage->parent && stage->before.n_items > 0) /* else the parent may be another thread's */
+        pl_element_pass_on(&stage->before, &stage->parent->before);
+    pl_element_clear(&stage->before);
+    pl_dataset_unref(stage->dataset);
+    free(stage);
+}
+
+void pl_stage_set_input(pl_stage *stage, int input, pl_stage *opened)
+{
+    pthread_mutex_lock(&stage->pass->mu);
+    pl_stage *before = stage->inputs[input];
+    stage->inputs[input] = opened;
+    pthread_mutex_unlock(&stage->pass->mu);
+    pl_stage_close(before);
+}
+
+void pl_stage_dropped(pl_stage *stage, pl_element *element)
+{
+    pl_origin_unref(PL_TAKE(element->origin)); /* the next one has its own */
+    pl_element_pass_on(element, &stage->before);
+    pl_element_clear(element);
+}
+
+void pl_stage_counted(pl_stage *stage, pl_element *element)
+{
+    pl_element counts = {.n_items = element->n_items, .n_bad = element->n_bad, .offset = -1};
+    counts.bad = PL_TAKE(element->bad);
+    element->n_items = 0;
+    element->n_bad = 0;
+    pl_stage_dropped(stage, &counts);
+}
+
+int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element, int code)
+{
+    code = pl_stage_fail_as(ret_element, input, code);
+    input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
+    pl_stage_dropped(stage, input);
+    return code;
+}
+
+void pl_stage_gather_before(pl_stage *stage, pl_element *to)
+{
+    if (!stage->ended)
+        return;
+    pl_element_pass_on(&stage->before, to);
+    for (int i = 0; i < stage->dataset->n_inputs; i++)
+        if (stage->inputs[i])
+            pl_stage_gather_before(stage->inputs[i], to);
+}
+
+/* ---- errors ---- */
+
+int pl_stage_fail_as(pl_element *ret_element, const pl_element *input, int code)
+{
+    *ret_element = (pl_element){.offset = -1};
+    if (input && input->origin) {
+        ret_element->origin = pl_origin_ref(input->origin);
+        ret_element->offset = input->offset;
+    }
+    return code;
+}
+
+int pl_stage_fail(pl_element *ret_element, const pl_element *input, int code, pl_error *reterr,
+                  const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reterr->message, sizeof reterr->message, format, arguments);
+    va_end(arguments);
+    reterr->code = code;
+    return pl_stage_fail_as(ret_element, input, code);
+}
+
+/* "map 'decode': element 17, 'cats/3.jpg' at byte 40: REASON", as far as all that is known. Returns
+ * where the reason begins. */
+static size_t tell(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
+                   pl_error *reterr)
+{
+    char reason[PL_ERROR_MESSAGE_BYTES], name[80] = "", place[PL_ERROR_MESSAGE_BYTES / 2] = "";
+    memcpy(reason, reterr->message, sizeof reason);
+    if (reason[0] == '\0')
+        snprintf(reason, sizeof reason, "%s", pl_error_text(code));
+    if (stage->dataset->name)
+        snprintf(name, sizeof name, " '%s'", stage->dataset->name);
+    if (bad->origin && strstr(reason, bad->origin->path)) {
+        /* it says that itself */
+    } else if (bad->origin && bad->offset >= 0)
+        snprintf(place, sizeof place, " '%s' at byte %lld:", bad->origin->path,
+                 (long long)bad->offset);
+    else if (bad->origin)
+        snprintf(place, sizeof place, " '%s':", bad->origin->path);
+    pl_error_set(reterr, code, "%s%s: element %lld,%s ", stage->dataset->class->name, name,
+                 (long long)index, place);
+    size_t n = strlen(reterr->message);
+    snprintf(reterr->message + n, sizeof reterr->message - n, "%s", reason);
+    return n;
+}
+
+static const char *message_of(const pl_bad *bad)
+{
+    return bad ? bad->message : "";
+}
+
+/* One more bad element before the next: too many already? Then it is not waited for a good one to
+ * carry their number on to the options stage. Whether their share is too large only that stage can
+ * tell, which knows of what lies beside this one: it is asked. */
+static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
+{
+    pl_profile_add(&stage->profile.n_bad, 1);
+    int r = pl_policy_note(stage->policy, one, reterr);
+    bad->bad = pl_bad_join(bad->bad, one);
+    if (r < 0)
+        r = pl_pass_end(stage->pass, reterr);
+    pl_stage_dropped(stage, bad);
+    const char *message = message_of(stage->before.bad);
+    pl_bad_row row = {.count = {.n_bad = stage->before.n_bad}, .stage = (uintptr_t)stage};
+    if (r == 0 && pl_policy_check(stage->policy, &row.count, false, message, reterr) < 0)
+        r = PL_TOLD;
+    row.count.n_items = (uint64_t)stage->before.n_items;
+    if (r == 0 && pl_policy_ask(stage->policy, &row, message, &stage->n_asked, reterr) < 0)
+        r = PL_TOLD;
+    return r;
+}
+
+/* Is the element too large, or have others what it would need: a user's tensor that is pinned, or
+ * another pass? That is no fault of its own. */
+static bool is_starved(const pl_stage *stage, int code)
+{
+    pl_runtime *runtime = stage->pass->runtime;
+    return code == PL_EBUDGET &&
+           pl_runtime_left_bytes(runtime) < pl_runtime_limit_bytes(runtime) / 2;
+}
+
+/* A bad element of this stage: 0 if it is skipped. */
+static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *reterr)
+{
+    bool of_all = stage->dataset->class->of_all;
+    int64_t index = of_all ? stage->inputs[0]->n_next - 1 : stage->n_next++;
+    size_t reason_at = tell(stage, index, bad, code, reterr);
+    if (!pl_policy_may_skip(stage->policy, code) || is_starved(stage, code)) {
+        pl_stage_dropped(stage, bad); /* what went before it still counts */
+        return PL_TOLD;
+    }
+    pl_bad *one = pl_bad_new_at(reterr, reason_at, pl_dataset_name(stage->dataset), index, bad);
+    if (one) {
+        bad->n_bad++;
+        bad->n_items++;
+        return skip(stage, bad, one, reterr);
+    }
+    pl_element_clear(bad);
+    return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory to tell of a bad element");
+}
+
+/* ---- next ---- */
+
+static uint64_t begin_clock(pl_stage *stage)
+{
+    atomic_store_explicit(&stage->profile.entered, 1, memory_order_relaxed);
+    return pl_clock_is_due(&stage->clock) ? pl_clock_monotonic_ns() : 0;
+}
+
+/* What was not timed began at 0. */
+static void end_clock(pl_stage *stage, uint64_t begun_ns)
+{
+    atomic_store_explicit(&stage->profile.entered, 0, memory_order_relaxed);
+    if (begun_ns)
+        pl_profile_add(&stage->profile.inside_ns,
+                       pl_clock_sampled(&stage->clock, pl_clock_monotonic_ns() - begun_ns));
+}
+
+static int made(pl_stage *stage, int r, pl_element *element)
+{
+    stage->ended = r == 0;
+    if (r > 0) {
+        if (stage->before.n_items > 0)
+            pl_element_put_before(&stage->before, element);
+        stage->n_next++;
+        pl_profile_add(&stage->profile.n_elements, 1);
+        uint64_t bytes = pl_element_bytes(element);
+        if (bytes > 0)
+            pl_profile_add(&stage->profile.bytes, bytes);
+    }
+    return r;
+}
+
+/* Has the class said all that is to be said? */
+static bool is_final(int r)
+{
+    return r >= 0 || r == PL_TOLD || r == PL_LATER;
+}
+
+static int next_good(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    for (;;) {
+        *ret_element = (pl_element){0};
+        if (pl_pass_is_over(stage->pass))
+            return pl_pass_over(stage->pass, reterr);
+        reterr->message[0] = '\0'; /* of a bad one before: who gives no reason has not that one's */
+        int r = stage->dataset->class->next(stage, ret_element, reterr);
+        if (is_final(r))
+            return made(stage, r, ret_element);
+        r = apply_policy(stage, ret_element, r, reterr);
+        if (r < 0)
+            return r;
+    }
+}
+
+int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    uint64_t begun_ns = begin_clock(stage);
+    int r = next_good(stage, ret_element, reterr);
+    end_clock(stage, begun_ns);
+    return r;
+}
+
+int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr)
+{
+    if (!stage->dataset->class->get)
+        return pl_error_set(reterr, -ENOTSUP, "%s has its elements only in order",
+                            stage->dataset->class->name);
+    uint64_t begun_ns = begin_clock(stage);
+    *ret_element = (pl_element){0};
+    int r = stage->dataset->class->get(stage, at, ret_element, reterr);
+    r = is_final(r) ? made(stage, r, ret_element) : apply_policy(stage, ret_element, r, reterr);
+    end_clock(stage, begun_ns);
+    return r;
+}
+
+/* ---- several at once ---- */
+
+bool pl_stage_has_block(const pl_stage *stage)
+{
+    const pl_dataset *dataset = stage->dataset;
+    bool has = dataset->class->read_block && stage->n_next < dataset->cardinality &&
+               dataset->n_components <= PL_BLOCK_COMPONENTS;
+    if (has && dataset->class->may_read_block)
+        has = dataset->class->may_read_block(stage);
+    for (int i = 0; has && i < dataset->n_components; i++) {
+        const pl_spec *spec = &dataset->spec[i];
+        has = spec->dtype != PL_DTYPE_NONE && spec->dtype != PL_STRING &&
+              pl_shape_is_known(&spec->shape);
+    }
+    return has;
+}
+
+static void count_block(pl_stage *stage, int64_t n)
+{
+    uint64_t element_bytes = 0;
+    for (int i = 0; i < stage->dataset->n_components; i++)
+        element_bytes += pl_spec_bytes(&stage->dataset->spec[i]);
+    stage->n_next += n;
+    pl_profile_add(&stage->profile.n_elements, (uint64_t)n);
+    pl_profile_add(&stage->profile.bytes, (uint64_t)n * element_bytes);
+}
+
+int64_t pl_stage_read_block(pl_stage *stage, int64_t n, char *const *to, pl_element *made_of)
+{
+    uint64_t begun_ns = begin_clock(stage);
+    int64_t n_read =
+        pl_pass_is_over(stage->pass) ? 0 : stage->dataset->class->read_block(stage, n, to);
+    end_clock(stage, begun_ns);
+    count_block(stage, n_read);
+    made_of->n_items += n_read;
+    if (n_read > 0 && stage->before.n_items > 0)
+        pl_element_put_before(&stage->before, made_of);
+    return n_read;
+}
+
+bool pl_stage_read_places(pl_stage *stage, const int64_t *places, int64_t n, char *const *to)
+{
+    const pl_dataset_class *class = stage->dataset->class;
+    if (!class->read_places)
+        return false;
+    uint64_t begun_ns = begin_clock(stage);
+    bool read = class->read_places(stage, places, n, to);
+    end_clock(stage, begun_ns);
+    if (read)
+        count_block(stage, n);
+    return read;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of kept files; see docs/dataset-files.md. Shared by record_file_write.c and record_file_read.c. */
+#ifndef PL_DATA_PERSIST_RECORD_FILE_FORMAT_H
+#define PL_DATA_PERSIST_RECORD_FILE_FORMAT_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "codec/record/tfrecord.h"
+#include "data/persist/record_file.h"
+
+#define PL_KEPT_PART ".part"
+
+enum {
+    PL_KEPT_VERSION = 1,
+    /* Of a record's data: large enough for a system call, small enough for the second cache. */
+    PL_KEPT_PIECE_BYTES = 256 * 1024 - 64,
+    PL_KEPT_WINDOW_BYTES = PL_TFRECORD_FRAME_BYTES + 1 + PL_KEPT_PIECE_BYTES,
+};
+
+enum { PL_KEPT_TAG_PIECE = 'P', PL_KEPT_TAG_END = 'E' };
+
+typedef struct __attribute__((packed)) pl_kept_start_data {
+    char magic[8];
+    char kind[PL_KEPT_KIND_BYTES];
+    uint32_t version;
+} pl_kept_start_data;
+
+typedef struct __attribute__((packed)) pl_kept_end_data {
+    uint8_t tag;
+    uint64_t stream_bytes;
+    uint32_t sum;
+} pl_kept_end_data;
+
+enum {
+    PL_KEPT_START_BYTES = sizeof(pl_kept_start_data) + PL_TFRECORD_FRAME_BYTES,
+    PL_KEPT_END_BYTES = sizeof(pl_kept_end_data) + PL_TFRECORD_FRAME_BYTES,
+};
+
+static_assert(PL_KEPT_START_BYTES == 32 && PL_KEPT_END_BYTES == 29, "docs/dataset-files.md");
+
+static inline void pl_kept_format_start(const char *kind, uint32_t version, void *record)
+{
+    pl_kept_start_data start = {.version = version};
+    memcpy(start.magic, "PLIMSOLL", sizeof start.magic);
+    memcpy(start.kind, kind, sizeof start.kind);
+    pl_tfrecord_write(&start, sizeof start, record);
+}
+
+/* Does a file begin as one of ours, as far as it goes? An empty one may become one. Another that
+ * the user has under this name must not be taken for a broken one of ours. */
+static inline bool pl_kept_starts_as(const void *there, size_t n, const char *kind)
+{
+    uint8_t ours[PL_KEPT_START_BYTES];
+    const size_t known = PL_TFRECORD_HEAD_BYTES + offsetof(pl_kept_start_data, version);
+    pl_kept_format_start(kind, PL_KEPT_VERSION, ours);
+    return memcmp(there, ours, n < known ? n : known) == 0;
+}
+
+#define PL_KEPT_NOT_OURS "'%s' is no file of this kind (%s): give another path, or remove it"
+
+#endif

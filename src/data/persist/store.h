@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements in memory, in order: caches, and datasets that are components of elements.
+ *   chunk  a buffer with elements as bytes (state.h): claimed, and spilled when room is needed
+ *   held   a tensor of some size, kept as it is: a reader shares it instead of copying it
+ *
+ * So a million numbers cost some ten bytes each, and large tensors nothing beside themselves. A
+ * store is filled by one thread; from pl_store_end() on it is constant, and read by any number.
+ * Counted. */
+#ifndef PL_DATA_PERSIST_STORE_H
+#define PL_DATA_PERSIST_STORE_H
+
+#include "data/persist/state.h"
+
+typedef struct pl_store pl_store;
+
+/* -ENOMEM. */
+PL_MUST_CHECK int pl_store_new(pl_runtime *runtime, pl_store **ret_store, pl_error *reterr);
+pl_store *pl_store_ref(pl_store *store);
+void pl_store_unref(pl_store *store); /* NULL is allowed */
+
+/* One more; a copy of it. PL_EBUDGET, and what there was stays. */
+PL_MUST_CHECK int pl_store_add(pl_store *store, const pl_element *element, pl_error *reterr);
+
+/* There will be no more. */
+void pl_store_end(pl_store *store);
+
+int64_t pl_store_n(const pl_store *store);
+
+typedef struct pl_store_reader {
+    pl_loader loader;
+    pl_store *store; /* NULL: nothing is being read */
+    int64_t n_read;
+    int next_chunk;    /* the one before it is pinned */
+    size_t skip_bytes; /* of the next one: they were read already */
+} pl_store_reader;
+
+/* From its first element on. A store that is still being filled may be read by who fills it. */
+void pl_store_read_begin(pl_store_reader *reader, pl_store *store);
+void pl_store_read_end(pl_store_reader *reader);
+
+/* 1; 0 at the end. `dataset` has the elements' specs. After PL_EBUDGET the same one is next. */
+PL_MUST_CHECK int pl_store_read(pl_store_reader *reader, const pl_dataset *dataset,
+                                pl_element *ret_element, pl_error *reterr);
+
+/* All elements as bytes, and back into a new store. */
+PL_MUST_CHECK int pl_store_save(pl_store *store, const pl_dataset *dataset, pl_saver *saver,
+                                pl_error *reterr);
+PL_MUST_CHECK int pl_store_load(pl_loader *loader, const pl_dataset *dataset, pl_store **ret_store,
+                                pl_error *reterr);
+
+/* A dataset of the store's elements: "elements". */
+PL_MUST_CHECK int pl_store_dataset(pl_store *store, const pl_spec *specs, int n_components,
+                                   pl_dataset **ret_dataset, pl_error *reterr);
+
+/* A dataset that is a component, with all its elements: comes back as one of a store. -EINVAL for
+ * one without end. */
+PL_MUST_CHECK int pl_store_save_dataset(pl_saver *saver, pl_dataset *dataset, pl_error *reterr);
+PL_MUST_CHECK int pl_store_load_dataset(pl_loader *loader, const pl_spec *spec,
+                                        pl_dataset **ret_dataset, pl_error *reterr);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images in another size, as TensorFlow's tf.image.resize(): pixels have their centres at halves,
+ * and a result's pixel is made of the two (or one) nearest on each axis; antialiased, of all that
+ * lie nearer than one pixel of the result, and weigh the more the nearer they are.
+ *   tap    for one place of the result: the two places of the input, and how far it is from the
+ *          lower
+ *   span   the same antialiased: places one after the other, each with a weight
+ *   picks  the taps of a row of bytes, written down for many elements at a time
+ *
+ *   in = (out + 0.5) * (n_in / n_out) - 0.5, in f32;  lower = floor(in), upper = ceil(in), both
+ *   inside of the input;  bilinear: lower + (upper - lower) * (in - floor(in)), across, then down
+ *   nearest: floor((out + 0.5) * (n_in / n_out))
+ *   antialiased: width = max(n_in / n_out, 1);  weight = max(1 - |place - in| / width, 0), over
+ * their sum; across, then down, added up from the lowest place on
+ *
+ * In f32 whatever the dtype; the same bits on every machine. Never allocates; safe from any thread.
+ */
+#ifndef PL_KERNELS_MOVE_RESIZE_H
+#define PL_KERNELS_MOVE_RESIZE_H
+
+#include "base/base.h"
+#include "plimsoll/tensor.h"
+
+typedef struct pl_resize_tap {
+    int64_t lower, upper;
+    float lerp;
+} pl_resize_tap;
+
+/* Rows that pl_resize_row() writes have room for so many elements more: it writes whole vectors. */
+#define PL_RESIZE_EXTRA 16
+
+/* Of one axis; n_in is not 0. */
+void pl_resize_taps(int64_t n_in, int64_t n_out, pl_resize_tap *taps);
+
+int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at);
+
+/* A row of `n_in` pixels, u8 or f32, in another width. */
+void pl_resize_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
+                   const pl_resize_tap *taps, int64_t n_out, float *out);
+
+/* For every 16 elements of a result: which bytes of the row, of those in a window, they are made
+ * of. `table` is the caller's, and stays as it is while the picks are in use. */
+typedef struct pl_resize_picks {
+    void (*row)(const struct pl_resize_picks *picks, const uint8_t *row, float *out);
+    void *table;
+    int64_t n;
+} pl_resize_picks;
+
+#define PL_RESIZE_PICK_BYTES 256 /* of the table, which begins at a multiple of 64 */
+
+/* 0: of such rows there are none, as a table that is larger than the nearest caches gains nothing.
+ */
+uint64_t pl_resize_picks_bytes(int64_t n_out, int64_t n_channels);
+
+/* False: this machine has none for such rows, or a window does not hold the bytes, as in results
+ * that are less than a fourth as wide: pl_resize_row() does those. */
+bool pl_resize_picks_set(pl_resize_picks *picks, const pl_resize_tap *taps, int64_t n_in,
+                         int64_t n_channels, int64_t n_out, void *table);
+
+/* pl_resize_row() of u8, to the bit. */
+static inline void pl_resize_picked_row(const pl_resize_picks *picks, const uint8_t *row,
+                                        float *out)
+{
+    picks->row(picks, row, out);
+}
+
+typedef struct pl_resize_span {
+    int64_t begin;
+    int64_t n;
+} pl_resize_span;
+
+/* The most places that a span of this axis has. */
+int64_t pl_resize_span_places(int64_t n_in, int64_t n_out);
+
+/* Of one axis; n_in is not 0. The weights of span i begin at weights[i * places]; behind its last
+ * they are 0. */
+void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *weights);
+
+/* pl_resize_row() with spans, whose weights are `places` apart. */
+void pl_resize_span_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
+                        const pl_resize_span *spans, const float *weights, int64_t places,
+                        int64_t n_out, float *out);
+
+/* out += rows[k] * weights[k], one after the other; or, if they are the first, out is not added to.
+ * At least one row. */
+void pl_resize_sum(const float *const *rows, const float *weights, int n_rows, bool first,
+                   float *out, int64_t n);
+
+/* out = top + (bottom - top) * lerp */
+void pl_resize_blend(const float *top, const float *bottom, float lerp, float *out, int64_t n);
+
+#endif

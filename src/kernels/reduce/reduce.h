@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions, tile by tile and by several threads.
+ *   tile      rows of elements that lie together: a strip is one row
+ *   partial   what is known of one output so far: up to three planes of 8 bytes
+ *   partials  those of n outputs, plane by plane; the caller's memory, 8-byte aligned
+ *
+ *   init, then any number of rows(), columns() and merge() in any order, then finish
+ *
+ * Every reduction of any axes comes down to these two: where the innermost axis goes away, each row
+ * of a tile belongs to one output; where it stays, each column does. Threads have partials of their
+ * own, which are merged in the end.
+ *
+ * Rounding. Sums and means of floats: blocks of 512 elements are added in double precision, 32 at a
+ * time in a tree (of columns: of 32 rows, four at a time), and the blocks' sums with their rounding
+ * errors kept (twice double precision). So the error is at most 22 x 2^-53 of the sum of
+ * magnitudes, however many elements (37 for those of a block that is not full), where NumPy's
+ * pairwise sum has (19 + log2(n / 128)) x 2^-53, or 2^-24 for f32; along columns 13, where NumPy's
+ * has n. How a reduction was tiled shows in those last bits of a double, and seldom in a float.
+ * Products are in double precision too, and may so pass the range of a float and come back.
+ * Variance is Chan's merge of blocks that were computed in two passes. Sums and products of
+ * integers wrap around, in 64 bits as NumPy's.
+ *
+ * NaN: the maximum, minimum and where they are is the first NaN if there is one. any and all
+ * take it for true. Of equal elements argmax and argmin name the one with the lowest index.
+ * Nothing at all sums to 0, multiplies to 1, has a maximum of -infinity (or the dtype's least), an
+ * index of -1, a log-sum-exp of -infinity, and a NaN for mean and variance.
+ *
+ * Never allocates; safe from any thread on partials of its own. */
+#ifndef PL_KERNELS_REDUCE_REDUCE_H
+#define PL_KERNELS_REDUCE_REDUCE_H
+
+#include "base/base.h"
+#include "plimsoll/tensor.h"
+
+typedef enum pl_reduce_op {
+    PL_REDUCE_SUM,
+    PL_REDUCE_MEAN,
+    PL_REDUCE_PROD,
+    PL_REDUCE_MAX,
+    PL_REDUCE_MIN,
+    PL_REDUCE_ANY,
+    PL_REDUCE_ALL,
+    PL_REDUCE_ARGMAX,
+    PL_REDUCE_ARGMIN,
+    PL_REDUCE_LOGSUMEXP, /* floats only */
+    PL_REDUCE_VARIANCE,
+    PL_N_REDUCE_OPS,
+} pl_reduce_op;
+
+#define PL_REDUCE_PLANES 3
+
+typedef struct pl_reduce {
+    pl_reduce_op op;
+    pl_dtype dtype; /* of the elements */
+} pl_reduce;
+
+typedef struct pl_partials {
+    void *data;
+    int64_t n; /* outputs that there is room for */
+} pl_partials;
+
+typedef struct pl_reduce_tile {
+    const void *data;
+    int64_t row_bytes; /* from one row to the next; may be negative or 0 */
+    int64_t n_rows, n_columns;
+    int64_t first_index; /* for argmax and argmin: of the first element, and from one to the */
+    int64_t index_step;  /* next along what is reduced. Of a row's elements: that of its first */
+} pl_reduce_tile;
+
+/* The dtype of the result, as NumPy's: sums of integers are of 64 bits, means of them f64.
+ * PL_DTYPE_NONE if there is no such reduction; f16 and bf16 are cast to f32 before. */
+pl_dtype pl_reduce_result(pl_reduce reduce);
+
+/* What partials of n outputs take: pl_reduce_bytes() * n. */
+size_t pl_reduce_bytes(pl_reduce reduce);
+
+/* Below, `at` is the first output that is meant. */
+void pl_reduce_init(pl_reduce reduce, pl_partials partials, int64_t at, int64_t n);
+
+/* Row i of the tile goes to output at + i. */
+void pl_reduce_rows(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials partials, int64_t at);
+
+/* Column i of the tile goes to output at + i. */
+void pl_reduce_columns(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials partials,
+                       int64_t at);
+
+/* What `from` knows of n outputs goes to `into`. */
+void pl_reduce_merge(pl_reduce reduce, pl_partials into, int64_t at, pl_partials from,
+                     int64_t from_at, int64_t n);
+
+/* Writes n results. `ddof` is taken from the count by which a variance is divided, and else
+ * ignored. It may be any number, as NumPy's: what would be less than 0 is 0 then, by which the
+ * variance is infinite, or NaN where all are equal; NaN makes it NaN. */
+void pl_reduce_finish(pl_reduce reduce, pl_partials partials, int64_t at, int64_t n, double ddof,
+                      void *results);
+
+/* The means that belong to partials of PL_REDUCE_VARIANCE: f32 for f32, else f64. */
+void pl_reduce_finish_means(pl_reduce reduce, pl_partials partials, int64_t at, int64_t n,
+                            void *results);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Python function between graphs: the only call that takes the GIL. Outside of graphs and traces
+ * it is called at once, as its effects are what it is for. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "python/convert/convert.h"
+#include "python/function/call_make.h"
+#include "python/module/failure.h"
+#include "python/module/gil.h"
+#include "python/program/program.h"
+
+typedef struct python {
+    call base;
+    PyObject *callable;
+    bool numpy; /* it takes arrays */
+} python;
+
+/* ---- calling it ---- */
+
+static PyObject *argument_of(const python *self, pl_tensor *value)
+{
+    return self->numpy ? convert_to_numpy_value(value)
+                       : (PyObject *)tensor_of_value(pl_tensor_ref(value), NULL);
+}
+
+static PyObject *call_it(const python *self, pl_tensor *const *inputs)
+{
+    PyObject *args = PyTuple_New(self->base.n_inputs);
+    for (int i = 0; args && i < self->base.n_inputs; i++) {
+        PyObject *arg = argument_of(self, inputs[i]);
+        if (arg)
+            PyTuple_SET_ITEM(args, i, arg);
+        else
+            Py_CLEAR(args);
+    }
+    PyObject *result = args ? PyObject_Call(self->callable, args, NULL) : NULL;
+    Py_XDECREF(args);
+    return result;
+}
+
+static int refuse(const char *format, int i, const char *is, const char *expected)
+{
+    pl_error error;
+    pl_error_set(&error, -EINVAL, format, i, is, expected);
+    failure_raise(&error);
+    return -1;
+}
+
+/* Numbers and lists become what is expected, and so do arrays where they can; but of a function of
+ * arrays, and of tensors, the dtype has to be that. */
+static pl_tensor *value_of(const python *self, int i, PyObject *result)
+{
+    const pl_type *wanted = &self->base.outputs[i];
+    bool is_said = self->numpy && PyObject_HasAttrString(result, "dtype");
+    tensor *node = convert_to_node(result, PL_DTYPE_NONE, is_said ? PL_DTYPE_NONE : wanted->dtype);
+    if (!node)
+        return NULL;
+    pl_tensor *value = NULL;
+    if (node->type.dtype != wanted->dtype)
+        refuse("py_function: value %d that it returned is %s, but %s is expected", i,
+               convert_dtype_name(node->type.dtype), convert_dtype_name(wanted->dtype));
+    else if (evaluate(&node, 1) == 0)
+        value = pl_tensor_ref(node->value);
+    Py_DECREF((PyObject *)node);
+    return value;
+}
+
+/* A sequence of them; one that is no sequence is the only one. */
+static int take_results(const python *self, PyObject *result, pl_tensor **outputs)
+{
+    int n = self->base.n_outputs, made = 0;
+    if (n == 0)
+        return 0;
+    bool many = PyList_Check(result) || PyTuple_Check(result);
+    Py_ssize_t n_given = many ? PySequence_Fast_GET_SIZE(result) : 1;
+    if (n_given != n) {
+        PyErr_Format(PyExc_ValueError, "py_function returned %zd values, and %d are expected",
+                     n_given, n);
+        return -1;
+    }
+    for (; made < n; made++) {
+        PyObject *item = many ? PySequence_Fast_GET_ITEM(result, made) : result;
+        outputs[made] = value_of(self, made, item);
+        if (!outputs[made])
+            break;
+    }
+    for (int i = 0; made < n && i < made; i++) {
+        pl_tensor_unref(outputs[i]);
+        outputs[i] = NULL;
+    }
+    return made == n ? 0 : -1;
+}
+
+static int run_in_python(const python *self, pl_tensor *const *inputs, pl_tensor **outputs)
+{
+    PyObject *result = call_it(self, inputs);
+    int r = result ? take_results(self, result, outputs) : -1;
+    Py_XDECREF(result);
+    return r;
+}
+
+static int run(call *base, pl_tensor *const *inputs, pl_tensor **outputs, const run_state *state,
+               pl_error *reterr)
+{
+    PyGILState_STATE gil;
+    if (!gil_take(&gil))
+        return pl_error_set(reterr, -ECANCELED, "Python is at its end: py_function is not called");
+    const run_state *outer = evaluate_within(state);
+    int r = run_in_python((python *)base, inputs, outputs);
+    if (r < 0 && state->raised)
+        *state->raised = true;
+    if (r < 0)
+        r = failure_take(reterr);
+    evaluate_within(outer);
+    gil_give(gil);
+    return r;
+}
+
+/* ---- life ---- */
+
+static void free_python(call *base)
+{
+    python *self = (python *)base;
+    Py_XDECREF(self->callable);
+    free(self);
+}
+
+static const call_class python_class = {
+    .name = "py_function", .run = run, .free = free_python, .impure = true};
+
+static int take_specs(python *self, PyObject *specs)
+{
+    for (int i = 0; i < self->base.n_outputs; i++) {
+        PyObject *pair = PySequence_Fast(PySequence_Fast_GET_ITEM(specs, i), "(dtype, shape)");
+        if (!pair)
+            return -1;
+        int dtype = PySequence_Fast_GET_SIZE(pair) == 2
+                        ? convert_dtype(PySequence_Fast_GET_ITEM(pair, 0))
+                        : -1;
+        if (dtype <= 0 && !PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "an output is told as (dtype, shape or None)");
+        pl_type *type = &self->base.outputs[i];
+        type->dtype = (pl_dtype)dtype;
+        int r = dtype <= 0 ? -1 : convert_shape(PySequence_Fast_GET_ITEM(pair, 1), &type->shape);
+        Py_DECREF(pair);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static python *make(PyObject *callable, PyObject *specs, int n_inputs, bool numpy)
+{
+    int n_outputs = (int)PySequence_Fast_GET_SIZE(specs);
+    python *self = calloc(1, sizeof *self);
+    if (!self || call_init(&self->base, &python_class, n_inputs, n_outputs) < 0) {
+        free(self);
+        return (python *)PyErr_NoMemory();
+    }
+    self->callable = Py_NewRef(callable);
+    self->numpy = numpy;
+    if (take_specs(self, specs) == 0)
+        return self;
+    call_unref(&self->base);
+    return NULL;
+}
+
+/* ---- at once ---- */
+
+static bool waits(tensor *const *nodes, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (nodes[i]->symbolic || nodes[i]->graph)
+            return true;
+    return tensor_in.graph != NULL;
+}
+
+static PyObject *list_of_values(pl_tensor **values, int n)
+{
+    PyObject *list = PyList_New(n);
+    for (int i = 0; i < n; i++) {
+        PyObject *node = list ? (PyObject *)tensor_of_value(values[i], NULL) : NULL;
+        if (!list)
+            pl_tensor_unref(values[i]);
+        else if (node)
+            PyList_SET_ITEM(list, i, node);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Exceptions reach the caller as they are. */
+static PyObject *call_now(python *self, tensor *const *nodes, int n)
+{
+    PyObject *list = NULL;
+    int n_outputs = self->base.n_outputs;
+    pl_tensor **inputs = PyMem_Calloc((size_t)n + (size_t)n_outputs + 1, sizeof *inputs);
+    if (!inputs)
+        PyErr_NoMemory();
+    else if (evaluate(nodes, n) == 0) {
+        for (int i = 0; i < n; i++)
+            inputs[i] = nodes[i]->value;
+        if (run_in_python(self, inputs, inputs + n) == 0)
+            list = list_of_values(inputs + n, n_outputs);
+    }
+    PyMem_Free(inputs);
+    call_unref(&self->base);
+    return list;
+}
+
+const char call_python_doc[] =
+    "python_call(fn, inputs, outputs, name=None, numpy=False) -> list of tensors\n\n"
+    "What fn(*inputs) returns: a sequence of as many values as `outputs` says, [(dtype, shape)].\n"
+    "In a graph or trace it is called in each run; else at once.";
+
+PyObject *call_python(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"fn", "inputs", "outputs", "name", "numpy", NULL};
+    PyObject *callable, *inputs, *outputs, *name = NULL, *items = NULL;
+    int numpy = 0, n = 0;
+    tensor **nodes = NULL;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|Op:python_call", names, &callable, &inputs,
+                                     &outputs, &name, &numpy) ||
+        arguments_name(name, &name) < 0)
+        return NULL;
+    PyObject *specs = PySequence_Fast(outputs, "outputs is a sequence of (dtype, shape)");
+    if (specs && arguments_nodes(inputs, NULL, &nodes, &n) == 0) {
+        python *self = make(callable, specs, n, numpy != 0);
+        if (self)
+            items = waits(nodes, n) ? tensor_call(&self->base, nodes, n, name)
+                                    : call_now(self, nodes, n);
+    }
+    arguments_free(nodes, n);
+    Py_XDECREF(specs);
+    return items;
+}

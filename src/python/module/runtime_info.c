@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the runtime has and holds: budget(), live(), devices(). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/convert/convert.h"
+#include "python/module/failure.h"
+#include "python/program/program.h"
+#include "python/tensor/tensor.h"
+
+/* ---- the budget ---- */
+
+/* The library takes a request for the command's option. */
+static const char *detail_of(const pl_budget_source *source, char *text, size_t room)
+{
+    if (strcmp(source->name, "request") != 0)
+        return source->detail;
+    snprintf(text, room,
+             module_budget_is_ours() ? "configure(budget='%.60s')" : "PLIMSOLL_BUDGET=%.60s",
+             module_budget_text());
+    return text;
+}
+
+static PyObject *source_dict(const pl_budget_source *source)
+{
+    char text[96];
+    return Py_BuildValue("{s:s,s:s,s:O,s:K,s:K}", "name", source->name, "detail",
+                         detail_of(source, text, sizeof text), "present",
+                         source->present ? Py_True : Py_False, "bytes",
+                         (unsigned long long)source->bytes, "limit_bytes",
+                         (unsigned long long)source->limit_bytes);
+}
+
+static PyObject *source_list(const pl_budget *budget)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < budget->n_sources; i++) {
+        PyObject *entry = source_dict(&budget->sources[i]);
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
+static PyObject *get_budget(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pl_budget budget;
+    pl_error error;
+    const pl_budget_options options = {.request_text = module_budget_text()};
+    pl_runtime *runtime = module_runtime_if_any();
+    if (pl_budget_discover(&options, &budget, &error) < 0)
+        return module_refuse_budget(&error);
+    /* What there is left of the machine changes; the line does not, once there is one. */
+    uint64_t cap = module_cap_bytes();
+    uint64_t line = runtime ? pl_runtime_limit_bytes(runtime) : budget.line_bytes;
+    PyObject *sources = source_list(&budget);
+    if (!sources)
+        return NULL;
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:s,s:N}", "line",
+                         (unsigned long long)(cap > 0 && cap < line ? cap : line), "claimed",
+                         (unsigned long long)(runtime ? pl_runtime_claimed_bytes(runtime) : 0),
+                         "peak", (unsigned long long)(runtime ? pl_runtime_peak_bytes(runtime) : 0),
+                         "true_limit", (unsigned long long)budget.true_limit_bytes, "reserve",
+                         (unsigned long long)budget.reserve_bytes, "decided_by",
+                         budget.decisive >= 0 ? budget.sources[budget.decisive].name : "",
+                         "sources", sources);
+}
+
+/* ---- what is live ---- */
+
+static const char *kind_word(pl_live_kind kind)
+{
+    static const char *const words[] = {
+        [PL_LIVE_VARIABLE] = "variable", [PL_LIVE_CONSTANT] = "constant",
+        [PL_LIVE_TENSOR] = "tensor",     [PL_LIVE_SESSION] = "session",
+        [PL_LIVE_RUN] = "run",
+    };
+    return words[kind];
+}
+
+static const char *where_word(pl_live_where where)
+{
+    static const char *const words[] = {
+        [PL_LIVE_NOWHERE] = "",
+        [PL_LIVE_MEMORY] = "memory",
+        [PL_LIVE_SPILL] = "spill",
+        [PL_LIVE_FILE] = "file",
+    };
+    return words[where];
+}
+
+/* Nodes with values, ordered by the addresses of these. */
+typedef struct owners {
+    const tensor **nodes;
+    size_t n;
+} owners;
+
+static int by_value(const void *a, const void *b)
+{
+    const pl_tensor *x = (*(const tensor *const *)a)->value,
+                    *y = (*(const tensor *const *)b)->value;
+    return x < y ? -1 : x > y;
+}
+
+static int owners_find_all(owners *ret)
+{
+    *ret = (owners){.n = 0};
+    size_t n = 0;
+    for (const tensor *node = tensor_first_value(); node; node = node->next)
+        n++;
+    ret->nodes = PyMem_New(const tensor *, n + 1);
+    if (!ret->nodes) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (const tensor *node = tensor_first_value(); node; node = node->next)
+        ret->nodes[ret->n++] = node;
+    qsort(ret->nodes, ret->n, sizeof *ret->nodes, by_value);
+    return 0;
+}
+
+/* The node whose value it is; NULL: none of Python's. */
+static const tensor *owner_of(const owners *all, const pl_live_entry *entry)
+{
+    const tensor wanted = {.value = (pl_tensor *)entry->tensor}, *key = &wanted;
+    const tensor **found =
+        entry->tensor ? bsearch(&key, all->nodes, all->n, sizeof *all->nodes, by_value) : NULL;
+    return found ? *found : NULL;
+}
+
+static PyObject *entry_dict(const owners *all, const pl_live_entry *entry)
+{
+    const tensor *node = owner_of(all, entry);
+    PyObject *file = NULL, *site;
+    int line;
+    if (node && tensor_site(node, &file, &line))
+        site = Py_BuildValue("(Oi)", file, line);
+    else
+        site = Py_NewRef(Py_None);
+    const char *name = node && node->name ? tensor_label(node) : entry->name;
+    PyObject *shape = convert_shape_tuple(&entry->shape);
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N,s:K,s:O,s:O,s:i,s:N}", "kind",
+                         kind_word(entry->kind), "name", name, "scope", entry->scope, "where",
+                         where_word(entry->where), "dtype", convert_dtype_object(entry->dtype),
+                         "shape", shape, "bytes", (unsigned long long)entry->bytes, "shared",
+                         entry->shared ? Py_True : Py_False, "pinned",
+                         entry->pinned ? Py_True : Py_False, "refs", entry->n_refs, "site", site);
+}
+
+/* No node may be freed in between: the collector would, while objects are made. */
+static PyObject *entry_list(const pl_live *live)
+{
+    owners all;
+    bool collects = PyGC_Disable();
+    PyObject *list = owners_find_all(&all) < 0 ? NULL : PyList_New(0);
+    for (int i = 0; list && i < pl_live_n_entries(live); i++) {
+        PyObject *entry = entry_dict(&all, pl_live_entry_at(live, i));
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    PyMem_Free(all.nodes);
+    if (collects)
+        PyGC_Enable();
+    return list;
+}
+
+static PyObject *get_live(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"scope", "json", NULL};
+    const char *scope = "";
+    int as_json = 0;
+    pl_live *live;
+    pl_error error;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|sp:live", names, &scope, &as_json))
+        return NULL;
+    pl_runtime *runtime = module_runtime();
+    if (!runtime)
+        return NULL;
+    if (pl_live_new(runtime, scope, &live, &error) < 0)
+        return failure_raise(&error);
+    PyObject *list = entry_list(live);
+    char *text = list ? pl_live_text(live, as_json) : NULL;
+    pl_live_free(live);
+    if (list && !text) {
+        Py_DECREF(list);
+        return PyErr_NoMemory();
+    }
+    PyObject *made = list ? Py_BuildValue("(Ns)", list, text) : NULL;
+    free(text);
+    return made;
+}
+
+/* ---- devices ---- */
+
+static PyObject *device_dict(const pl_device_info *info)
+{
+    return Py_BuildValue("{s:s,s:s,s:s,s:K,s:K,s:K,s:K}", "name", info->name, "kind",
+                         info->kind == PL_DEVICE_GPU ? "GPU" : "CPU", "description",
+                         info->description, "memory_bytes", (unsigned long long)info->memory_bytes,
+                         "budget_bytes", (unsigned long long)info->budget_bytes, "in_use_bytes",
+                         (unsigned long long)info->in_use_bytes, "peak_bytes",
+                         (unsigned long long)info->peak_bytes);
+}
+
+static PyObject *get_devices(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pl_runtime *runtime = module_runtime();
+    if (!runtime)
+        return NULL;
+    int n;
+    Py_BEGIN_ALLOW_THREADS /* loads OpenCL */
+        n = pl_runtime_n_devices(runtime);
+    Py_END_ALLOW_THREADS PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < n; i++) {
+        pl_device_info info;
+        pl_error error;
+        PyObject *entry = pl_runtime_device(runtime, i, &info, &error) < 0 ? failure_raise(&error)
+                                                                           : device_dict(&info);
+        if (!entry || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
+/* Said by the library when a node is computed elsewhere than where it was placed. No GIL. */
+static void say(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "plimsoll: %s\n", text);
+}
+
+/* Names as UTF-8, borrowed from the list, in a PyMem array. */
+static const char **texts_of(PyObject *list, int *ret_n)
+{
+    PyObject *items = PySequence_Fast(list, "hidden: a list of device names");
+    if (!items)
+        return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
+    const char **texts = PyMem_New(const char *, n + 1);
+    for (Py_ssize_t i = 0; texts && i < n; i++) {
+        texts[i] = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(items, i));
+        if (!texts[i]) {
+            PyMem_Free(texts);
+            texts = NULL;
+        }
+    }
+    Py_DECREF(items); /* the list has its items still */
+    *ret_n = (int)n;
+    if (!texts && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return texts;
+}
+
+static pl_device_limit *limits_of(PyObject *dict, int *ret_n)
+{
+    pl_device_limit *limits = PyMem_New(pl_device_limit, PyDict_Size(dict) + 1);
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    int n = 0;
+    while (limits && PyDict_Next(dict, &at, &key, &value)) {
+        limits[n].device = PyUnicode_AsUTF8(key);
+        limits[n].bytes = limits[n].device ? PyLong_AsUnsignedLongLong(value) : 0;
+        n++;
+        if (PyErr_Occurred()) {
+            PyMem_Free(limits);
+            return NULL;
+        }
+    }
+    *ret_n = n;
+    return limits ? limits : (pl_device_limit *)PyErr_NoMemory();
+}
+
+static PyObject *set_devices(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"strict", "hidden", "limits", "opencl_cpu", NULL};
+    int strict = 0;
+    PyObject *hidden = NULL, *limits = NULL, *opencl_cpu = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pOO!O:set_devices", names, &strict,
+                                     &hidden, &PyDict_Type, &limits, &opencl_cpu))
+        return NULL;
+    pl_device_options options = {.strict = strict, .message = say};
+    if (opencl_cpu != Py_None)
+        options.opencl_cpu = PyObject_IsTrue(opencl_cpu) == 1 ? 1 : -1;
+    PyObject *done = NULL;
+    pl_error error;
+    pl_runtime *runtime = module_runtime();
+    const char **texts = hidden && runtime ? texts_of(hidden, &options.n_hidden) : NULL;
+    pl_device_limit *bytes = limits && runtime ? limits_of(limits, &options.n_limits) : NULL;
+    options.hidden = texts;
+    options.limits = bytes;
+    if (runtime && !PyErr_Occurred())
+        done = pl_runtime_set_devices(runtime, &options, &error) < 0 ? failure_raise(&error)
+                                                                     : Py_NewRef(Py_None);
+    PyMem_Free(texts);
+    PyMem_Free(bytes);
+    return done;
+}
+
+static PyObject *set_strict(PyObject *module, PyObject *wanted)
+{
+    (void)module;
+    pl_error error;
+    int strict = PyObject_IsTrue(wanted);
+    pl_runtime *runtime = strict < 0 ? NULL : module_runtime();
+    if (!runtime)
+        return NULL;
+    if (pl_runtime_set_strict(runtime, strict, &error) < 0)
+        return failure_raise(&error);
+    program_cache_forget_all();
+    Py_RETURN_NONE;
+}
+
+/* ---- files ---- */
+
+static PyObject *open_npy(PyObject *module, PyObject *path)
+{
+    (void)module;
+    PyObject *bytes;
+    pl_tensor *made;
+    pl_error error;
+    int r;
+    pl_runtime *runtime = module_runtime();
+    if (!runtime || !PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS r = pl_tensor_open_npy(runtime, PyBytes_AS_STRING(bytes), &made, &error);
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    return r < 0 ? failure_raise(&error) : (PyObject *)tensor_constant(made, NULL);
+}
+
+static PyMethodDef functions[] = {
+    {"budget", get_budget, METH_NOARGS,
+     "budget()\n--\n\nThe line, what is claimed, and who sets it, as a dict."},
+    {"live", (PyCFunction)(void (*)(void))get_live, METH_VARARGS | METH_KEYWORDS,
+     "live(scope='', json=False)\n--\n\n(list of what is held, the same as text)."},
+    {"devices", get_devices, METH_NOARGS, "devices()\n--\n\nA dict for each device."},
+    {"set_devices", (PyCFunction)(void (*)(void))set_devices, METH_VARARGS | METH_KEYWORDS,
+     "set_devices(strict=False, hidden=(), limits={}, opencl_cpu=None)\n--\n\nHow devices are "
+     "used; "
+     "before they are."},
+    {"set_strict", set_strict, METH_O,
+     "set_strict(strict)\n--\n\nWhether placement is strict from now on."},
+    {"open_npy", open_npy, METH_O,
+     "open_npy(path)\n--\n\nA Tensor over an .npy file, read as it is needed."},
+    {NULL, NULL, 0, NULL},
+};
+
+int module_add_runtime(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

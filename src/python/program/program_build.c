@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of walks: parts, levels, steps. See program_private.h; graphs are in program_graph.c. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/program/program_private.h"
+
+/* ---- parts ---- */
+
+static const char *copy_text(PyObject *text, char **at)
+{
+    Py_ssize_t n;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, &n) : NULL;
+    if (!utf8)
+        return NULL;
+    char *copy = memcpy(*at, utf8, (size_t)n + 1);
+    *at += n + 1;
+    return copy;
+}
+
+static size_t text_bytes(PyObject *text)
+{
+    Py_ssize_t n;
+    return text && PyUnicode_AsUTF8AndSize(text, &n) ? (size_t)n + 1 : 0;
+}
+
+static void describe(const node_walk *walk, const tensor *node, program_part *part, char **texts)
+{
+    *part = (struct program_part){.kind = node->kind,
+                                  .op = node->op,
+                                  .item = node->item,
+                                  .n_inputs = node->n_inputs,
+                                  .attrs = attributes_ref(node->attrs),
+                                  .call = node->call,
+                                  .type = node->type};
+    part->name = copy_text(node->name, texts);
+    part->device = copy_text(node->device, texts);
+    part->draws = node->kind != TENSOR_ITEM && walk_stream(node, &part->stream);
+    part->stream -= walk->first_stream;
+}
+
+static int alloc_parts(program *self, const node_walk *walk)
+{
+    size_t n_inputs = 0, n_texts = 0;
+    for (int i = 0; i < walk->inner.n; i++) {
+        const tensor *node = walk->inner.at[i];
+        n_inputs += (size_t)node->n_inputs;
+        n_texts += text_bytes(node->name) + text_bytes(node->device);
+    }
+    self->leaf_types = calloc((size_t)walk->leaves.n + 1, sizeof *self->leaf_types);
+    self->parts = calloc((size_t)walk->inner.n + 1, sizeof *self->parts);
+    self->inputs = calloc(n_inputs + 1, sizeof *self->inputs);
+    self->calls = calloc((size_t)walk->n_calls + 1, sizeof(call *));
+    self->texts = malloc(n_texts + 1);
+    return self->leaf_types && self->parts && self->inputs && self->calls && self->texts ? 0 : -1;
+}
+
+static int make_parts(program *self, const node_walk *walk)
+{
+    self->n_leaves = walk->leaves.n;
+    self->n_given = walk->n_given;
+    if (alloc_parts(self, walk) < 0)
+        return -1;
+    for (int i = 0; i < walk->leaves.n; i++)
+        self->leaf_types[i] =
+            i < walk->n_given && walk->types ? walk->types[i] : walk->leaves.at[i]->type;
+    char *texts = self->texts;
+    int n_inputs = 0;
+    for (int i = 0; i < walk->inner.n; i++) {
+        const tensor *node = walk->inner.at[i];
+        program_part *part = &self->parts[i];
+        describe(walk, node, part, &texts);
+        self->n_parts++;
+        part->first = n_inputs;
+        for (int k = 0; k < node->n_inputs; k++)
+            self->inputs[n_inputs++] = walk_slot(walk, node->inputs[k]);
+        if (part->call)
+            self->calls[self->n_calls++] = call_ref(part->call);
+    }
+    return 0;
+}
+
+static int make_outputs(program *self, const node_walk *walk, tensor *const *fetches, int n_fetches)
+{
+    self->n_outputs = n_fetches;
+    self->outputs = calloc((size_t)n_fetches + 1, sizeof *self->outputs);
+    for (int i = 0; self->outputs && i < n_fetches; i++)
+        self->outputs[i] = walk_slot(walk, fetches[i]);
+    return self->outputs ? 0 : -1;
+}
+
+/* ---- levels ---- */
+
+static program_part *part_at(const program *self, int slot)
+{
+    return slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
+}
+
+/* As soon as their inputs are there; what has effects, after those before it. */
+static void find_levels(program *self)
+{
+    int latest = 0;
+    for (int i = 0; i < self->n_parts; i++) {
+        program_part *p = &self->parts[i];
+        for (int k = 0; k < p->n_inputs; k++) {
+            const program_part *input = part_at(self, self->inputs[p->first + k]);
+            if (input && input->level > p->level)
+                p->level = input->level;
+        }
+        p->level += p->kind == TENSOR_ITEM;
+        if (p->kind == TENSOR_CALL && p->call->impure)
+            latest = p->level = p->level > latest ? p->level : latest;
+    }
+}
+
+/* Then ops as late as their first users, from the last part to the first. */
+static int delay_ops(program *self)
+{
+    int *latest = malloc(((size_t)self->n_parts + 1) * sizeof *latest);
+    if (!latest)
+        return -1;
+    for (int i = 0; i < self->n_parts; i++)
+        latest[i] = INT_MAX;
+    for (int i = self->n_parts - 1; i >= 0; i--) {
+        program_part *p = &self->parts[i];
+        if (p->kind == TENSOR_OP && latest[i] != INT_MAX)
+            p->level = latest[i];
+        for (int k = 0; p->kind != TENSOR_ITEM && k < p->n_inputs; k++) {
+            int at = self->inputs[p->first + k] - self->n_leaves;
+            if (at >= 0 && p->level < latest[at])
+                latest[at] = p->level;
+        }
+    }
+    free(latest);
+    return 0;
+}
+
+/* ---- steps ---- */
+
+typedef struct planning {
+    program *self;
+    int *step_of; /* by slot; -1: a leaf */
+    bool *wanted; /* by slot: outside of its step */
+    int *seen;    /* by slot: the last step that has it as input, and 1 */
+} planning;
+
+static bool in_graph(const program_part *p, int level)
+{
+    return p->kind == TENSOR_OP && p->level == level;
+}
+
+static int add_graph(planning *plan, int level)
+{
+    program *self = plan->self;
+    program_step *s = &self->steps[self->n_steps];
+    int n = 0;
+    for (int i = 0; i < self->n_parts; i++)
+        n += in_graph(&self->parts[i], level);
+    if (n == 0)
+        return 0;
+    *s = (program_step){.call = -1, .parts = malloc((size_t)n * sizeof(int))};
+    if (!s->parts)
+        return -1;
+    for (int i = 0; i < self->n_parts; i++)
+        if (in_graph(&self->parts[i], level)) {
+            plan->step_of[self->n_leaves + i] = self->n_steps;
+            s->parts[s->n_parts++] = i;
+        }
+    self->n_steps++;
+    return 0;
+}
+
+static void add_calls(planning *plan, int level)
+{
+    program *self = plan->self;
+    for (int i = 0; i < self->n_parts; i++) {
+        const program_part *p = &self->parts[i];
+        if (p->kind == TENSOR_CALL && p->level == level) {
+            self->steps[self->n_steps] = (program_step){.call = i};
+            plan->step_of[self->n_leaves + i] = self->n_steps++;
+        }
+    }
+}
+
+/* Items belong to the step of their call. */
+static int add_steps(planning *plan)
+{
+    program *self = plan->self;
+    int n_levels = 1;
+    for (int i = 0; i < self->n_parts; i++)
+        if (self->parts[i].level >= n_levels)
+            n_levels = self->parts[i].level + 1;
+    self->steps = calloc((size_t)n_levels + (size_t)self->n_calls + 1, sizeof *self->steps);
+    if (!self->steps)
+        return -1;
+    for (int level = 0; level < n_levels; level++) {
+        if (add_graph(plan, level) < 0)
+            return -1;
+        if (self->n_calls > 0)
+            add_calls(plan, level);
+    }
+    for (int i = 0; i < self->n_parts; i++)
+        if (self->parts[i].kind == TENSOR_ITEM)
+            plan->step_of[self->n_leaves + i] = plan->step_of[self->inputs[self->parts[i].first]];
+    return 0;
+}
+
+/* What step `s` reads of part `p`; counted, or noted if there is room. */
+static void read_inputs(planning *plan, int s, const program_part *p)
+{
+    program *self = plan->self;
+    program_step *step = &self->steps[s];
+    for (int k = 0; k < p->n_inputs; k++) {
+        int slot = self->inputs[p->first + k];
+        if (plan->step_of[slot] == s)
+            continue;
+        plan->wanted[slot] = true;
+        self->last_use[slot] = s;
+        if (step->call < 0 && plan->seen[slot] == s + 1)
+            continue;
+        plan->seen[slot] = s + 1;
+        step->inputs[step->n_inputs++] = slot;
+        step->open = step->open || program_type(self, slot)->shape.rank == PL_RANK_UNKNOWN;
+    }
+}
+
+static int find_inputs(planning *plan)
+{
+    program *self = plan->self;
+    for (int s = 0; s < self->n_steps; s++) {
+        program_step *step = &self->steps[s];
+        size_t n_most = 1;
+        for (int i = 0; i < step->n_parts; i++)
+            n_most += (size_t)self->parts[step->parts[i]].n_inputs;
+        if (step->call >= 0)
+            n_most += (size_t)self->parts[step->call].n_inputs;
+        step->inputs = malloc(n_most * sizeof *step->inputs);
+        if (!step->inputs)
+            return -1;
+        for (int i = 0; i < step->n_parts; i++)
+            read_inputs(plan, s, &self->parts[step->parts[i]]);
+        if (step->call >= 0)
+            read_inputs(plan, s, &self->parts[step->call]);
+    }
+    return 0;
+}
+
+/* Of a graph, what others want; of a call, all of its items that are parts, for they are wanted, or
+ * would not be here. */
+static bool is_output(const planning *plan, int s, int i)
+{
+    const program *self = plan->self;
+    int slot = self->n_leaves + i;
+    return plan->step_of[slot] == s && (self->parts[i].kind == TENSOR_ITEM ||
+                                        (self->parts[i].kind == TENSOR_OP && plan->wanted[slot]));
+}
+
+static int find_outputs(planning *plan)
+{
+    program *self = plan->self;
+    for (int i = 0; i < self->n_outputs; i++) {
+        plan->wanted[self->outputs[i]] = true;
+        self->last_use[self->outputs[i]] = self->n_steps;
+    }
+    for (int s = 0; s < self->n_steps; s++) {
+        program_step *step = &self->steps[s];
+        int n = 0;
+        for (int i = 0; i < self->n_parts; i++)
+            n += is_output(plan, s, i);
+        step->outputs = malloc(((size_t)n + 1) * sizeof *step->outputs);
+        if (!step->outputs)
+            return -1;
+        for (int i = 0; i < self->n_parts; i++)
+            if (is_output(plan, s, i))
+                step->outputs[step->n_outputs++] = self->n_leaves + i;
+    }
+    return 0;
+}
+
+static int make_steps(program *self)
+{
+    size_t n = (size_t)program_n_slots(self) + 1;
+    planning plan = {.self = self,
+                     .step_of = malloc(n * sizeof(int)),
+                     .wanted = calloc(n, sizeof(bool)),
+                     .seen = calloc(n, sizeof(int))};
+    self->last_use = calloc(n, sizeof *self->last_use);
+    int r = plan.step_of && plan.wanted && plan.seen && self->last_use ? 0 : -1;
+    if (r == 0)
+        memset(plan.step_of, -1, n * sizeof(int));
+    if (r == 0 && self->n_calls > 0) {
+        find_levels(self);
+        r = delay_ops(self);
+    }
+    if (r == 0)
+        r = add_steps(&plan);
+    if (r == 0)
+        r = find_inputs(&plan);
+    if (r == 0)
+        r = find_outputs(&plan);
+    free(plan.step_of);
+    free(plan.wanted);
+    free(plan.seen);
+    return r;
+}
+
+/* ---- life ---- */
+
+program *program_build(const node_walk *walk, tensor *const *fetches, int n_fetches)
+{
+    program *self = calloc(1, sizeof *self);
+    if (self)
+        self->n_refs = 1;
+    if (self && make_parts(self, walk) == 0 && make_outputs(self, walk, fetches, n_fetches) == 0 &&
+        make_steps(self) == 0)
+        return self;
+    if (self)
+        program_unref(self);
+    PyErr_NoMemory();
+    return NULL;
+}
+
+static void free_step(program_step *step)
+{
+    for (variant *v = atomic_load(&step->variants), *next; v; v = next) {
+        next = v->next;
+        variant_free(v);
+    }
+    free(step->parts);
+    free(step->inputs);
+    free(step->outputs);
+}
+
+void program_free(program *self)
+{
+    for (int i = 0; i < self->n_steps; i++)
+        free_step(&self->steps[i]);
+    for (int i = 0; i < self->n_parts; i++)
+        attributes_unref(self->parts[i].attrs);
+    free(self->leaf_types);
+    free(self->parts);
+    free(self->inputs);
+    free(self->outputs);
+    free(self->steps);
+    free(self->last_use);
+    free(self->calls);
+    free(self->texts);
+    PyMem_Free(self->signature);
+    free(self);
+}

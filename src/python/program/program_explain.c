@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plans of a program's graphs, before anything is run. What lies behind a call is planned when
+ * that has been run, and only named here. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "python/program/program_private.h"
+
+typedef struct telling {
+    program *program;
+    pl_tensor *const *leaves;
+    const run_state *state;
+    bool as_json;
+    FILE *out;
+    int n_told;
+    pl_run_cost cost;
+    pl_error *reterr;
+} telling;
+
+static bool has_inputs(const telling *t, const program_step *step)
+{
+    for (int i = 0; i < step->n_inputs; i++)
+        if (step->inputs[i] >= t->program->n_leaves)
+            return false;
+    return true;
+}
+
+static void add_cost(telling *t, const pl_run_cost *cost)
+{
+    if (cost->peak_bytes > t->cost.peak_bytes)
+        t->cost.peak_bytes = cost->peak_bytes;
+    if (cost->disk_bytes > t->cost.disk_bytes)
+        t->cost.disk_bytes = cost->disk_bytes;
+    t->cost.flops += cost->flops;
+    t->cost.n_unknown += cost->n_unknown;
+}
+
+static void put(telling *t, const char *text)
+{
+    if (t->n_told++ > 0)
+        fputs(t->as_json ? "," : "\n", t->out);
+    fputs(text, t->out);
+}
+
+static int explain_session(telling *t, const program_step *step, const variant *graph,
+                           char **ret_text)
+{
+    pl_feed *feeds = calloc((size_t)step->n_inputs + 1, sizeof *feeds);
+    pl_fetch *fetches = calloc((size_t)step->n_outputs + 1, sizeof *fetches);
+    pl_run_cost cost = {0};
+    int r = feeds && fetches ? 0 : pl_error_set(t->reterr, -ENOMEM, "no memory to explain a run");
+    for (int i = 0; r == 0 && i < step->n_inputs; i++)
+        feeds[i] = (pl_feed){graph->inputs[i], t->leaves[step->inputs[i]]};
+    for (int i = 0; r == 0 && i < step->n_outputs; i++)
+        fetches[i] = (pl_fetch){graph->outputs[i], NULL};
+    pl_run_options options = {.budget_bytes = t->state->budget_bytes};
+    if (r == 0)
+        r = pl_session_explain(graph->session, fetches, step->n_outputs, feeds, step->n_inputs,
+                               &options, t->as_json, ret_text, &cost, t->reterr);
+    if (r == 0)
+        add_cost(t, &cost);
+    free(feeds);
+    free(fetches);
+    return r;
+}
+
+static int explain_graph(telling *t, program_step *step)
+{
+    variant *graph;
+    char *text = NULL;
+    pl_type *types = calloc((size_t)step->n_inputs + 1, sizeof *types);
+    int r = types ? 0 : pl_error_set(t->reterr, -ENOMEM, "no memory to explain a run");
+    for (int i = 0; r == 0 && i < step->n_inputs; i++) {
+        const pl_tensor *leaf = t->leaves[step->inputs[i]];
+        types[i] = (pl_type){pl_tensor_dtype(leaf), *pl_tensor_shape(leaf)};
+    }
+    if (r == 0)
+        r = program_variant(t->program, step, types, &graph, t->reterr);
+    if (r == 0)
+        r = explain_session(t, step, graph, &text);
+    if (r == 0)
+        put(t, text);
+    free(text);
+    free(types);
+    return r;
+}
+
+/* Calls, and graphs whose inputs calls give. */
+static void name_step(telling *t, const program_step *step)
+{
+    char text[160];
+    const char *what = step->call < 0 ? "" : t->program->parts[step->call].call->class->name;
+    int n = step->call < 0 ? step->n_parts : 1;
+    t->cost.n_unknown += n;
+    if (t->as_json)
+        snprintf(text, sizeof text, "{\"%s\": \"%s\", \"n_nodes\": %d}",
+                 step->call < 0 ? "later" : "call", what, n);
+    else if (step->call < 0)
+        snprintf(text, sizeof text,
+                 "then %d nodes, planned when what they need has been computed\n", n);
+    else
+        snprintf(text, sizeof text, "then a call of %s: what it takes is known when it runs\n",
+                 what);
+    put(t, text);
+}
+
+static int explain_steps(telling *t)
+{
+    int r = 0;
+    bool several = t->program->n_steps != 1;
+    if (t->as_json && several)
+        fputs("{\"steps\": [", t->out);
+    for (int i = 0; r == 0 && i < t->program->n_steps; i++) {
+        program_step *step = &t->program->steps[i];
+        if (step->call < 0 && has_inputs(t, step))
+            r = explain_graph(t, step);
+        else
+            name_step(t, step);
+    }
+    if (t->program->n_steps == 0 && !t->as_json)
+        fputs("nothing is to be computed\n", t->out);
+    if (t->as_json && several)
+        fputs("]}", t->out);
+    return r;
+}
+
+int program_explain(program *self, pl_tensor *const *leaves, const run_state *state, bool as_json,
+                    char **ret_text, pl_run_cost *ret_cost, pl_error *reterr)
+{
+    char *text = NULL;
+    size_t n_bytes = 0;
+    telling t = {self, leaves, state, as_json, open_memstream(&text, &n_bytes), 0, {0}, reterr};
+    if (!t.out)
+        return pl_error_set(reterr, -ENOMEM, "no memory to explain a run");
+    int r = explain_steps(&t);
+    if (fclose(t.out) != 0 && r == 0)
+        r = pl_error_set(reterr, -ENOMEM, "no memory to explain a run");
+    if (r < 0) {
+        free(text);
+        return r;
+    }
+    *ret_text = text;
+    *ret_cost = t.cost;
+    return 0;
+}

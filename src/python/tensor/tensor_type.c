@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plimsoll._core.Tensor as Python sees it: attributes, conversions to Python's own values, the
+ * buffer protocol. Operators are in tensor_ops.c; plimsoll.tf hangs more on the type. */
+#include "python/tensor/tensor.h"
+
+#include <string.h>
+
+#include <structmember.h>
+
+#include "python/convert/convert.h"
+#include "python/tensor/tensor_slots.h"
+
+/* ---- attributes ---- */
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    return convert_dtype_object(((tensor *)self)->type.dtype);
+}
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+    (void)unused;
+    return convert_shape_object(&((tensor *)self)->type.shape);
+}
+
+static PyObject *get_ndim(PyObject *self, void *unused)
+{
+    (void)unused;
+    int rank = ((tensor *)self)->type.shape.rank;
+    return rank < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(rank);
+}
+
+static PyObject *get_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tensor *node = (tensor *)self;
+    return node->name ? Py_NewRef(node->name) : PyUnicode_FromString(tensor_label(node));
+}
+
+static PyObject *get_graph(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *graph = ((tensor *)self)->graph;
+    return Py_NewRef(graph ? graph : Py_None);
+}
+
+static PyObject *get_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *device = ((tensor *)self)->device;
+    return device ? Py_NewRef(device) : PyUnicode_FromString("");
+}
+
+static PyObject *get_site(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *file;
+    int line;
+    if (!tensor_site((tensor *)self, &file, &line))
+        Py_RETURN_NONE;
+    return Py_BuildValue("(Oi)", file, line);
+}
+
+static PyObject *get_is_symbolic(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((tensor *)self)->symbolic);
+}
+
+static PyObject *get_is_pending(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(tensor_is_pending((tensor *)self));
+}
+
+static PyObject *get_item(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(((tensor *)self)->item);
+}
+
+static PyObject *get_op_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tensor *node = (tensor *)self;
+    switch (node->kind) {
+    case TENSOR_OP:
+        return PyUnicode_FromString(pl_op_name(node->op));
+    case TENSOR_ITEM:
+        return PyUnicode_FromString(node->inputs[0]->call->class->name);
+    case TENSOR_GIVEN:
+        return PyUnicode_FromString("placeholder");
+    default:
+        return PyUnicode_FromString("constant");
+    }
+}
+
+/* Of an item: what it was called with. */
+static PyObject *get_inputs(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tensor *node = (tensor *)self;
+    if (node->kind == TENSOR_ITEM)
+        node = node->inputs[0];
+    PyObject *list = PyList_New(node->n_inputs);
+    for (int i = 0; list && i < node->n_inputs; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef((PyObject *)node->inputs[i]));
+    return list;
+}
+
+static PyGetSetDef attributes_of_tensors[] = {
+    {"dtype", get_dtype, NULL, "What its elements are.", NULL},
+    {"shape", get_shape, NULL, "How many along each axis, as far as it is known.", NULL},
+    {"ndim", get_ndim, NULL, "Number of axes; None if it is not known.", NULL},
+    {"name", get_name, NULL, "Its name, with its scope; else its op's.", NULL},
+    {"graph", get_graph, NULL, "The graph that it is part of; None: it is eager.", NULL},
+    {"device", get_device, NULL, "Where it is to be computed; '': anywhere.", NULL},
+    {"site", get_site, NULL, "(file, line) that made it; None if nobody knows.", NULL},
+    {"is_symbolic", get_is_symbolic, NULL, "Does it hang on a placeholder?", NULL},
+    {"is_pending", get_is_pending, NULL, "Is it still to be computed?", NULL},
+    {"op_name", get_op_name, NULL, "Which op makes it.", NULL},
+    {"item", get_item, NULL, "Which output of its op it is.", NULL},
+    {"inputs", get_inputs, NULL, "The tensors that it is made of.", NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- as Python's own values ---- */
+
+/* The one element that a tensor has, as a Python number, bool or bytes. */
+static PyObject *scalar(PyObject *self, const char *what)
+{
+    tensor *node = (tensor *)self;
+    pl_tensor *value = tensor_value(node, what);
+    if (!value)
+        return NULL;
+    const pl_shape *shape = pl_tensor_shape(value);
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] == 1)
+            continue;
+        PyErr_Format(strcmp(what, "bool") == 0 ? PyExc_ValueError : PyExc_TypeError,
+                     "only tensors of one element can be a Python %s, not '%s' of %d axes%s", what,
+                     tensor_label(node), shape->rank,
+                     strcmp(what, "bool") == 0 ? ": use tf.reduce_any() or tf.reduce_all()" : "");
+        return NULL;
+    }
+    return convert_to_scalar(value);
+}
+
+static PyObject *as_float(PyObject *self)
+{
+    PyObject *number = scalar(self, "float");
+    PyObject *made = number ? PyNumber_Float(number) : NULL;
+    Py_XDECREF(number);
+    return made;
+}
+
+static PyObject *as_int(PyObject *self)
+{
+    PyObject *number = scalar(self, "int");
+    PyObject *made = number ? PyNumber_Long(number) : NULL;
+    Py_XDECREF(number);
+    return made;
+}
+
+/* Scalars of integers only: what indexes has no fraction. */
+static PyObject *as_index(PyObject *self)
+{
+    const tensor *node = (tensor *)self;
+    if (node->type.dtype < PL_U8 || node->type.dtype > PL_I64 || node->type.shape.rank > 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "only integer scalar tensors can be converted to a scalar index, not '%s'",
+                     tensor_label(node));
+        return NULL;
+    }
+    return scalar(self, "index");
+}
+
+static int as_bool(PyObject *self)
+{
+    tensor *node = (tensor *)self;
+    PyObject *number = scalar(self, "bool");
+    if (!number)
+        return -1;
+    int truth =
+        node->type.dtype == PL_STRING ? PyBytes_GET_SIZE(number) > 0 : PyObject_IsTrue(number);
+    Py_DECREF(number);
+    return truth;
+}
+
+static Py_ssize_t length(PyObject *self)
+{
+    const tensor *node = (tensor *)self;
+    const pl_shape *shape = &node->type.shape;
+    if (shape->rank > 0 && shape->dims[0] >= 0)
+        return (Py_ssize_t)shape->dims[0];
+    if (shape->rank == 0)
+        PyErr_SetString(PyExc_TypeError, "Scalar tensor has no `len()`");
+    else
+        PyErr_Format(PyExc_TypeError,
+                     "len is not well defined for a symbolic Tensor ('%s'): call tf.shape(x) "
+                     "rather than len(x) for its shape",
+                     tensor_label(node));
+    return -1;
+}
+
+/* Equal tensors are not the same, so eager ones are no keys; nodes of a graph are, as themselves.
+ */
+static Py_hash_t hash(PyObject *self)
+{
+    const tensor *node = (tensor *)self;
+    if (node->graph || node->symbolic)
+        return PyBaseObject_Type.tp_hash(self); /* by its address */
+    PyErr_SetString(PyExc_TypeError, "Tensor is unhashable. Instead, use tensor.ref() as the key.");
+    return -1;
+}
+
+static PyObject *text(PyObject *self)
+{
+    const tensor *node = (tensor *)self;
+    PyObject *shape = convert_shape_tuple(&node->type.shape);
+    PyObject *made =
+        shape ? PyUnicode_FromFormat("<plimsoll Tensor '%s' shape=%R dtype=%s>", tensor_label(node),
+                                     shape, convert_dtype_name(node->type.dtype))
+              : NULL;
+    Py_XDECREF(shape);
+    return made;
+}
+
+/* What is known of the shape from elsewhere; what was known before stays true. */
+static PyObject *set_shape(PyObject *self, PyObject *value)
+{
+    pl_shape said, *own = &((tensor *)self)->type.shape;
+    if (convert_shape(value, &said) < 0)
+        return NULL;
+    bool fits = said.rank < 0 || own->rank < 0 || said.rank == own->rank;
+    for (int i = 0; fits && own->rank >= 0 && i < said.rank; i++)
+        fits = said.dims[i] < 0 || own->dims[i] < 0 || said.dims[i] == own->dims[i];
+    if (!fits) {
+        PyObject *before = convert_shape_tuple(own);
+        if (before)
+            PyErr_Format(PyExc_ValueError, "'%s' has shape %R, which %R is not compatible with",
+                         tensor_label((tensor *)self), before, value);
+        Py_XDECREF(before);
+        return NULL;
+    }
+    if (own->rank < 0)
+        *own = said;
+    for (int i = 0; i < said.rank; i++)
+        own->dims[i] = own->dims[i] < 0 ? said.dims[i] : own->dims[i];
+    Py_RETURN_NONE;
+}
+
+/* A tensor is never changed: its copy is itself. */
+static PyObject *copy(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+/* For pickle: made again of an array and a dtype, in a process that may have another budget. */
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pl_tensor *value = tensor_value((tensor *)self, "a pickle");
+    PyObject *array = value ? convert_to_numpy(value) : NULL;
+    PyObject *module = array ? PyImport_ImportModule("plimsoll._core") : NULL;
+    PyObject *make = module ? PyObject_GetAttrString(module, "constant") : NULL;
+    PyObject *made =
+        make ? Py_BuildValue("O(Os)", make, array, convert_dtype_name(pl_tensor_dtype(value)))
+             : NULL;
+    Py_XDECREF(make);
+    Py_XDECREF(module);
+    Py_XDECREF(array);
+    return made;
+}
+
+static PyMethodDef methods[] = {
+    {"__copy__", copy, METH_NOARGS, NULL},
+    {"__deepcopy__", copy, METH_O, NULL},
+    {"__reduce__", reduce, METH_NOARGS, NULL},
+    {"set_shape", set_shape, METH_O,
+     "set_shape(shape)\n--\n\nAdds what is known of the shape: ValueError if it cannot be."},
+    {"numpy", convert_method_numpy, METH_NOARGS,
+     "numpy()\n--\n\nThe value as a NumPy array, or scalar: a copy of up to 1 MiB, else read-only "
+     "over its memory.\n\n>>> tf.constant([1, 2]).numpy()\narray([1, 2], dtype=int32)"},
+    {"__array__", (PyCFunction)(void (*)(void))convert_method_array, METH_VARARGS | METH_KEYWORDS,
+     "__array__(dtype=None)\n--\n\nA NumPy array over its memory, read-only."},
+    {"__dlpack__", (PyCFunction)(void (*)(void))convert_method_dlpack, METH_VARARGS | METH_KEYWORDS,
+     "__dlpack__(stream=None)\n--\n\nA DLPack capsule over its memory, which is not to be "
+     "changed."},
+    {"__dlpack_device__", convert_method_dlpack_device, METH_NOARGS,
+     "__dlpack_device__()\n--\n\n(1, 0): the CPU."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(tensor, weakrefs), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(tensor, dict), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Elements of one dtype, there already or still to be computed."},
+    {Py_tp_new, module_refuse_new},
+    {Py_tp_dealloc, tensor_dealloc},
+    {Py_tp_traverse, tensor_traverse},
+    {Py_tp_clear, tensor_clear},
+    {Py_tp_getset, attributes_of_tensors},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_repr, text},
+    {Py_tp_hash, hash},
+    {Py_sq_length, length},
+    {Py_mp_length, length},
+    {Py_nb_float, as_float},
+    {Py_nb_int, as_int},
+    {Py_nb_index, as_index},
+    {Py_nb_bool, as_bool},
+    {Py_bf_getbuffer, convert_get_buffer},
+    {Py_bf_releasebuffer, convert_release_buffer},
+    TENSOR_OPERATOR_SLOTS,
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "plimsoll._core.Tensor",
+    .basicsize = sizeof(tensor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};
+
+/* ---- the context, and what is made in it ---- */
+
+static void replace(PyObject **place, PyObject *value)
+{
+    PyObject *wanted = value == Py_None ? NULL : Py_NewRef(value);
+    Py_XSETREF(*place, wanted);
+}
+
+static PyObject *or_none(PyObject *object)
+{
+    return object ? object : Py_None;
+}
+
+static PyObject *set_context(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 3)
+        return PyErr_Format(PyExc_TypeError, "context() takes graph, scope and device");
+    if (!PyUnicode_Check(arguments[1]))
+        return PyErr_Format(PyExc_TypeError, "context(): scope is %R: it takes text", arguments[1]);
+    PyObject *scope = tensor_in.scope ? Py_NewRef(tensor_in.scope) : PyUnicode_FromString("");
+    PyObject *before =
+        Py_BuildValue("(ONO)", or_none(tensor_in.graph), scope, or_none(tensor_in.device));
+    if (!before)
+        return NULL;
+    replace(&tensor_in.graph, arguments[0]);
+    replace(&tensor_in.scope, arguments[1]);
+    replace(&tensor_in.device, arguments[2]);
+    return before;
+}
+
+static PyObject *placeholder(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"dtype", "shape", "name", NULL};
+    PyObject *dtype, *shape, *name = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|O:placeholder", names, &dtype, &shape,
+                                     &name))
+        return NULL;
+    pl_type type;
+    int number = convert_dtype(dtype);
+    if (number < 0 || convert_shape(shape, &type.shape) < 0)
+        return NULL;
+    type.dtype = (pl_dtype)number;
+    return (PyObject *)tensor_given(&type, name == Py_None ? NULL : name);
+}
+
+static PyMethodDef functions[] = {
+    {"context", (PyCFunction)(void (*)(void))set_context, METH_FASTCALL,
+     "context(graph, scope, device)\n--\n\nWhat this thread's nodes are made in from now on; gives "
+     "what was before."},
+    {"placeholder", (PyCFunction)(void (*)(void))placeholder, METH_VARARGS | METH_KEYWORDS,
+     "placeholder(dtype, shape, name=None)\n--\n\nWhat is fed when something is run."},
+    {NULL, NULL, 0, NULL},
+};
+
+int module_add_tensor(PyObject *module)
+{
+    if (!tensor_type)
+        tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!tensor_type || PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) < 0)
+        return -1;
+    /* Before NumPy's own: array + tensor is a tensor. */
+    PyObject *priority = PyLong_FromLong(100);
+    int r = priority
+                ? PyObject_SetAttrString((PyObject *)tensor_type, "__array_priority__", priority)
+                : -1;
+    Py_XDECREF(priority);
+    return r < 0 ? -1 : PyModule_AddFunctions(module, functions);
+}
