@@ -5,17 +5,20 @@ MESON      ?= meson
 PREFIX     ?= /usr/local
 BUILD      := build/meson
 DEPENDENCY := tools/install-deps
+# Optimised as a release is, with debug information.
+SETUP      := -Doptimization=3
 
 # Where ccache is installed, clones side by side share what was compiled.
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help build test fast-test core-test test-matrix demo bench install deb format clean
+.PHONY: help build test fast-test core-test fuzz test-matrix demo bench install deb format clean
 
 help:
 	@echo 'make build      build/plimsoll, ready to run in place'
 	@echo 'make test       every test and check, in every build; about 20 minutes'
 	@echo 'make fast-test  the same without the sanitizer builds'
 	@echo 'make core-test  a part of it that needs no large packages (torch, a browser, Java...)'
+	@echo 'make fuzz       search with libFuzzer for ten minutes per target; over two hours'
 	@echo 'make test-matrix  on a fresh Debian 12, 13, testing and sid, as root; over an hour'
 	@echo 'make demo       see it work'
 	@echo 'make bench      measure its cost, and rewrite docs/benchmarks.md'
@@ -26,7 +29,7 @@ help:
 
 build:
 	@$(DEPENDENCY) build
-	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD)
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(SETUP) $(BUILD)
 	@ninja -C $(BUILD)
 	@ln -sfn meson/src/cli/plimsoll build/plimsoll
 	@ln -sfn meson/src/guard/libplimsoll-guard.so build/libplimsoll-guard.so
@@ -34,6 +37,8 @@ build:
 	@tools/link-package
 	@ln -sfn ../meson/python/dist-info build/python/plimsoll.dist-info
 
+# Set up for what tests ask for: set up otherwise, it would be compiled twice.
+test fast-test: SETUP += -Dwerror=true
 test: build
 	@$(DEPENDENCY) build test arm64
 	@tests/run_all $(PARTS)
@@ -42,6 +47,10 @@ test: build
 core-test: build
 	@$(DEPENDENCY) build core-test
 	@tests/run_all --core $(PARTS)
+
+fuzz: build
+	@$(DEPENDENCY) build test
+	@tests/run_all fuzz --fuzz-seconds 600
 
 test-matrix:
 	@tools/try-on all $(PARTS)

@@ -8,9 +8,11 @@ import marshal
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 
 import numpy as np
 from PIL import Image
@@ -30,32 +32,57 @@ int main(void)
 STRICT = ("-Wall", "-Wextra", "-Wundef", "-Wshadow", "-pedantic", "-Werror")
 
 
-def install(root, work, destdir):
-    """A build of its own, configured with a prefix in `work` and installed."""
+def meson(*words, destdir=None):
     environment = {name: value for name, value in os.environ.items() if name != "DESTDIR"}
     if destdir:
         environment["DESTDIR"] = str(destdir)
-    build = work / "build"
-    for command in (
-        ("meson", "setup", f"--prefix={work}/prefix", "--libdir=lib", build, root),
-        ("meson", "install", "-C", build),
-    ):
-        subprocess.run(
-            [str(word) for word in command], env=environment, check=True, stdout=subprocess.DEVNULL
-        )
-    return pathlib.Path(f"{destdir or ''}{work}/prefix")
+    command = ["meson", *map(str, words)]
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout
 
 
 @pytest.fixture(scope="module")
-def prefix(root, tmp_path_factory):
-    return install(root, tmp_path_factory.mktemp("install"), None)
+def build_for(root, meson_build):
+    """Makes a build with a prefix of its own from a copy of the one that is there. The copy is as far
+    from the source as that one, so that commands are the same, and Ninja compiles only what the
+    prefix changes."""
+    said = json.loads(meson("introspect", "--buildoptions", meson_build))
+    same = [f"-D{one['name']}={one['value']}" for one in said if one["name"] in ("optimization", "werror")]
+    made = []
+
+    def make(prefix):
+        build = pathlib.Path(tempfile.mkdtemp(prefix="install-", dir=meson_build.parent))
+        made.append(build)
+        left_out = shutil.ignore_patterns("meson-info", "meson-logs", "meson-private", "tests")
+        shutil.copytree(meson_build, build, symlinks=True, ignore=left_out, dirs_exist_ok=True)
+        meson("setup", f"--prefix={prefix}", "--libdir=lib", *same, build, root)
+        return build
+
+    yield make
+    for build in made:
+        shutil.rmtree(build)
 
 
 @pytest.fixture(scope="module")
-def staged(root, tmp_path_factory):
-    """Installed below a DESTDIR, as a package is built: nothing is at the prefix itself."""
-    work = tmp_path_factory.mktemp("staged")
-    return install(root, work, work / "destdir")
+def prefix(build_for, tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("install") / "prefix"
+    meson("install", "-C", build_for(prefix))
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def staged_build(build_for, tmp_path_factory):
+    """A build, and its prefix, where nothing is."""
+    prefix = tmp_path_factory.mktemp("staged") / "prefix"
+    return build_for(prefix), prefix
+
+
+@pytest.fixture(scope="module")
+def staged(staged_build, tmp_path_factory):
+    """Installed below a DESTDIR, as a package is built."""
+    build, prefix = staged_build
+    destdir = tmp_path_factory.mktemp("destdir")
+    meson("install", "-C", build, destdir=destdir)
+    return pathlib.Path(f"{destdir}{prefix}")
 
 
 def relative_files(prefix):
@@ -112,19 +139,12 @@ def test_everything_is_installed_and_nothing_else(root, staged, version):
 
 
 @pytest.fixture(scope="module")
-def system(staged, tmp_path_factory):
+def system(staged, staged_build, tmp_path_factory):
     """The same build as a part of the system, as debian/rules asks for it."""
-    build, destdir = staged_build(staged), tmp_path_factory.mktemp("system")
-    options = ("-Dsystem=true", "-Dprefix=/usr", "-Dlibdir=lib/somewhere-linux-gnu")
-    subprocess.run(("meson", "configure", *options, build), check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(("meson", "install", "-C", build, "--destdir", destdir), check=True, stdout=subprocess.DEVNULL)
+    build, destdir = staged_build[0], tmp_path_factory.mktemp("system")
+    meson("configure", "-Dsystem=true", "-Dprefix=/usr", "-Dlibdir=lib/somewhere-linux-gnu", build)
+    meson("install", "-C", build, destdir=destdir)
     return destdir / "usr"
-
-
-def staged_build(staged):
-    """What `staged` was built in: WORK/destdir/WORK/prefix was installed from WORK/build."""
-    text = str(staged)
-    return pathlib.Path(text[: text.index("/destdir/")]) / "build"
 
 
 def test_a_part_of_the_system_has_its_package_where_the_system_looks_after_it(system, version):

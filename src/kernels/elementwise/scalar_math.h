@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exp() and log() of one element, without branches or calls: in a loop the compiler makes vectors
  * of them, and the elements at its end get the same bits as those in the middle. The polynomials
- * are those of Cephes (S. L. Moshier); tests/unit/test_scan.c finds them within 1.6 ULP (exp) and
+ * are those of Cephes (S. L. Moshier); tests/unit/kernels/test_scan.c finds them within 1.6 ULP (exp) and
  * 0.9 ULP (log) of the truth. For *_loops.c only. */
 #ifndef PL_KERNELS_ELEMENTWISE_SCALAR_MATH_H
 #define PL_KERNELS_ELEMENTWISE_SCALAR_MATH_H

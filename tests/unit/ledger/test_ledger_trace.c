@@ -2,7 +2,7 @@
 /* What the ledger remembers beside the sum: the ring of events, the timeline, call sites, modules.
  * Clean under -fsanitize=thread, which is half of what the tests with threads are for. Alone:
  *   gcc -std=gnu17 -D_GNU_SOURCE -fno-strict-aliasing -Iinclude -Isrc \
- *       tests/unit/test_ledger_trace.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
+ *       tests/unit/ledger/test_ledger_trace.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
  *       src/base/error.c -lcmocka -lpthread */
 #include <setjmp.h>
 #include <stdarg.h>

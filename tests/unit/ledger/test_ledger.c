@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's arithmetic and its file: claims, marks, deaths at chosen instructions, bad files.
  * What only chance can find is in tests/torture/ledger_storm.c. Alone:
- *   gcc -std=gnu17 -D_GNU_SOURCE -fno-strict-aliasing -Iinclude -Isrc tests/unit/test_ledger.c \
- *       src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c src/base/error.c -lcmocka -lpthread */
+ *   gcc -std=gnu17 -D_GNU_SOURCE -fno-strict-aliasing -Iinclude -Isrc \
+ *       tests/unit/ledger/test_ledger.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
+ *       src/base/error.c -lcmocka -lpthread */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
