@@ -281,9 +281,9 @@ class _Callable(types.ModuleType):
     """The module, which `plimsoll.errors(dataset)` calls."""
 
     def __call__(self, dataset: Any) -> Any:
-        from . import _own
+        from . import _introspection
 
-        return _own.errors_of(dataset)
+        return _introspection.errors_of(dataset)
 
 
 sys.modules[__name__].__class__ = _Callable

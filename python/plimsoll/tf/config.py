@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Optional
 
 from .. import _core
 from ..errors import OpError
-from . import _absent, _context, _devices
+from . import _not_implemented
+from ._graph import context as _context, devices as _devices
 
 __all__ = [
     "LogicalDevice",
@@ -301,4 +302,4 @@ experimental = types.SimpleNamespace(
     set_visible_devices=set_visible_devices,
 )
 
-__getattr__ = _absent.getter("tf.config")
+__getattr__ = _not_implemented.getter("tf.config")

@@ -6,11 +6,11 @@ import types
 from typing import Any
 
 from plimsoll import _core
-from plimsoll.tf import _absent
+from plimsoll.tf import _not_implemented
 
 __all__ = ["dlpack"]
 
-__getattr__ = _absent.getter("tf.experimental")
+__getattr__ = _not_implemented.getter("tf.experimental")
 
 
 def _to_dlpack(tf_tensor: Any) -> Any:

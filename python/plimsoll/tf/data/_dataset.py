@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from plimsoll import _core
-from plimsoll.tf._types import int64
+from plimsoll.tf._values.types import int64
 
 from ._base import Base
-from ._derived import Derived
-from ._functional import Functional
+from ._stage.composed_stages import Derived
+from ._stage.function_stages import Functional
 from ._iterator import NumpyIterator
 from ._options import Options
-from ._own import Own
-from ._sources import Sources
-from ._stages import Stages
+from ._introspection import Own
+from ._source.sources import Sources
+from ._stage.stages import Stages
 
 _ABSENT = {
     "ragged_batch": "RaggedTensor is not here: padded_batch() makes batches of what differs in length",

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from plimsoll import _core, errors
 
-from . import _nest
+from ._element import structure as _structure
 
 
 _N_TOLD = 64  # bad elements of a pass, as the library's
@@ -175,10 +175,10 @@ class NumpyIterator:
         return self._convert(next(self._iterator))
 
 
-def _to_numpy(tree: _nest.Tree) -> Callable[[Any], Any]:
+def _to_numpy(tree: _structure.Tree) -> Callable[[Any], Any]:
     if tree is None:
         return _core.Tensor.numpy
-    if _nest.has_composites(tree):
+    if _structure.has_composites(tree):
         raise TypeError(
             "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that produce "
             "sparse tensors: tf.sparse.to_dense() in a map makes them dense"
@@ -187,7 +187,7 @@ def _to_numpy(tree: _nest.Tree) -> Callable[[Any], Any]:
     def leaf(component: Any) -> Any:
         return component.numpy() if isinstance(component, _core.Tensor) else NumpyIterator(component)
 
-    return lambda element: _nest.map_leaves(leaf, tree, element)
+    return lambda element: _structure.map_leaves(leaf, tree, element)
 
 
 def raw(core: _core.Dataset) -> _core.Iterator:
@@ -195,7 +195,7 @@ def raw(core: _core.Dataset) -> _core.Iterator:
     return _core.Iterator(core, _core.Structure(("tuple", [_leaf(spec) for spec in core.specs])))
 
 
-def _leaf(spec: tuple) -> _nest.Tree:
+def _leaf(spec: tuple) -> _structure.Tree:
     return None if spec[0] is not None else ("dataset", _as_it_is)
 
 
