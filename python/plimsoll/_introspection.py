@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runtime has to say under plimsoll's own names: see plimsoll/__init__.py.
+"""budget(), explain(), live() and errors(): see plimsoll/__init__.py.
 
 Answers are objects: a table where they are printed, HTML where a notebook shows them, and numbers
 for programs in their attributes.
@@ -149,7 +149,7 @@ def _cell(key: str, value: Any) -> str:
 
 
 def explain(tensor_or_dataset: Any, feed_dict: Optional[Dict[Any, Any]] = None) -> Explanation:
-    """What computing a tensor (or several), or iterating a dataset, will take; nothing is computed.
+    """The memory that computing tensors, or iterating a dataset, will take; nothing is computed.
 
     >>> import plimsoll, plimsoll.tf as tf
     >>> x = tf.ones([1000, 1000])
@@ -245,7 +245,7 @@ def _totals(entries: List[Dict[str, Any]], key: Any) -> List[Tuple[str, int, int
 
 
 def live(scope: str = "") -> Live:
-    """What is held in memory, in the spill file and over files, by scope and call site.
+    """The tensors held in memory, in the spill file and over files, by scope and call site.
 
     >>> import plimsoll, plimsoll.tf as tf
     >>> weights = tf.Variable(tf.zeros([1000]), name="layer/weights")

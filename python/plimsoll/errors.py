@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong: TensorFlow's classes, which are Python's own as well.
+"""Exceptions: TensorFlow's classes, which derive from Python's own as well.
 
 A refusal of the budget is a ResourceExhaustedError and a MemoryError, a shape that does not fit an
-InvalidArgumentError and a ValueError: whoever knows only Python catches what they expect.
+InvalidArgumentError and a ValueError: code that knows only Python's exceptions catches them, too.
 
 The module can be called: `plimsoll.errors(dataset)` is a table of the elements that the dataset's
 last pass skipped.

@@ -161,7 +161,7 @@ static const char *unsigned_of(pl_dtype dtype)
     return pl_dtype_info_of(dtype)->item_bytes == 8 ? "ulong" : "uint";
 }
 
-/* Of an op's operands but for the condition of `where`. */
+/* The dtype of an op's operands, except the condition of `where`. */
 static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_device_chain_term *term)
 {
     int n = pl_elementwise_info_of(term->op)->n_operands;

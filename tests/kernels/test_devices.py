@@ -160,7 +160,7 @@ def test_two_devices_are_numbered_and_can_be_hidden(bare):
     assert list(listed(bare.ask("devices"))) == ["/CPU:0", "/GPU:0"]
     bare.say("set", "cpu=1", "hide=GPU")
     assert list(listed(bare.ask("devices"))) == ["/CPU:0"]
-    assert bare.ask("set", "hide=TPU:0").startswith("refused EINVAL 'TPU:0' is no GPU")
+    assert bare.ask("set", "hide=TPU:0").startswith("refused EINVAL 'TPU:0' is not a GPU")
 
 
 def test_each_of_two_devices_computes_what_is_placed_on_it(bare, chance):

@@ -2,8 +2,8 @@
 """`import plimsoll.tf as tf`: TensorFlow's names on the Plimsoll runtime.
 
 Tensors are lazy: an op checks dtypes and shapes at once, and is computed when its value is needed,
-within the budget. Names, signatures, defaults, dtypes and errors are those of TensorFlow 2.15; what
-TensorFlow has and Plimsoll has not raises NotImplementedError when it is named.
+within the budget. Names, signatures, defaults, dtypes and errors are those of TensorFlow 2.15; a name
+that is not implemented in Plimsoll raises NotImplementedError when it is used.
 
     >>> import plimsoll.tf as tf
     >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])

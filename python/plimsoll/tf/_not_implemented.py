@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow has and Plimsoll has not: said when it is named, not when it is used.
+"""TensorFlow's names that are not implemented: the error comes when one is named, not when it is used.
 
-The lists are TensorFlow's public names, by module. A name that is here and that a module of ours
-has is found there before anybody looks here: a list need not shrink when something is added.
+The lists are TensorFlow's public names, by module. A name that a module of ours has is found there
+before it is looked up here: a list need not shrink when something is added.
 A module says `__getattr__ = _not_implemented.getter("tf.nn")`.
 """
 from __future__ import annotations
@@ -11,6 +11,8 @@ import difflib
 import importlib
 import sys
 from typing import Any, Callable, Dict, FrozenSet
+
+from plimsoll import _core, errors
 
 
 def _names(text: str) -> FrozenSet[str]:
@@ -256,7 +258,7 @@ _NAMES["tf.compat.v1"] = _NAMES["tf"] | _names("""
 """)
 
 
-# What to do instead, where that is more than to look for it in the list.
+# The alternative, where there is a better hint than the list of names.
 _INSTEAD = {
     "decode_gif": "convert GIF files to PNG, each frame for itself (Pillow reads them): decode_image"
                   " takes JPEG, PNG and BMP",
@@ -281,11 +283,11 @@ def _hint(module: str, name: str) -> str:
 
 
 def error(module: str, name: str) -> Exception:
-    """What `module.name` raises: NotImplementedError if TensorFlow has it, else AttributeError."""
+    """What to raise for `module.name`: NotImplementedError if TensorFlow has it, else AttributeError."""
     if name in _NAMES.get(module, ()):
         return NotImplementedError(
-            f"{module}.{name}: TensorFlow has it, Plimsoll has not; "
-            + _INSTEAD.get(name, f"dir({module}) lists what is there")
+            f"{module}.{name}: not implemented in Plimsoll; "
+            + _INSTEAD.get(name, f"dir({module}) lists what is")
         )
     hint = _hint(module, name)
     absent = AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
@@ -294,17 +296,35 @@ def error(module: str, name: str) -> Exception:
     return absent
 
 
+def _from_ops(module: str, name: str) -> Any:
+    """tf.math's `name` if the library has an op of this name that takes one tensor, else None."""
+    if module != "tf.math" or name not in _NAMES[module]:
+        return None
+    from ._ops.elementwise import unary
+
+    try:
+        _core.unary(name, 0.5)  # a node: nothing is computed
+    except (ValueError, TypeError, errors.OpError):
+        return None
+    doc = f"The op '{name}' of each element."
+    return unary(name, name, doc, f"math.{name}([0.0])", "plimsoll.tf.math")
+
+
 def getter(module: str) -> Callable[[str], Any]:
-    """A module's __getattr__.
+    """A module's __getattr__: what a new op of the library makes available, or the error.
 
     >>> import plimsoll.tf as tf
     >>> tf.keras
     Traceback (most recent call last):
         ...
-    NotImplementedError: tf.keras: TensorFlow has it, Plimsoll has not; dir(tf) lists what is there
+    NotImplementedError: tf.keras: not implemented in Plimsoll; dir(tf) lists what is
     """
 
     def __getattr__(name: str) -> Any:
-        raise error(module, name)
+        found = _from_ops(module, name)
+        if found is None:
+            raise error(module, name)
+        setattr(sys.modules["plimsoll." + module], name, found)
+        return found
 
     return __getattr__

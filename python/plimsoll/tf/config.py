@@ -63,7 +63,7 @@ _configurations: Dict[Any, List[Any]] = {}
 
 
 def list_physical_devices(device_type: Optional[str] = None) -> List[PhysicalDevice]:
-    """What there is to compute with: the CPU, and OpenCL devices as GPUs.
+    """The devices to compute with: the CPU, and OpenCL devices as GPUs.
 
     >>> list_physical_devices("CPU")[0].device_type
     'CPU'
@@ -168,7 +168,7 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
 
 
 def get_logical_device_configuration(device: Any) -> Optional[List[Any]]:
-    """What set_logical_device_configuration() said, or None.
+    """The configuration that set_logical_device_configuration() set, or None.
 
     >>> get_logical_device_configuration(PhysicalDevice("/physical_device:GPU:7", "GPU"))
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.debugging: assertions. Eagerly they raise InvalidArgumentError at once; in a function that is
-traced, and in a graph, when it is run. What can be told from shapes and dtypes is told at once.
+traced, and in a graph, when it is run. What shapes and dtypes show is checked at once.
 
     >>> import plimsoll.tf as tf
     >>> tf.debugging.assert_equal(tf.constant([1, 2]), [1, 2])

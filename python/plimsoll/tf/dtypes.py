@@ -20,5 +20,5 @@ def __getattr__(name: str) -> Any:
     if name in _CASTS and name in names:
         return names[name]
     if name in ("complex", "experimental", *_CASTS):
-        raise NotImplementedError(f"tf.dtypes.{name}: TensorFlow has it, Plimsoll has not")
+        raise NotImplementedError(f"tf.dtypes.{name}: not implemented in Plimsoll")
     raise _not_implemented.error("tf.dtypes", name)

@@ -400,7 +400,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
 
 
 def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
-    """What is too large is cut on both sides, what is too small padded.
+    """Crops an axis that is too large on both sides, pads one that is too small.
 
     >>> tf.image.resize_with_crop_or_pad([[[1], [2], [3]]], 3, 1).numpy().tolist()
     [[[0]], [[2]], [[0]]]

@@ -315,7 +315,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """What web-safe base64 stands for.
+    """Decodes web-safe base64.
 
     >>> tf.io.decode_base64('YWI').numpy()
     b'ab'
@@ -344,7 +344,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
-    """What was packed: "", "ZLIB" or "GZIP".
+    """Unpacks compressed data: "", "ZLIB" or "GZIP".
 
     >>> tf.io.decode_compressed('abc').numpy()
     b'abc'

@@ -313,7 +313,7 @@ def slogdet(input: Any, name: str | None = None) -> Any:
 
 
 class SLogDet(NamedTuple):
-    """What slogdet() gives."""
+    """The result of slogdet()."""
 
     sign: Any
     log_abs_determinant: Any
@@ -345,7 +345,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """What the matrix makes `rhs` of.
+    """Solves matrix @ x = rhs.
 
     >>> tf.linalg.solve([[2.0]], [[4.0]]).numpy().tolist()
     [[2.0]]

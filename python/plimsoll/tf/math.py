@@ -195,7 +195,7 @@ _START = {"add": 0, "multiply": 1}
 
 
 def _limit(dtype: Any, how: str) -> Any:
-    """What the largest or smallest of nothing is: a number that there is, as in TensorFlow."""
+    """The largest or smallest of no elements: the dtype's limit, as in TensorFlow."""
     import numpy as np
 
     info = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)

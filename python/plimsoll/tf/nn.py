@@ -205,7 +205,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any,
     if len(known) != 2:
         classes, inside = reshape(classes, [-1]), reshape(inside, [-1])
     row = _row_numbers(classes)
-    # A label that is no class becomes an index that gather refuses.
+    # A label that is not a class becomes an index that gather refuses.
     place = _op("where", [inside, _binary("add", _binary("mul", row, n), classes),
                           _core.constant(1 << 62, _types.int64)])
     loss = _unary("neg", _op("gather", [flat, place], {"axis": 0}), name)

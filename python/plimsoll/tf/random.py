@@ -485,7 +485,7 @@ class Generator:
 
     @property
     def key(self) -> Tensor:
-        """What tells it from others."""
+        """Its key: generators with other keys draw other numbers."""
         return _core.constant(self._key, _types.int64)
 
     @property

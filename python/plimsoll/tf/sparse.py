@@ -81,7 +81,7 @@ def _validate(indices: Any, shape: Any) -> None:
 
 
 def from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:
-    """What of a tensor is not 0 (or "").
+    """The elements of a tensor that are not 0 (or "").
 
     >>> from_dense([0, 3, 0]).values.numpy().tolist()
     [3]

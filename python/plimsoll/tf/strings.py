@@ -255,7 +255,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
 
 def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True,
                   name: str | None = None) -> Tensor:
-    r"""What the pattern finds, replaced; \1 is its first group, \0 all of it.
+    r"""Replaces each match of the pattern; \1 is its first group, \0 all of it.
 
     >>> tf.strings.regex_replace('Text <b>bold</b>', '<[^>]+>', ' ').numpy()
     b'Text  bold '

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Message:
-    """What all messages can: to bytes and from them, compare, print."""
+    """The base of all messages: serialization, comparison, printing."""
 
     _fields: Tuple[str, ...] = ()
 

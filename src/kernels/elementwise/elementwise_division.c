@@ -20,7 +20,7 @@ DEFINE_QUOTIENT_BY_FLOAT(I8, int8_t)
 DEFINE_QUOTIENT_BY_FLOAT(U16, uint16_t)
 DEFINE_QUOTIENT_BY_FLOAT(I16, int16_t)
 
-/* -1 is apart, because -2^31 / -1 is no i32. */
+/* -1 is apart, because -2^31 / -1 does not fit an i32. */
 static inline int32_t quotient_I32(int32_t x, int32_t y)
 {
     int32_t safe = ((y == 0) | (y == -1)) ? 1 : y;

@@ -13,7 +13,7 @@
 #define LIBM_F32(name)    name##f
 #define LIBM_F64(name)    name
 
-/* Of a library's function on vectors. What is left at the end is padded to a vector: a function on
+/* A loop over a library's function on vectors. The rest at the end is padded to a vector: a function on
  * one element would be another one. */
 #define DEFINE_LIBRARY_LOOP(op, name, ulp, D, T)                                                   \
     static void op##_##D##_v(PL_STRIP_ARGUMENTS)                                                   \
@@ -38,7 +38,7 @@
     DEFINE_LIBRARY_LOOP(op, name, u10, D, T)                                                       \
     static const pl_elementwise_kernel op##_##D##_forms[] = {op##_##D##_v};
 
-/* Of two operands: by pieces, to spread a repeated one, and to have them still when the results
+/* For two operands: by pieces, to spread a repeated one, and to have them still when the results
  * are there: where SLEEF's pow of finite operands is infinite, the true one may be just below. */
 #define IS_DOUBTFUL_atan2(D, x, y, result) false
 #define IS_DOUBTFUL_pow(D, x, y, result)                                                           \
@@ -84,7 +84,7 @@
     DEFINE_LIBRARY_FORM(op, name, D, T, U, vs, false, true)                                        \
     PL_BINARY_FORMS(op, D)
 
-/* Of one operand, where SLEEF ends too early: its log1p, its hyperbolic sine and cosine and the
+/* For one operand, where SLEEF ends too early: its log1p, its hyperbolic sine and cosine and the
  * inverses of these are infinite before the true ones are, and its erfc, which comes with 1.5 units
  * only, is less exact where it is subnormal. Beyond the bound it is libm's turn, which is slow, and
  * seldom. */

@@ -35,7 +35,7 @@ def _is_known(value: Any) -> bool:
 
 
 class _Inputs:
-    """What several traces use from around them, as one list of inputs for all of them."""
+    """The outer nodes that several traces use, as one list of inputs for all of them."""
 
     def __init__(self, traces: Sequence[Any]) -> None:
         self._traces = traces
@@ -88,7 +88,7 @@ def cond(
     false_fn: Optional[Callable[[], Any]] = None,
     name: Optional[str] = None,
 ) -> Any:
-    """What `true_fn` gives if `pred` is true, else what `false_fn` gives; only that one is run.
+    """The result of `true_fn` if `pred` is true, else that of `false_fn`; only that one is run.
 
     >>> import plimsoll.tf as tf
     >>> int(tf.cond(tf.constant(1) < 2, lambda: tf.constant(17), lambda: tf.constant(23)))
@@ -110,7 +110,7 @@ def cond(
 
 
 def _tensors_in_graph(made: Any) -> Any:
-    """What a branch gave; in a graph its numbers are tensors, as they are of one that is run."""
+    """A branch's result; in a graph its numbers become tensors, as if it were run."""
     if _context.here.graph is None:
         return made
     plain = (bool, int, float, str, bytes)
@@ -162,7 +162,7 @@ def case(
     strict: bool = False,
     name: Optional[str] = None,
 ) -> Any:
-    """What the function of the first condition that is true gives; else what `default` gives.
+    """The result of the function of the first condition that is true, else that of `default`.
 
     >>> import plimsoll.tf as tf
     >>> x = tf.constant(3)
@@ -198,7 +198,7 @@ def _case(pairs: Any, default: Optional[Callable[[], Any]], name: Optional[str])
 
 
 def _checked_last(pred: Any, fn: Callable[[], Any]) -> Any:
-    """What is left if no other condition held: its own has to."""
+    """The last case, if no other condition held: its own must hold."""
     from plimsoll.tf import debugging
 
     check = debugging.Assert(pred, ["None of the conditions evaluated as True."])
@@ -210,7 +210,7 @@ _TWO = "More than one condition evaluated as True but exclusive=True."
 
 
 def _check_exclusive(conditions: Sequence[Any]) -> List[Any]:
-    """What has to be run before anything else."""
+    """Returns the assertions that must run before anything else."""
     if all(map(_is_known, conditions)):
         if sum(map(bool, conditions)) > 1:
             raise InvalidArgumentError(None, None, _TWO)
@@ -231,7 +231,7 @@ def switch_case(
     default: Optional[Callable[[], Any]] = None,
     name: Optional[str] = None,
 ) -> Any:
-    """What the function of that number gives; else `default`, or the last of them.
+    """The result of the function of that number, else of `default`, or of the last of them.
 
     >>> import plimsoll.tf as tf
     >>> fns = [lambda: tf.constant(10), lambda: tf.constant(11)]
@@ -299,7 +299,7 @@ def while_loop(
 
 
 def _as_vars(made: Any, loop_vars: Any) -> Any:
-    """What a body gave, in the form of the variables: a list where a tuple stands is the same."""
+    """A body's result in the form of the variables: a list may stand for a tuple."""
     if not isinstance(made, (list, tuple)) or (
         len(loop_vars) == 1 and len(made) != 1 and nest.is_nested(loop_vars[0])
     ):

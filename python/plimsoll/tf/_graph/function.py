@@ -157,7 +157,7 @@ class _Leaf:
 
 
 class _Signature:
-    """What a call's arguments are: a key, specs of its tensors, and Python values."""
+    """The signature of a call: a key, specs of its tensors, and Python values."""
 
     def __init__(self, of: "Function", args: Any, kwargs: Any) -> None:
         self._bind_some = of._bind_some
@@ -249,7 +249,7 @@ class _Signature:
 
 
 def _key_of_tensors(args: Any) -> Any:
-    """Of arguments that are tensors, and nothing else; for the shortest way to their trace."""
+    """The key of arguments that are all tensors: the fast path to their trace."""
     for arg in args:
         if type(arg) is not Tensor:
             return None
@@ -294,7 +294,7 @@ def _fitted(value: Any, spec: TensorSpec) -> Any:
 
 
 class Function:
-    """What tf.function() makes; see there."""
+    """The result of tf.function(); see there."""
 
     def __init__(
         self,
@@ -380,7 +380,7 @@ class Function:
         return concrete._call(signature.tensors)
 
     def _is_plain(self, concrete: ConcreteFunction, signature: _Signature, args: Any) -> bool:
-        """Is a call with tensors of these kinds told by them alone?"""
+        """Do the kinds of these tensors alone identify the trace?"""
         as_given = len(args) == len(signature.tensors) and all(map(operator.is_, args, signature.tensors))
         return as_given and not concrete.is_of_a_graph
 

@@ -80,7 +80,7 @@ _TYPES = {
     "while_loop": "While",
 }
 
-# What TensorFlow names a node that nobody named, where that is not its type.
+# TensorFlow's default names of nodes, where that is not the type.
 _DEFAULT_NAMES = {
     "add": "add",
     "concat": "concat",
@@ -115,7 +115,7 @@ def _type_of(op: str) -> str:
 
 
 class Operation:
-    """What makes a tensor, or, without one, only waits for others: a view of a node.
+    """A view of a node: it makes a tensor or, without one, only waits for others.
 
     >>> import plimsoll.tf as tf
     >>> with tf.Graph().as_default():
@@ -216,7 +216,7 @@ class Graph:
         self._waiting: List[Tuple[Any, ...]] = []  # of control_dependencies(), innermost last
         self._waits_for: Dict[str, Tuple[Any, ...]] = {}
         self._assigns: Dict[str, Any] = {}  # node that assigns -> variable
-        # What an update is made from -> variable, and the assignment that it waits for, or None
+        # From the source of an update to its variable, and the assignment that it waits for, or None
         self._reads: Dict[str, Tuple[Any, Any]] = {}
         self._handles: Dict[str, Any] = {}  # node that is a variable's value -> variable
         self._effects: Dict[str, Any] = {}  # call of a Python function -> one of its outputs
@@ -318,13 +318,13 @@ class Graph:
         return found if isinstance(found, Operation) else Operation(self, name, found)
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """KeyError if there is none of that name."""
+        """The operation of that name. KeyError if there is none."""
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
 
     def get_tensor_by_name(self, name: str) -> Any:
-        """`name` is "op:0". KeyError if there is none, ValueError if it is no tensor's name."""
+        """`name` is "op:0". KeyError if there is none, ValueError if it is not the name of a tensor."""
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
@@ -575,7 +575,7 @@ _DEVICE = re.compile(
 
 
 def device(device_name: Any) -> ContextManager[None]:
-    """What is made inside is computed there: "/CPU:0", "/GPU:0". None: wherever it is best.
+    """Nodes made inside are computed there: "/CPU:0", "/GPU:0". None: wherever it is best.
 
     A device that is missing, or has no room, gives the work to the CPU, unless
     tf.config.set_soft_device_placement(False) was said.

@@ -96,7 +96,7 @@ def _row(made: Any, said: Any) -> Any:
 
 
 def _map_nothing(fn: Callable[[Any], Any], elems: Any, flat: List[Any], said: Any) -> Any:
-    """Of no elements: fn is traced for what its result would be."""
+    """The result for no elements: fn is traced to learn its dtypes and shapes."""
     from plimsoll.tf._graph import trace as _trace
 
     specs = [TensorSpec(t.shape[1:], t.dtype) for t in flat]

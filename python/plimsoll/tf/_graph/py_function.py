@@ -44,7 +44,7 @@ def numpy_function(
     stateful: bool = True,
     name: Optional[str] = None,
 ) -> Any:
-    """The same of NumPy arrays.
+    """`func` of NumPy arrays.
 
     >>> import numpy as np
     >>> import plimsoll.tf as tf
@@ -94,7 +94,7 @@ def _spec(one: Any) -> TensorSpec:
 
 
 def _checked(made: Any, specs: Sequence[TensorSpec], label: str, numpy: bool) -> List[Any]:
-    """What a function gave, as tensors of the dtypes that were said."""
+    """A function's result as tensors of the promised dtypes."""
     if not specs:
         return []
     values = _as_list(made, len(specs))
@@ -116,7 +116,7 @@ def _as_list(made: Any, n: int) -> List[Any]:
 
 
 def _as_said(value: Any, spec: TensorSpec, label: str, numpy: bool) -> Any:
-    """Of a numpy_function, arrays have the dtype that was said; of a py_function they are cast,
+    """Arrays of a numpy_function must have the promised dtype; those of a py_function are cast,
     where no kind of number is lost."""
     if value is None:
         raise InvalidArgumentError(None, None, f"{label} is None, but expects {spec.dtype.name}")

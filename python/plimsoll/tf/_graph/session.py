@@ -43,7 +43,7 @@ __all__: List[str] = []
 
 
 class ConfigProto:
-    """Session(config=...): fields are taken as they are given; what there is no use for is ignored.
+    """Session(config=...): fields are taken as they are given; those without a use are ignored.
 
     >>> ConfigProto(allow_soft_placement=True).allow_soft_placement
     True
@@ -81,7 +81,7 @@ class RunMetadata(_Fields):
 
 
 class SparseTensorValue(tuple):
-    """What a SparseTensor is when it is run: indices, values and dense_shape as arrays."""
+    """The value of a SparseTensor in a run: indices, values and dense_shape as arrays."""
 
     _fields = ("indices", "values", "dense_shape")
 
@@ -99,7 +99,7 @@ class _Plan:
     def __init__(self, graph: Graph, elements: Sequence[Any], fed: Dict[int, Any]) -> None:
         self._fed = frozenset(fed)
         self.handles: Dict[int, Tuple[Any, Any]] = {}  # of variables that are read
-        self.first: List[Any] = []  # what _core.run() is told under that name
+        self.first: List[Any] = []  # passed to _core.run() under that name
         self.stores: Dict[int, Tuple[Any, Any]] = {}  # variable, the node of its last assignment
         met: Dict[str, Any] = {}
         self._walk(list(elements), met)
@@ -134,7 +134,7 @@ class _Plan:
             met[name] = node
 
     def _arrange(self, graph: Graph, name: str, node: Any) -> None:
-        """Of one node, those that were made before it being arranged."""
+        """Arranges one node; those that were made before it already are."""
         if name in graph._reads:
             self.first.append((node, self._read(*graph._reads[name])))
         if name in graph._defaults:
@@ -146,7 +146,7 @@ class _Plan:
             self.stores[id(variable)] = variable, node
 
     def _read(self, variable: Any, before: Any) -> Any:
-        """What an update of the variable is made from."""
+        """The value that an update of the variable starts from."""
         if before is not None and id(before) in self._fed:
             return before
         if id(variable) in self.stores:
@@ -181,7 +181,7 @@ def live() -> List[Dict[str, Any]]:
 
 
 class BaseSession:
-    """What Session and InteractiveSession have in common."""
+    """The common base of Session and InteractiveSession."""
 
     def __init__(self, target: str = "", graph: Optional[Graph] = None, config: Any = None) -> None:
         if target:

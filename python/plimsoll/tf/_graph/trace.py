@@ -102,20 +102,20 @@ def write_cells(cells: Sequence[Any], nodes: Sequence[Any]) -> List[Any]:
 
 
 def behind(written: Sequence[Any], nodes: Sequence[Any]) -> List[Any]:
-    """The same nodes, in a graph: whoever runs one of them writes all that was written."""
+    """The same nodes, in a graph: running one of them performs all writes."""
     if not written:
         return list(nodes)
     with control_dependencies(written):
         return [_core.op("identity", [node]) for node in nodes]
 
 
-_swapping = threading.RLock()  # whoever handles a signal may assign as well
+_swapping = threading.RLock()  # reentrant: a signal handler may assign as well
 
 
 def swap(cells: Sequence[Any], were: Sequence[Any], values: Sequence[Any]) -> bool:
     """Gives cells their values, outside of traces, unless one of them is not any more what it was.
 
-    So that an update is never lost: whoever was slower makes it anew. Nothing of a user's runs
+    So that an update is never lost: the slower thread makes it anew. Nothing of a user's runs
     meanwhile, and no lock is held while values are computed.
     """
     settled = [cell.settled(value) for cell, value in zip(cells, values)]
@@ -149,7 +149,7 @@ def note_in_trial(variable: Any, value: Any) -> None:
 
 
 class _Effects:
-    """What was done so far, as a number that each effect takes and gives."""
+    """The effects so far, as a number that each effect takes and returns."""
 
     dtype = _types.int32
     shape = _types.TensorShape(())
@@ -273,7 +273,7 @@ def _as_output(leaf: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise TypeError(
             "To be compatible with tf.function, Python functions must return zero or more Tensors "
-            f"or None values; found return value of type {type(leaf).__name__}, which is none"
+            f"or None values; found return value of type {type(leaf).__name__}, which is not one"
         ) from error
 
 
@@ -337,7 +337,7 @@ def effect(
     done_spec = (_types.int32, ())
     n = len(inputs)
 
-    # What is called must not refer to nodes: they refer to it, where the collector does not see it.
+    # The callback must not refer to nodes: they refer to it, where the collector does not see it.
     def call(*values: Any) -> List[Any]:
         with _context.entered(None):  # the thread may be in the middle of something else
             return [*fn(*values[:n]), 0]

@@ -22,7 +22,7 @@ from plimsoll.tf._values.variable import Variable
 
 
 class _Reuse(enum.Enum):
-    """Of a name that is there: take it; else make it."""
+    """Reuse a variable that exists, else make it."""
 
     AUTO_REUSE = 1
 
@@ -131,7 +131,7 @@ class variable_scope:
         return VariableScope(reuse, name, initializer, self._dtype or base.dtype)
 
     def _unique(self, before: VariableScope) -> str:
-        """Of a default name, one that no variable's scope has yet."""
+        """A scope of that default name that no variable's scope has yet."""
         graph = _graph.get_default_graph()
         prefix = before.name + "/" if before.name else ""
         taken = graph.get_collection_ref("variable_scopes")

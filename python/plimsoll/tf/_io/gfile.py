@@ -120,7 +120,7 @@ class GFile:
 
 
 class FileStatistics:
-    """What stat() gives."""
+    """The result of stat()."""
 
     def __init__(self, found: os.stat_result) -> None:
         self.length = found.st_size
@@ -239,7 +239,7 @@ def stat(path: Any) -> FileStatistics:
 
 
 def get_registered_schemes() -> list[str]:
-    """What paths may begin with: nothing.
+    """The schemes that paths may begin with: none.
 
     >>> tf.io.gfile.get_registered_schemes()
     ['']

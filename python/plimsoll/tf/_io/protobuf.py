@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Protocol buffers' wire format, as much of it as tf.train's messages need: varints, lengths,
-and fields that are skipped because nobody knows them."""
+and unknown fields, which are skipped."""
 from __future__ import annotations
 
 import struct
@@ -71,7 +71,7 @@ def fields(data: bytes) -> Iterator[Tuple[int, int, Any]]:
 
 
 def ints_of(kind: int, value: Any) -> List[int]:
-    """Of a repeated field: one number, or a packed list."""
+    """A value of a repeated field: one number, or a packed list."""
     if kind == VARINT:
         return [_signed(value)]
     found, at = [], 0

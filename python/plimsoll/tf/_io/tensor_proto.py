@@ -96,7 +96,7 @@ def _numbers(name: str, kind: int, value: Any) -> Any:
 
 
 def read(data: bytes) -> tuple[str, Any]:
-    """dtype's name and elements. ValueError for what is no tensor."""
+    """dtype's name and elements. ValueError if it is not a tensor."""
     import numpy as np
 
     name, shape, content, texts, lists = "", [], b"", [], []

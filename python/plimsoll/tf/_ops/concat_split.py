@@ -268,7 +268,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
 def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
                   end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
                   shrink_axis_mask: int = 0, var: Any = None, name: str | None = None) -> Tensor:
-    """What x[begin:end:strides, ...] is in Python.
+    """x[begin:end:strides, ...], as in Python.
 
     >>> tf.strided_slice([1, 2, 3, 4], [1], [4], [2]).numpy().tolist()
     [2, 4]

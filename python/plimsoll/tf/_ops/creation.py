@@ -144,7 +144,7 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None,
                {"shape": batch + [one_int(num_rows, "eye"), one_int(columns, "eye")]}, name)
 
 
-# Of several dtypes in range() the last of these wins.
+# range() of several dtypes takes the last of these.
 _RANGES = ["int32", "int64", "float16", "bfloat16", "float32", "float64"]
 
 

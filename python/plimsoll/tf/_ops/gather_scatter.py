@@ -173,7 +173,7 @@ def _gather_nd_in_batches(x: Tensor, places: Tensor, n: int, name: str | None) -
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None,
                  name: str | None = "boolean_mask") -> Tensor:
-    """What lies where the mask is true, along one new axis in place of the mask's.
+    """The elements where the mask is true, along one new axis in place of the mask's.
 
     >>> tf.boolean_mask([0, 1, 2, 3], [True, False, True, False]).numpy().tolist()
     [0, 2]

@@ -241,7 +241,7 @@ def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: b
 
 
 class TopKV2(NamedTuple):
-    """What top_k() gives."""
+    """The result of top_k()."""
 
     values: Tensor
     indices: Tensor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tensor is, and the same elements along other axes."""
+"""Dtype, shape and axes: cast, shape, reshape, transpose, broadcast."""
 from __future__ import annotations
 
 from builtins import range as span
@@ -222,7 +222,7 @@ def _reshape_to_dims(x: Tensor, shape: Any, wanted: list, name: str | None) -> T
     said = [-1 if isinstance(dim, Dim) else dim for dim in wanted]
     kept = [axis for axis in keep if axis >= 0]
     left = sum(1 for axis, dim in zip(keep, said) if axis < 0 and dim == -1)
-    # Of no elements it cannot be told what is left.
+    # With no elements the missing dimension is not determined.
     told = left == 0 or (left == 1 and 0 not in said)
     if len(set(kept)) == len(kept) and told and kept:
         return _op("reshape", [x], {"shape": said, "keep": keep}, name)

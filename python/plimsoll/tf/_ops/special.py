@@ -43,7 +43,7 @@ def ndtri(x: Any, name: str | None = None) -> Tensor:
 
 
 def erfinv(x: Any, name: str | None = None) -> Tensor:
-    """Of what it is the error function.
+    """The inverse of the error function.
 
     >>> tf.math.erfinv([0.0, 1.0, -1.0]).numpy().tolist()
     [0.0, inf, -inf]
@@ -59,7 +59,7 @@ def erfinv(x: Any, name: str | None = None) -> Tensor:
 
 
 def erfcinv(x: Any, name: str | None = None) -> Tensor:
-    """Of what it is the complementary error function.
+    """The inverse of the complementary error function.
 
     >>> tf.math.erfcinv([1.0, 0.0, 2.0]).numpy().tolist()
     [0.0, inf, -inf]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tf.strings has for characters and for pieces of text. All of it is Python's. Several texts
+"""tf.strings' functions for characters and substrings, in Python. Several texts
 would give a RaggedTensor where TensorFlow's functions give one row for each: that is refused."""
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def unicode_encode(input: Any, output_encoding: str, errors: str = "replace",
         if 0 <= number < 0x110000 and not 0xD800 <= number < 0xE000:
             return chr(number)
         if errors == "strict":
-            invalid(f"{number} is no character")
+            invalid(f"{number} is not a character")
         return chr(replacement_char) if errors == "replace" else ""
 
     def run(array: Any) -> Any:

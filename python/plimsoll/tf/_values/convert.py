@@ -54,7 +54,7 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two operands: what is no tensor yet takes the dtype of the other one."""
+    """Two operands: an operand that is not a tensor yet takes the dtype of the other one."""
     if not isinstance(x, Tensor):
         if not isinstance(y, Tensor) and hasattr(y, "__plimsoll_tensor__"):
             y = _core.convert(y)
@@ -122,7 +122,7 @@ def rank_of(x: Tensor, op: str) -> int:
 
 
 def axis_in(axis: Any, rank: int, op: str) -> int:
-    """`axis` counted from the front; InvalidArgumentError if there is none such."""
+    """`axis` counted from the front; InvalidArgumentError if there is no such axis."""
     number = one_int(axis, f"{op}: axis")
     if rank == 0:
         invalid(f"{op}: axis {number} of a scalar, which has none")
@@ -132,7 +132,7 @@ def axis_in(axis: Any, rank: int, op: str) -> int:
 
 
 def axes_of(axis: Any, op: str) -> list[int] | None:
-    """The axes that a reduction is told; None: all."""
+    """The axes of a reduction; None: all."""
     if axis is None or isinstance(axis, int):
         return None if axis is None else [axis]
     known = static(axis)
@@ -205,7 +205,7 @@ def remember(x: Tensor, known: Any) -> Tensor:
 
 
 def partial(x: Any) -> Any:
-    """What remember() was told of this tensor, or None."""
+    """The value that remember() kept for this tensor, or None."""
     return getattr(x, "_known", None)
 
 
@@ -298,7 +298,7 @@ def lender(shape: Any) -> Tensor:
 
 
 def _lent(dimensions: list[int | Dim]) -> Tensor | None:
-    """Of one tensor whose axes come in order: those axes, and others of a known length."""
+    """A tensor that lends its shape: that whose axes these are, in order, with new ones between."""
     said = [dim for dim in dimensions if isinstance(dim, Dim)]
     axes = [dim.axis for dim in said]
     if not said or any(dim.tensor is not said[0].tensor for dim in said):
@@ -336,7 +336,7 @@ def only_axes(x: Tensor, axes: Sequence[int]) -> Tensor:
 
 def numpy_call(fn: Callable[..., Any], inputs: Sequence[Any], dtype: Any,
                shape: Sequence[int | None] | None, name: str | None = None) -> Tensor:
-    """What `fn` makes of the inputs as arrays: at once if they are eager, else in the run. `shape`
+    """`fn` of the inputs as arrays: at once if they are eager, else in the run. `shape`
     is what is known of the result's."""
     return numpy_calls(lambda *arrays: (fn(*arrays),), inputs, [(dtype, shape)], name)[0]
 
@@ -384,7 +384,7 @@ def _typed(fn: Callable[..., Sequence[Any]], dtypes: Sequence[Any]) -> Callable[
         for value, dtype in zip(fn(*arrays), dtypes):
             if dtype != _types.string:
                 value = np.asarray(value, dtype.as_numpy_dtype)
-            elif np.size(value) == 0:  # of no objects nobody would know that they are texts
+            elif np.size(value) == 0:  # an empty object array would not be recognized as strings
                 with _context.entered(None):
                     value = _core.constant([], dtype, np.shape(value))
             results.append(value)
@@ -395,7 +395,7 @@ def _typed(fn: Callable[..., Sequence[Any]], dtypes: Sequence[Any]) -> Callable[
 
 def eager_call(fn: Callable[..., Tensor], inputs: Sequence[Any], dtype: Any,
                shape: Sequence[int | None] | None, name: str | None = None) -> Tensor:
-    """What `fn` makes of tensors that it can look at: at once if they are eager, else in the run,
+    """`fn` of tensors whose values it can read: at once if they are eager, else in the run,
     where it is called with those that are there then."""
     from plimsoll.tf._graph import context as _context
 

@@ -152,7 +152,7 @@ class VarianceScaling(_Initializer):
             return RandomUniform(-limit, limit, self._seed)(shape, dtype)
         if self._distribution == "untruncated_normal":
             return RandomNormal(0.0, math.sqrt(scale), self._seed)(shape, dtype)
-        # What cutting off at two deviations takes from the deviation.
+        # The standard deviation of a normal distribution cut off at two deviations.
         stddev = math.sqrt(scale) / 0.87962566103423978
         return TruncatedNormal(0.0, stddev, self._seed)(shape, dtype)
 

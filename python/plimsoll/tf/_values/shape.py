@@ -130,7 +130,7 @@ class TensorShape:
         return all(of is None or of == dim for dim, of in zip(self._dims, other._dims))
 
     def merge_with(self, other: Any) -> "TensorShape":
-        """What is known of it when both are right. ValueError if they cannot both be."""
+        """The shape that agrees with both. ValueError if there is none."""
         other = as_shape(other)
         if self._dims is None:
             return other

@@ -88,7 +88,7 @@ class SparseTensor:
 
     @classmethod
     def _of(cls, parts: Any, shape: TensorShape) -> "SparseTensor":
-        """Of parts that may be anything, a trace's marks as well: nothing is checked."""
+        """Made from any parts, such as a trace's placeholders: nothing is checked."""
         made = cls.__new__(cls)
         made._indices, made._values, made._dense_shape = parts
         made._said_shape = shape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Tensor can do in Python: be indexed, iterated over, printed. Hung on the extension's type.
+"""The methods of Tensor that are written in Python: indexing, iteration, printing.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHOLE = (1 << 63) - 1
 _op = _core.op
 # A loop over more than that is not written out while a function is traced.
 UNROLLED = 10_000
-# Where eager tensors are that nobody placed.
+# The device of eager tensors that were not placed.
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tensor is made of: its dtype and its shape, and both as a spec.
+"""The types of tensors: dtypes, shapes, and both as a spec.
 
 NumPy is not imported here: a dtype finds its twin there when it is asked for it.
 
@@ -44,7 +44,7 @@ _python_bool = bool
 
 
 class DType:
-    """What an element is. There is one object for each: compare with == or `is`.
+    """The type of an element. There is one object for each: compare with == or `is`.
 
     >>> import plimsoll.tf as tf
     >>> tf.int8.name, tf.int8.min, tf.int8.max, tf.int8.is_integer
@@ -271,7 +271,7 @@ def _find_dtype(value: Any) -> Optional[DType]:
 
 
 def _numpy_dtype(value: Any) -> Optional[DType]:
-    """Whoever has something of NumPy's has imported it."""
+    """The dtype of a value of NumPy's; there is none if NumPy was not imported."""
     numpy = sys.modules.get("numpy")
     if numpy is None or value is None:
         return None
@@ -290,7 +290,7 @@ def _numpy_dtype(value: Any) -> Optional[DType]:
 
 
 class TypeSpec:
-    """What a value is, without the value: its dtype, its shape, its structure.
+    """The type of a value: its dtype, its shape, its structure.
 
     >>> import plimsoll.tf as tf
     >>> isinstance(tf.TensorSpec([2]), tf.TypeSpec)
@@ -366,7 +366,7 @@ class TensorSpec(TypeSpec):
         )
 
     def most_specific_compatible_type(self, other: "TensorSpec") -> "TensorSpec":
-        """What both are. ValueError if they differ in dtype."""
+        """The spec that covers both. ValueError if they differ in dtype."""
         if self._dtype is not other._dtype:
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
         shape = self._shape.most_specific_compatible_shape(other._shape)

@@ -259,11 +259,11 @@ class Variable:
     # ---- reading ----
 
     def __plimsoll_tensor__(self) -> Any:
-        """What it is here, as a tensor."""
+        """Its value here, as a tensor."""
         return _trace.read_cell(self)
 
     def _assigned_before(self) -> Any:
-        """What an assignment gave it that control_dependencies() put before this place."""
+        """The value from an assignment that control_dependencies() put before this place."""
         graph = self._graph
         waits_for = graph._waiting[-1] if graph._waiting else ()
         if not waits_for or not graph._assigns:
@@ -357,7 +357,7 @@ class Variable:
     # ---- as a value ----
 
     def ref(self) -> Any:
-        """What can be a key in a dict."""
+        """A hashable reference, to use as a key in a dict."""
         return _Reference(self)
 
     def experimental_ref(self) -> Any:
@@ -463,7 +463,7 @@ def _initial(initial_value: Any, dtype: Any) -> Any:
 
 
 def _value_of_node(node: Any) -> Any:
-    """Of a node that was made while a function was traced."""
+    """The error for a node that was made while a function was traced."""
     if node.is_symbolic:
         raise InaccessibleTensorError(
             "the initial value of a tf.Variable hangs on an argument of the tf.function that makes "

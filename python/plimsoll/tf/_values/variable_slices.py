@@ -43,7 +43,7 @@ class IndexedSlices:
 
 
 def _rows(how: str) -> Any:
-    """Of the first axis: each index is one of a row."""
+    """Slices along the first axis: each index is that of a row."""
 
     def method(
         self: Any, sparse_delta: Any, use_locking: bool = False, name: Optional[str] = None

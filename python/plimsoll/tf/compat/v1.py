@@ -110,7 +110,7 @@ def enable_eager_execution(
 
 
 def disable_v2_behavior() -> None:
-    """What there is of it: ops go into the default graph.
+    """Only this much of it: ops go into the default graph.
 
     >>> disable_v2_behavior()
     >>> _tf.executing_eagerly()
@@ -260,7 +260,7 @@ class name_scope:
     def __init__(self, name: Any, default_name: Optional[str] = None, values: Any = None) -> None:
         self._name = name if name is not None else default_name
         if self._name is not None and not isinstance(self._name, str):
-            raise TypeError(f"name_scope: '{self._name}' is no text")
+            raise TypeError(f"name_scope: '{self._name}' is not a string")
         self._contexts: List[Any] = []
 
     def __enter__(self) -> str:

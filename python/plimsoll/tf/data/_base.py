@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every dataset is: one of _core's, and the structure of its elements.
+"""The base of every dataset: a dataset of _core's, and the structure of its elements.
 
     core        the _core.Dataset, which has components only
     tree        how its components make an element: see _element/structure.py
@@ -7,7 +7,7 @@
     parameters  what that was given, for explain()
     sources     the datasets that it was made of
 
-Datasets are never changed; what a pass found out (bad elements, times) is told of the last one that
+Datasets are never changed; what a pass found out (bad elements, times) is reported for the last one that
 ended, or is under way.
 """
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Base:
         return make(core, tree, kind, (self,) if sources is None else sources, parameters, name)
 
     def _nested_tree(self) -> _structure.Tree:
-        """Of _structure.flatten(): it is one component, a dataset."""
+        """For _structure.flatten(): a dataset is one component."""
         return self._tree
 
     def _pack(self) -> _core.Structure:
@@ -119,7 +119,7 @@ _EAGER_ONLY = (
 
 
 def must_be_eager(message: str) -> None:
-    """What needs elements now. A function that is traced, and needs them, is to run in Python."""
+    """Raises where elements are needed now and a function is being traced: it must run in Python."""
     if _context.trace_here() is not None:
         raise errors.OperatorNotAllowedInGraphError("the elements of a dataset are asked for")
     if _context.here.graph is not None:

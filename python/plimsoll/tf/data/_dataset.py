@@ -24,7 +24,7 @@ _ABSENT = {
 
 
 class _Named(type):
-    """Of a class whose absent methods are told by their names, as its instances tell them."""
+    """The metaclass that reports methods that are not implemented, as instances do."""
 
     def __getattr__(cls, name: str) -> Any:
         _tell_absent(name)
@@ -34,7 +34,7 @@ class _Named(type):
 def _tell_absent(name: str) -> None:
     if name in _ABSENT:
         raise NotImplementedError(
-            f"tf.data.Dataset.{name}: TensorFlow has it, Plimsoll has not; {_ABSENT[name]}"
+            f"tf.data.Dataset.{name}: not implemented in Plimsoll; {_ABSENT[name]}"
         )
 
 
@@ -75,7 +75,7 @@ class Dataset(Sources, Stages, Functional, Derived, Own, Base, metaclass=_Named)
         return _core.constant(self._core.cardinality, int64)
 
     def options(self) -> Options:
-        """What with_options() said of this dataset and those below it."""
+        """The options that with_options() set on this dataset and on its sources."""
         found = Options()
         for source in self._sources:
             found = found.merge(source.options())

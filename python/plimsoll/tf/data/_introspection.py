@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow's datasets have not: what becomes of bad elements, who hangs, what it costs."""
+"""Methods that TensorFlow's datasets do not have: error policy, watchdog, memory plan."""
 from __future__ import annotations
 
 import os
@@ -30,7 +30,7 @@ class Own:
         max_bad_fraction: float = 0.0,
         quarantine: Any = None,
     ) -> Dataset:
-        """What becomes of an element that cannot be made: a file that is missing, empty or corrupt, a
+        """Sets the policy for elements that cannot be made: a file that is missing, empty or corrupt, a
         function that fails.
 
         "fail" raises its error at its place, "skip" leaves it out, "quarantine" leaves it out and
@@ -96,7 +96,7 @@ class Own:
         return list(self._last("bads") or [])
 
     def error_count(self) -> tuple[int, int]:
-        """Of the last pass: how many elements were bad, and of how many."""
+        """The number of bad elements in the last pass, and of all elements."""
         return self._last("n_bad") or 0, self._last("n_items") or 0
 
     def _last(self, what: str) -> Any:
@@ -104,7 +104,7 @@ class Own:
         return None if told is None else told[what]
 
     def _told(self) -> Optional[dict]:
-        """What the last pass has to say: the one that is under way, or what the last one left."""
+        """The statistics of the pass under way, or of the last one."""
         iterator = self._pass() if self._pass is not None else None
         return self._past if iterator is None else iterator._told()
 

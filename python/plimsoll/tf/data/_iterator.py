@@ -19,7 +19,7 @@ _N_TOLD = 64  # bad elements of a pass, as the library's
 
 
 class Skipped:
-    """What passes below a stage that steps in Python left out. The library counts in each pass alone,
+    """The elements that passes below a Python stage skipped. The library counts in each pass alone,
     and these are passes of their own."""
 
     def __init__(self) -> None:
@@ -81,9 +81,9 @@ class OwnedIterator(_core.Iterator):
             raise errors.OutOfRangeError(None, None, "End of sequence") from None
 
     def get_next_as_optional(self) -> Any:
-        """TensorFlow has it, Plimsoll has not."""
+        """Not implemented."""
         raise NotImplementedError(
-            "tf.data.Iterator.get_next_as_optional: TensorFlow has it, Plimsoll has not; "
+            "tf.data.Iterator.get_next_as_optional: not implemented in Plimsoll; "
             "next(iterator, None) says whether there is another element"
         )
 
@@ -93,7 +93,7 @@ class OwnedIterator(_core.Iterator):
         return self._of.element_spec
 
     def _told(self) -> dict:
-        """What is left of the pass when it has gone."""
+        """The pass's statistics, which are kept when it ends."""
         n_bad, n_items = self.bad_count()
         bads = self.bads() if n_bad else []
         below = [skipped_in.get(part._core) for part in _chain(self._of)]
@@ -156,7 +156,7 @@ class IteratorSpec:
 
 
 class NumpyIterator:
-    """What as_numpy_iterator() gives: elements whose tensors are arrays.
+    """The iterator of as_numpy_iterator(): elements whose tensors are arrays.
 
     >>> next(tf.data.Dataset.from_tensors({"a": [1, 2]}).as_numpy_iterator())
     {'a': array([1, 2], dtype=int32)}

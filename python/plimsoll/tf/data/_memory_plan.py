@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pass over a dataset will hold, before it begins: `plimsoll check --plan` for a pipeline.
+"""The memory that a pass will hold, before it begins: `plimsoll check --plan` for a pipeline.
 
     row     a stage: the bytes of one of its elements, and what it holds beside the one it hands on
     batch   the outermost batch; its elements are what the program gets

@@ -192,7 +192,7 @@ class Iterator:
     @staticmethod
     def from_string_handle(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            "tf.compat.v1.data.Iterator.from_string_handle: TensorFlow has it, Plimsoll has not; "
+            "tf.compat.v1.data.Iterator.from_string_handle: not implemented in Plimsoll; "
             "from_structure() makes an iterator for several datasets"
         )
 
@@ -272,7 +272,7 @@ def get_output_classes(dataset_or_iterator: Any) -> Any:
 
 
 def _attach() -> None:
-    """What was a method in TensorFlow 1."""
+    """The functions that were methods in TensorFlow 1."""
     Dataset.make_one_shot_iterator = make_one_shot_iterator  # type: ignore[attr-defined]
     Dataset.make_initializable_iterator = make_initializable_iterator  # type: ignore[attr-defined]
     Dataset.output_types = property(get_output_types)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data.experimental: what Dataset's methods were before, as functions for apply(), and readers.
 
-What TensorFlow has here and Plimsoll has not raises NotImplementedError when it is named.
+Names that are not implemented in Plimsoll raise NotImplementedError.
 """
 from __future__ import annotations
 

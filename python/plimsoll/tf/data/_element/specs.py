@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What elements look like, as users see it (TensorSpec, DatasetSpec) and as _core has it.
+"""Specs of elements: as users see them (TensorSpec, DatasetSpec) and as _core has them.
 
 A spec of _core is a tuple: (dtype, shape or None, None) of a tensor, whose shape is a tuple of int
 and None; (None, None, [spec ...]) of a dataset.
@@ -109,7 +109,7 @@ def _from_core(tree: _structure.Tree, specs: Any) -> Any:
 
 
 def _composite_spec(cls: type, parts: list) -> Any:
-    """Of a sparse tensor: indices, values and the shape, of which the rank is known."""
+    """The specs of a sparse tensor's indices, values and shape; the rank is known."""
     from plimsoll.tf._values.sparse_tensor import SparseTensorSpec
 
     _, values, dense_shape = parts

@@ -9,7 +9,7 @@
                  ("dataset", Nested)         one component that is a dataset
     leaves     the components, in the order of the tree
 
-A list is no structure here, as in TensorFlow's datasets: it becomes one tensor. Components of a
+A list is not a structure here, as in TensorFlow's datasets: it becomes one tensor. Components of a
 dict are in the order of its keys as they were given; two dicts match by their keys.
 """
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_named(value: object) -> bool:
 
 
 def flatten(value: Any) -> tuple[Tree, list]:
-    """The tree of a value, and its leaves: whatever is no tuple, dict, sparse tensor.
+    """The tree of a value, and its leaves: whatever is not a tuple, dict or sparse tensor.
 
     >>> flatten({"a": 1, "b": (2, [3, 4])})
     (('dict', ['a', 'b'], [None, ('tuple', [None, None])]), [1, 2, [3, 4]])

@@ -40,7 +40,7 @@ def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -
 def yields(
     generator: Callable, args: Sequence, signature: Any, tree: _structure.Tree, specs: Sequence[tuple]
 ) -> Callable[[], Iterator]:
-    """What begins a pass."""
+    """A function that begins a pass."""
 
     def begin() -> Iterator:
         with _tracing.eager():
@@ -102,7 +102,7 @@ def _checked(value: Any, spec: tuple) -> Any:
 
 
 def _converted(value: Any, dtype: Any) -> Any:
-    """What NumPy makes of it, as TensorFlow does: 1.5 is 1 as an int64, an array is cast."""
+    """Converts by NumPy, as TensorFlow does: 1.5 is 1 as an int64, an array is cast."""
     try:
         return _core.convert(value, dtype)
     except (TypeError, ValueError, OverflowError):

@@ -80,7 +80,7 @@ class Sources:
         output_signature: Any = None,
         name: Optional[str] = None,
     ) -> Dataset:
-        """What a generator yields. It is called anew for each pass, with `args` as NumPy arrays.
+        """The elements that a generator yields. It is called for each pass, with `args` as NumPy arrays.
 
         >>> def count(stop):
         ...     for number in range(stop):

@@ -425,7 +425,7 @@ def _draws(n_inputs: int, weights: Any, seed: int, anew: bool) -> Callable:
         drawn = random.Random(seed + next(passes) if anew else seed)
         places = range(n_inputs)
         left = _of_alive(fixed, alive)
-        while any(left):  # what has no weight is never drawn: it is no reason to go on
+        while any(left):  # an input without weight is never drawn: do not go on for it
             yield drawn.choices(places, left)[0]
             left = _of_alive(fixed, alive)
 

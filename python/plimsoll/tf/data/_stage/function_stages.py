@@ -33,7 +33,7 @@ class Functional:
         deterministic: Optional[bool] = None,
         name: Optional[str] = None,
     ) -> Dataset:
-        """What a function makes of each element. It is traced once, and then runs without Python.
+        """Applies a function to each element. It is traced once, and then runs without Python.
 
         >>> list(tf.data.Dataset.range(1, 4).map(lambda x: x * 2).as_numpy_iterator())
         [2, 4, 6]
@@ -94,7 +94,7 @@ class Functional:
         return self._stage(core, "Interleave", tree=called.tree, name=name, n_parallel=n_calls)
 
     def scan(self, initial_state: Any, scan_func: Callable, name: Optional[str] = None) -> Dataset:
-        """What a function makes of a state and each element: (state, element) -> (state, output).
+        """Applies a function to a state and each element: (state, element) -> (state, output).
 
         >>> ds = tf.data.Dataset.range(5).scan(
         ...     tf.constant(0, tf.int64), lambda state, x: (state + x, state + x))
@@ -117,7 +117,7 @@ class Functional:
         return _structure.pack(state.tree, _scan_reduce.reduced(self, state, called))
 
     def apply(self, transformation_func: Callable) -> Dataset:
-        """What the function makes of this dataset.
+        """Applies a function to this dataset, and returns its result.
 
         >>> ds = tf.data.Dataset.range(4)
         >>> list(ds.apply(lambda ds: ds.filter(lambda x: x < 2)).as_numpy_iterator())
@@ -132,7 +132,7 @@ class Functional:
 
 
 def _name_of(function: Callable) -> str:
-    """What messages call the stage: the function's name, if it has one."""
+    """The stage's name in messages: the function's name, if it has one."""
     name = getattr(function, "__name__", "map")
     return "map" if name == "<lambda>" else name
 

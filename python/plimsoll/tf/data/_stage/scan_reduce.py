@@ -18,7 +18,7 @@ from plimsoll.tf.data._stage import user_function as _user_function, tracing as 
 
 
 class State:
-    """What a pass begins with."""
+    """The state that a pass begins with."""
 
     def __init__(self, initial: Any) -> None:
         self.tree, leaves = _structure.flatten(initial)

@@ -378,7 +378,7 @@ def _padding(value: Any, dtype: Any) -> Any:
 
 
 def _as(first: Any, other: Any) -> Any:
-    """The other dataset, its components in the order of the first's; TypeError if it is no such."""
+    """The other dataset, its components ordered as the first's; TypeError if the structures differ."""
     if not _structure.same(first._tree, other._tree) or any(
         mine[0] != theirs[0]
         for mine, theirs in zip(

@@ -9,7 +9,7 @@ from plimsoll import _core, errors
 from plimsoll.tf._graph import context as _context, trace as _trace
 from plimsoll.tf._values.types import TensorSpec
 
-# What is raised by a function that cannot be traced, and may well run in Python.
+# Raised by a function that cannot be traced, but may well run in Python.
 NOT_TRACEABLE = (errors.OperatorNotAllowedInGraphError, NotImplementedError)
 
 
@@ -35,7 +35,7 @@ class eager:
 def record(
     body: Callable[[list], list], specs: Sequence[tuple], name: str
 ) -> tuple[_core.Function, tuple]:
-    """What body() makes of a placeholder for each spec, and the variables that it reads, whose
+    """Traces body() with a placeholder for each spec; also returns the variables that it reads, whose
     values are further inputs."""
     wanted = [TensorSpec(shape, dtype) for dtype, shape, _ in specs]
     with eager():

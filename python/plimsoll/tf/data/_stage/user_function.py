@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stages call for each element: a user's function, traced or called.
+"""The functions of users that stages call for each element, traced or called.
 
     traced    called once, with placeholders; what it made of them is a _core.Function, which C
               threads run without Python
@@ -68,13 +68,13 @@ def spread(function: Callable, element: Any) -> Any:
 
 
 def leaves_of(value: Any, caller: str) -> tuple[_structure.Tree, list]:
-    """What a function returned, as components. A list is taken for a tuple, as in TensorFlow."""
+    """A function's result as components. A list is taken for a tuple, as in TensorFlow."""
     tree, leaves = _structure.flatten(tuple(value) if isinstance(value, list) else value)
     for leaf in leaves:
         if leaf is None:
             raise NotImplementedError(
                 f"Dataset.{caller}(): a function that returns None, or a structure with None in it: "
-                "TensorFlow has such elements, Plimsoll has not"
+                "such elements are not implemented in Plimsoll"
             )
     return tree, [_component(leaf, value, caller) for leaf in leaves]
 
@@ -144,7 +144,7 @@ class _Arguments:
         return all(map(_specs.is_known, self.specs))
 
     def give(self, components: Sequence) -> Any:
-        """What the function returns for these."""
+        """Calls the function with these arguments."""
         n_before = len(self.before)
         element = self._element.pack(components[n_before:])
         if not n_before:
@@ -208,7 +208,7 @@ def _spec_of(leaf: Any) -> tuple:
 
 
 def _loose(spec: tuple) -> tuple:
-    """Of what was seen once dtype and rank are kept: other elements may be longer."""
+    """Keeps dtype and rank of a spec that was seen once: other elements may be longer."""
     if spec[0] is None:
         return (None, None, [_loose(inner) for inner in spec[2]])
     return (spec[0], None if spec[1] is None else (None,) * len(spec[1]), None)
@@ -243,7 +243,7 @@ _N_TRIED = 8  # bad elements before the first good one
 
 
 def _attempts(arguments: _Arguments, attempt: Callable, first: bool = False) -> list:
-    """What attempt() makes of examples: of elements of zeros, two if they differ in what is not
+    """Calls attempt() with examples: elements of zeros, two if they differ in what is not
     known; or, if it fails with these or they cannot be made, or it is to see a true one (`first`),
     of one of the dataset's. What it assigns to variables is undone."""
     with trial():
@@ -290,7 +290,7 @@ def _first(arguments: _Arguments) -> Optional[tuple]:
 
 
 def _zeros(specs: Sequence[tuple]) -> list[tuple]:
-    """Of known shapes one, else two that differ in what is not known."""
+    """One example if all shapes are known, else two that differ in the unknown dimensions."""
     known = all(map(_specs.is_known, specs))
     return [tuple(_zero(spec, side) for spec in specs) for side in ((1,) if known else (1, 2))]
 
