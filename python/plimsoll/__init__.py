@@ -34,9 +34,9 @@ def _hint(name):
 
 def __getattr__(name):
     if name in _OWN:
-        from . import _own
+        from . import _introspection
 
-        value = getattr(_own, name)
+        value = getattr(_introspection, name)
     elif name in _MODULES:
         import importlib
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's arrays, watched from the moment that NumPy is there: src/python/module/numpy_arrays.c.
 
-NumPy is not imported for that: whoever does so later, finds it watched. PLIMSOLL_NUMPY=off in the
+NumPy is not imported for that: when it is imported later, it is watched. PLIMSOLL_NUMPY=off in the
 environment leaves it alone.
 """
 import importlib.util

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bars for runs that take longer than two seconds: one line in a terminal, one output in a
-notebook, nothing where nobody looks.
+notebook, and nothing where output is not shown.
 
 The extension calls show(fraction, node name) from two seconds of a run on, at most ten times a
 second, and once at its end: with 1, or, if it failed, with no name.

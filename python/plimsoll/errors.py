@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong: TensorFlow's classes, which are Python's own as well.
+"""Exceptions: TensorFlow's classes, which derive from Python's own as well.
 
 A refusal of the budget is a ResourceExhaustedError and a MemoryError, a shape that does not fit an
-InvalidArgumentError and a ValueError: whoever knows only Python catches what they expect.
+InvalidArgumentError and a ValueError: code that knows only Python's exceptions catches them, too.
 
 The module can be called: `plimsoll.errors(dataset)` is a table of the elements that the dataset's
 last pass skipped.
@@ -281,9 +281,9 @@ class _Callable(types.ModuleType):
     """The module, which `plimsoll.errors(dataset)` calls."""
 
     def __call__(self, dataset: Any) -> Any:
-        from . import _own
+        from . import _introspection
 
-        return _own.errors_of(dataset)
+        return _introspection.errors_of(dataset)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -72,7 +72,8 @@ int pl_clblast_workspace(pl_device *device, const pl_device_product *product, ui
 {
     size_t bytes = 0;
     if (!pl_clblast_is_there())
-        return pl_error_set(reterr, -ENOTSUP, "%s: there is no CLBlast for products", device->name);
+        return pl_error_set(reterr, -ENOTSUP, "%s: CLBlast, which computes products, was not found",
+                            device->name);
     int r = pl_device_open(device, reterr);
     if (r < 0)
         return r;

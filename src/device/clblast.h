@@ -18,7 +18,7 @@ typedef struct pl_device_product {
 /* Is there a CLBlast? */
 bool pl_clblast_is_there(void);
 
-/* What it needs on the device beside the matrices. Opens the device. */
+/* The bytes that a product needs on the device beside the matrices. Opens the device. */
 PL_MUST_CHECK int pl_clblast_workspace(pl_device *device, const pl_device_product *product,
                                        uint64_t *ret_bytes, pl_error *reterr);
 

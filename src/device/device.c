@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device is, and its context. See device.h; jobs are in job.c. */
+/* A device and its context. See device.h; jobs are in job.c. */
 #include "device/device.h"
 
 #include <errno.h>

@@ -76,7 +76,7 @@ typedef struct pl_job {
     cl_kernel kernel;
 } pl_job;
 
-/* What a buffer of so many bytes takes. */
+/* The device memory that a buffer of so many bytes takes. */
 uint64_t pl_job_buffer_bytes(uint64_t bytes);
 
 /* On a device that is claimed. Errors as of pl_device_buffer_new(). */
@@ -95,7 +95,7 @@ PL_MUST_CHECK int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr);
 /* Waits for what was computed, and is not fetched. */
 PL_MUST_CHECK int pl_job_wait(pl_job *job, pl_error *reterr);
 
-/* The kernel of a chain, compiled if nobody has yet: before the first pl_job_chain(). */
+/* The kernel of a chain, compiled if it is not yet: before the first pl_job_chain(). */
 PL_MUST_CHECK int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr);
 
 /* Runs it: inputs are buffers 0 and on, the result is the one behind them. extents has chain->rank

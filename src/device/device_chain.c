@@ -29,48 +29,48 @@ typedef struct row {
 
 /* As elementwise_arithmetic.c, _division.c, _logic.c and _ternary.c have them in src/kernels. */
 static const row rows[PL_ELEMENTWISE_COUNT] = {
-    [PL_ELEMENTWISE_NEG] = {"return (T)((U)0 - (U)x);", "return -x;"},
-    [PL_ELEMENTWISE_ABS] = {"return " NEGATIVE(x) " ? (T)((U)0 - (U)x) : x;", "return fabs(x);"},
-    [PL_ELEMENTWISE_SQUARE] = {"return (T)((U)x * (U)x);", "return x * x;"},
-    [PL_ELEMENTWISE_SIGN] = {"return (T)(" NEGATIVE(x) " ? -1 : x != 0);",
+    [PL_ELEMENTWISE_neg] = {"return (T)((U)0 - (U)x);", "return -x;"},
+    [PL_ELEMENTWISE_abs] = {"return " NEGATIVE(x) " ? (T)((U)0 - (U)x) : x;", "return fabs(x);"},
+    [PL_ELEMENTWISE_square] = {"return (T)((U)x * (U)x);", "return x * x;"},
+    [PL_ELEMENTWISE_sign] = {"return (T)(" NEGATIVE(x) " ? -1 : x != 0);",
                              "return x > 0 ? (T)1 : x < 0 ? (T)-1 : x == 0 ? (T)0 : x;"},
-    [PL_ELEMENTWISE_RELU] = {"return x < (T)1 ? (T)0 : x;", "return x <= 0 ? (T)0 : x;"},
-    [PL_ELEMENTWISE_SQRT] = {NULL, "return sqrt(x);"},
-    [PL_ELEMENTWISE_RSQRT] = {NULL, "return (T)1 / sqrt(x);"},
-    [PL_ELEMENTWISE_RECIPROCAL] = {NULL, "return (T)1 / x;"},
-    [PL_ELEMENTWISE_FLOOR] = {NULL, "return floor(x);"},
-    [PL_ELEMENTWISE_CEIL] = {NULL, "return ceil(x);"},
-    [PL_ELEMENTWISE_ROUND] = {NULL, "return rint(x);"},
-    [PL_ELEMENTWISE_EXP] = {NULL, "return exp(x);"},
-    [PL_ELEMENTWISE_EXPM1] = {NULL, "return expm1(x);"},
-    [PL_ELEMENTWISE_LOG] = {NULL, "return log(x);"},
-    [PL_ELEMENTWISE_LOG1P] = {NULL, "return log1p(x);"},
-    [PL_ELEMENTWISE_SIN] = {NULL, "return sin(x);"},
-    [PL_ELEMENTWISE_COS] = {NULL, "return cos(x);"},
-    [PL_ELEMENTWISE_TAN] = {NULL, "return tan(x);"},
-    [PL_ELEMENTWISE_ASIN] = {NULL, "return asin(x);"},
-    [PL_ELEMENTWISE_ACOS] = {NULL, "return acos(x);"},
-    [PL_ELEMENTWISE_ATAN] = {NULL, "return atan(x);"},
-    [PL_ELEMENTWISE_SINH] = {NULL, "return sinh(x);"},
-    [PL_ELEMENTWISE_COSH] = {NULL, "return cosh(x);"},
-    [PL_ELEMENTWISE_TANH] = {NULL, "return tanh(x);"},
-    [PL_ELEMENTWISE_ASINH] = {NULL, "return asinh(x);"},
-    [PL_ELEMENTWISE_ACOSH] = {NULL, "return acosh(x);"},
-    [PL_ELEMENTWISE_ATANH] = {NULL, "return atanh(x);"},
-    [PL_ELEMENTWISE_SIGMOID] = {NULL,
+    [PL_ELEMENTWISE_relu] = {"return x < (T)1 ? (T)0 : x;", "return x <= 0 ? (T)0 : x;"},
+    [PL_ELEMENTWISE_sqrt] = {NULL, "return sqrt(x);"},
+    [PL_ELEMENTWISE_rsqrt] = {NULL, "return (T)1 / sqrt(x);"},
+    [PL_ELEMENTWISE_reciprocal] = {NULL, "return (T)1 / x;"},
+    [PL_ELEMENTWISE_floor] = {NULL, "return floor(x);"},
+    [PL_ELEMENTWISE_ceil] = {NULL, "return ceil(x);"},
+    [PL_ELEMENTWISE_round] = {NULL, "return rint(x);"},
+    [PL_ELEMENTWISE_exp] = {NULL, "return exp(x);"},
+    [PL_ELEMENTWISE_expm1] = {NULL, "return expm1(x);"},
+    [PL_ELEMENTWISE_log] = {NULL, "return log(x);"},
+    [PL_ELEMENTWISE_log1p] = {NULL, "return log1p(x);"},
+    [PL_ELEMENTWISE_sin] = {NULL, "return sin(x);"},
+    [PL_ELEMENTWISE_cos] = {NULL, "return cos(x);"},
+    [PL_ELEMENTWISE_tan] = {NULL, "return tan(x);"},
+    [PL_ELEMENTWISE_asin] = {NULL, "return asin(x);"},
+    [PL_ELEMENTWISE_acos] = {NULL, "return acos(x);"},
+    [PL_ELEMENTWISE_atan] = {NULL, "return atan(x);"},
+    [PL_ELEMENTWISE_sinh] = {NULL, "return sinh(x);"},
+    [PL_ELEMENTWISE_cosh] = {NULL, "return cosh(x);"},
+    [PL_ELEMENTWISE_tanh] = {NULL, "return tanh(x);"},
+    [PL_ELEMENTWISE_asinh] = {NULL, "return asinh(x);"},
+    [PL_ELEMENTWISE_acosh] = {NULL, "return acosh(x);"},
+    [PL_ELEMENTWISE_atanh] = {NULL, "return atanh(x);"},
+    [PL_ELEMENTWISE_sigmoid] = {NULL,
                                 "T e = exp(-fabs(x)); return (x < 0 ? e : (T)1) / ((T)1 + e);"},
-    [PL_ELEMENTWISE_ERF] = {NULL, "return erf(x);"},
-    [PL_ELEMENTWISE_ERFC] = {NULL, "return erfc(x);"},
-    [PL_ELEMENTWISE_LOGICAL_NOT] = {"return x == 0;", "return x == 0;"},
-    [PL_ELEMENTWISE_IS_NAN] = {NULL, "return x != x;"},
-    [PL_ELEMENTWISE_IS_INF] = {NULL, "return isinf(x) != 0;"},
-    [PL_ELEMENTWISE_IS_FINITE] = {NULL, "return isfinite(x) != 0;"},
-    [PL_ELEMENTWISE_BITWISE_NOT] = {"return (T)~x;", NULL},
-    [PL_ELEMENTWISE_ADD] = {"return (T)((U)x + (U)y);", "return x + y;"},
-    [PL_ELEMENTWISE_SUB] = {"return (T)((U)x - (U)y);", "return x - y;"},
-    [PL_ELEMENTWISE_MUL] = {"return (T)((U)x * (U)y);", "return x * y;"},
-    [PL_ELEMENTWISE_DIV] = {NULL, "return x / y;"},
-    [PL_ELEMENTWISE_FLOORDIV] = {QUOTIENT " return (T)((U)q - (U)cut);",
+    [PL_ELEMENTWISE_erf] = {NULL, "return erf(x);"},
+    [PL_ELEMENTWISE_erfc] = {NULL, "return erfc(x);"},
+    [PL_ELEMENTWISE_logical_not] = {"return x == 0;", "return x == 0;"},
+    [PL_ELEMENTWISE_is_nan] = {NULL, "return x != x;"},
+    [PL_ELEMENTWISE_is_inf] = {NULL, "return isinf(x) != 0;"},
+    [PL_ELEMENTWISE_is_finite] = {NULL, "return isfinite(x) != 0;"},
+    [PL_ELEMENTWISE_bitwise_not] = {"return (T)~x;", NULL},
+    [PL_ELEMENTWISE_add] = {"return (T)((U)x + (U)y);", "return x + y;"},
+    [PL_ELEMENTWISE_sub] = {"return (T)((U)x - (U)y);", "return x - y;"},
+    [PL_ELEMENTWISE_mul] = {"return (T)((U)x * (U)y);", "return x * y;"},
+    [PL_ELEMENTWISE_div] = {NULL, "return x / y;"},
+    [PL_ELEMENTWISE_floordiv] = {QUOTIENT " return (T)((U)q - (U)cut);",
                                  "if (y == 0) return x / y;"
                                  " T r = fmod(x, y), q = (x - r) / y;"
                                  " if " APART(
@@ -78,39 +78,39 @@ static const row rows[PL_ELEMENTWISE_COUNT] = {
                                      y) " q -= (T)1;"
                                         " if (q == 0) return copysign((T)0, x / y);"
                                         " T w = floor(q); return q - w > (T)0.5 ? w + (T)1 : w;"},
-    [PL_ELEMENTWISE_MOD] = {QUOTIENT " return (T)((U)r + (cut ? (U)y : (U)0));",
+    [PL_ELEMENTWISE_mod] = {QUOTIENT " return (T)((U)r + (cut ? (U)y : (U)0));",
                             "T r = fmod(x, y); if (y == 0) return r;"
                             " if (r == 0) return copysign((T)0, y);"
                             " return " APART(r, y) " ? r + y : r;"},
-    [PL_ELEMENTWISE_FMOD] = {QUOTIENT " (void)cut; return r;", "return fmod(x, y);"},
-    [PL_ELEMENTWISE_POW] =
+    [PL_ELEMENTWISE_fmod] = {QUOTIENT " (void)cut; return r;", "return fmod(x, y);"},
+    [PL_ELEMENTWISE_pow] =
         {"if " NEGATIVE(y) " return (T)(x == (T)1 ? 1 : x != (T)-1 ? 0 : (U)y % 2 ? -1 : 1);"
                            " U power = 1, square = (U)x;"
                            " for (U left = (U)y; left > 0; left >>= 1, square *= square)"
                            " if (left & 1) power *= square;"
                            " return (T)power;",
          "return pow(x, y);"},
-    [PL_ELEMENTWISE_ATAN2] = {NULL, "return atan2(x, y);"},
-    [PL_ELEMENTWISE_MAXIMUM] = {LARGER " return l;", LARGERF " return l;"},
-    [PL_ELEMENTWISE_MINIMUM] = {"return x < y ? x : y;", "return x < y || x != x ? x : y;"},
-    [PL_ELEMENTWISE_EQUAL] = {"return x == y;", "return x == y;"},
-    [PL_ELEMENTWISE_NOT_EQUAL] = {"return x != y;", "return x != y;"},
-    [PL_ELEMENTWISE_LESS] = {"return x < y;", "return x < y;"},
-    [PL_ELEMENTWISE_LESS_EQUAL] = {"return x <= y;", "return x <= y;"},
-    [PL_ELEMENTWISE_GREATER] = {"return x > y;", "return x > y;"},
-    [PL_ELEMENTWISE_GREATER_EQUAL] = {"return x >= y;", "return x >= y;"},
-    [PL_ELEMENTWISE_LOGICAL_AND] = {"return x != 0 && y != 0;", "return x != 0 && y != 0;"},
-    [PL_ELEMENTWISE_LOGICAL_OR] = {"return x != 0 || y != 0;", "return x != 0 || y != 0;"},
-    [PL_ELEMENTWISE_LOGICAL_XOR] = {"return (x != 0) != (y != 0);", "return (x != 0) != (y != 0);"},
-    [PL_ELEMENTWISE_BITWISE_AND] = {"return x & y;", NULL},
-    [PL_ELEMENTWISE_BITWISE_OR] = {"return x | y;", NULL},
-    [PL_ELEMENTWISE_BITWISE_XOR] = {"return x ^ y;", NULL},
-    [PL_ELEMENTWISE_LEFT_SHIFT] = {"return (U)y < 8 * sizeof(T) ? (T)((U)x << (U)y) : (T)0;", NULL},
-    [PL_ELEMENTWISE_RIGHT_SHIFT] = {"return (U)y < 8 * sizeof(T) ? (T)(x >> (U)y)"
+    [PL_ELEMENTWISE_atan2] = {NULL, "return atan2(x, y);"},
+    [PL_ELEMENTWISE_maximum] = {LARGER " return l;", LARGERF " return l;"},
+    [PL_ELEMENTWISE_minimum] = {"return x < y ? x : y;", "return x < y || x != x ? x : y;"},
+    [PL_ELEMENTWISE_equal] = {"return x == y;", "return x == y;"},
+    [PL_ELEMENTWISE_not_equal] = {"return x != y;", "return x != y;"},
+    [PL_ELEMENTWISE_less] = {"return x < y;", "return x < y;"},
+    [PL_ELEMENTWISE_less_equal] = {"return x <= y;", "return x <= y;"},
+    [PL_ELEMENTWISE_greater] = {"return x > y;", "return x > y;"},
+    [PL_ELEMENTWISE_greater_equal] = {"return x >= y;", "return x >= y;"},
+    [PL_ELEMENTWISE_logical_and] = {"return x != 0 && y != 0;", "return x != 0 && y != 0;"},
+    [PL_ELEMENTWISE_logical_or] = {"return x != 0 || y != 0;", "return x != 0 || y != 0;"},
+    [PL_ELEMENTWISE_logical_xor] = {"return (x != 0) != (y != 0);", "return (x != 0) != (y != 0);"},
+    [PL_ELEMENTWISE_bitwise_and] = {"return x & y;", NULL},
+    [PL_ELEMENTWISE_bitwise_or] = {"return x | y;", NULL},
+    [PL_ELEMENTWISE_bitwise_xor] = {"return x ^ y;", NULL},
+    [PL_ELEMENTWISE_left_shift] = {"return (U)y < 8 * sizeof(T) ? (T)((U)x << (U)y) : (T)0;", NULL},
+    [PL_ELEMENTWISE_right_shift] = {"return (U)y < 8 * sizeof(T) ? (T)(x >> (U)y)"
                                     " : (T)(" NEGATIVE(x) " ? -1 : 0);",
                                     NULL},
-    [PL_ELEMENTWISE_WHERE] = {"return x != 0 ? y : z;", "return x != 0 ? y : z;"},
-    [PL_ELEMENTWISE_CLIP] = {LARGER " return l < z ? l : z;",
+    [PL_ELEMENTWISE_where] = {"return x != 0 ? y : z;", "return x != 0 ? y : z;"},
+    [PL_ELEMENTWISE_clip] = {LARGER " return l < z ? l : z;",
                              LARGERF " return l < z || x != x || y != y ? l : z;"},
 };
 
@@ -129,8 +129,8 @@ static bool is_computed_with(pl_dtype dtype)
 
 static const char *body_of(pl_elementwise op, pl_dtype dtype)
 {
-    if (op == PL_ELEMENTWISE_BITWISE_NOT && dtype == PL_BOOL)
-        op = PL_ELEMENTWISE_LOGICAL_NOT;
+    if (op == PL_ELEMENTWISE_bitwise_not && dtype == PL_BOOL)
+        op = PL_ELEMENTWISE_logical_not;
     return is_real(dtype) ? rows[op].real : rows[op].whole;
 }
 
@@ -161,7 +161,7 @@ static const char *unsigned_of(pl_dtype dtype)
     return pl_dtype_info_of(dtype)->item_bytes == 8 ? "ulong" : "uint";
 }
 
-/* Of an op's operands but for the condition of `where`. */
+/* The dtype of an op's operands, except the condition of `where`. */
 static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_device_chain_term *term)
 {
     int n = pl_elementwise_info_of(term->op)->n_operands;
@@ -172,7 +172,7 @@ static void write_op(FILE *to, const pl_device_chain *chain, const pl_device_cha
 {
     const pl_elementwise_info *info = pl_elementwise_info_of(term->op);
     pl_dtype dtype = operand_dtype(chain, term);
-    const char *first = term->op == PL_ELEMENTWISE_WHERE ? "uchar" : "T";
+    const char *first = term->op == PL_ELEMENTWISE_where ? "uchar" : "T";
     fprintf(to, "#define T %s\n#define U %s\nstatic %s %s_%s(%s x%s%s)\n{\n    %s\n}\n",
             type_of(dtype), unsigned_of(dtype), type_of(term->dtype), info->name,
             pl_dtype_info_of(dtype)->name, first, info->n_operands > 1 ? ", T y" : "",

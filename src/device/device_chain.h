@@ -43,7 +43,7 @@ typedef struct pl_device_chain {
 bool pl_device_chain_takes(pl_elementwise op, pl_dtype dtype);
 bool pl_device_chain_casts(pl_dtype from, pl_dtype to);
 
-/* The text of a kernel, to free(); NULL for want of memory. Arguments of "chain": the number of
+/* The text of a kernel, to free(); NULL if out of memory. Arguments of "chain": the number of
  * elements, extents of all axes but the first, the inputs in their order, and the result. */
 char *pl_device_chain_source(const pl_device_chain *chain);
 

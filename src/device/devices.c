@@ -26,7 +26,7 @@ struct pl_devices {
     uint64_t limits[NAMES_MAX];
     int n_limits; /* constant, as is all above */
 
-    pthread_mutex_t mu; /* held while devices are looked for; never while something is told */
+    pthread_mutex_t mu; /* held while devices are looked for; never while a warning is reported */
     bool found;         /* mu; then constant, as is the list */
     pl_device *gpus[GPUS_MAX];
     int n_gpus;
@@ -54,7 +54,7 @@ static int copy_names(pl_devices *devices, const pl_device_options *options, pl_
     devices->n_hidden = options->n_hidden;
     devices->n_limits = options->n_limits;
     if (wrong)
-        return pl_error_set(reterr, -EINVAL, "'%.120s' is no GPU: names are like \"/GPU:0\"",
+        return pl_error_set(reterr, -EINVAL, "'%.120s' is not a GPU: names are like \"/GPU:0\"",
                             wrong);
     return 0;
 }
@@ -91,7 +91,7 @@ static int devices_new(const pl_device_options *options, pl_devices **ret_device
     return r;
 }
 
-/* Whoever comes second gets the first one's. */
+/* A second caller gets the first one's. */
 static pl_devices *attach(pl_runtime *runtime, pl_devices *made)
 {
     pl_runtime_part *there = NULL;

@@ -9,7 +9,7 @@
 
 typedef struct pl_devices pl_devices;
 
-/* The runtime's, made if there are none yet; NULL for want of memory. Asks for no device. */
+/* The runtime's, made if there are none yet; NULL if out of memory. Asks for no device. */
 pl_devices *pl_devices_of(pl_runtime *runtime);
 
 bool pl_devices_are_strict(const pl_devices *devices);
@@ -18,7 +18,7 @@ bool pl_devices_are_strict(const pl_devices *devices);
 int pl_devices_count(pl_devices *devices);
 pl_device *pl_devices_at(pl_devices *devices, int number);
 
-/* Gives a text to whoever wants to hear of it, unless it was given before. */
+/* Reports a warning, unless it was reported before. */
 void pl_devices_say(pl_devices *devices, const char *text);
 
 #endif

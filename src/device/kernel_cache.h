@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of a device, compiled once for each text and kept as long as the device. Safe from any
- * thread; one program of a device is compiled at a time, and whoever wants another waits. */
+ * thread; one program of a device is compiled at a time, and others wait. */
 #ifndef PL_DEVICE_KERNEL_CACHE_H
 #define PL_DEVICE_KERNEL_CACHE_H
 

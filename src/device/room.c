@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* Between two looks at whether whoever waits still wants to. */
+/* Between two checks whether a waiting thread is to give up. */
 #define LOOK_NS (10 * PL_NS_PER_MS)
 
 void pl_room_init(pl_room *room, uint64_t limit_bytes)

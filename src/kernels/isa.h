@@ -37,7 +37,7 @@ static inline pl_isa pl_isa_best(void)
     return PL_ISA_PLAIN;
 }
 
-/* Of one that need not be the best: what tests hold against each other. The machine must have it.
+/* For a given instruction set, not only the best: tests compare them. The machine must have it.
  */
 pl_elementwise_kernel pl_elementwise_find_for(pl_isa isa, pl_elementwise op, pl_dtype dtype,
                                               unsigned repeated);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files have in common that are compiled once per instruction set: each object with other
+/* Common to the files that are compiled once per instruction set: each object with other
  * -m flags and another PL_ISA, which is part of every name that it exports (see meson.build).
  *
  * Loops are written plainly, for the vectorizer. The operations on floats in them are IEEE's, which

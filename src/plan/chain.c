@@ -44,7 +44,7 @@ static bool can_join(const pl_program *program, const int *n_uses, const pl_inst
     const pl_instr *product = &program->instrs[at];
     return is_op(product, PL_OP_mul) && product->box == sum->box && n_uses[at] == 1 &&
            product->dtype == sum->dtype &&
-           pl_elementwise_result(PL_ELEMENTWISE_MUL_ADD, sum->dtype) != PL_DTYPE_NONE;
+           pl_elementwise_result(PL_ELEMENTWISE_mul_add, sum->dtype) != PL_DTYPE_NONE;
 }
 
 /* Room for three inputs was made at `first`. */

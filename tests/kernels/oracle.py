@@ -6,8 +6,6 @@ NumPy makes of them. bfloat16 is float32 here whose lower halves are 0 (see runt
 An answer is right if it is as far from `wanted` as `bound` at most, everywhere; a bound of 0 also
 wants the signs of zeros, unless `zeros_alike`. `bits` says that no budget changes a bit."""
 
-import ctypes
-import ctypes.util
 import dataclasses
 import math
 import random
@@ -15,6 +13,7 @@ import re
 
 import numpy as np
 import runtime
+import unary_ops
 
 HALVES = ("float16", "bfloat16")
 FLOATS = HALVES + ("float32", "float64")
@@ -98,38 +97,13 @@ def unit_of(values, dtype):
 # ---- functions ----
 
 
-def erf(x, name="erfl"):
-    function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
-    function.restype, function.argtypes = ctypes.c_longdouble, [ctypes.c_longdouble]
-    return np.array([function(float(value)) for value in x.ravel()], "g").reshape(x.shape)
-
-
-def erfc(x):
-    return erf(x, "erfcl")
-
-
-def relu(x):
-    return np.maximum(x, x.dtype.type(0))
-
-
 EXACT_OF_ONE = {
-    "neg": (np.negative, NUMBERS), "abs": (np.abs, NUMBERS), "square": (np.square, NUMBERS),
-    "sign": (np.sign, NUMBERS), "relu": (relu, NUMBERS), "sqrt": (np.sqrt, FLOATS),
-    "reciprocal": (np.reciprocal, FLOATS), "floor": (np.floor, FLOATS), "ceil": (np.ceil, FLOATS),
-    "round": (np.rint, FLOATS), "is_nan": (np.isnan, FLOATS), "is_inf": (np.isinf, FLOATS),
-    "is_finite": (np.isfinite, FLOATS), "logical_not": (np.logical_not, ANY),
-    "bitwise_not": (np.invert, WHOLES), "identity": (np.array, ANY),
-}  # fmt: skip
+    name: (op.function, unary_ops.dtypes_of(op, FLOATS))
+    for name, op in unary_ops.OPS.items() if op.units == 0
+}
+EXACT_OF_ONE["identity"] = (np.array, ANY)
 # Of long doubles; at most so many units off.
-NEAR_OF_ONE = {
-    "rsqrt": (lambda x: 1 / np.sqrt(x), 2), "exp": (np.exp, 2), "expm1": (np.expm1, 2),
-    "log": (np.log, 2), "log1p": (np.log1p, 2), "sin": (np.sin, 2), "cos": (np.cos, 2),
-    "tan": (np.tan, 2), "asin": (np.arcsin, 2), "acos": (np.arccos, 2), "atan": (np.arctan, 2),
-    "sinh": (np.sinh, 2), "cosh": (np.cosh, 2), "tanh": (np.tanh, 2),
-    "asinh": (np.arcsinh, 2), "acosh": (np.arccosh, 2), "atanh": (np.arctanh, 2),
-    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 3), "erf": (erf, 2),
-    "erfc": (erfc, 3),
-}  # fmt: skip
+NEAR_OF_ONE = {name: (op.function, op.units) for name, op in unary_ops.OPS.items() if op.units > 0}
 EXACT_OF_TWO = {
     "add": (np.add, NUMBERS), "sub": (np.subtract, NUMBERS), "mul": (np.multiply, NUMBERS),
     "div": (np.true_divide, FLOATS), "floordiv": (np.floor_divide, NUMBERS),

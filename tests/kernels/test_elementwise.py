@@ -3,13 +3,12 @@
 instruction set, on values that are chosen to be awkward. Functions that are not exact are held
 against long doubles."""
 
-import ctypes
-import ctypes.util
 import itertools
 import pathlib
 
 import numpy as np
 import pytest
+import unary_ops
 
 INTEGERS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
 FLOATS = ("f4", "f8")
@@ -24,21 +23,10 @@ N = 3001  # not a multiple of any vector
 
 # name: operands, dtypes, what NumPy does
 EXACT = {
-    "neg": (1, NUMBERS, np.negative),
-    "abs": (1, NUMBERS, np.abs),
-    "square": (1, NUMBERS, np.square),
-    "sign": (1, NUMBERS, np.sign),
-    "relu": (1, NUMBERS, lambda x: np.maximum(x, x.dtype.type(0))),
-    "sqrt": (1, FLOATS, np.sqrt),
-    "reciprocal": (1, FLOATS, np.reciprocal),
-    "floor": (1, FLOATS, np.floor),
-    "ceil": (1, FLOATS, np.ceil),
-    "round": (1, FLOATS, np.rint),
-    "logical_not": (1, ANY, np.logical_not),
-    "is_nan": (1, FLOATS, np.isnan),
-    "is_inf": (1, FLOATS, np.isinf),
-    "is_finite": (1, FLOATS, np.isfinite),
-    "bitwise_not": (1, WHOLES, np.invert),
+    name: (1, unary_ops.dtypes_of(op, FLOATS), op.function)
+    for name, op in unary_ops.OPS.items() if op.units == 0
+}
+EXACT |= {
     "add": (2, NUMBERS, np.add),
     "sub": (2, NUMBERS, np.subtract),
     "mul": (2, NUMBERS, np.multiply),
@@ -72,35 +60,9 @@ ZEROS_ARE_ALIKE = {"relu", "maximum", "minimum", "clip"}
 
 
 
-def error_function(values, name="erfl"):
-    """NumPy has none. Rounded to a double on its way, which is half a unit."""
-    function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
-    function.restype, function.argtypes = ctypes.c_longdouble, [ctypes.c_longdouble]
-    return np.array([function(float(value)) for value in values], "g")
-
-
 # name: what it is, of long doubles; an interval where it is interesting in f32, and in f64
 FUNCTIONS = {
-    "exp": (np.exp, (-110, 90), (-750, 711)),
-    "expm1": (np.expm1, (-20, 90), (-40, 711)),
-    "log": (np.log, (0, 3), (0, 3)),
-    "log1p": (np.log1p, (-1, 3), (-1, 3)),
-    "sin": (np.sin, (-70000, 70000), (-1000, 1000)),
-    "cos": (np.cos, (-70000, 70000), (-1000, 1000)),
-    "tan": (np.tan, (-200, 200), (-100, 100)),
-    "asin": (np.arcsin, (-1, 1), (-1, 1)),
-    "acos": (np.arccos, (-1, 1), (-1, 1)),
-    "atan": (np.arctan, (-5, 5), (-5, 5)),
-    "sinh": (np.sinh, (-90, 90), (-711, 711)),
-    "cosh": (np.cosh, (-90, 90), (-711, 711)),
-    "tanh": (np.tanh, (-10, 10), (-20, 20)),
-    "asinh": (np.arcsinh, (-1e20, 1e20), (-1e160, 1e160)),
-    "acosh": (np.arccosh, (1, 9), (1, 9)),
-    "atanh": (np.arctanh, (-1, 1), (-1, 1)),
-    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), (-110, 30), (-750, 40)),
-    "erf": (lambda x: error_function(x), (-4, 4), (-6, 6)),
-    "erfc": (lambda x: error_function(x, "erfcl"), (-4, 11), (-6, 28)),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), (0, 9), (0, 9)),
+    name: (op.function, op.f32, op.f64) for name, op in unary_ops.OPS.items() if op.units > 0
 }
 FUNCTIONS_OF_TWO = {
     "pow": (np.power, (0, 20), (-30, 30)),
@@ -324,7 +286,7 @@ def test_a_function_is_off_by_two_units_at_most(files, name):
         values = spread(dtype, *interval, generator(name, dtype))
         path, wanted = files.save(values), oracle(values.astype("g"))
         for isa in ISAS:
-            check = within(3 if name in ("sigmoid", "erfc") else 2, [values], wanted)
+            check = within(unary_ops.OPS[name].units, [values], wanted)
             files.add(check, "op", isa, 1024, name, OUT, path)
     files.run()
 

@@ -15,7 +15,7 @@ import plimsoll.tf as tf
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "float32", "float64")
 STYLES = ("eager", "known", "unknown", "session")
-# So many times as many programs: PLIMSOLL_TEST_ROUNDS=20 pytest tests/tf/test_random_graphs.py
+# So many times as many programs: PLIMSOLL_TEST_ROUNDS=20 pytest tests/tf/graph/test_random_graphs.py
 ROUNDS = int(os.environ.get("PLIMSOLL_TEST_ROUNDS", "1"))
 SEED = int(os.environ.get("PLIMSOLL_TEST_SEED", "0"))
 

@@ -2,16 +2,23 @@
 """`import plimsoll.tf as tf`: TensorFlow's names on the Plimsoll runtime.
 
 Tensors are lazy: an op checks dtypes and shapes at once, and is computed when its value is needed,
-within the budget. Names, signatures, defaults, dtypes and errors are those of TensorFlow 2.15; what
-TensorFlow has and Plimsoll has not raises NotImplementedError when it is named.
+within the budget. Names, signatures, defaults, dtypes and errors are those of TensorFlow 2.15; a name
+that is not implemented in Plimsoll raises NotImplementedError when it is used.
 
     >>> import plimsoll.tf as tf
     >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     >>> float(tf.reduce_sum(tf.matmul(x, x)))
     54.0
 
-A part is a module with an __all__: whatever it lists is a name of tf's. Modules under a name of
-their own (tf.math, tf.data ...) are imported when they are first used.
+Where things are:
+
+    _values/   what users hold: dtypes, shapes, tensors, variables; conversion of other values
+    _graph/    graphs, traced functions, control flow, sessions, devices
+    _ops/      tf's own ops: elementwise, reduce, reshape, gather_scatter ...
+    _io/       formats that tf.io and tf.train read and write
+    math, nn, image, data ...   TensorFlow's modules of the same name, imported when first used
+
+tf's own names are those that the modules imported below list in their __all__.
 """
 from __future__ import annotations
 
@@ -19,29 +26,55 @@ import importlib as _importlib
 from typing import Any as _Any, List as _List
 
 from .. import _core, _numpy, errors
-from . import _absent
+from . import _not_implemented
 
-# In this order: a later one may use those before it. What one lists in its __all__ is ours.
-from . import _types, _graph, _convert, _tensor, _array, _math, _trace, _variable
-from . import _initializers, _function, _control, _python, _print, _module, _functional, _sparse
-from . import _odds
-from ._types import *
-from ._graph import *
-from ._convert import *
-from ._tensor import *
-from ._array import *
-from ._math import *
-from ._variable import *
-from ._scatter import *
-from ._initializers import *
-from ._function import *
-from ._control import *
-from ._python import *
-from ._print import *
-from ._module import *
-from ._functional import *
-from ._sparse import *
-from ._odds import *
+# What one lists in its __all__ is a name of tf's. (`_graph` is the folder.)
+from ._values import (
+    convert as _convert,
+    initializers as _initializers,
+    module as _module,
+    sparse_tensor as _sparse_tensor,
+    tensor_methods as _tensor_methods,
+    types as _types,
+    variable as _variable,
+    variable_slices as _variable_slices,
+)
+from ._graph import (
+    control_flow as _control_flow,
+    function as _function,
+    graph as _graph_module,
+    map_scan as _map_scan,
+    py_function as _py_function,
+)
+from ._ops import (
+    concat_split as _concat_split,
+    creation as _creation,
+    elementwise as _elementwise,
+    gather_scatter as _gather_scatter,
+    printing as _printing,
+    reduce as _reduce,
+    reshape as _reshape,
+)
+from ._values.convert import *
+from ._values.initializers import *
+from ._values.module import *
+from ._values.sparse_tensor import *
+from ._values.tensor_methods import *
+from ._values.types import *
+from ._values.variable import *
+from ._values.variable_slices import *
+from ._graph.control_flow import *
+from ._graph.function import *
+from ._graph.graph import *
+from ._graph.map_scan import *
+from ._graph.py_function import *
+from ._ops.concat_split import *
+from ._ops.creation import *
+from ._ops.elementwise import *
+from ._ops.gather_scatter import *
+from ._ops.printing import *
+from ._ops.reduce import *
+from ._ops.reshape import *
 
 _numpy.watch()
 
@@ -55,10 +88,12 @@ _MODULES = frozenset(
 _OF_DEBUGGING = ("Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank")
 
 __all__ = ["errors"]
-__all__ += _types.__all__ + _graph.__all__ + _convert.__all__ + _tensor.__all__ + _array.__all__
-__all__ += _math.__all__ + _variable.__all__ + _initializers.__all__ + _function.__all__
-__all__ += _control.__all__ + _python.__all__ + _print.__all__ + _module.__all__
-__all__ += _functional.__all__ + _sparse.__all__ + _odds.__all__ + _scatter.__all__
+__all__ += _convert.__all__ + _initializers.__all__ + _module.__all__ + _sparse_tensor.__all__
+__all__ += _tensor_methods.__all__ + _types.__all__ + _variable.__all__ + _variable_slices.__all__
+__all__ += _control_flow.__all__ + _function.__all__ + _graph_module.__all__ + _map_scan.__all__
+__all__ += _py_function.__all__
+__all__ += _concat_split.__all__ + _creation.__all__ + _elementwise.__all__
+__all__ += _gather_scatter.__all__ + _printing.__all__ + _reduce.__all__ + _reshape.__all__
 
 
 def _show_progress(fraction: _Any, name: _Any) -> None:
@@ -77,7 +112,7 @@ def __getattr__(name: str) -> _Any:
         return value
     if name in _OF_DEBUGGING:
         return getattr(__getattr__("debugging"), name)
-    raise _absent.error("tf", name)
+    raise _not_implemented.error("tf", name)
 
 
 def __dir__() -> _List[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import types
 from typing import Any, Callable, Optional
 
-from . import _absent
+from . import _not_implemented
 
 __all__ = ["experimental", "set_verbosity"]
 
@@ -35,4 +35,4 @@ experimental = types.SimpleNamespace(
     do_not_convert=_do_not_convert, set_loop_options=_set_loop_options
 )
 
-__getattr__ = _absent.getter("tf.autograph")
+__getattr__ = _not_implemented.getter("tf.autograph")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.bitwise: bit by bit."""
-from plimsoll.tf import _absent
-from plimsoll.tf._elementwise import binary, unary
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._ops.elementwise import binary, unary
 
 __all__ = [
     "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift",
 ]
 
-__getattr__ = _absent.getter("tf.bitwise")
+__getattr__ = _not_implemented.getter("tf.bitwise")
 
 bitwise_and = binary("bitwise_and", "bitwise_and", "Bits that both have.",
                      "bitwise.bitwise_and([6], [3]) => [2]", __name__)

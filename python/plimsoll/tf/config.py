@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Optional
 
 from .. import _core
 from ..errors import OpError
-from . import _absent, _context, _devices
+from . import _not_implemented
+from ._graph import context as _context, devices as _devices
 
 __all__ = [
     "LogicalDevice",
@@ -62,7 +63,7 @@ _configurations: Dict[Any, List[Any]] = {}
 
 
 def list_physical_devices(device_type: Optional[str] = None) -> List[PhysicalDevice]:
-    """What there is to compute with: the CPU, and OpenCL devices as GPUs.
+    """The devices to compute with: the CPU, and OpenCL devices as GPUs.
 
     >>> list_physical_devices("CPU")[0].device_type
     'CPU'
@@ -167,7 +168,7 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
 
 
 def get_logical_device_configuration(device: Any) -> Optional[List[Any]]:
-    """What set_logical_device_configuration() said, or None.
+    """The configuration that set_logical_device_configuration() set, or None.
 
     >>> get_logical_device_configuration(PhysicalDevice("/physical_device:GPU:7", "GPU"))
     """
@@ -301,4 +302,4 @@ experimental = types.SimpleNamespace(
     set_visible_devices=set_visible_devices,
 )
 
-__getattr__ = _absent.getter("tf.config")
+__getattr__ = _not_implemented.getter("tf.config")

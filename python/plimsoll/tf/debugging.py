@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.debugging: assertions. Eagerly they raise InvalidArgumentError at once; in a function that is
-traced, and in a graph, when it is run. What can be told from shapes and dtypes is told at once.
+traced, and in a graph, when it is run. What shapes and dtypes show is checked at once.
 
     >>> import plimsoll.tf as tf
     >>> tf.debugging.assert_equal(tf.constant([1, 2]), [1, 2])
@@ -16,8 +16,10 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from .. import _core
 from ..errors import InvalidArgumentError
-from . import _absent, _context, _trace, _types
-from ._graph import Tensor
+from . import _not_implemented
+from ._graph import context as _context, trace as _trace
+from ._values import types as _types
+from ._graph.graph import Tensor
 
 __all__ = [
     "Assert",
@@ -496,4 +498,4 @@ experimental = types.SimpleNamespace(
     disable_dump_debug_info=lambda: None, enable_dump_debug_info=_dump
 )
 
-__getattr__ = _absent.getter("tf.debugging")
+__getattr__ = _not_implemented.getter("tf.debugging")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _absent, _types
-from ._types import *  # noqa: F401,F403
+from . import _not_implemented
+from ._values import types as _types
+from ._values.types import *  # noqa: F401,F403
 
 _SHAPES = ("TensorShape", "TensorSpec", "TypeSpec", "type_spec_from_value")
 _CASTS = ("cast", "saturate_cast")
@@ -19,5 +20,5 @@ def __getattr__(name: str) -> Any:
     if name in _CASTS and name in names:
         return names[name]
     if name in ("complex", "experimental", *_CASTS):
-        raise NotImplementedError(f"tf.dtypes.{name}: TensorFlow has it, Plimsoll has not")
-    raise _absent.error("tf.dtypes", name)
+        raise NotImplementedError(f"tf.dtypes.{name}: not implemented in Plimsoll")
+    raise _not_implemented.error("tf.dtypes", name)

@@ -6,15 +6,15 @@ import types
 from typing import Any
 
 from plimsoll import _core
-from plimsoll.tf import _absent
+from plimsoll.tf import _not_implemented
 
 __all__ = ["dlpack"]
 
-__getattr__ = _absent.getter("tf.experimental")
+__getattr__ = _not_implemented.getter("tf.experimental")
 
 
 def _to_dlpack(tf_tensor: Any) -> Any:
-    """A capsule over a tensor's memory, for whoever reads it: torch.from_dlpack(capsule).
+    """A DLPack capsule over a tensor's memory: torch.from_dlpack(capsule).
 
     >>> type(tf.experimental.dlpack.to_dlpack(tf.constant([1, 2]))).__name__
     'PyCapsule'

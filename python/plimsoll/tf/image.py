@@ -6,15 +6,16 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _types
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values import types as _types
 from plimsoll.tf import random as _random
-from plimsoll.tf._axes import cast, saturate_cast, transpose as _transposed
-from plimsoll.tf._convert import (
+from plimsoll.tf._ops.reshape import cast, saturate_cast, transpose as _transposed
+from plimsoll.tf._values.convert import (
     Tensor, dims, eager_call, floats, invalid, one_int, static, tensor,
 )
-from plimsoll.tf._elementwise import named
-from plimsoll.tf._pieces import pad, tile
-from plimsoll.tf._resize import ResizeMethod, resize  # noqa: F401
+from plimsoll.tf._ops.elementwise import named
+from plimsoll.tf._ops.concat_split import pad, tile
+from plimsoll.tf._ops.image_resize import ResizeMethod, resize  # noqa: F401
 from plimsoll.tf.io import (  # noqa: F401
     decode_bmp, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, is_jpeg,
 )
@@ -33,7 +34,7 @@ __all__ = [
     "stateless_random_saturation", "total_variation", "transpose",
 ]
 
-__getattr__ = _absent.getter("tf.image")
+__getattr__ = _not_implemented.getter("tf.image")
 _op, _binary, _unary = _core.op, _core.binary, _core.unary
 _WHOLE = (1 << 63) - 1
 
@@ -399,7 +400,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
 
 
 def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
-    """What is too large is cut on both sides, what is too small padded.
+    """Crops an axis that is too large on both sides, pads one that is too small.
 
     >>> tf.image.resize_with_crop_or_pad([[[1], [2], [3]]], 3, 1).numpy().tolist()
     [[[0]], [[2]], [[0]]]

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _types
-from plimsoll.tf import _gfile as gfile  # noqa: F401
-from plimsoll.tf._convert import (
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._io import gfile  # noqa: F401
+from plimsoll.tf._values.convert import (
     Tensor, dims, invalid, now, numpy_call, numpy_calls, static, tensor,
 )
-from plimsoll.tf._examples import (  # noqa: F401
+from plimsoll.tf._io.parse_example import (  # noqa: F401
     FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, parse_example, parse_single_example,
 )
 from plimsoll.tf.strings import _each
@@ -24,7 +25,7 @@ __all__ = [
     "parse_single_example", "parse_tensor", "read_file", "serialize_tensor", "write_file",
 ]
 
-__getattr__ = _absent.getter("tf.io")
+__getattr__ = _not_implemented.getter("tf.io")
 _op = _core.op
 
 
@@ -227,7 +228,7 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, progressive: bo
     >>> pixels.shape, int(pixels[0, 0, 0])
     (TensorShape([8, 8, 1]), 7)
     """
-    from plimsoll.tf._axes import cast
+    from plimsoll.tf._ops.reshape import cast
 
     wanted = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
     if wanted is None:
@@ -261,7 +262,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
     >>> tf.io.encode_png([[[1], [2]]]).numpy()[1:4]
     b'PNG'
     """
-    from plimsoll.tf._axes import cast
+    from plimsoll.tf._ops.reshape import cast
 
     x = image if isinstance(image, Tensor) else cast(image, _types.uint8)
     if x.dtype not in (_types.uint8, _types.uint16):
@@ -314,7 +315,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True,
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """What web-safe base64 stands for.
+    """Decodes web-safe base64.
 
     >>> tf.io.decode_base64('YWI').numpy()
     b'ab'
@@ -343,7 +344,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
-    """What was packed: "", "ZLIB" or "GZIP".
+    """Unpacks compressed data: "", "ZLIB" or "GZIP".
 
     >>> tf.io.decode_compressed('abc').numpy()
     b'abc'
@@ -371,7 +372,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
     >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), tf.int32).numpy().tolist()
     [1, 2]
     """
-    from plimsoll.tf import _tensor_proto
+    from plimsoll.tf._io import tensor_proto as _tensor_proto
 
     x = _core.convert(tensor)
 
@@ -389,7 +390,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
     >>> tf.io.parse_tensor(tf.io.serialize_tensor('a'), tf.string).numpy()
     b'a'
     """
-    from plimsoll.tf import _tensor_proto
+    from plimsoll.tf._io import tensor_proto as _tensor_proto
 
     dtype = _types.as_dtype(out_type)
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _types
-from plimsoll.tf._axes import expand_dims, reshape, transpose
-from plimsoll.tf._convert import (
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._ops.reshape import expand_dims, reshape, transpose
+from plimsoll.tf._values.convert import (
     Tensor, dims, eager_call, floats, invalid, numpy_call, numpy_calls, one_int, pair, rank_of, static, tensor,
 )
-from plimsoll.tf._elementwise import global_norm, named  # noqa: F401
-from plimsoll.tf._make import eye  # noqa: F401
-from plimsoll.tf._pieces import pad
-from plimsoll.tf._reduce import (  # noqa: F401
+from plimsoll.tf._ops.elementwise import global_norm, named  # noqa: F401
+from plimsoll.tf._ops.creation import eye  # noqa: F401
+from plimsoll.tf._ops.concat_split import pad
+from plimsoll.tf._ops.reduce import (  # noqa: F401
     einsum, matmul, matvec, norm, reduce_sum, tensordot,
 )
 from plimsoll.tf.nn import l2_normalize, normalize  # noqa: F401
@@ -26,7 +27,7 @@ __all__ = [
     "slogdet", "solve", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
 ]
 
-__getattr__ = _absent.getter("tf.linalg")
+__getattr__ = _not_implemented.getter("tf.linalg")
 _op, _binary = _core.op, _core.binary
 
 
@@ -312,7 +313,7 @@ def slogdet(input: Any, name: str | None = None) -> Any:
 
 
 class SLogDet(NamedTuple):
-    """What slogdet() gives."""
+    """The result of slogdet()."""
 
     sign: Any
     log_abs_determinant: Any
@@ -344,7 +345,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """What the matrix makes `rhs` of.
+    """Solves matrix @ x = rhs.
 
     >>> tf.linalg.solve([[2.0]], [[4.0]]).numpy().tolist()
     [[2.0]]

@@ -14,16 +14,18 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _context, _types
-from plimsoll.tf._convert import Tensor, dims, invalid, numpy_call, tensor
-from plimsoll.tf._fingerprint import fingerprint64
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._graph import context as _context
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._values.convert import Tensor, dims, invalid, numpy_call, tensor
+from plimsoll.tf._ops.string_fingerprint import fingerprint64
 
 __all__ = [
     "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex",
     "TextFileInitializer",
 ]
 
-__getattr__ = _absent.getter("tf.lookup")
+__getattr__ = _not_implemented.getter("tf.lookup")
 
 
 class TextFileIndex:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _types
-from plimsoll.tf._axes import cast
-from plimsoll.tf._convert import Tensor, dims, invalid, numpy_call, one_int, tensor
-from plimsoll.tf._elementwise import (  # noqa: F401
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._ops.reshape import cast
+from plimsoll.tf._values.convert import Tensor, dims, invalid, numpy_call, one_int, tensor
+from plimsoll.tf._ops.elementwise import (  # noqa: F401
     abs, acos, acosh, add, add_n, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, divide,
     divide_no_nan, equal, erf, erfc, exp, expm1, floor, floordiv, floormod, greater, greater_equal,
     is_finite, is_inf, is_nan, less, less_equal, lgamma, log, log1p, log_sigmoid, logical_and,
@@ -17,8 +18,8 @@ from plimsoll.tf._elementwise import (  # noqa: F401
     scalar_mul, sigmoid, sign, sin, sinh, sqrt, square, squared_difference, subtract, tan, tanh,
     truediv, xdivy, xlog1py, xlogy,
 )
-from plimsoll.tf._special import digamma, erfcinv, erfinv, lbeta, ndtri  # noqa: F401
-from plimsoll.tf._reduce import (  # noqa: F401
+from plimsoll.tf._ops.special import digamma, erfcinv, erfinv, lbeta, ndtri  # noqa: F401
+from plimsoll.tf._ops.reduce import (  # noqa: F401
     argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_logsumexp, in_top_k, reduce_all,
     reduce_any, reduce_euclidean_norm, reduce_logsumexp, reduce_max, reduce_mean, reduce_min,
     reduce_prod, reduce_std, reduce_sum, reduce_variance, top_k,
@@ -47,7 +48,7 @@ __all__ = [
     "unsorted_segment_sum", "xdivy", "xlog1py", "xlogy", "zero_fraction",
 ]
 
-__getattr__ = _absent.getter("tf.math")
+__getattr__ = _not_implemented.getter("tf.math")
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None,
                  name: str | None = None) -> Tensor:
     """The sum of several tensors of one shape.
@@ -172,7 +173,7 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
 
 def _ordered(name: str, op: str, doc: str, example: str) -> Callable[..., Tensor]:
     def function(x: Any, name: str | None = None) -> Tensor:
-        from plimsoll.tf._axes import reshape
+        from plimsoll.tf._ops.reshape import reshape
 
         line = reshape(x, [-1])
         return _op("all", [_core.binary(op, line[1:], line[:-1])], None, name)
@@ -194,7 +195,7 @@ _START = {"add": 0, "multiply": 1}
 
 
 def _limit(dtype: Any, how: str) -> Any:
-    """What the largest or smallest of nothing is: a number that there is, as in TensorFlow."""
+    """The largest or smallest of no elements: the dtype's limit, as in TensorFlow."""
     import numpy as np
 
     info = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.nest: values in tuples, lists, dicts and named tuples, and the same in one row.
 
-Dicts are flattened in the order of their sorted keys; whatever is none of these is a leaf, a
+Dicts are flattened in the order of their sorted keys; anything else is a leaf, a
 NumPy array and a tensor as well.
 
     >>> import plimsoll.tf as tf

@@ -6,14 +6,15 @@ import math as _numbers
 from typing import Any
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _types
-from plimsoll.tf._axes import cast, identity, reshape
-from plimsoll.tf._convert import (
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._ops.reshape import cast, identity, reshape
+from plimsoll.tf._values.convert import (
     Tensor, axes_of, dims, floats, invalid, pair, rank_of, static, tensor,
 )
-from plimsoll.tf._elementwise import sigmoid, tanh, unary  # noqa: F401
-from plimsoll.tf._pieces import concat
-from plimsoll.tf._reduce import (  # noqa: F401
+from plimsoll.tf._ops.elementwise import sigmoid, tanh, unary  # noqa: F401
+from plimsoll.tf._ops.concat_split import concat
+from plimsoll.tf._ops.reduce import (  # noqa: F401
     in_top_k, norm, reduce_sum, top_k, widened,
 )
 
@@ -26,7 +27,7 @@ __all__ = [
     "weighted_cross_entropy_with_logits", "zero_fraction",
 ]
 
-__getattr__ = _absent.getter("tf.nn")
+__getattr__ = _not_implemented.getter("tf.nn")
 _unary, _binary, _op = _core.unary, _core.binary, _core.op
 
 # ---- activations ----
@@ -204,7 +205,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any,
     if len(known) != 2:
         classes, inside = reshape(classes, [-1]), reshape(inside, [-1])
     row = _row_numbers(classes)
-    # A label that is no class becomes an index that gather refuses.
+    # A label that is not a class becomes an index that gather refuses.
     place = _op("where", [inside, _binary("add", _binary("mul", row, n), classes),
                           _core.constant(1 << 62, _types.int64)])
     loss = _unary("neg", _op("gather", [flat, place], {"axis": 0}), name)
@@ -396,7 +397,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None,
     >>> tf.nn.embedding_lookup([[1.0], [2.0]], [1, 0]).numpy().tolist()
     [[2.0], [1.0]]
     """
-    from plimsoll.tf._elementwise import clip_by_norm
+    from plimsoll.tf._ops.elementwise import clip_by_norm
 
     if isinstance(params, (list, tuple)) and params and hasattr(params[0], "dtype"):
         if len(params) > 1:

@@ -18,9 +18,11 @@ import threading
 from typing import Any
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _context, _types
-from plimsoll.tf._axes import cast, expand_dims
-from plimsoll.tf._convert import (
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._graph import context as _context
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._ops.reshape import cast, expand_dims
+from plimsoll.tf._values.convert import (
     Tensor, dims, eager_call, floats, known_shape, lender, numpy_call, one_int, rank_of, static,
     tensor,
 )
@@ -32,7 +34,7 @@ __all__ = [
     "uniform",
 ]
 
-__getattr__ = _absent.getter("tf.random")
+__getattr__ = _not_implemented.getter("tf.random")
 _op, _binary = _core.op, _core.binary
 _DEFAULT = 87654321  # in the place of a global seed that is not set, where the op has one
 _MASK = (1 << 63) - 1
@@ -232,7 +234,7 @@ def _shuffled(x: Tensor, draw_op: Any, name: str | None) -> Tensor:
     if known[0] is not None:
         keys = draw_op("random_uniform", [known[0]], {"dtype": _types.float64}, None)
     else:
-        from plimsoll.tf._axes import shape
+        from plimsoll.tf._ops.reshape import shape
 
         keys = draw_op("random_uniform", [shape(x)[0]], {"dtype": _types.float64}, None)
     return _op("gather", [x, _op("argsort", [keys], None)], {"axis": 0}, name)
@@ -483,7 +485,7 @@ class Generator:
 
     @property
     def key(self) -> Tensor:
-        """What tells it from others."""
+        """Its key: generators with other keys draw other numbers."""
         return _core.constant(self._key, _types.int64)
 
     @property

@@ -12,9 +12,11 @@ from typing import Any, List, Optional
 
 from .. import _core
 from ..errors import InvalidArgumentError
-from . import _absent, _python, _types
-from ._sparse import SparseTensor
-from ._types import TensorSpec
+from . import _not_implemented
+from ._graph import py_function as _py_function
+from ._values import types as _types
+from ._values.sparse_tensor import SparseTensor
+from ._values.types import TensorSpec
 
 __all__ = ["SparseTensor", "from_dense", "reorder", "to_dense"]
 
@@ -43,7 +45,7 @@ def to_dense(
 
     inputs = [sp_input.indices, sp_input.values, sp_input.dense_shape, default]
     spec = TensorSpec(sp_input.shape, sp_input.dtype)
-    return _python.numpy_function(scatter, inputs, spec, name=name or "SparseToDense")
+    return _py_function.numpy_function(scatter, inputs, spec, name=name or "SparseToDense")
 
 
 def _scatter(indices: Any, values: Any, shape: Any, fill: Any, validate: bool) -> Any:
@@ -79,7 +81,7 @@ def _validate(indices: Any, shape: Any) -> None:
 
 
 def from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:
-    """What of a tensor is not 0 (or "").
+    """The elements of a tensor that are not 0 (or "").
 
     >>> from_dense([0, 3, 0]).values.numpy().tolist()
     [3]
@@ -100,7 +102,7 @@ def from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:
         TensorSpec([None], tensor.dtype),
         TensorSpec([rank], _types.int64),
     ]
-    return SparseTensor(*_python.numpy_function(gather, [tensor], specs, name=name))
+    return SparseTensor(*_py_function.numpy_function(gather, [tensor], specs, name=name))
 
 
 def reorder(sp_input: SparseTensor, name: Optional[str] = None) -> SparseTensor:
@@ -121,8 +123,8 @@ def reorder(sp_input: SparseTensor, name: Optional[str] = None) -> SparseTensor:
         TensorSpec(sp_input.values.shape, sp_input.dtype),
     ]
     given = [sp_input.indices, sp_input.values]
-    indices, values = _python.numpy_function(sort, given, specs, name=name)
+    indices, values = _py_function.numpy_function(sort, given, specs, name=name)
     return SparseTensor(indices, values, sp_input.dense_shape)
 
 
-__getattr__ = _absent.getter("tf.sparse")
+__getattr__ = _not_implemented.getter("tf.sparse")

@@ -7,12 +7,13 @@ import re
 from typing import Any, Callable, Sequence
 
 from plimsoll import _core
-from plimsoll.tf import _absent, _types
-from plimsoll.tf._convert import (
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values import types as _types
+from plimsoll.tf._values.convert import (
     Tensor, axes_of, axis_in, dims, invalid, now, numpy_call, static, tensor, tensors,
 )
-from plimsoll.tf._elementwise import named
-from plimsoll.tf._unicode import (  # noqa: F401
+from plimsoll.tf._ops.elementwise import named
+from plimsoll.tf._ops.string_unicode import (  # noqa: F401
     ngrams, unicode_decode, unicode_decode_with_offsets, unicode_encode, unicode_split,
     unicode_split_with_offsets, unicode_transcode, unsorted_segment_join,
 )
@@ -24,7 +25,7 @@ __all__ = [
     "unicode_split", "unicode_split_with_offsets", "unicode_transcode", "unsorted_segment_join", "upper",
 ]
 
-__getattr__ = _absent.getter("tf.strings")
+__getattr__ = _not_implemented.getter("tf.strings")
 _op = _core.op
 
 
@@ -130,7 +131,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
     """
     if num_buckets < 1:
         invalid(f"num_buckets is {num_buckets}: at least 1")
-    from plimsoll.tf._fingerprint import fingerprint64
+    from plimsoll.tf._ops.string_fingerprint import fingerprint64
 
     return _each(lambda text: fingerprint64(text) % num_buckets, input, name, _types.int64)
 
@@ -254,7 +255,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
 
 def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True,
                   name: str | None = None) -> Tensor:
-    r"""What the pattern finds, replaced; \1 is its first group, \0 all of it.
+    r"""Replaces each match of the pattern; \1 is its first group, \0 all of it.
 
     >>> tf.strings.regex_replace('Text <b>bold</b>', '<[^>]+>', ' ').numpy()
     b'Text  bold '

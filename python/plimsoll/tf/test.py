@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _absent, config
+from . import config, _not_implemented
 
 __all__ = [
     "gpu_device_name",
@@ -76,4 +76,4 @@ def is_built_with_xla() -> bool:
     return False
 
 
-__getattr__ = _absent.getter("tf.test")
+__getattr__ = _not_implemented.getter("tf.test")

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from . import _absent, _wire
+from . import _not_implemented
+from ._io import protobuf as _protobuf
 
 __all__ = [
     "BytesList",
@@ -28,7 +29,7 @@ __all__ = [
 
 
 class _Message:
-    """What all messages can: to bytes and from them, compare, print."""
+    """The base of all messages: serialization, comparison, printing."""
 
     _fields: Tuple[str, ...] = ()
 
@@ -40,7 +41,7 @@ class _Message:
         return len(serialized)
 
     def ParseFromString(self, serialized: bytes) -> int:
-        """Becomes what the bytes say. _wire.DecodeError, a ValueError, if they say nothing."""
+        """Becomes what the bytes say. _protobuf.DecodeError, a ValueError, if they say nothing."""
         self.Clear()
         return self.MergeFromString(serialized)
 
@@ -123,10 +124,10 @@ class _ValueList(_Message):
         raise NotImplementedError
 
     def SerializeToString(self, deterministic: Optional[bool] = None) -> bytes:
-        return _wire.field(1, self._packed()) if self.value else b""
+        return _protobuf.field(1, self._packed()) if self.value else b""
 
     def _merge(self, data: bytes) -> None:
-        for number, kind, value in _wire.fields(data):
+        for number, kind, value in _protobuf.fields(data):
             if number == 1:
                 list.extend(self.value, self._unpacked(kind, value))
 
@@ -161,7 +162,7 @@ class BytesList(_ValueList):
         raise TypeError(f"{value!r} has type {type(value).__name__}, but expected one of: bytes")
 
     def SerializeToString(self, deterministic: Optional[bool] = None) -> bytes:
-        return b"".join(_wire.field(1, value) for value in self.value)
+        return b"".join(_protobuf.field(1, value) for value in self.value)
 
     @staticmethod
     def _unpacked(kind: int, value: Any) -> List[bytes]:
@@ -181,16 +182,16 @@ class FloatList(_ValueList):
             raise TypeError(f"{value!r} has type {type(value).__name__}, but expected one of: float")
         number = float(value)
         try:
-            return _wire.floats_of(_wire.packed_floats([number]))[0]
+            return _protobuf.floats_of(_protobuf.packed_floats([number]))[0]
         except OverflowError:
             return float("inf") if number > 0 else float("-inf")
 
     def _packed(self) -> bytes:
-        return _wire.packed_floats(self.value)
+        return _protobuf.packed_floats(self.value)
 
     @staticmethod
     def _unpacked(kind: int, value: Any) -> List[float]:
-        return _wire.floats_of(value)
+        return _protobuf.floats_of(value)
 
 
 class Int64List(_ValueList):
@@ -214,11 +215,11 @@ class Int64List(_ValueList):
         return number
 
     def _packed(self) -> bytes:
-        return _wire.packed_ints(self.value)
+        return _protobuf.packed_ints(self.value)
 
     @staticmethod
     def _unpacked(kind: int, value: Any) -> List[int]:
-        return _wire.ints_of(kind, value)
+        return _protobuf.ints_of(kind, value)
 
 
 class Feature(_Message):
@@ -261,10 +262,10 @@ class Feature(_Message):
         kind = self.WhichOneof()
         if kind is None:
             return b""
-        return _wire.field(self._fields.index(kind) + 1, self._lists[kind].SerializeToString())
+        return _protobuf.field(self._fields.index(kind) + 1, self._lists[kind].SerializeToString())
 
     def _merge(self, data: bytes) -> None:
-        for number, _, value in _wire.fields(data):
+        for number, _, value in _protobuf.fields(data):
             if 1 <= number <= len(self._fields):
                 self._kind = self._fields[number - 1]
                 self._lists[self._kind].MergeFromString(value)
@@ -311,13 +312,13 @@ class _Entries(_Message):
         for key in sorted(self._map()):
             name = key.encode() if isinstance(key, str) else key
             message = self._map()[key].SerializeToString()
-            parts.append(_wire.field(1, _wire.field(1, name) + _wire.field(2, message)))
+            parts.append(_protobuf.field(1, _protobuf.field(1, name) + _protobuf.field(2, message)))
         return b"".join(parts)
 
     def _merge(self, data: bytes) -> None:
-        for number, _, value in _wire.fields(data):
+        for number, _, value in _protobuf.fields(data):
             if number == 1:
-                entry = {part: content for part, _, content in _wire.fields(value)}
+                entry = {part: content for part, _, content in _protobuf.fields(value)}
                 name = bytes(entry.get(1, b"")).decode()
                 self._map()[name] = self._kind.FromString(entry.get(2, b""))
 
@@ -354,10 +355,10 @@ class FeatureList(_Message):
         self.feature = list(feature or ())
 
     def SerializeToString(self, deterministic: Optional[bool] = None) -> bytes:
-        return b"".join(_wire.field(1, one.SerializeToString()) for one in self.feature)
+        return b"".join(_protobuf.field(1, one.SerializeToString()) for one in self.feature)
 
     def _merge(self, data: bytes) -> None:
-        for number, _, value in _wire.fields(data):
+        for number, _, value in _protobuf.fields(data):
             if number == 1:
                 self.feature.append(Feature.FromString(value))
 
@@ -391,11 +392,11 @@ class _Parts(_Message):
         for number, name in enumerate(self._fields, 1):
             data = getattr(self, name).SerializeToString()
             if data:
-                parts.append(_wire.field(number, data))
+                parts.append(_protobuf.field(number, data))
         return b"".join(parts)
 
     def _merge(self, data: bytes) -> None:
-        for number, _, value in _wire.fields(data):
+        for number, _, value in _protobuf.fields(data):
             if 1 <= number <= len(self._fields):
                 getattr(self, self._fields[number - 1]).MergeFromString(value)
 
@@ -436,4 +437,4 @@ class SequenceExample(_Parts):
         self.feature_lists = FeatureLists() if feature_lists is None else feature_lists
 
 
-__getattr__ = _absent.getter("tf.train")
+__getattr__ = _not_implemented.getter("tf.train")

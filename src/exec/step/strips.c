@@ -70,8 +70,8 @@ static void fill_by_op(void)
 {
     for (int i = 0; i < PL_N_OPS; i++)
         by_op[i] = pl_elementwise_by_name(pl_op_of((pl_op_id)i)->name);
-    by_op[PL_OP_assign_add] = PL_ELEMENTWISE_ADD;
-    by_op[PL_OP_assign_sub] = PL_ELEMENTWISE_SUB;
+    by_op[PL_OP_assign_add] = PL_ELEMENTWISE_add;
+    by_op[PL_OP_assign_sub] = PL_ELEMENTWISE_sub;
 }
 
 /* ---- once for each frame ---- */
@@ -121,8 +121,8 @@ static operation operation_of(const pl_program *program, const pl_instr *instr)
         return o;
     }
     o.op = by_op[instr->node->op->id];
-    if (o.op == PL_ELEMENTWISE_ADD && instr->n_inputs == 3)
-        o.op = PL_ELEMENTWISE_MUL_ADD;
+    if (o.op == PL_ELEMENTWISE_add && instr->n_inputs == 3)
+        o.op = PL_ELEMENTWISE_mul_add;
     o.kernel = pl_elementwise_find(o.op, o.dtype, 0);
     return o;
 }

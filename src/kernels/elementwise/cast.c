@@ -115,7 +115,7 @@ COPY(2)
 COPY(4)
 COPY(8)
 
-/* Of bytes that stay as they are: the same dtype, or integers of one size. */
+/* Conversions that copy bytes: the same dtype, or integers of one size. */
 static pl_cast_kernel find_copy(size_t item_bytes)
 {
     switch (item_bytes) {

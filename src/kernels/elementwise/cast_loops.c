@@ -4,7 +4,7 @@
 
 #include "kernels/strip.h"
 
-/* What the processor's conversion gives for all that does not fit: C leaves it open, so it is asked
+/* The result of the processor's conversion of what does not fit: C leaves it open, so it is asked
  * before. NaN is not inside of anything. */
 static inline int32_t whole_i32(double x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cast_loops.c exports, once for each instruction set; cast.c chooses. */
+/* The exports of cast_loops.c, once for each instruction set; cast.c chooses. */
 #ifndef PL_KERNELS_ELEMENTWISE_CAST_LOOPS_H
 #define PL_KERNELS_ELEMENTWISE_CAST_LOOPS_H
 

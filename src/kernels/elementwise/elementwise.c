@@ -10,11 +10,12 @@
 #include "tensor/dtype.h"
 
 static const pl_elementwise_info infos[] = {
-#define ROW(constant, the_name, operands, the_takes, the_gives)                                    \
-    [PL_ELEMENTWISE_##constant] = {                                                                \
-        .name = the_name, .n_operands = operands, .takes = the_takes, .gives = the_gives},
-    PL_ELEMENTWISE_TABLE(ROW)
-#undef ROW
+#define PL_ELEMENTWISE(id, operands, takes_, gives_)                                               \
+    [PL_ELEMENTWISE_##id] = {.name = #id,                                                          \
+                             .n_operands = operands,                                               \
+                             .takes = PL_TAKES_##takes_,                                           \
+                             .gives = PL_GIVES_##gives_},
+#include "kernels/elementwise/elementwise.def"
 };
 
 const pl_elementwise_info *pl_elementwise_info_of(pl_elementwise op)
@@ -34,7 +35,7 @@ pl_dtype pl_elementwise_result(pl_elementwise op, pl_dtype dtype)
 {
     const pl_dtype_info *about = pl_dtype_info_of(dtype);
     bool is_taken = infos[op].takes >> about->kind & 1;
-    if (!is_taken || (about->is_storage && op != PL_ELEMENTWISE_WHERE))
+    if (!is_taken || (about->is_storage && op != PL_ELEMENTWISE_where))
         return PL_DTYPE_NONE;
     return infos[op].gives == PL_GIVES_BOOL ? PL_BOOL : dtype;
 }

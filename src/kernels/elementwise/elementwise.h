@@ -33,95 +33,30 @@
 #include "base/base.h"
 #include "plimsoll/tensor.h"
 
-/* Which dtypes an operation takes. f16 and bf16 are storage: cast them, but for `where`, which
- * moves what it does not look at. For the rest the graph casts first, as NumPy does: sin of an i32
- * is sin of an f64, a bool plus a bool is `logical_or`. */
+/* Which dtypes an operation takes, by the names of graph/ops.def. f16 and bf16 are storage: cast
+ * them, but for `where`, which moves what it does not look at. For the rest the graph casts first, as
+ * NumPy does: sin of an i32 is sin of an f64, a bool plus a bool is `logical_or`. Strings have no
+ * kernels. */
 enum {
-    PL_TAKES_BOOL = 1 << PL_KIND_BOOL,
-    PL_TAKES_INTEGER = 1 << PL_KIND_SIGNED | 1 << PL_KIND_UNSIGNED,
-    PL_TAKES_FLOAT = 1 << PL_KIND_FLOAT,
-    PL_TAKES_NUMBER = PL_TAKES_INTEGER | PL_TAKES_FLOAT,
-    PL_TAKES_WHOLE = PL_TAKES_BOOL | PL_TAKES_INTEGER,
-    PL_TAKES_ANY = PL_TAKES_BOOL | PL_TAKES_NUMBER,
+    PL_TAKES_INTEGERS = 1 << PL_KIND_SIGNED | 1 << PL_KIND_UNSIGNED,
+    PL_TAKES_FLOATS = 1 << PL_KIND_FLOAT,
+    PL_TAKES_NUMBERS = PL_TAKES_INTEGERS | PL_TAKES_FLOATS,
+    PL_TAKES_BITS = PL_TAKES_INTEGERS | 1 << PL_KIND_BOOL,
+    PL_TAKES_UNTEXT = PL_TAKES_NUMBERS | 1 << PL_KIND_BOOL,
+    PL_TAKES_ANY = PL_TAKES_UNTEXT,
 };
 
 typedef enum pl_elementwise_gives {
     PL_GIVES_SAME, /* the operands' dtype */
     PL_GIVES_BOOL,
+    PL_GIVES_SECOND = PL_GIVES_SAME, /* of `where`: its operands are those behind the condition */
 } pl_elementwise_gives;
 
-/* One table: constant, name, operands, dtypes, result. The order is no ABI. */
-#define PL_ELEMENTWISE_TABLE(X)                                                                    \
-    X(NEG, "neg", 1, PL_TAKES_NUMBER, PL_GIVES_SAME)                                               \
-    X(ABS, "abs", 1, PL_TAKES_NUMBER, PL_GIVES_SAME)                                               \
-    X(SQUARE, "square", 1, PL_TAKES_NUMBER, PL_GIVES_SAME)                                         \
-    X(SIGN, "sign", 1, PL_TAKES_NUMBER, PL_GIVES_SAME)                                             \
-    X(RELU, "relu", 1, PL_TAKES_NUMBER, PL_GIVES_SAME)                                             \
-    X(SQRT, "sqrt", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(RSQRT, "rsqrt", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(RECIPROCAL, "reciprocal", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                  \
-    X(FLOOR, "floor", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(CEIL, "ceil", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(ROUND, "round", 1, PL_TAKES_FLOAT, PL_GIVES_SAME) /* half to even */                         \
-    X(EXP, "exp", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(EXPM1, "expm1", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(LOG, "log", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(LOG1P, "log1p", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(SIN, "sin", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(COS, "cos", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(TAN, "tan", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(ASIN, "asin", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(ACOS, "acos", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(ATAN, "atan", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(SINH, "sinh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(COSH, "cosh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(TANH, "tanh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(ASINH, "asinh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(ACOSH, "acosh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(ATANH, "atanh", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(SIGMOID, "sigmoid", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                        \
-    X(ERF, "erf", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(ERFC, "erfc", 1, PL_TAKES_FLOAT, PL_GIVES_SAME)                                              \
-    X(LOGICAL_NOT, "logical_not", 1, PL_TAKES_ANY, PL_GIVES_BOOL)                                  \
-    X(IS_NAN, "is_nan", 1, PL_TAKES_FLOAT, PL_GIVES_BOOL)                                          \
-    X(IS_INF, "is_inf", 1, PL_TAKES_FLOAT, PL_GIVES_BOOL)                                          \
-    X(IS_FINITE, "is_finite", 1, PL_TAKES_FLOAT, PL_GIVES_BOOL)                                    \
-    X(BITWISE_NOT, "bitwise_not", 1, PL_TAKES_WHOLE, PL_GIVES_SAME)                                \
-    X(ADD, "add", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)                                               \
-    X(SUB, "sub", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)                                               \
-    X(MUL, "mul", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)                                               \
-    X(DIV, "div", 2, PL_TAKES_FLOAT, PL_GIVES_SAME)                                                \
-    X(FLOORDIV, "floordiv", 2, PL_TAKES_NUMBER, PL_GIVES_SAME) /* towards minus infinity */        \
-    X(MOD, "mod", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)           /* has the divisor's sign */        \
-    X(FMOD, "fmod", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)         /* has the dividend's sign */       \
-    X(POW, "pow", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)                                               \
-    X(ATAN2, "atan2", 2, PL_TAKES_FLOAT, PL_GIVES_SAME)                                            \
-    X(MAXIMUM, "maximum", 2, PL_TAKES_ANY, PL_GIVES_SAME) /* a NaN goes on */                      \
-    X(MINIMUM, "minimum", 2, PL_TAKES_ANY, PL_GIVES_SAME)                                          \
-    X(SQUARED_DIFFERENCE, "squared_difference", 2, PL_TAKES_NUMBER, PL_GIVES_SAME)                 \
-    X(EQUAL, "equal", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                              \
-    X(NOT_EQUAL, "not_equal", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                      \
-    X(LESS, "less", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                                \
-    X(LESS_EQUAL, "less_equal", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                    \
-    X(GREATER, "greater", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                          \
-    X(GREATER_EQUAL, "greater_equal", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                              \
-    X(LOGICAL_AND, "logical_and", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                  \
-    X(LOGICAL_OR, "logical_or", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                    \
-    X(LOGICAL_XOR, "logical_xor", 2, PL_TAKES_ANY, PL_GIVES_BOOL)                                  \
-    X(BITWISE_AND, "bitwise_and", 2, PL_TAKES_WHOLE, PL_GIVES_SAME)                                \
-    X(BITWISE_OR, "bitwise_or", 2, PL_TAKES_WHOLE, PL_GIVES_SAME)                                  \
-    X(BITWISE_XOR, "bitwise_xor", 2, PL_TAKES_WHOLE, PL_GIVES_SAME)                                \
-    X(LEFT_SHIFT, "left_shift", 2, PL_TAKES_INTEGER, PL_GIVES_SAME)                                \
-    X(RIGHT_SHIFT, "right_shift", 2, PL_TAKES_INTEGER, PL_GIVES_SAME)                              \
-    X(WHERE, "where", 3, PL_TAKES_ANY, PL_GIVES_SAME)        /* a ? b : c */                       \
-    X(CLIP, "clip", 3, PL_TAKES_ANY, PL_GIVES_SAME)          /* minimum(maximum(a, b), c) */       \
-    X(MUL_ADD, "mul_add", 3, PL_TAKES_NUMBER, PL_GIVES_SAME) /* a * b + c */
-
+/* PL_ELEMENTWISE_<name>, from the table of ops. The order is no ABI. */
 typedef enum pl_elementwise {
-#define PL_ELEMENTWISE_ENUM(constant, name, arity, takes, gives) PL_ELEMENTWISE_##constant,
-    PL_ELEMENTWISE_TABLE(PL_ELEMENTWISE_ENUM)
-#undef PL_ELEMENTWISE_ENUM
-        PL_ELEMENTWISE_COUNT
+#define PL_ELEMENTWISE(name, ...) PL_ELEMENTWISE_##name,
+#include "kernels/elementwise/elementwise.def"
+    PL_ELEMENTWISE_COUNT
 } pl_elementwise;
 
 typedef struct pl_elementwise_info {

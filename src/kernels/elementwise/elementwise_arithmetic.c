@@ -46,38 +46,38 @@
 #define FLOAT_MINIMUM(T, U, x, y)   ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
 
 #define ROWS(UNARY, BINARY, ...)                                                                   \
-    PL_INTEGERS(UNARY, NEG, WRAP_NEG)                                                              \
-    PL_FLOATS(UNARY, NEG, FLOAT_NEG)                                                               \
-    PL_UNSIGNED(UNARY, ABS, UNSIGNED_ABS)                                                          \
-    PL_SIGNED(UNARY, ABS, SIGNED_ABS)                                                              \
-    PL_FLOATS(UNARY, ABS, FLOAT_ABS)                                                               \
-    PL_INTEGERS(UNARY, SQUARE, WRAP_SQUARE)                                                        \
-    PL_FLOATS(UNARY, SQUARE, FLOAT_SQUARE)                                                         \
-    PL_UNSIGNED(UNARY, SIGN, UNSIGNED_SIGN)                                                        \
-    PL_SIGNED(UNARY, SIGN, SIGNED_SIGN)                                                            \
-    PL_FLOATS(UNARY, SIGN, FLOAT_SIGN)                                                             \
-    PL_UNSIGNED(UNARY, RELU, UNSIGNED_RELU)                                                        \
-    PL_SIGNED(UNARY, RELU, SIGNED_RELU)                                                            \
-    PL_FLOATS(UNARY, RELU, FLOAT_RELU)                                                             \
-    PL_FLOATS(UNARY, SQRT, FLOAT_SQRT)                                                             \
-    PL_FLOATS(UNARY, RSQRT, FLOAT_RSQRT)                                                           \
-    PL_FLOATS(UNARY, RECIPROCAL, FLOAT_RECIPROCAL)                                                 \
-    PL_FLOATS(UNARY, FLOOR, FLOAT_FLOOR)                                                           \
-    PL_FLOATS(UNARY, CEIL, FLOAT_CEIL)                                                             \
-    PL_FLOATS(UNARY, ROUND, FLOAT_ROUND)                                                           \
-    PL_INTEGERS(BINARY, ADD, WRAP_ADD)                                                             \
-    PL_FLOATS(BINARY, ADD, FLOAT_ADD)                                                              \
-    PL_INTEGERS(BINARY, SUB, WRAP_SUB)                                                             \
-    PL_FLOATS(BINARY, SUB, FLOAT_SUB)                                                              \
-    PL_INTEGERS(BINARY, MUL, WRAP_MUL)                                                             \
-    PL_FLOATS(BINARY, MUL, FLOAT_MUL)                                                              \
-    PL_FLOATS(BINARY, DIV, FLOAT_DIV)                                                              \
-    PL_WHOLES(BINARY, MAXIMUM, INTEGER_MAXIMUM)                                                    \
-    PL_FLOATS(BINARY, MAXIMUM, FLOAT_MAXIMUM)                                                      \
-    PL_WHOLES(BINARY, MINIMUM, INTEGER_MINIMUM)                                                    \
-    PL_FLOATS(BINARY, MINIMUM, FLOAT_MINIMUM)                                                      \
-    PL_INTEGERS(BINARY, SQUARED_DIFFERENCE, WRAP_SQUARED_DIFFERENCE)                               \
-    PL_FLOATS(BINARY, SQUARED_DIFFERENCE, FLOAT_SQUARED_DIFFERENCE)
+    PL_INTEGERS(UNARY, neg, WRAP_NEG)                                                              \
+    PL_FLOATS(UNARY, neg, FLOAT_NEG)                                                               \
+    PL_UNSIGNED(UNARY, abs, UNSIGNED_ABS)                                                          \
+    PL_SIGNED(UNARY, abs, SIGNED_ABS)                                                              \
+    PL_FLOATS(UNARY, abs, FLOAT_ABS)                                                               \
+    PL_INTEGERS(UNARY, square, WRAP_SQUARE)                                                        \
+    PL_FLOATS(UNARY, square, FLOAT_SQUARE)                                                         \
+    PL_UNSIGNED(UNARY, sign, UNSIGNED_SIGN)                                                        \
+    PL_SIGNED(UNARY, sign, SIGNED_SIGN)                                                            \
+    PL_FLOATS(UNARY, sign, FLOAT_SIGN)                                                             \
+    PL_UNSIGNED(UNARY, relu, UNSIGNED_RELU)                                                        \
+    PL_SIGNED(UNARY, relu, SIGNED_RELU)                                                            \
+    PL_FLOATS(UNARY, relu, FLOAT_RELU)                                                             \
+    PL_FLOATS(UNARY, sqrt, FLOAT_SQRT)                                                             \
+    PL_FLOATS(UNARY, rsqrt, FLOAT_RSQRT)                                                           \
+    PL_FLOATS(UNARY, reciprocal, FLOAT_RECIPROCAL)                                                 \
+    PL_FLOATS(UNARY, floor, FLOAT_FLOOR)                                                           \
+    PL_FLOATS(UNARY, ceil, FLOAT_CEIL)                                                             \
+    PL_FLOATS(UNARY, round, FLOAT_ROUND)                                                           \
+    PL_INTEGERS(BINARY, add, WRAP_ADD)                                                             \
+    PL_FLOATS(BINARY, add, FLOAT_ADD)                                                              \
+    PL_INTEGERS(BINARY, sub, WRAP_SUB)                                                             \
+    PL_FLOATS(BINARY, sub, FLOAT_SUB)                                                              \
+    PL_INTEGERS(BINARY, mul, WRAP_MUL)                                                             \
+    PL_FLOATS(BINARY, mul, FLOAT_MUL)                                                              \
+    PL_FLOATS(BINARY, div, FLOAT_DIV)                                                              \
+    PL_WHOLES(BINARY, maximum, INTEGER_MAXIMUM)                                                    \
+    PL_FLOATS(BINARY, maximum, FLOAT_MAXIMUM)                                                      \
+    PL_WHOLES(BINARY, minimum, INTEGER_MINIMUM)                                                    \
+    PL_FLOATS(BINARY, minimum, FLOAT_MINIMUM)                                                      \
+    PL_INTEGERS(BINARY, squared_difference, WRAP_SQUARED_DIFFERENCE)                               \
+    PL_FLOATS(BINARY, squared_difference, FLOAT_SQUARED_DIFFERENCE)
 
 ROWS(PL_DEFINE_UNARY, PL_DEFINE_BINARY)
 PL_DEFINE_GROUP(pl_elementwise_arithmetic, ROWS)

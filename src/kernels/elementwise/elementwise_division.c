@@ -20,7 +20,7 @@ DEFINE_QUOTIENT_BY_FLOAT(I8, int8_t)
 DEFINE_QUOTIENT_BY_FLOAT(U16, uint16_t)
 DEFINE_QUOTIENT_BY_FLOAT(I16, int16_t)
 
-/* -1 is apart, because -2^31 / -1 is no i32. */
+/* -1 is apart, because -2^31 / -1 does not fit an i32. */
 static inline int32_t quotient_I32(int32_t x, int32_t y)
 {
     int32_t safe = ((y == 0) | (y == -1)) ? 1 : y;
@@ -145,13 +145,13 @@ PL_INTEGERS(DEFINE_POWER, , )
 DEFINE_FLOAT_DIVISION(F32, float, f, 0x1p22f)
 DEFINE_FLOAT_DIVISION(F64, double, , 0x1p51)
 
-PL_DEFINE_GUARDED(FMOD, F32, float, uint32_t, is_easy_F32, fmod_easy_F32, fmod_general_F32)
-PL_DEFINE_GUARDED(FMOD, F64, double, uint64_t, is_easy_F64, fmod_easy_F64, fmod_general_F64)
-PL_DEFINE_GUARDED(MOD, F32, float, uint32_t, is_easy_F32, mod_easy_F32, mod_general_F32)
-PL_DEFINE_GUARDED(MOD, F64, double, uint64_t, is_easy_F64, mod_easy_F64, mod_general_F64)
-PL_DEFINE_GUARDED(FLOORDIV, F32, float, uint32_t, is_easy_F32, floordiv_easy_F32,
+PL_DEFINE_GUARDED(fmod, F32, float, uint32_t, is_easy_F32, fmod_easy_F32, fmod_general_F32)
+PL_DEFINE_GUARDED(fmod, F64, double, uint64_t, is_easy_F64, fmod_easy_F64, fmod_general_F64)
+PL_DEFINE_GUARDED(mod, F32, float, uint32_t, is_easy_F32, mod_easy_F32, mod_general_F32)
+PL_DEFINE_GUARDED(mod, F64, double, uint64_t, is_easy_F64, mod_easy_F64, mod_general_F64)
+PL_DEFINE_GUARDED(floordiv, F32, float, uint32_t, is_easy_F32, floordiv_easy_F32,
                   floordiv_general_F32)
-PL_DEFINE_GUARDED(FLOORDIV, F64, double, uint64_t, is_easy_F64, floordiv_easy_F64,
+PL_DEFINE_GUARDED(floordiv, F64, double, uint64_t, is_easy_F64, floordiv_easy_F64,
                   floordiv_general_F64)
 
 /* The versions of clang-format disagree about _Generic. */
@@ -169,15 +169,15 @@ PL_DEFINE_GUARDED(FLOORDIV, F64, double, uint64_t, is_easy_F64, floordiv_easy_F6
 #define INTEGER_POW(T, U, x, y)      OF_TYPE(pow, T, x, y)
 
 #define INTEGER_ROWS(BINARY)                                                                       \
-    PL_INTEGERS(BINARY, FLOORDIV, INTEGER_FLOORDIV)                                                \
-    PL_INTEGERS(BINARY, MOD, INTEGER_MOD)                                                          \
-    PL_INTEGERS(BINARY, FMOD, INTEGER_FMOD)                                                        \
-    PL_INTEGERS(BINARY, POW, INTEGER_POW)
+    PL_INTEGERS(BINARY, floordiv, INTEGER_FLOORDIV)                                                \
+    PL_INTEGERS(BINARY, mod, INTEGER_MOD)                                                          \
+    PL_INTEGERS(BINARY, fmod, INTEGER_FMOD)                                                        \
+    PL_INTEGERS(BINARY, pow, INTEGER_POW)
 #define ROWS(BINARY, ...)                                                                          \
     INTEGER_ROWS(BINARY)                                                                           \
-    PL_FLOATS(BINARY, FLOORDIV, )                                                                  \
-    PL_FLOATS(BINARY, MOD, )                                                                       \
-    PL_FLOATS(BINARY, FMOD, )
+    PL_FLOATS(BINARY, floordiv, )                                                                  \
+    PL_FLOATS(BINARY, mod, )                                                                       \
+    PL_FLOATS(BINARY, fmod, )
 
 INTEGER_ROWS(PL_DEFINE_BINARY)
 PL_DEFINE_GROUP(pl_elementwise_division, ROWS)

@@ -13,7 +13,7 @@
 #define LIBM_F32(name)    name##f
 #define LIBM_F64(name)    name
 
-/* Of a library's function on vectors. What is left at the end is padded to a vector: a function on
+/* A loop over a library's function on vectors. The rest at the end is padded to a vector: a function on
  * one element would be another one. */
 #define DEFINE_LIBRARY_LOOP(op, name, ulp, D, T)                                                   \
     static void op##_##D##_v(PL_STRIP_ARGUMENTS)                                                   \
@@ -38,10 +38,10 @@
     DEFINE_LIBRARY_LOOP(op, name, u10, D, T)                                                       \
     static const pl_elementwise_kernel op##_##D##_forms[] = {op##_##D##_v};
 
-/* Of two operands: by pieces, to spread a repeated one, and to have them still when the results
+/* For two operands: by pieces, to spread a repeated one, and to have them still when the results
  * are there: where SLEEF's pow of finite operands is infinite, the true one may be just below. */
-#define IS_DOUBTFUL_ATAN2(D, x, y, result) false
-#define IS_DOUBTFUL_POW(D, x, y, result)                                                           \
+#define IS_DOUBTFUL_atan2(D, x, y, result) false
+#define IS_DOUBTFUL_pow(D, x, y, result)                                                           \
     ((SIZE_##D(result) == INF_##D) & (SIZE_##D(x) < INF_##D) & (SIZE_##D(y) < INF_##D))
 
 #define DEFINE_LIBRARY_FORM(op, name, D, T, U, form, A, B)                                         \
@@ -84,28 +84,28 @@
     DEFINE_LIBRARY_FORM(op, name, D, T, U, vs, false, true)                                        \
     PL_BINARY_FORMS(op, D)
 
-/* Of one operand, where SLEEF ends too early: its log1p, its hyperbolic sine and cosine and the
+/* For one operand, where SLEEF ends too early: its log1p, its hyperbolic sine and cosine and the
  * inverses of these are infinite before the true ones are, and its erfc, which comes with 1.5 units
  * only, is less exact where it is subnormal. Beyond the bound it is libm's turn, which is slow, and
  * seldom. */
-#define BOUND_LOG1P_F32 0x1p120f
-#define BOUND_LOG1P_F64 0x1p1000
-#define BOUND_SINH_F32  80.0f
-#define BOUND_SINH_F64  700.0
-#define BOUND_COSH_F32  80.0f
-#define BOUND_COSH_F64  700.0
-#define BOUND_ASINH_F32 0x1p60f
-#define BOUND_ASINH_F64 0x1p500
-#define BOUND_ACOSH_F32 0x1p60f
-#define BOUND_ACOSH_F64 0x1p500
-#define BOUND_ERFC_F32  9.0f
-#define BOUND_ERFC_F64  26.0
-#define ULP_LOG1P       u10
-#define ULP_SINH        u10
-#define ULP_COSH        u10
-#define ULP_ASINH       u10
-#define ULP_ACOSH       u10
-#define ULP_ERFC        u15
+#define BOUND_log1p_F32 0x1p120f
+#define BOUND_log1p_F64 0x1p1000
+#define BOUND_sinh_F32  80.0f
+#define BOUND_sinh_F64  700.0
+#define BOUND_cosh_F32  80.0f
+#define BOUND_cosh_F64  700.0
+#define BOUND_asinh_F32 0x1p60f
+#define BOUND_asinh_F64 0x1p500
+#define BOUND_acosh_F32 0x1p60f
+#define BOUND_acosh_F64 0x1p500
+#define BOUND_erfc_F32  9.0f
+#define BOUND_erfc_F64  26.0
+#define ULP_log1p       u10
+#define ULP_sinh        u10
+#define ULP_cosh        u10
+#define ULP_asinh       u10
+#define ULP_acosh       u10
+#define ULP_erfc        u15
 
 #define DEFINE_LIBRARY_BOUNDED(op, name, D, T, U)                                                  \
     DEFINE_LIBRARY_LOOP(op##_BOUNDED, name, ULP_##op, D, T)                                        \
@@ -206,7 +206,7 @@ DEFINE_WAYS(F64, double)
         while (n > 0) {                                                                            \
             size_t count = n < PL_LOOK_AHEAD ? n : PL_LOOK_AHEAD;                                  \
             PL_EACH(i, count) power[i] = -SIZE_##D(a[i]);                                          \
-            EXP_##D##_v(power, power, NULL, NULL, count);                                          \
+            exp_##D##_v(power, power, NULL, NULL, count);                                          \
             PL_EACH(i, count) out[i] = (a[i] >= 0 ? (T)1 : power[i]) / ((T)1 + power[i]);          \
             a += count, out += count, n -= count;                                                  \
         }                                                                                          \
@@ -214,30 +214,30 @@ DEFINE_WAYS(F64, double)
     static const pl_elementwise_kernel op##_##D##_forms[] = {op##_##D##_v};
 
 #define LIBRARY_ROWS(TYPES, UNARY, BOUNDED, BINARY, TRIGONOMETRY)                                  \
-    TYPES(UNARY, EXPM1, expm1)                                                                     \
-    TYPES(BOUNDED, LOG1P, log1p)                                                                   \
-    TYPES(UNARY, ASIN, asin)                                                                       \
-    TYPES(UNARY, ACOS, acos)                                                                       \
-    TYPES(UNARY, ATAN, atan)                                                                       \
-    TYPES(BOUNDED, SINH, sinh)                                                                     \
-    TYPES(BOUNDED, COSH, cosh)                                                                     \
-    TYPES(BOUNDED, ASINH, asinh)                                                                   \
-    TYPES(BOUNDED, ACOSH, acosh)                                                                   \
-    TYPES(UNARY, ATANH, atanh)                                                                     \
-    TYPES(UNARY, ERF, erf)                                                                         \
-    TYPES(BOUNDED, ERFC, erfc)                                                                     \
-    TYPES(TRIGONOMETRY, TAN, tan)                                                                  \
-    TYPES(BINARY, POW, pow)                                                                        \
-    TYPES(BINARY, ATAN2, atan2)
+    TYPES(UNARY, expm1, expm1)                                                                     \
+    TYPES(BOUNDED, log1p, log1p)                                                                   \
+    TYPES(UNARY, asin, asin)                                                                       \
+    TYPES(UNARY, acos, acos)                                                                       \
+    TYPES(UNARY, atan, atan)                                                                       \
+    TYPES(BOUNDED, sinh, sinh)                                                                     \
+    TYPES(BOUNDED, cosh, cosh)                                                                     \
+    TYPES(BOUNDED, asinh, asinh)                                                                   \
+    TYPES(BOUNDED, acosh, acosh)                                                                   \
+    TYPES(UNARY, atanh, atanh)                                                                     \
+    TYPES(UNARY, erf, erf)                                                                         \
+    TYPES(BOUNDED, erfc, erfc)                                                                     \
+    TYPES(TRIGONOMETRY, tan, tan)                                                                  \
+    TYPES(BINARY, pow, pow)                                                                        \
+    TYPES(BINARY, atan2, atan2)
 
 /* Those that are ours in f32, where they can be. */
 #define OWN_ROWS(TYPES, UNARY, TRIGONOMETRY, LOGISTIC)                                             \
-    TYPES(UNARY, EXP, exp)                                                                         \
-    TYPES(UNARY, LOG, log)                                                                         \
-    TYPES(UNARY, TANH, tanh)                                                                       \
-    TYPES(LOGISTIC, SIGMOID, sigmoid)                                                              \
-    TYPES(TRIGONOMETRY, SIN, sin)                                                                  \
-    TYPES(TRIGONOMETRY, COS, cos)
+    TYPES(UNARY, exp, exp)                                                                         \
+    TYPES(UNARY, log, log)                                                                         \
+    TYPES(UNARY, tanh, tanh)                                                                       \
+    TYPES(LOGISTIC, sigmoid, sigmoid)                                                              \
+    TYPES(TRIGONOMETRY, sin, sin)                                                                  \
+    TYPES(TRIGONOMETRY, cos, cos)
 
 #define ONLY_F64(X, op, E) X(op, E, F64, double, uint64_t)
 #define BOTH(X, op, E)                                                                             \
@@ -255,10 +255,10 @@ OWN_ROWS(ONLY_F64, DEFINE_LIBRARY_UNARY, DEFINE_LIBRARY_TRIGONOMETRY, DEFINE_LIB
 #define OWN_LOG(T, U, x)     pl_log(x)
 #define OWN_TANH(T, U, x)    pl_tanh(x)
 #define OWN_SIGMOID(T, U, x) pl_sigmoid(x)
-PL_DEFINE_UNARY(EXP, OWN_EXP, F32, float, float)
-PL_DEFINE_UNARY(LOG, OWN_LOG, F32, float, float)
-PL_DEFINE_UNARY(TANH, OWN_TANH, F32, float, float)
-PL_DEFINE_UNARY(SIGMOID, OWN_SIGMOID, F32, float, float)
+PL_DEFINE_UNARY(exp, OWN_EXP, F32, float, float)
+PL_DEFINE_UNARY(log, OWN_LOG, F32, float, float)
+PL_DEFINE_UNARY(tanh, OWN_TANH, F32, float, float)
+PL_DEFINE_UNARY(sigmoid, OWN_SIGMOID, F32, float, float)
 
 /* Bits of |x|, moved up by one: in the order of what they stand for, NaN above infinity. The
  * largest of them is found with fewer instructions than how many are too large. */
@@ -298,8 +298,8 @@ static inline bool has_few_turns(float x)
         name##_some(out, a, n);                                                                    \
     }                                                                                              \
     static const pl_elementwise_kernel op##_F32_forms[] = {op##_F32_v};
-DEFINE_OWN_TRIGONOMETRY(SIN, sin)
-DEFINE_OWN_TRIGONOMETRY(COS, cos)
+DEFINE_OWN_TRIGONOMETRY(sin, sin)
+DEFINE_OWN_TRIGONOMETRY(cos, cos)
 
 #else
 

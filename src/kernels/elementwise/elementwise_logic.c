@@ -34,26 +34,26 @@
     (FITS(T, U, count) ? (T)((x) >> BOUNDED(T, U, count)) : (T)((x) < (T)1 && (x) != 0 ? -1 : 0))
 
 #define ROWS(UNARY, UNARY_BOOL, BINARY, BINARY_BOOL)                                               \
-    PL_ANY(UNARY_BOOL, LOGICAL_NOT, IS_UNTRUE)                                                     \
-    PL_FLOATS(UNARY_BOOL, IS_NAN, NAN_IS)                                                          \
-    PL_FLOATS(UNARY_BOOL, IS_INF, INF_IS)                                                          \
-    PL_FLOATS(UNARY_BOOL, IS_FINITE, FINITE_IS)                                                    \
-    PL_BOOLS(UNARY, BITWISE_NOT, IS_UNTRUE)                                                        \
-    PL_INTEGERS(UNARY, BITWISE_NOT, BITS_NOT)                                                      \
-    PL_ANY(BINARY_BOOL, EQUAL, IS_EQUAL)                                                           \
-    PL_ANY(BINARY_BOOL, NOT_EQUAL, IS_NOT_EQUAL)                                                   \
-    PL_ANY(BINARY_BOOL, LESS, IS_LESS)                                                             \
-    PL_ANY(BINARY_BOOL, LESS_EQUAL, IS_LESS_EQUAL)                                                 \
-    PL_ANY(BINARY_BOOL, GREATER, IS_GREATER)                                                       \
-    PL_ANY(BINARY_BOOL, GREATER_EQUAL, IS_GREATER_EQUAL)                                           \
-    PL_ANY(BINARY_BOOL, LOGICAL_AND, BOTH_TRUE)                                                    \
-    PL_ANY(BINARY_BOOL, LOGICAL_OR, SOME_TRUE)                                                     \
-    PL_ANY(BINARY_BOOL, LOGICAL_XOR, ONE_IS_TRUE)                                                  \
-    PL_WHOLES(BINARY, BITWISE_AND, BITS_AND)                                                       \
-    PL_WHOLES(BINARY, BITWISE_OR, BITS_OR)                                                         \
-    PL_WHOLES(BINARY, BITWISE_XOR, BITS_XOR)                                                       \
-    PL_INTEGERS(BINARY, LEFT_SHIFT, SHIFT_LEFT)                                                    \
-    PL_INTEGERS(BINARY, RIGHT_SHIFT, SHIFT_RIGHT)
+    PL_ANY(UNARY_BOOL, logical_not, IS_UNTRUE)                                                     \
+    PL_FLOATS(UNARY_BOOL, is_nan, NAN_IS)                                                          \
+    PL_FLOATS(UNARY_BOOL, is_inf, INF_IS)                                                          \
+    PL_FLOATS(UNARY_BOOL, is_finite, FINITE_IS)                                                    \
+    PL_BOOLS(UNARY, bitwise_not, IS_UNTRUE)                                                        \
+    PL_INTEGERS(UNARY, bitwise_not, BITS_NOT)                                                      \
+    PL_ANY(BINARY_BOOL, equal, IS_EQUAL)                                                           \
+    PL_ANY(BINARY_BOOL, not_equal, IS_NOT_EQUAL)                                                   \
+    PL_ANY(BINARY_BOOL, less, IS_LESS)                                                             \
+    PL_ANY(BINARY_BOOL, less_equal, IS_LESS_EQUAL)                                                 \
+    PL_ANY(BINARY_BOOL, greater, IS_GREATER)                                                       \
+    PL_ANY(BINARY_BOOL, greater_equal, IS_GREATER_EQUAL)                                           \
+    PL_ANY(BINARY_BOOL, logical_and, BOTH_TRUE)                                                    \
+    PL_ANY(BINARY_BOOL, logical_or, SOME_TRUE)                                                     \
+    PL_ANY(BINARY_BOOL, logical_xor, ONE_IS_TRUE)                                                  \
+    PL_WHOLES(BINARY, bitwise_and, BITS_AND)                                                       \
+    PL_WHOLES(BINARY, bitwise_or, BITS_OR)                                                         \
+    PL_WHOLES(BINARY, bitwise_xor, BITS_XOR)                                                       \
+    PL_INTEGERS(BINARY, left_shift, SHIFT_LEFT)                                                    \
+    PL_INTEGERS(BINARY, right_shift, SHIFT_RIGHT)
 
 ROWS(PL_DEFINE_UNARY, PL_DEFINE_UNARY_BOOL, PL_DEFINE_BINARY, PL_DEFINE_BINARY_BOOL)
 PL_DEFINE_GROUP(pl_elementwise_logic, ROWS)

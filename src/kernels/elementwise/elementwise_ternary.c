@@ -41,10 +41,10 @@
     (((FLOAT_LARGER(x, y) < (z)) | ((x) != (x)) | ((y) != (y))) ? FLOAT_LARGER(x, y) : (z))
 
 #define ROWS(TERNARY, ...)                                                                         \
-    PL_WHOLES(TERNARY, CLIP, INTEGER_CLIP)                                                         \
-    PL_FLOATS(TERNARY, CLIP, FLOAT_CLIP)                                                           \
-    PL_INTEGERS(TERNARY, MUL_ADD, WRAP_MUL_ADD)                                                    \
-    PL_FLOATS(TERNARY, MUL_ADD, FLOAT_MUL_ADD)
+    PL_WHOLES(TERNARY, clip, INTEGER_CLIP)                                                         \
+    PL_FLOATS(TERNARY, clip, FLOAT_CLIP)                                                           \
+    PL_INTEGERS(TERNARY, mul_add, WRAP_MUL_ADD)                                                    \
+    PL_FLOATS(TERNARY, mul_add, FLOAT_MUL_ADD)
 
 ROWS(DEFINE_TERNARY)
 
@@ -75,5 +75,5 @@ static PL_DEFINE_GROUP(find_other, ROWS)
 
     pl_elementwise_forms PL_OF_ISA(pl_elementwise_ternary)(pl_elementwise op, pl_dtype dtype)
 {
-    return op == PL_ELEMENTWISE_WHERE ? find_where(dtype) : PL_OF_ISA(find_other)(op, dtype);
+    return op == PL_ELEMENTWISE_where ? find_where(dtype) : PL_OF_ISA(find_other)(op, dtype);
 }

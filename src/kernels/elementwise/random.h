@@ -2,12 +2,13 @@
 /* Random numbers, each a pure function of (seed, stream, index): any part of a tensor can be made
  * by itself, by any thread, in any order, and has the same bits on every processor.
  *
- *   Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, 2011;
- *   TensorFlow's generator as well): four 32-bit words out of a counter of four and a key of two
- *   key      the seed's lower and upper half
- *   counter  the block's number, lower and upper half, then the stream's
- *   block    elements of 32 bits are its words, those of 64 bits are words 0-1 and 2-3 (lower half
- *            first), and integers take as much again as their range has bits, see below
+ *   generator        Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy
+ *                    as 1, 2, 3, 2011), TensorFlow's as well: four 32-bit words from a counter of
+ *                    four words and a key of two
+ *   key              the seed's lower and upper half
+ *   counter          the block's number, lower and upper half, then the stream's
+ *   block            four words: elements of 32 bits are the words, those of 64 bits are words 0-1
+ *                    and 2-3 (lower half first); integers take twice the bits of their range
  *
  *   uniform f32      upper 24 bits / 2^24, as NumPy has it: [0, 1), all multiples of 2^-24
  *   uniform f64      upper 53 bits / 2^53
@@ -16,8 +17,8 @@
  *                    (2^-64) of its probability
  *   normal           the inverse of the normal distribution (Wichura's AS 241) of a uniform number
  *                    with 31 (63) bits below 1/2, and a sign. So the tails end at 6.3 (9.1 for f64)
- *   truncated        normal between -2 and 2: the same of a uniform number in that range; nothing
- *                    is drawn again
+ *   truncated        normal between -2 and 2: the inverse of a uniform number in that range;
+ *                    nothing is drawn again
  *
  * The functions write elements [first, first + n) of the stream. Never allocates; safe from any
  * thread. */

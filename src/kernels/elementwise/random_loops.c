@@ -191,7 +191,7 @@ static void normal_f64(const uint32_t *words, int64_t n, double *out)
                             words[2 * i + 1]);
 }
 
-/* What lies above 2, and what is left between 0 and 2. */
+/* The probability above 2, and that between 0 and 2. */
 #define ABOVE_TWO   0.022750131948179207
 #define ZERO_TO_TWO 0.477249868051820793
 

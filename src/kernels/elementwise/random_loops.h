@@ -5,13 +5,13 @@
 
 #include "kernels/elementwise/random.h"
 
-/* What is made at a time: words that stay in the first-level cache. */
+/* The number of words made at a time: they stay in the first-level cache. */
 #define PL_RANDOM_BLOCKS 128
 
 typedef struct pl_random_loops {
     /* PL_RANDOM_BLOCKS blocks from number `block` on. */
     void (*blocks)(pl_random random, uint64_t block, uint32_t *out);
-    /* Of n words, n pairs of words. */
+    /* Takes n words, or n pairs of words. */
     void (*f32[3])(const uint32_t *words, int64_t n, float *out);
     void (*f64[3])(const uint32_t *words, int64_t n, double *out);
 } pl_random_loops;

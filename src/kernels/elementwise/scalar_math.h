@@ -37,7 +37,7 @@ static inline uint64_t bits_from_double(double value)
     return bits;
 }
 
-/* Of x <= 0, as differences from a maximum are, or NaN; 0 where the result would be subnormal. */
+/* For x <= 0, as differences from a maximum are, or NaN; 0 where the result would be subnormal. */
 static inline float exp_f32(float x)
 {
     const float magic = 0x1.8p23f; /* added, it leaves the nearest integer in the lowest bits */
@@ -72,7 +72,7 @@ static inline double exp_f64(double x)
     return x < -708.0 ? 0.0 : (1.0 + 2.0 * (p / (q - p))) * power;
 }
 
-/* Of positive normal numbers only: what random.c has. */
+/* For positive normal numbers only, as random.c has them. */
 static inline float log_f32(float x)
 {
     /* x = m * 2^e with m in [sqrt(1/2), sqrt(2)) */

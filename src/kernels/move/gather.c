@@ -116,7 +116,7 @@ void pl_gather_axis(pl_gather_mode mode, int64_t begin, int64_t n, int64_t befor
         ret_map[i] = source_of(mode, begin + i - before, size);
 }
 
-/* What is there is doubled until it is all: few calls, however small the element. */
+/* Doubles the filled part until all is filled: few calls, however small the element. */
 void pl_fill(void *out, int64_t n, const void *value, size_t item_bytes)
 {
     const size_t total = (size_t)n * item_bytes, most = 4096 / item_bytes * item_bytes;

@@ -3,7 +3,7 @@
  * nothing of the rest. Never allocates; safe from any thread.
  *   row  bytes that are copied together
  *   map  for each row of the output, which row of the input it is
- * What pl_region_copy() does with strides (flip, transpose, broadcast) is not here. */
+ * Flips, transposes and broadcasts are pl_region_copy()'s, by strides. */
 #ifndef PL_KERNELS_MOVE_GATHER_H
 #define PL_KERNELS_MOVE_GATHER_H
 
@@ -43,7 +43,7 @@ void pl_range(pl_dtype dtype, const void *start, const void *step, int64_t first
               void *out);
 
 /* n rows of n_classes elements, of which those from `first_class` on are written: `on` where the
- * column is the row's index, else `off`. An index that is no class has a row of `off`. */
+ * column is the row's index, else `off`. An index out of range has a row of `off`. */
 void pl_one_hot(pl_dtype index_dtype, const void *indices, int64_t n, int64_t first_class,
                 int64_t n_classes, const void *on, const void *off, size_t item_bytes, void *out);
 

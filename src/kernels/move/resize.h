@@ -29,7 +29,7 @@ typedef struct pl_resize_tap {
 /* Rows that pl_resize_row() writes have room for so many elements more: it writes whole vectors. */
 #define PL_RESIZE_EXTRA 16
 
-/* Of one axis; n_in is not 0. */
+/* The picks of one axis; n_in is not 0. */
 void pl_resize_taps(int64_t n_in, int64_t n_out, pl_resize_tap *taps);
 
 int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at);
@@ -72,7 +72,7 @@ typedef struct pl_resize_span {
 /* The most places that a span of this axis has. */
 int64_t pl_resize_span_places(int64_t n_in, int64_t n_out);
 
-/* Of one axis; n_in is not 0. The weights of span i begin at weights[i * places]; behind its last
+/* The spans of one axis; n_in is not 0. Span i's weights begin at weights[i * places]; behind its last
  * they are 0. */
 void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *weights);
 

@@ -250,7 +250,7 @@ static inline void paired_spans(const group *g, const uint8_t *row, int64_t n_in
                 out + x * n_channels);
 }
 
-/* The i-th pixel of 16 bytes, its channels as numbers; a fourth that is none is 0. */
+/* The i-th pixel of 16 bytes, its channels as numbers; 0 for a fourth that is missing. */
 static inline __m256i order_of(int64_t i, int64_t n_channels)
 {
     int at = (int)(i * n_channels);

@@ -20,7 +20,7 @@ typedef struct pick_8 {
     int32_t at[2]; /* where the windows begin, in bytes */
 } pick_8;
 
-/* Of 16 results, from one window of 64 bytes. */
+/* The picks of 16 results from one window of 64 bytes. */
 typedef struct pick_16 {
     _Alignas(64) uint8_t lower[64];
     uint8_t upper[64];

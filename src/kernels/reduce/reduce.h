@@ -71,7 +71,7 @@ typedef struct pl_reduce_tile {
  * PL_DTYPE_NONE if there is no such reduction; f16 and bf16 are cast to f32 before. */
 pl_dtype pl_reduce_result(pl_reduce reduce);
 
-/* What partials of n outputs take: pl_reduce_bytes() * n. */
+/* The bytes of the partials of n outputs: pl_reduce_bytes() * n. */
 size_t pl_reduce_bytes(pl_reduce reduce);
 
 /* Below, `at` is the first output that is meant. */
@@ -84,7 +84,7 @@ void pl_reduce_rows(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials pa
 void pl_reduce_columns(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials partials,
                        int64_t at);
 
-/* What `from` knows of n outputs goes to `into`. */
+/* Merges the partials of n outputs from `from` into `into`. */
 void pl_reduce_merge(pl_reduce reduce, pl_partials into, int64_t at, pl_partials from,
                      int64_t from_at, int64_t n);
 

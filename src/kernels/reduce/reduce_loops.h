@@ -24,7 +24,7 @@
 /* planes[i] begins with the first output. Loops over columns leave the counts of means alone. */
 typedef void pl_reduce_loop(const pl_reduce_tile *tile, void *const planes[PL_REDUCE_PLANES]);
 
-/* Of the reductions that a file has; NULL for others. */
+/* The loops of the reductions that a file has; NULL for others. */
 typedef struct pl_reduce_loops {
     pl_reduce_loop *rows[PL_N_REDUCE_OPS][PL_REDUCE_N_DTYPES];
     pl_reduce_loop *columns[PL_N_REDUCE_OPS][PL_REDUCE_N_DTYPES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files have in common that hold the loops of reductions: reduce_sums.c,
+/* Common to the files with the loops of reductions: reduce_sums.c,
  * reduce_extremes.c, reduce_flags.c and reduce_moments.c, each compiled once per instruction set
  * (see strip.h). Their loops are in .inc files of the same names, which reduce_types.inc includes
  * for each type. */
@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) void ask_for_four(const void *data,
                            0, 2);
 }
 
-/* What is left of them behind whole lines: as rows need not begin with a line, up to two. */
+/* The rest behind whole lines: as rows need not begin with a line, up to two. */
 static inline __attribute__((always_inline)) void ask_for_ends(const void *data, int64_t bytes,
                                                                int64_t row_bytes, int64_t distance)
 {
@@ -204,7 +204,7 @@ static inline int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Of the tile at hand, for one type of element: see reduce_types.inc. */
+/* The loops over a tile, for one type of element: see reduce_types.inc. */
 #define FN(name)        PL_ISA_NAME(name, SUFFIX)
 #define ROW_OF(tile, r) ((const T *)((const char *)(tile)->data + (r) * (tile)->row_bytes))
 

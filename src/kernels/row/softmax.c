@@ -40,8 +40,8 @@ static void compute(pl_dtype dtype, bool log, const pl_softmax_tile *tile, int64
     loops->by_f32(log, tile, from, n, narrow, by);
 }
 
-/* What is taken from an element, and what the rest is divided by (or its logarithm, taken from it),
- * out of a partial of logsumexp. A maximum that is no number makes all of it NaN. */
+/* The number subtracted from an element, and the divisor of the rest (or its logarithm, subtracted),
+ * out of a partial of logsumexp. A maximum that is not finite makes all of it NaN. */
 static void understand(pl_partials partials, int64_t i, bool log_of, double *ret_centre,
                        double *ret_by)
 {
@@ -130,7 +130,7 @@ void pl_softmax_rows(pl_dtype dtype, bool log, const pl_softmax_tile *tile)
     }
 }
 
-/* What is taken from each column's elements: their maximum, or NaN if that is no number. */
+/* Subtracted from each column's elements: their maximum, or NaN if that is not finite. */
 static void find_centres(pl_dtype dtype, const pl_softmax_tile *tile, int64_t from, int64_t n,
                          double centres[CHUNK])
 {

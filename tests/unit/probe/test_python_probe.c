@@ -499,7 +499,7 @@ static void a_users_file_is_told_from_a_librarys(void **state)
         "/home/ada/plimsoll/train.py", /* a folder of the name is not the package */
         "/home/ada/plimsoll/tf/model.py",
         "/home/ada/my-plimsoll/errors.py",
-        "/home/ada/tf/_make.py",
+        "/home/ada/tf/_ops/creation.py",
         "/home/ada/plimsoll/",
     };
     static const char *const others[] = {
@@ -510,9 +510,9 @@ static void a_users_file_is_told_from_a_librarys(void **state)
         "/opt/app/dist-packages/x.py",
         "<frozen importlib._bootstrap>",
         "<__array_function__ internals>",
-        "/usr/lib/python3/dist-packages/plimsoll/tf/_make.py", /* the Debian package */
-        "/usr/local/lib/plimsoll/python/plimsoll/tf/_make.py", /* make install */
-        "/home/ada/plimsoll/python/plimsoll/tf/_make.py",      /* in place */
+        "/usr/lib/python3/dist-packages/plimsoll/tf/_ops/creation.py", /* the Debian package */
+        "/usr/local/lib/plimsoll/python/plimsoll/tf/_ops/creation.py", /* make install */
+        "/home/ada/plimsoll/python/plimsoll/tf/_ops/creation.py",      /* in place */
         "/tmp/app.pyz/plimsoll/__init__.py",
         "lent/plimsoll/notebook/limit.py", /* a link, or a folder that PYTHONPATH names */
         "plimsoll/errors.py",              /* a program frozen whole */

@@ -17,15 +17,17 @@ from typing import Any, List, Optional
 import plimsoll.tf as _tf
 
 from ... import _core
-from .. import _absent, _context, _graph, _python, _types, _variable
-from .._graph import (
+from .. import _not_implemented
+from .._graph import context as _context, graph as _graph, py_function as _py_function
+from .._values import types as _types, variable as _variable
+from .._graph.graph import (
     GLOBAL_VARIABLES,
     LOCAL_VARIABLES,
     TRAINABLE_VARIABLES,
     get_default_graph,
     reset_default_graph,
 )
-from .._initializers import (
+from .._values.initializers import (
     Constant as constant_initializer,
     GlorotNormal as glorot_normal_initializer,
     GlorotUniform as glorot_uniform_initializer,
@@ -36,7 +38,7 @@ from .._initializers import (
     VarianceScaling as variance_scaling_initializer,
     Zeros as zeros_initializer,
 )
-from .._session import (
+from .._graph.session import (
     ConfigProto,
     GPUOptions,
     InteractiveSession,
@@ -46,8 +48,8 @@ from .._session import (
     SparseTensorValue,
     get_default_session,
 )
-from .._shape import Dimension
-from .._variable_scope import (
+from .._values.shape import Dimension
+from .._graph.variable_scope import (
     AUTO_REUSE,
     VariableScope,
     get_variable,
@@ -108,7 +110,7 @@ def enable_eager_execution(
 
 
 def disable_v2_behavior() -> None:
-    """What there is of it: ops go into the default graph.
+    """Only this much of it: ops go into the default graph.
 
     >>> disable_v2_behavior()
     >>> _tf.executing_eagerly()
@@ -258,7 +260,7 @@ class name_scope:
     def __init__(self, name: Any, default_name: Optional[str] = None, values: Any = None) -> None:
         self._name = name if name is not None else default_name
         if self._name is not None and not isinstance(self._name, str):
-            raise TypeError(f"name_scope: '{self._name}' is no text")
+            raise TypeError(f"name_scope: '{self._name}' is not a string")
         self._contexts: List[Any] = []
 
     def __enter__(self) -> str:
@@ -529,7 +531,7 @@ def py_func(
     >>> py_func(lambda x: x + 1, [[1.0]], _tf.float32).numpy().tolist()
     [2.0]
     """
-    return _python.numpy_function(func, inp, Tout, stateful, name)
+    return _py_function.numpy_function(func, inp, Tout, stateful, name)
 
 
 _EXAMPLES = {"reduce_any": "[[True]]", "reduce_all": "[[True]]"}
@@ -754,7 +756,7 @@ class _Train:
         try:
             return getattr(_tf.train, name)
         except AttributeError:
-            raise _absent.error("tf.compat.v1.train", name) from None
+            raise _not_implemented.error("tf.compat.v1.train", name) from None
 
 
 train = _Train()
@@ -954,7 +956,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(_tf, name)
     except AttributeError:
-        raise _absent.error("tf.compat.v1", name) from None
+        raise _not_implemented.error("tf.compat.v1", name) from None
 
 
 def _data() -> Any:

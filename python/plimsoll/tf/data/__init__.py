@@ -10,15 +10,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from plimsoll.tf import _absent
+from plimsoll.tf import _not_implemented
 
 from ._dataset import Dataset
 from ._iterator import IteratorSpec, NumpyIterator
 from ._iterator import OwnedIterator as Iterator
 from ._options import Options, ThreadingOptions
-from ._readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
-from ._specs import DatasetSpec
-from ._stages import AUTOTUNE
+from ._source.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from ._element.specs import DatasetSpec
+from ._stage.stages import AUTOTUNE
 
 __all__ = [
     "AUTOTUNE",
@@ -44,4 +44,4 @@ UNKNOWN_CARDINALITY = -2
 def __getattr__(name: str) -> Any:
     if name == "experimental":
         return importlib.import_module("." + name, __name__)
-    raise _absent.error("tf.data", name)
+    raise _not_implemented.error("tf.data", name)

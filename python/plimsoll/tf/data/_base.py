@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every dataset is: one of _core's, and the structure of its elements.
+"""The base of every dataset: a dataset of _core's, and the structure of its elements.
 
     core        the _core.Dataset, which has components only
-    tree        how its components make an element: see _nest.py
+    tree        how its components make an element: see _element/structure.py
     kind        what made it: "Map", "Batch" ...; its class in TensorFlow, without "Dataset"
     parameters  what that was given, for explain()
     sources     the datasets that it was made of
 
-Datasets are never changed; what a pass found out (bad elements, times) is told of the last one that
+Datasets are never changed; what a pass found out (bad elements, times) is reported for the last one that
 ended, or is under way.
 """
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from plimsoll import _core, errors
-from plimsoll.tf import _context
+from plimsoll.tf._graph import context as _context
 
-from . import _nest, _specs
+from ._element import structure as _structure, specs as _specs
 from ._iterator import OwnedIterator
 
 _KEEP: Any = object()
@@ -29,7 +29,7 @@ class Base:
     def __init__(
         self,
         core: _core.Dataset,
-        tree: _nest.Tree,
+        tree: _structure.Tree,
         kind: str = "Variant",
         sources: tuple = (),
         parameters: Optional[dict] = None,
@@ -59,8 +59,8 @@ class Base:
         tree = self._tree if tree is _KEEP else tree
         return make(core, tree, kind, (self,) if sources is None else sources, parameters, name)
 
-    def _nested_tree(self) -> _nest.Tree:
-        """Of _nest.flatten(): it is one component, a dataset."""
+    def _nested_tree(self) -> _structure.Tree:
+        """For _structure.flatten(): a dataset is one component."""
         return self._tree
 
     def _pack(self) -> _core.Structure:
@@ -119,7 +119,7 @@ _EAGER_ONLY = (
 
 
 def must_be_eager(message: str) -> None:
-    """What needs elements now. A function that is traced, and needs them, is to run in Python."""
+    """Raises where elements are needed now and a function is being traced: it must run in Python."""
     if _context.trace_here() is not None:
         raise errors.OperatorNotAllowedInGraphError("the elements of a dataset are asked for")
     if _context.here.graph is not None:
@@ -128,7 +128,7 @@ def must_be_eager(message: str) -> None:
 
 def make(
     core: _core.Dataset,
-    tree: _nest.Tree,
+    tree: _structure.Tree,
     kind: str = "Variant",
     sources: tuple = (),
     parameters: Optional[dict] = None,
@@ -142,4 +142,4 @@ def make(
     return Dataset(core, tree, kind, sources, parameters)
 
 
-_nest.Nested.make = staticmethod(make)  # type: ignore[assignment]
+_structure.Nested.make = staticmethod(make)  # type: ignore[assignment]

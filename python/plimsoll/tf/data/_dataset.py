@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from plimsoll import _core
-from plimsoll.tf._types import int64
+from plimsoll.tf._values.types import int64
 
 from ._base import Base
-from ._derived import Derived
-from ._functional import Functional
+from ._stage.composed_stages import Derived
+from ._stage.function_stages import Functional
 from ._iterator import NumpyIterator
 from ._options import Options
-from ._own import Own
-from ._sources import Sources
-from ._stages import Stages
+from ._introspection import Own
+from ._source.sources import Sources
+from ._stage.stages import Stages
 
 _ABSENT = {
     "ragged_batch": "RaggedTensor is not here: padded_batch() makes batches of what differs in length",
@@ -24,7 +24,7 @@ _ABSENT = {
 
 
 class _Named(type):
-    """Of a class whose absent methods are told by their names, as its instances tell them."""
+    """The metaclass that reports methods that are not implemented, as instances do."""
 
     def __getattr__(cls, name: str) -> Any:
         _tell_absent(name)
@@ -34,7 +34,7 @@ class _Named(type):
 def _tell_absent(name: str) -> None:
     if name in _ABSENT:
         raise NotImplementedError(
-            f"tf.data.Dataset.{name}: TensorFlow has it, Plimsoll has not; {_ABSENT[name]}"
+            f"tf.data.Dataset.{name}: not implemented in Plimsoll; {_ABSENT[name]}"
         )
 
 
@@ -75,7 +75,7 @@ class Dataset(Sources, Stages, Functional, Derived, Own, Base, metaclass=_Named)
         return _core.constant(self._core.cardinality, int64)
 
     def options(self) -> Options:
-        """What with_options() said of this dataset and those below it."""
+        """The options that with_options() set on this dataset and on its sources."""
         found = Options()
         for source in self._sources:
             found = found.merge(source.options())

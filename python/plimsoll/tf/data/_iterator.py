@@ -12,14 +12,14 @@ from typing import Any, Callable
 
 from plimsoll import _core, errors
 
-from . import _nest
+from ._element import structure as _structure
 
 
 _N_TOLD = 64  # bad elements of a pass, as the library's
 
 
 class Skipped:
-    """What passes below a stage that steps in Python left out. The library counts in each pass alone,
+    """The elements that passes below a Python stage skipped. The library counts in each pass alone,
     and these are passes of their own."""
 
     def __init__(self) -> None:
@@ -81,9 +81,9 @@ class OwnedIterator(_core.Iterator):
             raise errors.OutOfRangeError(None, None, "End of sequence") from None
 
     def get_next_as_optional(self) -> Any:
-        """TensorFlow has it, Plimsoll has not."""
+        """Not implemented."""
         raise NotImplementedError(
-            "tf.data.Iterator.get_next_as_optional: TensorFlow has it, Plimsoll has not; "
+            "tf.data.Iterator.get_next_as_optional: not implemented in Plimsoll; "
             "next(iterator, None) says whether there is another element"
         )
 
@@ -93,7 +93,7 @@ class OwnedIterator(_core.Iterator):
         return self._of.element_spec
 
     def _told(self) -> dict:
-        """What is left of the pass when it has gone."""
+        """The pass's statistics, which are kept when it ends."""
         n_bad, n_items = self.bad_count()
         bads = self.bads() if n_bad else []
         below = [skipped_in.get(part._core) for part in _chain(self._of)]
@@ -156,7 +156,7 @@ class IteratorSpec:
 
 
 class NumpyIterator:
-    """What as_numpy_iterator() gives: elements whose tensors are arrays.
+    """The iterator of as_numpy_iterator(): elements whose tensors are arrays.
 
     >>> next(tf.data.Dataset.from_tensors({"a": [1, 2]}).as_numpy_iterator())
     {'a': array([1, 2], dtype=int32)}
@@ -175,10 +175,10 @@ class NumpyIterator:
         return self._convert(next(self._iterator))
 
 
-def _to_numpy(tree: _nest.Tree) -> Callable[[Any], Any]:
+def _to_numpy(tree: _structure.Tree) -> Callable[[Any], Any]:
     if tree is None:
         return _core.Tensor.numpy
-    if _nest.has_composites(tree):
+    if _structure.has_composites(tree):
         raise TypeError(
             "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that produce "
             "sparse tensors: tf.sparse.to_dense() in a map makes them dense"
@@ -187,7 +187,7 @@ def _to_numpy(tree: _nest.Tree) -> Callable[[Any], Any]:
     def leaf(component: Any) -> Any:
         return component.numpy() if isinstance(component, _core.Tensor) else NumpyIterator(component)
 
-    return lambda element: _nest.map_leaves(leaf, tree, element)
+    return lambda element: _structure.map_leaves(leaf, tree, element)
 
 
 def raw(core: _core.Dataset) -> _core.Iterator:
@@ -195,7 +195,7 @@ def raw(core: _core.Dataset) -> _core.Iterator:
     return _core.Iterator(core, _core.Structure(("tuple", [_leaf(spec) for spec in core.specs])))
 
 
-def _leaf(spec: tuple) -> _nest.Tree:
+def _leaf(spec: tuple) -> _structure.Tree:
     return None if spec[0] is not None else ("dataset", _as_it_is)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """Of distributed training, which is not here: kept as it was set."""
+    """An option of distributed training, which is not implemented: kept as it was set."""
 
     OFF = -1
     AUTO = 0
@@ -64,7 +64,7 @@ class _Properties:
         self._values[name] = value
 
     def _set(self) -> dict[str, Any]:
-        """What has been set, groups as dicts."""
+        """The options that have been set, groups as dicts."""
         values = {
             name: value._set() if isinstance(value, _Properties) else value
             for name, value in self._values.items()
@@ -178,7 +178,7 @@ class Options(_Properties):
         return merged
 
     def _fields(self) -> dict[str, Any]:
-        """What of this _core.ds_options() honours."""
+        """The options that _core.ds_options() honours."""
         fields: dict[str, Any] = {}
         if self.deterministic is False:
             fields["nondeterministic"] = True

@@ -13,16 +13,19 @@ import threading
 from typing import Any, Optional
 
 from plimsoll import _core, errors
-from plimsoll.tf import _context, _graph, _trace
+from plimsoll.tf._graph import context as _context, graph as _graph, trace as _trace
 from plimsoll.tf import bool as tf_bool
-from plimsoll.tf._types import TensorSpec
+from plimsoll.tf._values.types import TensorSpec
 
-from . import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, _fed, _nest, _specs, _tracing
+from . import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ._element import structure as _structure, specs as _specs
+from ._source import placeholders as _placeholders
+from ._stage import tracing as _tracing
 from . import experimental
 from ._dataset import Dataset
 from ._iterator import OwnedIterator, raw
 from ._options import Options, ThreadingOptions
-from ._readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from ._source.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 
 __all__ = [
     "AUTOTUNE",
@@ -48,7 +51,7 @@ class _Place:
     """Where an iterator is. What a graph's nodes call: so nothing here leads to nodes, which hold what
     they call where the collector does not see it."""
 
-    def __init__(self, tree: _nest.Tree) -> None:
+    def __init__(self, tree: _structure.Tree) -> None:
         self._tree = tree
         self._lock = threading.Lock()  # of the pass: sessions may run in several threads
         self._pass: Any = None
@@ -60,7 +63,7 @@ class _Place:
 
     def _steps(self, dataset: Any) -> Any:
         """A pass, whose components are in the iterator's order. It goes on behind an error."""
-        order = _nest.positions_as(self._tree, dataset._tree)
+        order = _structure.positions_as(self._tree, dataset._tree)
         with _tracing.eager():
             return map(lambda element: [element[i] for i in order], raw(dataset._core))
 
@@ -92,7 +95,7 @@ class Iterator:
     0 1
     """
 
-    def __init__(self, tree: _nest.Tree, specs: list) -> None:
+    def __init__(self, tree: _structure.Tree, specs: list) -> None:
         self._tree, self._specs = tree, specs
         self._place = _Place(tree)
         self._initializer: Any = None
@@ -116,12 +119,12 @@ class Iterator:
         ...         print(session.run(element))
         0
         """
-        if not _nest.same(self._tree, dataset._tree):
+        if not _structure.same(self._tree, dataset._tree):
             raise TypeError(
                 "Expected output classes and structure of the iterator, "
                 f"{self.element_spec!r}, but got dataset with {dataset.element_spec!r}."
             )
-        other, order = dataset._core.specs, _nest.positions_as(self._tree, dataset._tree)
+        other, order = dataset._core.specs, _structure.positions_as(self._tree, dataset._tree)
         for have, want in zip((other[i] for i in order), self._specs):
             if not TensorSpec(want[1], want[0]).is_compatible_with(TensorSpec(have[1], have[0])):
                 raise TypeError(
@@ -131,7 +134,7 @@ class Iterator:
         return self._made_initializer(dataset, name)
 
     def _made_initializer(self, dataset: Any, name: Optional[str] = None) -> Any:
-        holders, place = _fed.holders_of(dataset), self._place
+        holders, place = _placeholders.holders_of(dataset), self._place
 
         def begin(*values: Any) -> list:
             left = list(values)
@@ -148,16 +151,16 @@ class Iterator:
 
     def get_next(self, name: Optional[str] = None) -> Any:
         """The next element, as nodes: run together they are of one element."""
-        if _nest.has_datasets(self._tree):
+        if _structure.has_datasets(self._tree):
             raise NotImplementedError("Iterator.get_next() in a graph, of elements that are datasets")
         outputs = [(dtype, shape) for dtype, shape, _ in self._specs]
         name = name or "IteratorGetNext"
         if _context.trace_here() is not None:
-            return _nest.pack(self._tree, _trace.effect(self._place.next, [], outputs, name)[:-1])
+            return _structure.pack(self._tree, _trace.effect(self._place.next, [], outputs, name)[:-1])
         nodes = _core.python_call(self._place.next, [], outputs, name)
         for node in nodes[:1]:
             _trace.note_effect(node)
-        return _nest.pack(self._tree, nodes)
+        return _structure.pack(self._tree, nodes)
 
     @property
     def element_spec(self) -> Any:
@@ -183,13 +186,13 @@ class Iterator:
         output_classes: Any = None,
     ) -> Iterator:
         """An iterator for any dataset of such elements: see make_initializer()."""
-        tree, leaves = _nest.flatten(_specs.from_types(output_types, output_shapes))
+        tree, leaves = _structure.flatten(_specs.from_types(output_types, output_shapes))
         return Iterator(tree, [_specs.to_core(leaf) for leaf in leaves])
 
     @staticmethod
     def from_string_handle(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            "tf.compat.v1.data.Iterator.from_string_handle: TensorFlow has it, Plimsoll has not; "
+            "tf.compat.v1.data.Iterator.from_string_handle: not implemented in Plimsoll; "
             "from_structure() makes an iterator for several datasets"
         )
 
@@ -202,7 +205,7 @@ def make_one_shot_iterator(dataset: Any) -> Any:
     """An iterator that needs no initializer. Eagerly it is iter(dataset)."""
     if not _in_graph():
         return OwnedIterator._begin(dataset)
-    if _fed.holders_of(dataset):
+    if _placeholders.holders_of(dataset):
         raise ValueError(
             "a one-shot iterator over placeholders: make_initializable_iterator() takes their values "
             "when its initializer is run"
@@ -237,8 +240,8 @@ def make_initializable_iterator(dataset: Any, shared_name: Optional[str] = None)
 
 def _legacy(dataset_or_iterator: Any, of_leaf: Any) -> Any:
     spec = dataset_or_iterator.element_spec
-    tree, leaves = _nest.flatten(spec)
-    return _nest.pack(tree, [of_leaf(leaf) for leaf in leaves])
+    tree, leaves = _structure.flatten(spec)
+    return _structure.pack(tree, [of_leaf(leaf) for leaf in leaves])
 
 
 def get_output_types(dataset_or_iterator: Any) -> Any:
@@ -269,7 +272,7 @@ def get_output_classes(dataset_or_iterator: Any) -> Any:
 
 
 def _attach() -> None:
-    """What was a method in TensorFlow 1."""
+    """The functions that were methods in TensorFlow 1."""
     Dataset.make_one_shot_iterator = make_one_shot_iterator  # type: ignore[attr-defined]
     Dataset.make_initializable_iterator = make_initializable_iterator  # type: ignore[attr-defined]
     Dataset.output_types = property(get_output_types)  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import os
 from typing import Any, Optional
 
 from plimsoll import _core
-from plimsoll.tf._types import string
+from plimsoll.tf._values.types import string
 
 from ._iterator import raw
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data.experimental: what Dataset's methods were before, as functions for apply(), and readers.
 
-What TensorFlow has here and Plimsoll has not raises NotImplementedError when it is named.
+Names that are not implemented in Plimsoll raise NotImplementedError.
 """
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plimsoll import _core
-from plimsoll.tf import _absent
-from plimsoll.tf._types import TensorSpec as TensorStructure
-from plimsoll.tf._types import int64
+from plimsoll.tf import _not_implemented
+from plimsoll.tf._values.types import TensorSpec as TensorStructure
+from plimsoll.tf._values.types import int64
 
-from . import _python_stages, _specs
-from ._csv_files import make_csv_dataset
+from ._element import specs as _specs
+from ._stage import python_stages as _python_stages
+from ._source.make_csv import make_csv_dataset
 from ._dataset import Dataset
 from ._options import (
     AutoShardPolicy,
@@ -25,8 +26,8 @@ from ._options import (
     OptimizationOptions,
     ThreadingOptions,
 )
-from ._readers import CsvDataset
-from ._stages import AUTOTUNE, number
+from ._source.readers import CsvDataset
+from ._stage.stages import AUTOTUNE, number
 from ._writer import TFRecordWriter
 
 __all__ = [
@@ -77,7 +78,7 @@ UNKNOWN_CARDINALITY = -2
 DatasetStructure = _specs.DatasetSpec
 Transformation = Callable[[Dataset], Dataset]
 
-__getattr__ = _absent.getter("tf.data.experimental")
+__getattr__ = _not_implemented.getter("tf.data.experimental")
 
 
 def _method(name: str) -> Callable[..., Transformation]:
