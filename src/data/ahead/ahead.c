@@ -24,23 +24,23 @@ enum {
     TRY_FEWER_MOST = 65536,
 };
 
-static void run_job(pl_job *job);
+static void run_job(pl_pool_job *job);
 
 int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead_class *class, int64_t n_slots,
                   int n_parallel, pl_error *reterr)
 {
-    pl_crew *crew = stage->pass->crew;
+    pl_worker_pool *crew = stage->pass->pool;
     bool grows = n_parallel == PL_AUTO;
-    int n_most = grows ? pl_crew_size(crew) : n_parallel;
-    if (!grows && n_parallel > pl_crew_want(crew, n_parallel))
-        n_most = pl_crew_size(crew);
+    int n_most = grows ? pl_worker_pool_size(crew) : n_parallel;
+    if (!grows && n_parallel > pl_worker_pool_want(crew, n_parallel))
+        n_most = pl_worker_pool_size(crew);
     if (n_most < 1)
         n_most = 1;
     if (n_slots > SLOTS_MOST)
         n_slots = SLOTS_MOST;
     if (n_slots == PL_AUTO)
         n_slots = class->finish ? (int64_t)n_most * SLOTS_PER_WORKER : AUTO_SLOTS;
-    pl_slot *slots = calloc((size_t)n_slots, sizeof *slots);
+    pl_ahead_slot *slots = calloc((size_t)n_slots, sizeof *slots);
     pl_ahead_job *jobs = calloc((size_t)n_most, sizeof *jobs);
     if (!slots || !jobs) {
         free(slots);
@@ -93,9 +93,9 @@ static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
         return false;
     if (n == 0)
         return true;
-    if (ahead->element_bytes == 0 || pl_pass_turn(pass) != PL_TURN_ALL)
+    if (ahead->element_bytes == 0 || pl_pass_get_mode(pass) != PL_PASS_SHARED)
         return false; /* what they cost is not known before the first is made */
-    if (!pl_headway_try(&pass->headway, ahead->element_bytes)) {
+    if (!pl_prefetch_budget_try(&pass->prefetch_budget, ahead->element_bytes)) {
         atomic_fetch_add_explicit(&ahead->stage->profile.n_held, 1, memory_order_relaxed);
         return false;
     }
@@ -104,7 +104,8 @@ static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
 }
 
 /* With mu held: what became of it. */
-static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, const pl_error *error)
+static void put(pl_ahead *ahead, pl_ahead_slot *slot, int r, pl_element *element,
+                const pl_error *error)
 {
     slot->result = r;
     slot->element = *element; /* of a bad one: what it was read from */
@@ -117,10 +118,10 @@ static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, cons
 }
 
 /* With mu held: the next slot. In any order an element gets it when it is made. */
-static pl_slot *give_slot(pl_ahead *ahead, uint64_t room_bytes)
+static pl_ahead_slot *give_slot(pl_ahead *ahead, uint64_t room_bytes)
 {
-    pl_slot *slot = &ahead->slots[ahead->tail++ % ahead->n_slots];
-    *slot = (pl_slot){.room_bytes = room_bytes};
+    pl_ahead_slot *slot = &ahead->slots[ahead->tail++ % ahead->n_slots];
+    *slot = (pl_ahead_slot){.room_bytes = room_bytes};
     return slot;
 }
 
@@ -142,14 +143,14 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     if (r == 0 || r == PL_LATER) {
         ahead->ended |= r == 0 && !over;
         ahead->starved |= r == PL_LATER;
-        pl_headway_give(&ahead->stage->pass->headway, room_bytes);
+        pl_prefetch_budget_give(&ahead->stage->pass->prefetch_budget, room_bytes);
         pthread_cond_broadcast(&ahead->changed);
         pthread_mutex_unlock(&ahead->pulling);
         return;
     }
     bool unplaced = ahead->stage->pass->nondeterministic;
     ahead->n_unplaced += unplaced;
-    pl_slot *slot = unplaced ? NULL : give_slot(ahead, room_bytes);
+    pl_ahead_slot *slot = unplaced ? NULL : give_slot(ahead, room_bytes);
     bool alone = pl_threads_work_alone(ahead->n_working > 1);
     unlock(ahead);
     pthread_mutex_unlock(&ahead->pulling);
@@ -165,7 +166,7 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
 }
 
 /* With mu held, and returns so: tries it again. False: it did not fit this time, either. */
-static bool finish_starved(pl_ahead *ahead, pl_slot *slot)
+static bool finish_starved(pl_ahead *ahead, pl_ahead_slot *slot)
 {
     pl_element begun = slot->element, element = {0};
     pl_error error = {0};
@@ -180,14 +181,14 @@ static bool finish_starved(pl_ahead *ahead, pl_slot *slot)
 
 /* ---- workers ---- */
 
-static void run_job(pl_job *job)
+static void run_job(pl_pool_job *job)
 {
     pl_ahead_job *own = (pl_ahead_job *)job;
     pl_ahead *ahead = own->ahead;
     uint64_t room_bytes;
     lock(ahead);
-    while (!pl_crew_is_paused(ahead->stage->pass->crew) && ahead->n_working <= ahead->n_parallel &&
-           may_begin(ahead, &room_bytes))
+    while (!pl_worker_pool_is_paused(ahead->stage->pass->pool) &&
+           ahead->n_working <= ahead->n_parallel && may_begin(ahead, &room_bytes))
         make_one(ahead, room_bytes);
     own->busy = false;
     ahead->n_working--;
@@ -208,7 +209,7 @@ static void call_crew(pl_ahead *ahead)
         ahead->jobs[i].busy = true;
         ahead->n_working++;
         n_free--;
-        pl_crew_submit(ahead->stage->pass->crew, &ahead->jobs[i].base);
+        pl_worker_pool_submit(ahead->stage->pass->pool, &ahead->jobs[i].base);
     }
 }
 
@@ -217,7 +218,7 @@ static void withdraw(pl_ahead *ahead)
 {
     for (int i = 0; i < ahead->n_most; i++)
         if (ahead->jobs[i].busy &&
-            pl_crew_withdraw(ahead->stage->pass->crew, &ahead->jobs[i].base)) {
+            pl_worker_pool_withdraw(ahead->stage->pass->pool, &ahead->jobs[i].base)) {
             ahead->jobs[i].busy = false;
             ahead->n_working--;
         }
@@ -309,8 +310,8 @@ static void work_or_wait(pl_ahead *ahead)
 
 static int take(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
 {
-    pl_slot *slot = &ahead->slots[ahead->head++ % ahead->n_slots];
-    pl_headway_give(&ahead->stage->pass->headway, slot->room_bytes);
+    pl_ahead_slot *slot = &ahead->slots[ahead->head++ % ahead->n_slots];
+    pl_prefetch_budget_give(&ahead->stage->pass->prefetch_budget, slot->room_bytes);
     if (slot->result < 0) {
         if (slot->error)
             *reterr = *slot->error;
@@ -320,7 +321,7 @@ static int take(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
     }
     *ret_element = slot->element;
     int r = slot->result;
-    *slot = (pl_slot){0};
+    *slot = (pl_ahead_slot){0};
     ahead->starved = false;
     return r;
 }
@@ -333,13 +334,13 @@ static int look(pl_ahead *ahead, bool *ret_ended, pl_error *reterr)
     if (pl_pass_is_over(pass))
         return pl_pass_over(pass, reterr);
     if (ahead->head < ahead->tail) {
-        pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
+        pl_ahead_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
         return slot->starved && !finish_starved(ahead, slot) ? PL_LATER : 0;
     }
     if (ahead->n_beginning > 0 || ahead->n_unplaced > 0)
         return 0;
     *ret_ended = ahead->ended;
-    if (ahead->starved && pl_pass_turn(pass) != PL_TURN_ALONE)
+    if (ahead->starved && pl_pass_get_mode(pass) != PL_PASS_ALONE)
         return PL_LATER;
     ahead->starved = false;
     return 0;
@@ -389,8 +390,8 @@ void pl_ahead_done(pl_ahead *ahead)
         pthread_cond_wait(&ahead->changed, &ahead->mu);
     unlock(ahead);
     for (; ahead->head < ahead->tail; ahead->head++) {
-        pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
-        pl_headway_give(&ahead->stage->pass->headway, slot->room_bytes);
+        pl_ahead_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
+        pl_prefetch_budget_give(&ahead->stage->pass->prefetch_budget, slot->room_bytes);
         pl_element_clear(&slot->element);
         free(slot->error);
     }
@@ -404,7 +405,7 @@ void pl_ahead_done(pl_ahead *ahead)
 
 /* ---- checkpoints ---- */
 
-static int save_slot(const pl_slot *slot, pl_saver *saver, pl_error *reterr)
+static int save_slot(const pl_ahead_slot *slot, pl_saver *saver, pl_error *reterr)
 {
     static const pl_error untold = {-ENOMEM, "no memory to tell of an error"};
     int r = pl_save_int(saver, slot->result, reterr);
@@ -428,7 +429,7 @@ int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr)
     return r;
 }
 
-static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error *reterr)
+static int load_slot(pl_ahead *ahead, pl_ahead_slot *slot, pl_loader *loader, pl_error *reterr)
 {
     int64_t result = 0;
     pl_error error;
@@ -455,7 +456,7 @@ static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error
     slot->starved = starved;
     slot->done = !starved;
     slot->room_bytes = pl_element_bytes(&slot->element) + 1;
-    pl_headway_take(&ahead->stage->pass->headway, slot->room_bytes);
+    pl_prefetch_budget_take(&ahead->stage->pass->prefetch_budget, slot->room_bytes);
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, slot->room_bytes);
     return 0;
 }
@@ -465,7 +466,7 @@ static int make_slots(pl_ahead *ahead, int64_t n, pl_error *reterr)
 {
     if (n <= ahead->n_slots)
         return 0;
-    pl_slot *slots = calloc((size_t)n, sizeof *slots);
+    pl_ahead_slot *slots = calloc((size_t)n, sizeof *slots);
     if (!slots)
         return pl_error_set(reterr, -ENOMEM, "no memory for %lld elements ahead", (long long)n);
     free(ahead->slots);

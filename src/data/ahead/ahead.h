@@ -32,17 +32,17 @@ typedef struct pl_ahead_class {
     int (*finish)(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr);
 } pl_ahead_class;
 
-typedef struct pl_slot {
+typedef struct pl_ahead_slot {
     bool done;
     bool starved; /* did not fit; `element` is what begin() gave */
     int result;   /* 1, or a code */
     pl_element element;
     pl_error *error;     /* of a negative result */
     uint64_t room_bytes; /* taken for it */
-} pl_slot;
+} pl_ahead_slot;
 
 typedef struct pl_ahead_job {
-    pl_job base;
+    pl_pool_job base;
     struct pl_ahead *ahead;
     bool busy; /* mu; submitted, or at work */
 } pl_ahead_job;
@@ -63,7 +63,7 @@ typedef struct pl_ahead {
     const pl_ahead_class *class;
     int64_t n_slots;
     int n_most; /* workers, at most */
-    pl_slot *slots;
+    pl_ahead_slot *slots;
     pl_ahead_job *jobs; /* n_most */
     pthread_mutex_t pulling;
     pthread_mutex_t mu;
@@ -87,7 +87,7 @@ PL_MUST_CHECK int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead
 /* Waits for those at work. One that is all zero is left alone. */
 void pl_ahead_done(pl_ahead *ahead);
 
-/* What is ready, errors included; nobody is at work, see pl_crew_pause(). */
+/* What is ready, errors included; nobody is at work, see pl_worker_pool_pause(). */
 PL_MUST_CHECK int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr);
 PL_MUST_CHECK int pl_ahead_restore(pl_ahead *ahead, pl_loader *loader, pl_error *reterr);
 

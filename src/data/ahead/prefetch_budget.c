@@ -6,50 +6,50 @@
 /* Elements that are begun until what was taken from the limit is back. */
 enum { COMES_BACK_IN = 1024 };
 
-void pl_headway_init(pl_headway *headway, pl_memory *memory, uint64_t limit_bytes)
+void pl_prefetch_budget_init(pl_prefetch_budget *budget, pl_memory *memory, uint64_t limit_bytes)
 {
-    headway->memory = memory;
+    budget->memory = memory;
     uint64_t left = pl_memory_headroom_bytes(memory);
-    headway->most_bytes = limit_bytes > 0 ? pl_min_u64(limit_bytes, left) : left;
-    atomic_init(&headway->limit_bytes, headway->most_bytes);
-    atomic_init(&headway->ahead_bytes, 0);
+    budget->most_bytes = limit_bytes > 0 ? pl_min_u64(limit_bytes, left) : left;
+    atomic_init(&budget->limit_bytes, budget->most_bytes);
+    atomic_init(&budget->ahead_bytes, 0);
 }
 
-static uint64_t limit_of(const pl_headway *headway)
+static uint64_t limit_of(const pl_prefetch_budget *budget)
 {
-    return atomic_load_explicit(&headway->limit_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&budget->limit_bytes, memory_order_relaxed);
 }
 
-static void set_limit(pl_headway *headway, uint64_t bytes)
+static void set_limit(pl_prefetch_budget *budget, uint64_t bytes)
 {
-    atomic_store_explicit(&headway->limit_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&budget->limit_bytes, bytes, memory_order_relaxed);
 }
 
-bool pl_headway_try(pl_headway *headway, uint64_t bytes)
+bool pl_prefetch_budget_try(pl_prefetch_budget *budget, uint64_t bytes)
 {
-    uint64_t before = atomic_fetch_add_explicit(&headway->ahead_bytes, bytes, memory_order_relaxed);
-    uint64_t limit = limit_of(headway), most = headway->most_bytes;
+    uint64_t before = atomic_fetch_add_explicit(&budget->ahead_bytes, bytes, memory_order_relaxed);
+    uint64_t limit = limit_of(budget), most = budget->most_bytes;
     if (limit < most)
-        set_limit(headway, pl_min_u64(most, limit + most / COMES_BACK_IN));
+        set_limit(budget, pl_min_u64(most, limit + most / COMES_BACK_IN));
     if (before + bytes <= limit / 2 &&
-        (bytes == 0 || pl_memory_headroom_for(headway->memory, bytes) >= bytes))
+        (bytes == 0 || pl_memory_headroom_for(budget->memory, bytes) >= bytes))
         return true;
-    pl_headway_give(headway, bytes);
+    pl_prefetch_budget_give(budget, bytes);
     return false;
 }
 
-void pl_headway_shrink(pl_headway *headway)
+void pl_prefetch_budget_shrink(pl_prefetch_budget *budget)
 {
-    uint64_t ahead = atomic_load_explicit(&headway->ahead_bytes, memory_order_relaxed);
-    set_limit(headway, pl_min_u64(limit_of(headway), ahead * 2) / 4 * 3);
+    uint64_t ahead = atomic_load_explicit(&budget->ahead_bytes, memory_order_relaxed);
+    set_limit(budget, pl_min_u64(limit_of(budget), ahead * 2) / 4 * 3);
 }
 
-void pl_headway_take(pl_headway *headway, uint64_t bytes)
+void pl_prefetch_budget_take(pl_prefetch_budget *budget, uint64_t bytes)
 {
-    atomic_fetch_add_explicit(&headway->ahead_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&budget->ahead_bytes, bytes, memory_order_relaxed);
 }
 
-void pl_headway_give(pl_headway *headway, uint64_t bytes)
+void pl_prefetch_budget_give(pl_prefetch_budget *budget, uint64_t bytes)
 {
-    atomic_fetch_sub_explicit(&headway->ahead_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&budget->ahead_bytes, bytes, memory_order_relaxed);
 }

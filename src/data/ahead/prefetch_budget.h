@@ -14,26 +14,26 @@
 
 #include "tensor/memory.h"
 
-typedef struct pl_headway {
+typedef struct pl_prefetch_budget {
     pl_memory *memory;
     uint64_t most_bytes;          /* constant */
     _Atomic uint64_t limit_bytes; /* relaxed, as is the next: bounds that are passed by little for a
                                      moment */
     _Atomic uint64_t ahead_bytes;
-} pl_headway;
+} pl_prefetch_budget;
 
 /* `limit_bytes` 0: what the memory has left now. */
-void pl_headway_init(pl_headway *headway, pl_memory *memory, uint64_t limit_bytes);
+void pl_prefetch_budget_init(pl_prefetch_budget *budget, pl_memory *memory, uint64_t limit_bytes);
 
 /* True: so many bytes more may be made ahead, and are counted until they are given back. */
-PL_MUST_CHECK bool pl_headway_try(pl_headway *headway, uint64_t bytes);
+PL_MUST_CHECK bool pl_prefetch_budget_try(pl_prefetch_budget *budget, uint64_t bytes);
 
 /* They are ahead whether there is room or not: made already, or they turned out larger. */
-void pl_headway_take(pl_headway *headway, uint64_t bytes);
-void pl_headway_give(pl_headway *headway, uint64_t bytes);
+void pl_prefetch_budget_take(pl_prefetch_budget *budget, uint64_t bytes);
+void pl_prefetch_budget_give(pl_prefetch_budget *budget, uint64_t bytes);
 
 /* Too much was ahead for something that was asked for: less from now on. It comes back little by
  * little. */
-void pl_headway_shrink(pl_headway *headway);
+void pl_prefetch_budget_shrink(pl_prefetch_budget *budget);
 
 #endif

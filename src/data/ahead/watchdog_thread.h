@@ -12,22 +12,23 @@
 #include "data/core/element.h"
 #include "data/core/pass.h"
 
-typedef struct pl_puller pl_puller;
+typedef struct pl_watchdog_thread pl_watchdog_thread;
 
-typedef struct pl_pull {
+typedef struct pl_watched_pull {
     int (*pull)(void *context, pl_element *ret_element, pl_error *reterr);
     void (*close)(void *context);
     void *context; /* has the pass */
-} pl_pull;
+} pl_watched_pull;
 
 /* -ENOMEM, -EAGAIN if there is no thread to be had. */
-PL_MUST_CHECK int pl_puller_new(const pl_pull *how, pl_pass *pass, pl_puller **ret_puller,
-                                pl_error *reterr);
+PL_MUST_CHECK int pl_watchdog_thread_new(const pl_watched_pull *how, pl_pass *pass,
+                                         pl_watchdog_thread **ret_watchdog, pl_error *reterr);
 
 /* As pull(); -ETIMEDOUT, as PL_TOLD, when the pass makes no progress for its watchdog's time. */
-PL_MUST_CHECK int pl_puller_next(pl_puller *puller, pl_element *ret_element, pl_error *reterr);
+PL_MUST_CHECK int pl_watchdog_thread_next(pl_watchdog_thread *watchdog, pl_element *ret_element,
+                                          pl_error *reterr);
 
 /* The pass is over. Lets the thread close(), and waits for that, but not for ever. */
-void pl_puller_free(pl_puller *puller);
+void pl_watchdog_thread_free(pl_watchdog_thread *watchdog);
 
 #endif

@@ -12,197 +12,197 @@
 enum {
     /* A thread that waits costs some pages of stack, and a process may have as many as its
      * cgroup's pids: the common limit of containers is some thousands. */
-    CREW_MOST = 256,
+    THREADS_MAX = 256,
 };
 
-struct pl_crew {
+struct pl_worker_pool {
     uint32_t generation; /* of the process whose threads these are; constant */
     pthread_mutex_t mu;  /* leaf lock; guards all that follows */
     pthread_cond_t work_came;
     pthread_cond_t someone_left; /* a thread has finished its job */
-    pl_job *first, *last;        /* queued */
+    pl_pool_job *first, *last;   /* queued */
     int n_most;
     int n_queued;
     int n_threads, n_idle, n_working;
     bool ends;
     _Atomic bool
         paused; /* written with mu held, read without: a job that sees it late ends later */
-    pthread_t threads[CREW_MOST];
+    pthread_t threads[THREADS_MAX];
 };
 
-int pl_crew_new(int n_threads, pl_crew **ret_crew, pl_error *reterr)
+int pl_worker_pool_new(int n_threads, pl_worker_pool **ret_pool, pl_error *reterr)
 {
-    pl_crew *crew = calloc(1, sizeof *crew);
-    if (!crew)
+    pl_worker_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
         return pl_error_set(reterr, -ENOMEM, "no memory for the threads of a pass");
-    crew->generation = pl_fork_generation();
-    crew->n_most = n_threads < CREW_MOST ? n_threads : CREW_MOST;
-    pthread_mutex_init(&crew->mu, NULL);
-    pthread_cond_init(&crew->work_came, NULL);
-    pthread_cond_init(&crew->someone_left, NULL);
-    *ret_crew = crew;
+    pool->generation = pl_fork_generation();
+    pool->n_most = n_threads < THREADS_MAX ? n_threads : THREADS_MAX;
+    pthread_mutex_init(&pool->mu, NULL);
+    pthread_cond_init(&pool->work_came, NULL);
+    pthread_cond_init(&pool->someone_left, NULL);
+    *ret_pool = pool;
     return 0;
 }
 
-int pl_crew_size(pl_crew *crew)
+int pl_worker_pool_size(pl_worker_pool *pool)
 {
-    pthread_mutex_lock(&crew->mu);
-    int n = crew->n_most;
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_lock(&pool->mu);
+    int n = pool->n_most;
+    pthread_mutex_unlock(&pool->mu);
     return n;
 }
 
-bool pl_crew_is_lost(const pl_crew *crew)
+bool pl_worker_pool_is_lost(const pl_worker_pool *pool)
 {
-    return crew->generation != pl_fork_generation() && crew->n_threads > 0;
+    return pool->generation != pl_fork_generation() && pool->n_threads > 0;
 }
 
-int pl_crew_want(pl_crew *crew, int n_threads)
+int pl_worker_pool_want(pl_worker_pool *pool, int n_threads)
 {
-    pthread_mutex_lock(&crew->mu);
-    int n = n_threads < CREW_MOST ? n_threads : CREW_MOST;
-    if (n > crew->n_most)
-        crew->n_most = n;
-    n = crew->n_most;
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_lock(&pool->mu);
+    int n = n_threads < THREADS_MAX ? n_threads : THREADS_MAX;
+    if (n > pool->n_most)
+        pool->n_most = n;
+    n = pool->n_most;
+    pthread_mutex_unlock(&pool->mu);
     return n;
 }
 
-static pl_job *take_first(pl_crew *crew)
+static pl_pool_job *take_first(pl_worker_pool *pool)
 {
-    pl_job *job = crew->first;
-    crew->first = job->after;
-    if (!crew->first)
-        crew->last = NULL;
+    pl_pool_job *job = pool->first;
+    pool->first = job->after;
+    if (!pool->first)
+        pool->last = NULL;
     job->after = NULL;
     job->queued = false;
-    crew->n_queued--;
+    pool->n_queued--;
     return job;
 }
 
 static void *work(void *context)
 {
-    pl_crew *crew = context;
-    pthread_mutex_lock(&crew->mu);
+    pl_worker_pool *pool = context;
+    pthread_mutex_lock(&pool->mu);
     for (;;) {
-        while (!crew->ends && (crew->paused || !crew->first)) {
-            crew->n_idle++;
-            pthread_cond_wait(&crew->work_came, &crew->mu);
-            crew->n_idle--;
+        while (!pool->ends && (pool->paused || !pool->first)) {
+            pool->n_idle++;
+            pthread_cond_wait(&pool->work_came, &pool->mu);
+            pool->n_idle--;
         }
-        if (crew->ends)
+        if (pool->ends)
             break;
-        pl_job *job = take_first(crew);
-        crew->n_working++;
-        pthread_mutex_unlock(&crew->mu);
+        pl_pool_job *job = take_first(pool);
+        pool->n_working++;
+        pthread_mutex_unlock(&pool->mu);
         job->run(job); /* which may be gone after it */
-        pthread_mutex_lock(&crew->mu);
-        crew->n_working--;
-        pthread_cond_broadcast(&crew->someone_left);
+        pthread_mutex_lock(&pool->mu);
+        pool->n_working--;
+        pthread_cond_broadcast(&pool->someone_left);
     }
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_unlock(&pool->mu);
     return NULL;
 }
 
 /* Where the system gives none, those who need what the jobs make do them. */
-static void start_thread(pl_crew *crew)
+static void start_thread(pl_worker_pool *pool)
 {
     sigset_t before;
     pl_threads_block_signals(&before);
-    if (pthread_create(&crew->threads[crew->n_threads], NULL, work, crew) == 0)
-        crew->n_threads++;
+    if (pthread_create(&pool->threads[pool->n_threads], NULL, work, pool) == 0)
+        pool->n_threads++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void pl_crew_submit(pl_crew *crew, pl_job *job)
+void pl_worker_pool_submit(pl_worker_pool *pool, pl_pool_job *job)
 {
     bool is_ours =
-        crew->generation == pl_fork_generation(); /* a child starts none: see worker_pool.h */
-    pthread_mutex_lock(&crew->mu);
+        pool->generation == pl_fork_generation(); /* a child starts none: see worker_pool.h */
+    pthread_mutex_lock(&pool->mu);
     if (!job->queued) {
         job->queued = true;
         job->after = NULL;
-        if (crew->last)
-            crew->last->after = job;
+        if (pool->last)
+            pool->last->after = job;
         else
-            crew->first = job;
-        crew->last = job;
-        crew->n_queued++;
-        if (is_ours && crew->n_queued > crew->n_idle && crew->n_threads < crew->n_most)
-            start_thread(crew);
+            pool->first = job;
+        pool->last = job;
+        pool->n_queued++;
+        if (is_ours && pool->n_queued > pool->n_idle && pool->n_threads < pool->n_most)
+            start_thread(pool);
         else
-            pthread_cond_signal(&crew->work_came);
+            pthread_cond_signal(&pool->work_came);
     }
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_unlock(&pool->mu);
 }
 
-bool pl_crew_withdraw(pl_crew *crew, pl_job *job)
+bool pl_worker_pool_withdraw(pl_worker_pool *pool, pl_pool_job *job)
 {
-    pthread_mutex_lock(&crew->mu);
+    pthread_mutex_lock(&pool->mu);
     bool was_queued = job->queued;
-    pl_job *before = NULL;
-    for (pl_job *at = crew->first; was_queued && at != job; at = at->after)
+    pl_pool_job *before = NULL;
+    for (pl_pool_job *at = pool->first; was_queued && at != job; at = at->after)
         before = at;
     if (was_queued) {
         if (before)
             before->after = job->after;
         else
-            crew->first = job->after;
-        if (crew->last == job)
-            crew->last = before;
+            pool->first = job->after;
+        if (pool->last == job)
+            pool->last = before;
         job->after = NULL;
         job->queued = false;
-        crew->n_queued--;
+        pool->n_queued--;
     }
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_unlock(&pool->mu);
     return was_queued;
 }
 
-void pl_crew_pause(pl_crew *crew)
+void pl_worker_pool_pause(pl_worker_pool *pool)
 {
-    pthread_mutex_lock(&crew->mu);
-    crew->paused = true;
-    while (crew->n_working > 0)
-        pthread_cond_wait(&crew->someone_left, &crew->mu);
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_lock(&pool->mu);
+    pool->paused = true;
+    while (pool->n_working > 0)
+        pthread_cond_wait(&pool->someone_left, &pool->mu);
+    pthread_mutex_unlock(&pool->mu);
 }
 
-bool pl_crew_is_paused(const pl_crew *crew)
+bool pl_worker_pool_is_paused(const pl_worker_pool *pool)
 {
-    return atomic_load_explicit(&crew->paused, memory_order_relaxed);
+    return atomic_load_explicit(&pool->paused, memory_order_relaxed);
 }
 
-void pl_crew_resume(pl_crew *crew)
+void pl_worker_pool_resume(pl_worker_pool *pool)
 {
-    pthread_mutex_lock(&crew->mu);
-    crew->paused = false;
-    pthread_cond_broadcast(&crew->work_came);
-    pthread_mutex_unlock(&crew->mu);
+    pthread_mutex_lock(&pool->mu);
+    pool->paused = false;
+    pthread_cond_broadcast(&pool->work_came);
+    pthread_mutex_unlock(&pool->mu);
 }
 
-void pl_crew_settle(pl_crew *crew)
+void pl_worker_pool_settle(pl_worker_pool *pool)
 {
-    pthread_mutex_lock(&crew->mu);
+    pthread_mutex_lock(&pool->mu);
     /* where the system gave no threads, jobs stay queued for ever */
-    while (crew->n_working > 0 || (crew->n_queued > 0 && crew->n_threads > 0))
-        pthread_cond_wait(&crew->someone_left, &crew->mu);
-    pthread_mutex_unlock(&crew->mu);
+    while (pool->n_working > 0 || (pool->n_queued > 0 && pool->n_threads > 0))
+        pthread_cond_wait(&pool->someone_left, &pool->mu);
+    pthread_mutex_unlock(&pool->mu);
 }
 
-void pl_crew_free(pl_crew *crew)
+void pl_worker_pool_free(pl_worker_pool *pool)
 {
-    if (!crew)
+    if (!pool)
         return;
-    if (crew->generation != pl_fork_generation())
+    if (pool->generation != pl_fork_generation())
         return; /* its locks may be held by threads that are not here */
-    pthread_mutex_lock(&crew->mu);
-    crew->ends = true;
-    pthread_cond_broadcast(&crew->work_came);
-    pthread_mutex_unlock(&crew->mu);
-    for (int i = 0; i < crew->n_threads; i++)
-        pthread_join(crew->threads[i], NULL);
-    pthread_cond_destroy(&crew->someone_left);
-    pthread_cond_destroy(&crew->work_came);
-    pthread_mutex_destroy(&crew->mu);
-    free(crew);
+    pthread_mutex_lock(&pool->mu);
+    pool->ends = true;
+    pthread_cond_broadcast(&pool->work_came);
+    pthread_mutex_unlock(&pool->mu);
+    for (int i = 0; i < pool->n_threads; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->someone_left);
+    pthread_cond_destroy(&pool->work_came);
+    pthread_mutex_destroy(&pool->mu);
+    free(pool);
 }

@@ -8,7 +8,7 @@ static uint64_t read_counter(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-uint64_t pl_watch_progress(pl_pass *pass)
+uint64_t pl_activity_progress(pl_pass *pass)
 {
     uint64_t sum = 0, n_stages = 0;
     pthread_mutex_lock(&pass->mu);
@@ -37,19 +37,19 @@ static bool waits_for_input(const pl_pass *pass, const pl_stage *of)
     return false;
 }
 
-static void tell_one(const pl_stage *stage, char text[PL_WATCH_TEXT_BYTES])
+static void tell_one(const pl_stage *stage, char text[PL_ACTIVITY_TEXT_BYTES])
 {
     size_t n = strlen(text);
     char name[80] = "";
     if (stage->dataset->name)
         snprintf(name, sizeof name, " '%s'", stage->dataset->name);
-    snprintf(text + n, PL_WATCH_TEXT_BYTES - n, "%s%s%s: %s after %llu elements", n > 0 ? "; " : "",
-             stage->dataset->class->name, name,
+    snprintf(text + n, PL_ACTIVITY_TEXT_BYTES - n, "%s%s%s: %s after %llu elements",
+             n > 0 ? "; " : "", stage->dataset->class->name, name,
              is_calling(stage) ? "its function has not returned" : "it has made nothing",
              (unsigned long long)read_counter(&stage->profile.n_elements));
 }
 
-void pl_watch_tell(pl_pass *pass, char text[PL_WATCH_TEXT_BYTES])
+void pl_activity_describe(pl_pass *pass, char text[PL_ACTIVITY_TEXT_BYTES])
 {
     text[0] = '\0';
     pthread_mutex_lock(&pass->mu);
@@ -58,5 +58,5 @@ void pl_watch_tell(pl_pass *pass, char text[PL_WATCH_TEXT_BYTES])
             tell_one(stage, text);
     pthread_mutex_unlock(&pass->mu);
     if (text[0] == '\0')
-        snprintf(text, PL_WATCH_TEXT_BYTES, "no stage is at work");
+        snprintf(text, PL_ACTIVITY_TEXT_BYTES, "no stage is at work");
 }

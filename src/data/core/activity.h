@@ -6,12 +6,12 @@
 #include "data/core/stage.h"
 
 /* Another number whenever any stage has made an element, or skipped a bad one. */
-uint64_t pl_watch_progress(pl_pass *pass);
+uint64_t pl_activity_progress(pl_pass *pass);
 
-enum { PL_WATCH_TEXT_BYTES = 200 };
+enum { PL_ACTIVITY_TEXT_BYTES = 200 };
 
 /* The stages that would have to do something, now: "map 'decode': element 17: its function has not
  * returned". */
-void pl_watch_tell(pl_pass *pass, char text[PL_WATCH_TEXT_BYTES]);
+void pl_activity_describe(pl_pass *pass, char text[PL_ACTIVITY_TEXT_BYTES]);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct pl_element {
     pl_origin *origin;
     int64_t offset; /* in the file; -1: none */
     pl_bad *bad;
-    uint64_t draw; /* of the call that it waits for: see pl_called_draw(); 0: of none */
+    uint64_t draw; /* of the call that it waits for: see pl_bound_function_draw(); 0: of none */
 } pl_element;
 
 static inline pl_item *pl_element_items(pl_element *element)

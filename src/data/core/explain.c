@@ -85,7 +85,7 @@ static int take_picture(pl_iterator *iterator, picture *p)
 {
     uint64_t end_ns = iterator->ended_ns ? iterator->ended_ns : pl_clock_monotonic_ns();
     *p = (picture){.wall_ns = iterator->begun_ns ? end_ns - iterator->begun_ns : 0,
-                   .n_threads = pl_crew_size(iterator->pass.crew)};
+                   .n_threads = pl_worker_pool_size(iterator->pass.pool)};
     p->rows = calloc((size_t)iterator->dataset->n_stages, sizeof *p->rows);
     if (!p->rows)
         return -ENOMEM;

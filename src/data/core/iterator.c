@@ -28,9 +28,9 @@ static int set_up(pl_iterator *iterator, pl_error *reterr)
     int r = pl_pass_init(&iterator->pass, iterator->dataset, reterr);
     if (r == 0)
         r = pl_stage_open_first(iterator->dataset, &iterator->pass, &iterator->first, reterr);
-    const pl_pull how = {pull, destroy, iterator};
+    const pl_watched_pull how = {pull, destroy, iterator};
     if (r == 0 && iterator->pass.watchdog_ns > 0)
-        r = pl_puller_new(&how, &iterator->pass, &iterator->puller, reterr);
+        r = pl_watchdog_thread_new(&how, &iterator->pass, &iterator->watchdog, reterr);
     return r;
 }
 
@@ -67,8 +67,8 @@ void pl_iterator_free(pl_iterator *iterator)
         return;
     if (iterator->first)
         pl_iterator_cancel(iterator);
-    if (iterator->puller)
-        pl_puller_free(iterator->puller);
+    if (iterator->watchdog)
+        pl_watchdog_thread_free(iterator->watchdog);
     else
         destroy(iterator);
 }
@@ -107,14 +107,14 @@ static void count(pl_iterator *iterator, pl_element *element)
 static int pull_alone(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
     pl_pass *pass = &iterator->pass;
-    pl_pass_set_turn(pass, PL_TURN_ENDING);
-    pl_crew_pause(pass->crew);
-    pl_pass_set_turn(pass, PL_TURN_ALONE);
+    pl_pass_set_mode(pass, PL_PASS_DRAINING);
+    pl_worker_pool_pause(pass->pool);
+    pl_pass_set_mode(pass, PL_PASS_ALONE);
     int r = pl_stage_next(iterator->first, ret_element, reterr);
-    pl_pass_set_turn(pass, PL_TURN_ALL);
-    pl_crew_resume(pass->crew);
+    pl_pass_set_mode(pass, PL_PASS_SHARED);
+    pl_worker_pool_resume(pass->pool);
     if (r > 0)
-        pl_headway_shrink(&pass->headway);
+        pl_prefetch_budget_shrink(&pass->prefetch_budget);
     return r;
 }
 
@@ -143,8 +143,8 @@ static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error
         return PL_TOLD;
     }
     pl_element element = {0};
-    int r = iterator->puller ? pl_puller_next(iterator->puller, &element, reterr)
-                             : pull(iterator, &element, reterr);
+    int r = iterator->watchdog ? pl_watchdog_thread_next(iterator->watchdog, &element, reterr)
+                               : pull(iterator, &element, reterr);
     if (r >= 0)
         count(iterator, &element);
     if (r == 0 && iterator->ended_ns == 0)
@@ -211,10 +211,10 @@ static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reter
     }
     if (pl_pass_is_over(&iterator->pass)) /* what hangs in it would be waited for */
         return pl_pass_over(&iterator->pass, reterr);
-    pl_crew_pause(iterator->pass.crew);
+    pl_worker_pool_pause(iterator->pass.pool);
     int r = pl_pass_is_over(&iterator->pass) ? pl_pass_over(&iterator->pass, reterr)
                                              : pl_checkpoint_write(iterator, path, reterr);
-    pl_crew_resume(iterator->pass.crew);
+    pl_worker_pool_resume(iterator->pass.pool);
     return r;
 }
 
@@ -234,14 +234,14 @@ int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reter
     PL_NOT_NULL(iterator, reterr);
     PL_NOT_NULL(path, reterr);
     pl_error error = {0};
-    pl_pass_set_turn(&iterator->pass,
-                     PL_TURN_ALONE); /* nobody is at work: what does not fit fails */
+    pl_pass_set_mode(&iterator->pass,
+                     PL_PASS_ALONE); /* nobody is at work: what does not fit fails */
     int r =
         iterator->first->n_next == 0 && iterator->count.n_items == 0
             ? pl_checkpoint_read(iterator, path, &error)
             : pl_error_set(&error, -EINVAL,
                            "cannot restore '%s' into a pass that has begun: make a new one", path);
-    pl_pass_set_turn(&iterator->pass, PL_TURN_ALL);
+    pl_pass_set_mode(&iterator->pass, PL_PASS_SHARED);
     if (r == PL_TOLD)
         r = error.code;
     if (r < 0) {

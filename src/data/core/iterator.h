@@ -11,7 +11,7 @@ struct pl_iterator {
     pl_pass pass;
     pl_dataset *dataset;
     pl_stage *first;
-    pl_puller *puller; /* NULL: the consumer pulls himself */
+    pl_watchdog_thread *watchdog; /* NULL: the consumer pulls himself */
     pl_bad_count count;
     pl_bad *bads;                /* the first of them */
     uint64_t begun_ns, ended_ns; /* the first call of next(), and the one that met the end; or 0 */

@@ -27,19 +27,19 @@ int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
         .number = atomic_fetch_add_explicit(&dataset->n_iterators, 1, memory_order_relaxed),
         .generation = pl_fork_generation(),
     };
-    int r = pl_crew_new(n_threads, &pass->crew, reterr);
+    int r = pl_worker_pool_new(n_threads, &pass->pool, reterr);
     if (r < 0)
         return r;
-    pl_headway_init(&pass->headway, dataset->runtime->memory, options.budget_bytes);
+    pl_prefetch_budget_init(&pass->prefetch_budget, dataset->runtime->memory, options.budget_bytes);
     pthread_mutex_init(&pass->mu, NULL);
     return 0;
 }
 
 void pl_pass_done(pl_pass *pass)
 {
-    if (!pass->crew)
+    if (!pass->pool)
         return;
-    pl_crew_free(PL_TAKE(pass->crew));
+    pl_worker_pool_free(PL_TAKE(pass->pool));
     pl_seeds_free(PL_TAKE(pass->seeds));
     pthread_mutex_destroy(&pass->mu);
 }

@@ -28,16 +28,16 @@
 #define PL_TOLD  (-9001)
 #define PL_LATER (-9002)
 
-typedef enum pl_turn_of {
-    PL_TURN_ALL,    /* whoever likes makes elements ahead */
-    PL_TURN_ENDING, /* nobody begins another that nobody waits for */
-    PL_TURN_ALONE,  /* the consumer makes the one that it waits for; nobody else is at work */
-} pl_turn_of;
+typedef enum pl_pass_mode {
+    PL_PASS_SHARED,   /* whoever likes makes elements ahead */
+    PL_PASS_DRAINING, /* nobody begins another that nobody waits for */
+    PL_PASS_ALONE,    /* the consumer makes the one that it waits for; nobody else is at work */
+} pl_pass_mode;
 
 typedef struct pl_pass {
     pl_runtime *runtime;
-    pl_crew *crew;
-    pl_headway headway;
+    pl_worker_pool *pool;
+    pl_prefetch_budget prefetch_budget;
     bool nondeterministic; /* constant, as all above */
     uint64_t watchdog_ns;
     uint32_t generation;     /* of the process that it was begun in; constant, as is watchdog_ns */
@@ -49,7 +49,7 @@ typedef struct pl_pass {
     uint64_t number;         /* mu; of passes over the outermost dataset before this one */
     bool opened;             /* all that it begins with is; then constant */
     struct pl_stage *stages; /* mu; all that are open, the last one first: see stage.h */
-    _Atomic int turn;        /* pl_turn_of; changed by the consumer only. Relaxed: the crew is
+    _Atomic int mode;        /* pl_pass_mode; changed by the consumer only. Relaxed: the crew is
                                 paused before anybody is alone */
 } pl_pass;
 
@@ -63,20 +63,20 @@ static inline bool pl_pass_is_over(const pl_pass *pass)
     return __atomic_load_n(&pass->over, __ATOMIC_RELAXED) != 0;
 }
 
-static inline pl_turn_of pl_pass_turn(const pl_pass *pass)
+static inline pl_pass_mode pl_pass_get_mode(const pl_pass *pass)
 {
-    return (pl_turn_of)atomic_load_explicit(&pass->turn, memory_order_relaxed);
+    return (pl_pass_mode)atomic_load_explicit(&pass->mode, memory_order_relaxed);
 }
 
-static inline void pl_pass_set_turn(pl_pass *pass, pl_turn_of turn)
+static inline void pl_pass_set_mode(pl_pass *pass, pl_pass_mode mode)
 {
-    atomic_store_explicit(&pass->turn, (int)turn, memory_order_relaxed);
+    atomic_store_explicit(&pass->mode, (int)mode, memory_order_relaxed);
 }
 
 /* In the child of a fork: its threads are not here. */
 static inline bool pl_pass_is_lost(const pl_pass *pass)
 {
-    return pass->crew && (pl_crew_is_lost(pass->crew) ||
+    return pass->pool && (pl_worker_pool_is_lost(pass->pool) ||
                           (pass->watchdog_ns > 0 && pass->generation != pl_fork_generation()));
 }
 
@@ -85,7 +85,7 @@ static inline bool pl_pass_is_lost(const pl_pass *pass)
  * that the consumer gets, with nobody else at work: what fails then is an error. */
 static inline bool pl_pass_later(const pl_pass *pass, int code)
 {
-    return code == PL_EBUDGET && pl_pass_turn(pass) != PL_TURN_ALONE;
+    return code == PL_EBUDGET && pl_pass_get_mode(pass) != PL_PASS_ALONE;
 }
 
 /* What it ended with. Returns PL_TOLD. */

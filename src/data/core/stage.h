@@ -17,7 +17,7 @@
  *   - What an element is made of passes its n_items, n_bad, bad and origin on to it, with
  *     pl_element_pass_on(); what drops one hands it to pl_stage_dropped().
  *   - Bytes that it gathers are tensors of the runtime, so they are claimed.
- *   - It runs ahead only through pl_headway (prefetch_budget.h) and pl_crew (worker_pool.h).
+ *   - It runs ahead only through pl_prefetch_budget (prefetch_budget.h) and pl_worker_pool (worker_pool.h).
  *   - save() writes what restore(), on a stage that was just opened, needs to go on at the same
  *     place, without its inputs: these are saved by the pass. A stage whose inputs come and go
  *     (flat_map) writes that as well: see pl_save_stage(). */

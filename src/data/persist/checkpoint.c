@@ -125,17 +125,18 @@ static int save_all(pl_saver *saver, const pl_iterator *iterator, const char *tr
 
 int pl_checkpoint_write(const pl_iterator *iterator, const char *path, pl_error *reterr)
 {
-    pl_kept_writer writer = {0};
+    pl_record_file_writer writer = {0};
     char *tree;
     int r = pl_tree_text(iterator->dataset, &tree, reterr);
     if (r < 0)
         return r;
-    r = pl_kept_begin(&writer, iterator->pass.runtime, path, PL_KEPT_CHECKPOINT, reterr);
+    r = pl_record_file_begin(&writer, iterator->pass.runtime, path, PL_RECORD_FILE_CHECKPOINT,
+                             reterr);
     if (r == 0)
         r = save_all(&writer.saver, iterator, tree, reterr);
     if (r == 0)
-        r = pl_kept_end(&writer, reterr);
-    pl_kept_drop(&writer);
+        r = pl_record_file_end(&writer, reterr);
+    pl_record_file_drop(&writer);
     free(tree);
     return r;
 }
@@ -154,7 +155,7 @@ static int check_tree(pl_loader *loader, const pl_dataset *dataset, const char *
     return r;
 }
 
-static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *reterr)
+static int load_all(pl_record_file_reader *reader, pl_iterator *iterator, pl_error *reterr)
 {
     pl_loader *loader = &reader->loader;
     int64_t n_bad, n_items;
@@ -169,7 +170,7 @@ static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *ret
     if (r == 0)
         r = pl_load_stage(loader, iterator->first, reterr);
     if (r == 0)
-        r = pl_kept_check_end(reader, reterr);
+        r = pl_record_file_check_end(reader, reterr);
     if (r == 0) {
         iterator->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
         iterator->bads = pl_bad_join(iterator->bads, PL_TAKE(bads.bad));
@@ -180,11 +181,12 @@ static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *ret
 
 int pl_checkpoint_read(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
-    pl_kept_reader reader;
-    int r = pl_kept_open(&reader, iterator->pass.runtime, path, PL_KEPT_CHECKPOINT, reterr);
+    pl_record_file_reader reader;
+    int r = pl_record_file_open(&reader, iterator->pass.runtime, path, PL_RECORD_FILE_CHECKPOINT,
+                                reterr);
     if (r < 0)
         return r;
-    r = pl_kept_tell(path, load_all(&reader, iterator, reterr), reterr);
-    pl_kept_close(&reader);
+    r = pl_record_file_fail(path, load_all(&reader, iterator, reterr), reterr);
+    pl_record_file_close(&reader);
     return r;
 }

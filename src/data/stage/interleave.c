@@ -31,7 +31,7 @@ enum {
 
 typedef struct interleave_dataset {
     pl_dataset base;
-    pl_called *called;
+    pl_bound_function *function;
     int64_t cycle, block;
     int n_parallel;
 } interleave_dataset;
@@ -39,23 +39,23 @@ typedef struct interleave_dataset {
 typedef struct interleave_stage interleave_stage;
 
 typedef struct worker {
-    pl_job base;
+    pl_pool_job base;
     interleave_stage *stage;
     bool busy; /* mu; submitted, or at work */
 } worker;
 
 struct interleave_stage {
     pl_stage base;
-    pl_lane **places;    /* cycle; written by the consumer, under mu */
-    int64_t at, n_taken; /* the consumer's: the place whose turn it is, and of its block */
-    int64_t n_open;      /* the consumer's: places with a lane */
-    bool input_ended;    /* the consumer's: and nothing is coming */
-    int n_most;          /* workers; 0: none, the consumer does all. Constant */
-    worker *workers;     /* n_most */
-    int n_queue;         /* elements of a lane ahead, at most. Constant */
+    pl_subdataset **places; /* cycle; written by the consumer, under mu */
+    int64_t at, n_taken;    /* the consumer's: the place whose turn it is, and of its block */
+    int64_t n_open;         /* the consumer's: places with a lane */
+    bool input_ended;       /* the consumer's: and nothing is coming */
+    int n_most;             /* workers; 0: none, the consumer does all. Constant */
+    worker *workers;        /* n_most */
+    int n_queue;            /* elements of a lane ahead, at most. Constant */
     pthread_mutex_t mu;
-    pthread_cond_t changed; /* mu, as is all that follows */
-    pl_lane *first, *last;  /* coming */
+    pthread_cond_t changed;      /* mu, as is all that follows */
+    pl_subdataset *first, *last; /* coming */
     int n_coming;
     uint64_t n_opened;  /* lanes, ever */
     bool opening;       /* somebody pulls the input */
@@ -81,22 +81,22 @@ static void unlock(interleave_stage *own)
     pthread_mutex_unlock(&own->mu);
 }
 
-static void run_worker(pl_job *job);
+static void run_worker(pl_pool_job *job);
 
 /* ---- open and close ---- */
 
 static void free_interleave(pl_dataset *dataset)
 {
-    pl_called_unref(((interleave_dataset *)dataset)->called);
+    pl_bound_function_unref(((interleave_dataset *)dataset)->function);
 }
 
 static int set_workers(interleave_stage *own, pl_error *reterr)
 {
     int n = dataset_of(own)->n_parallel;
-    pl_crew *crew = own->base.pass->crew;
+    pl_worker_pool *pool = own->base.pass->pool;
     if (n == 1)
         return 0;
-    int n_may = n == PL_AUTO ? pl_crew_size(crew) : pl_crew_want(crew, n);
+    int n_may = n == PL_AUTO ? pl_worker_pool_size(pool) : pl_worker_pool_want(pool, n);
     own->n_most = n == PL_AUTO || n > n_may ? n_may : n;
     own->n_parallel = n == PL_AUTO ? 1 : own->n_most;
     own->workers = calloc((size_t)own->n_most + 1, sizeof *own->workers);
@@ -111,8 +111,8 @@ static int open_interleave(pl_stage *stage, pl_error *reterr)
 {
     interleave_stage *own = (interleave_stage *)stage;
     int64_t block = dataset_of(own)->block;
-    own->n_queue = (int)(block < PL_LANE_QUEUE - 1 ? block + 1 : PL_LANE_QUEUE);
-    own->places = calloc((size_t)dataset_of(own)->cycle, sizeof(pl_lane *));
+    own->n_queue = (int)(block < PL_SUBDATASET_QUEUE - 1 ? block + 1 : PL_SUBDATASET_QUEUE);
+    own->places = calloc((size_t)dataset_of(own)->cycle, sizeof(pl_subdataset *));
     if (!own->places)
         return pl_error_set(reterr, -ENOMEM, "no memory for a cycle of %" PRId64,
                             dataset_of(own)->cycle);
@@ -125,7 +125,8 @@ static int open_interleave(pl_stage *stage, pl_error *reterr)
 static void withdraw(interleave_stage *own)
 {
     for (int i = 0; i < own->n_most; i++)
-        if (own->workers[i].busy && pl_crew_withdraw(own->base.pass->crew, &own->workers[i].base)) {
+        if (own->workers[i].busy &&
+            pl_worker_pool_withdraw(own->base.pass->pool, &own->workers[i].base)) {
             own->workers[i].busy = false;
             own->n_working--;
         }
@@ -143,11 +144,11 @@ static void close_interleave(pl_stage *stage)
         pthread_cond_wait(&own->changed, &own->mu);
     unlock(own);
     for (int64_t i = 0; i < dataset_of(own)->cycle; i++)
-        pl_lane_close(stage, own->places[i]);
+        pl_subdataset_close(stage, own->places[i]);
     while (own->first) {
-        pl_lane *lane = own->first;
-        own->first = lane->after;
-        pl_lane_close(stage, lane);
+        pl_subdataset *subdataset = own->first;
+        own->first = subdataset->after;
+        pl_subdataset_close(stage, subdataset);
     }
     pl_element_clear(&own->starved);
     free(own->places);
@@ -160,68 +161,71 @@ static void close_interleave(pl_stage *stage)
 
 /* With mu held, and returns so; the lane is not busy: pulls one element. What is not an element or
  * its error is returned: 0 at the lane's end, and what is to be tried again. */
-static int pull(interleave_stage *own, pl_lane *lane, uint64_t room_bytes)
+static int pull(interleave_stage *own, pl_subdataset *subdataset, uint64_t room_bytes)
 {
     pl_element element = {0};
     pl_error error = {0};
-    lane->busy = true;
+    subdataset->busy = true;
     unlock(own);
-    int r = pl_stage_next(lane->stage, &element, &error);
+    int r = pl_stage_next(subdataset->stage, &element, &error);
     lock(own);
-    lane->busy = false;
+    subdataset->busy = false;
     own->element_bytes = pl_max_u64(own->element_bytes, pl_element_bytes(&element) + 1);
     if (r > 0 || r == PL_TOLD) {
-        pl_lane_put(lane, r, &element, &error, room_bytes);
+        pl_subdataset_put(subdataset, r, &element, &error, room_bytes);
     } else {
-        lane->ended |= r == 0;
-        pl_headway_give(&own->base.pass->headway, room_bytes);
+        subdataset->ended |= r == 0;
+        pl_prefetch_budget_give(&own->base.pass->prefetch_budget, room_bytes);
     }
     pthread_cond_broadcast(&own->changed);
     return r;
 }
 
-static void add_coming(interleave_stage *own, pl_lane *lane)
+static void add_coming(interleave_stage *own, pl_subdataset *subdataset)
 {
     if (own->last)
-        own->last->after = lane;
+        own->last->after = subdataset;
     else
-        own->first = lane;
-    own->last = lane;
+        own->first = subdataset;
+    own->last = subdataset;
     own->n_coming++;
 }
 
-/* Without mu: the next element of the input, as a lane; of a bad one with its error. 0: there are
+/* Without mu: the next element of the input, as a subdataset; of a bad one with its error. 0: there are
  * no more. */
-static int open_next(interleave_stage *own, uint64_t number, pl_lane **ret_lane, pl_error *reterr)
+static int open_next(interleave_stage *own, uint64_t number, pl_subdataset **ret_subdataset,
+                     pl_error *reterr)
 {
     pl_element bad = {.offset = -1};
     int r = own->starved.n > 0 ? 1 : pl_stage_next(own->base.inputs[0], &own->starved, reterr);
     if (r == 0 || r == PL_LATER)
         return r;
     if (r > 0)
-        r = pl_lane_open(&own->base, dataset_of(own)->called, number, &own->starved, ret_lane, &bad,
-                         reterr);
+        r = pl_subdataset_open(&own->base, dataset_of(own)->function, number, &own->starved,
+                               ret_subdataset, &bad, reterr);
     if (r == PL_LATER)
         return r;
     if (r < 0)
-        *ret_lane = pl_lane_of_error(number, r, reterr, &bad);
-    return *ret_lane ? 1 : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an error");
+        *ret_subdataset = pl_subdataset_of_error(number, r, reterr, &bad);
+    return *ret_subdataset
+               ? 1
+               : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an error");
 }
 
 /* With mu held, and returns so; nobody is opening: one more lane that is coming. */
 static int open_coming(interleave_stage *own, pl_error *reterr)
 {
-    pl_lane *lane = NULL;
+    pl_subdataset *subdataset = NULL;
     uint64_t number = own->n_opened + 1;
     own->opening = true;
     unlock(own);
-    int r = open_next(own, number, &lane, reterr);
+    int r = open_next(own, number, &subdataset, reterr);
     lock(own);
     own->opening = false;
     own->exhausted |= r == 0;
     if (r > 0) {
         own->n_opened++;
-        add_coming(own, lane);
+        add_coming(own, subdataset);
     }
     pthread_cond_broadcast(&own->changed);
     return r;
@@ -234,26 +238,27 @@ static bool is_over(const interleave_stage *own)
     return own->closing || pl_pass_is_over(own->base.pass);
 }
 
-static bool wants(const interleave_stage *own, const pl_lane *lane)
+static bool wants(const interleave_stage *own, const pl_subdataset *subdataset)
 {
-    return lane && !lane->busy && !lane->ended && lane->n_queued < own->n_queue;
+    return subdataset && !subdataset->busy && !subdataset->ended &&
+           subdataset->n_queued < own->n_queue;
 }
 
 /* With mu held: the lane to be pulled ahead: whose turn is next, and that has fewest. */
-static pl_lane *find_lane(interleave_stage *own)
+static pl_subdataset *find_lane(interleave_stage *own)
 {
     int64_t n = dataset_of(own)->cycle;
-    pl_lane *best = NULL;
+    pl_subdataset *best = NULL;
     for (int64_t i = 0; i < n; i++) {
-        pl_lane *lane = own->places[(own->at + i) % n];
-        if (wants(own, lane) && (!best || lane->n_queued < best->n_queued))
-            best = lane;
+        pl_subdataset *subdataset = own->places[(own->at + i) % n];
+        if (wants(own, subdataset) && (!best || subdataset->n_queued < best->n_queued))
+            best = subdataset;
         if (best && best->n_queued == 0)
             return best;
     }
-    for (pl_lane *lane = own->first; lane; lane = lane->after)
-        if (wants(own, lane) && (!best || lane->n_queued < best->n_queued))
-            best = lane;
+    for (pl_subdataset *subdataset = own->first; subdataset; subdataset = subdataset->after)
+        if (wants(own, subdataset) && (!best || subdataset->n_queued < best->n_queued))
+            best = subdataset;
     return best;
 }
 
@@ -261,27 +266,27 @@ static pl_lane *find_lane(interleave_stage *own)
 static bool work(interleave_stage *own)
 {
     pl_error error = {0};
-    if (is_over(own) || pl_pass_turn(own->base.pass) != PL_TURN_ALL)
+    if (is_over(own) || pl_pass_get_mode(own->base.pass) != PL_PASS_SHARED)
         return false;
     if (!own->opening && !own->exhausted && own->n_coming < own->n_most)
         return open_coming(own, &error) >= 0;
-    pl_lane *lane = own->element_bytes > 0 ? find_lane(own) : NULL;
+    pl_subdataset *subdataset = own->element_bytes > 0 ? find_lane(own) : NULL;
     uint64_t bytes = own->element_bytes;
-    if (!lane)
+    if (!subdataset)
         return false;
-    if (!pl_headway_try(&own->base.pass->headway, bytes)) {
+    if (!pl_prefetch_budget_try(&own->base.pass->prefetch_budget, bytes)) {
         atomic_fetch_add_explicit(&own->base.profile.n_held, 1, memory_order_relaxed);
         return false;
     }
-    return pull(own, lane, bytes) != PL_LATER;
+    return pull(own, subdataset, bytes) != PL_LATER;
 }
 
-static void run_worker(pl_job *job)
+static void run_worker(pl_pool_job *job)
 {
     worker *self = (worker *)job;
     interleave_stage *own = self->stage;
     lock(own);
-    while (!pl_crew_is_paused(own->base.pass->crew) && own->n_working <= own->n_parallel &&
+    while (!pl_worker_pool_is_paused(own->base.pass->pool) && own->n_working <= own->n_parallel &&
            work(own))
         ;
     self->busy = false;
@@ -290,7 +295,7 @@ static void run_worker(pl_job *job)
     unlock(own);
 }
 
-/* With mu held: lets the crew go on, with one more each time. */
+/* With mu held: lets the pool go on, with one more each time. */
 static void call_crew(interleave_stage *own)
 {
     if (is_over(own) || own->n_working >= own->n_parallel)
@@ -302,7 +307,7 @@ static void call_crew(interleave_stage *own)
         return;
     own->workers[i].busy = true;
     own->n_working++;
-    pl_crew_submit(own->base.pass->crew, &own->workers[i].base);
+    pl_worker_pool_submit(own->base.pass->pool, &own->workers[i].base);
 }
 
 /* With mu held: somebody else is at what is needed. */
@@ -332,8 +337,8 @@ static void turn_to_ready(interleave_stage *own)
 {
     int64_t n = dataset_of(own)->cycle;
     for (int64_t i = 0; i < n; i++) {
-        pl_lane *lane = own->places[(own->at + i) % n];
-        if (!lane || !pl_lane_first(lane))
+        pl_subdataset *subdataset = own->places[(own->at + i) % n];
+        if (!subdataset || !pl_subdataset_first(subdataset))
             continue;
         if (i > 0)
             own->n_taken = 0;
@@ -348,17 +353,17 @@ static int await_lane(interleave_stage *own, pl_error *reterr)
     for (;;) {
         if (own->base.pass->nondeterministic)
             turn_to_ready(own);
-        pl_lane *lane = own->places[own->at];
-        if (pl_lane_first(lane) || lane->ended)
+        pl_subdataset *subdataset = own->places[own->at];
+        if (pl_subdataset_first(subdataset) || subdataset->ended)
             return 1;
         if (pl_pass_is_over(own->base.pass))
             return pl_pass_over(own->base.pass, reterr);
         call_crew(own);
-        if (lane->busy) {
+        if (subdataset->busy) {
             wait(own);
             continue;
         }
-        if (pull(own, lane, 0) == PL_LATER)
+        if (pull(own, subdataset, 0) == PL_LATER)
             return PL_LATER;
     }
 }
@@ -372,26 +377,26 @@ static int next_of_lane(interleave_stage *own, pl_element *ret_element, pl_error
         unlock(own);
         return r;
     }
-    pl_lane *lane = own->places[own->at];
-    if (!pl_lane_first(lane)) {
+    pl_subdataset *subdataset = own->places[own->at];
+    if (!pl_subdataset_first(subdataset)) {
         own->places[own->at] = NULL;
         advance(own);
         unlock(own);
-        pl_lane_close(&own->base, lane);
+        pl_subdataset_close(&own->base, subdataset);
         own->n_open--;
         return 0;
     }
-    r = pl_lane_take(lane, &own->base.pass->headway, ret_element, reterr);
+    r = pl_subdataset_take(subdataset, &own->base.pass->prefetch_budget, ret_element, reterr);
     if (++own->n_taken == dataset_of(own)->block)
         advance(own);
-    if (lane->n_queued <= own->n_queue / 2)
+    if (subdataset->n_queued <= own->n_queue / 2)
         call_crew(own);
     unlock(own);
     return r;
 }
 
 /* With mu held, and returns so: 1 and the lane that comes next; 0: there is none any more. */
-static int await_coming(interleave_stage *own, pl_lane **ret_lane, pl_error *reterr)
+static int await_coming(interleave_stage *own, pl_subdataset **ret_subdataset, pl_error *reterr)
 {
     while (!own->first) {
         if (pl_pass_is_over(own->base.pass))
@@ -406,13 +411,13 @@ static int await_coming(interleave_stage *own, pl_lane **ret_lane, pl_error *ret
         if (r <= 0)
             return r;
     }
-    pl_lane *lane = own->first;
-    own->first = lane->after;
+    pl_subdataset *subdataset = own->first;
+    own->first = subdataset->after;
     if (!own->first)
         own->last = NULL;
-    lane->after = NULL;
+    subdataset->after = NULL;
     own->n_coming--;
-    *ret_lane = lane;
+    *ret_subdataset = subdataset;
     return 1;
 }
 
@@ -424,26 +429,26 @@ static void pass_by(interleave_stage *own)
     unlock(own);
 }
 
-/* Gives an empty place the next lane, if there is one. Negative: the element is bad. */
+/* Gives an empty place the next subdataset, if there is one. Negative: the element is bad. */
 static int fill_place(interleave_stage *own, pl_element *ret_element, pl_error *reterr)
 {
-    pl_lane *lane = NULL;
+    pl_subdataset *subdataset = NULL;
     lock(own);
-    int r = await_coming(own, &lane, reterr);
-    if (r > 0 && lane->stage)
-        own->places[own->at] = lane;
+    int r = await_coming(own, &subdataset, reterr);
+    if (r > 0 && subdataset->stage)
+        own->places[own->at] = subdataset;
     unlock(own);
     own->input_ended = r == 0;
     if (r <= 0)
         return r;
-    if (lane->stage) {
+    if (subdataset->stage) {
         own->n_open++;
-        pl_stage_counted(&own->base, &lane->input);
+        pl_stage_counted(&own->base, &subdataset->input);
         return 0;
     }
     pl_element bad;
-    r = pl_lane_take(lane, &own->base.pass->headway, &bad, reterr);
-    pl_lane_close(&own->base, lane);
+    r = pl_subdataset_take(subdataset, &own->base.pass->prefetch_budget, &bad, reterr);
+    pl_subdataset_close(&own->base, subdataset);
     if (r != PL_TOLD)
         return pl_stage_spoil(&own->base, &bad, ret_element, r);
     pl_stage_dropped(&own->base, &bad);
@@ -475,12 +480,13 @@ static int save_lanes(interleave_stage *own, pl_saver *saver, pl_error *reterr)
     for (int64_t i = 0; r == 0 && i < dataset_of(own)->cycle; i++) {
         r = pl_save_int(saver, own->places[i] != NULL, reterr);
         if (r == 0 && own->places[i])
-            r = pl_lane_save(own->places[i], saver, reterr);
+            r = pl_subdataset_save(own->places[i], saver, reterr);
     }
     if (r == 0)
         r = pl_save_int(saver, own->n_coming, reterr);
-    for (pl_lane *lane = own->first; r == 0 && lane; lane = lane->after)
-        r = pl_lane_save(lane, saver, reterr);
+    for (pl_subdataset *subdataset = own->first; r == 0 && subdataset;
+         subdataset = subdataset->after)
+        r = pl_subdataset_save(subdataset, saver, reterr);
     return r;
 }
 
@@ -503,22 +509,22 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 
 static int load_lanes(interleave_stage *own, pl_loader *loader, pl_error *reterr)
 {
-    pl_called *called = dataset_of(own)->called;
+    pl_bound_function *function = dataset_of(own)->function;
     int64_t there = 0, n_coming = 0;
     int r = 0;
     for (int64_t i = 0; r == 0 && i < dataset_of(own)->cycle; i++) {
         r = pl_load_int(loader, 0, 1, &there, reterr);
         if (r == 0 && there)
-            r = pl_lane_load(&own->base, called, loader, &own->places[i], reterr);
+            r = pl_subdataset_load(&own->base, function, loader, &own->places[i], reterr);
         own->n_open += own->places[i] != NULL;
     }
     if (r == 0)
         r = pl_load_int(loader, 0, INT32_MAX, &n_coming, reterr);
     while (r == 0 && own->n_coming < n_coming) {
-        pl_lane *lane;
-        r = pl_lane_load(&own->base, called, loader, &lane, reterr);
+        pl_subdataset *subdataset;
+        r = pl_subdataset_load(&own->base, function, loader, &subdataset, reterr);
         if (r == 0)
-            add_coming(own, lane);
+            add_coming(own, subdataset);
     }
     return r;
 }
@@ -586,25 +592,26 @@ static const pl_dataset_class interleave_class = {
 static int make(const pl_dataset_class *class, pl_dataset *input, const pl_function *function,
                 pl_dataset **ret_dataset, pl_error *reterr)
 {
-    pl_called *called;
-    int r = pl_called_new(function, input->spec, input->n_components, class->name, &called, reterr);
+    pl_bound_function *bound;
+    int r = pl_bound_function_new(function, input->spec, input->n_components, class->name, &bound,
+                                  reterr);
     if (r < 0)
         return r;
     pl_dataset *dataset = NULL;
-    r = pl_lane_check(called, class->name, reterr);
-    const pl_spec *of = r < 0 ? NULL : pl_called_spec(called, 0);
+    r = pl_subdataset_check(bound, class->name, reterr);
+    const pl_spec *of = r < 0 ? NULL : pl_bound_function_spec(bound, 0);
     if (r == 0)
         r = pl_dataset_make(class, input->runtime, &input, 1, of->n_of, &dataset, reterr);
     for (int i = 0; r == 0 && i < of->n_of; i++)
         if (pl_spec_copy(&dataset->spec[i], &of->of[i]) < 0)
             r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
     if (r < 0) {
-        pl_called_unref(called);
+        pl_bound_function_unref(bound);
         pl_dataset_unref(dataset);
         return r;
     }
     interleave_dataset *own = (interleave_dataset *)dataset;
-    own->called = called;
+    own->function = bound;
     own->cycle = own->block = own->n_parallel = 1;
     *ret_dataset = dataset;
     return 0;

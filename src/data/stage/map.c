@@ -8,7 +8,7 @@
 
 typedef struct map_dataset {
     pl_dataset base;
-    pl_called *called;
+    pl_bound_function *function;
     int n_parallel;
 } map_dataset;
 
@@ -19,27 +19,27 @@ typedef struct map_stage {
     pl_element starved; /* else: an input that is to be called with again */
 } map_stage;
 
-static pl_called *called_of(const pl_stage *stage)
+static pl_bound_function *function_of(const pl_stage *stage)
 {
-    return ((const map_dataset *)stage->dataset)->called;
+    return ((const map_dataset *)stage->dataset)->function;
 }
 
 static void free_map(pl_dataset *dataset)
 {
-    pl_called_unref(((map_dataset *)dataset)->called);
+    pl_bound_function_unref(((map_dataset *)dataset)->function);
 }
 
 static int begin(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
-    if (r > 0 && !pl_called_is_trivial(called_of(stage)))
-        ret_element->draw = pl_called_draw(stage);
+    if (r > 0 && !pl_bound_function_is_trivial(function_of(stage)))
+        ret_element->draw = pl_bound_function_draw(stage);
     return r;
 }
 
 static int finish(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr)
 {
-    int r = pl_called_run(called_of(stage), stage, begun, ret_element, reterr);
+    int r = pl_bound_function_run(function_of(stage), stage, begun, ret_element, reterr);
     if (pl_pass_later(stage->pass, r)) {
         pl_element_clear(ret_element);
         return PL_LATER;
@@ -58,7 +58,7 @@ static int open_map(pl_stage *stage, pl_error *reterr)
 {
     const map_dataset *own = (const map_dataset *)stage->dataset;
     map_stage *map = (map_stage *)stage;
-    map->parallel = own->n_parallel != 1 && !pl_called_is_trivial(own->called);
+    map->parallel = own->n_parallel != 1 && !pl_bound_function_is_trivial(own->function);
     if (!map->parallel)
         return 0;
     return pl_ahead_init(&map->ahead, stage, &map_ahead, PL_AUTO, own->n_parallel, reterr);
@@ -128,26 +128,27 @@ int pl_dataset_map(pl_dataset *input, const pl_function *function, int n_paralle
     PL_NOT_NULL(function, reterr);
     PL_NOT_NULL_OR_RELEASE(function, input, reterr);
     PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
-    pl_called *called;
-    int r = pl_called_new(function, input->spec, input->n_components, "map", &called, reterr);
+    pl_bound_function *bound;
+    int r =
+        pl_bound_function_new(function, input->spec, input->n_components, "map", &bound, reterr);
     if (r < 0)
         return r;
     pl_dataset *dataset = NULL;
     if (n_parallel < 1 && n_parallel != PL_AUTO)
         r = pl_error_set(reterr, -EINVAL, "map: %d calls at once", n_parallel);
     if (r == 0)
-        r = pl_dataset_make(&map_class, input->runtime, &input, 1, pl_called_n_outputs(called),
-                            &dataset, reterr);
+        r = pl_dataset_make(&map_class, input->runtime, &input, 1,
+                            pl_bound_function_n_outputs(bound), &dataset, reterr);
     for (int i = 0; r == 0 && i < dataset->n_components; i++)
-        if (pl_spec_copy(&dataset->spec[i], pl_called_spec(called, i)) < 0)
+        if (pl_spec_copy(&dataset->spec[i], pl_bound_function_spec(bound, i)) < 0)
             r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
     if (r < 0) {
-        pl_called_unref(called);
+        pl_bound_function_unref(bound);
         pl_dataset_unref(dataset);
         return r;
     }
     dataset->cardinality = input->cardinality;
-    ((map_dataset *)dataset)->called = called;
+    ((map_dataset *)dataset)->function = bound;
     ((map_dataset *)dataset)->n_parallel = n_parallel;
     *ret_dataset = dataset;
     return 0;
