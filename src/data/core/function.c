@@ -349,3 +349,19 @@ int pl_bound_function_run(pl_bound_function *bound, pl_stage *stage, pl_element 
     *ret_output = output;
     return 1;
 }
+
+int pl_bound_function_map(pl_bound_function *bound, pl_stage *stage, pl_element *input,
+                          pl_element *ret_output, pl_error *reterr)
+{
+    int r = pl_bound_function_run(bound, stage, input, ret_output, reterr);
+    if (pl_pass_later(stage->pass, r)) {
+        pl_element_clear(ret_output);
+        return PL_LATER;
+    }
+    if (r < 0 && r != PL_TOLD) {
+        input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
+        pl_element_pass_on(input, ret_output);
+    }
+    pl_element_clear(input);
+    return r;
+}

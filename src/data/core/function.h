@@ -33,4 +33,10 @@ PL_MUST_CHECK int pl_bound_function_run(pl_bound_function *bound, pl_stage *stag
                                         pl_element *input, pl_element *ret_output,
                                         pl_error *reterr);
 
+/* The same for a class's next() that makes one element of each: clears `input`, and what fails is a
+ * bad element; or PL_LATER, and `input` is as it was. */
+PL_MUST_CHECK int pl_bound_function_map(pl_bound_function *bound, pl_stage *stage,
+                                        pl_element *input, pl_element *ret_output,
+                                        pl_error *reterr);
+
 #endif

@@ -66,6 +66,7 @@ static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint
     if (!stage)
         return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
     stage->dataset = pl_dataset_ref(dataset);
+    stage->next = dataset->class->next;
     stage->pass = pass;
     stage->parent = parent;
     stage->policy = policy_for(dataset, parent);
@@ -309,7 +310,7 @@ static int next_good(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         if (pl_pass_is_over(stage->pass))
             return pl_pass_over(stage->pass, reterr);
         reterr->message[0] = '\0'; /* of a bad one before: who gives no reason has not that one's */
-        int r = stage->dataset->class->next(stage, ret_element, reterr);
+        int r = stage->next(stage, ret_element, reterr);
         if (is_final(r))
             return made(stage, r, ret_element);
         r = apply_policy(stage, ret_element, r, reterr);

@@ -99,6 +99,8 @@ struct pl_dataset {
 struct pl_stage {
     pl_dataset *dataset;
     pl_pass *pass;
+    /* The class's; open() may set another */
+    int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
     pl_stage *parent;  /* who pulls; NULL: the iterator */
     pl_stage **inputs; /* opened with it, n_inputs of the dataset; NULL: one is not open. Later
                           changed by pl_stage_set_input() only: explain looks at them */

@@ -119,7 +119,7 @@ pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, const pl_erro
     }
     subdataset->number = number;
     subdataset->ended = true;
-    pl_subdataset_put(subdataset, result, bad, error, 0);
+    pl_ahead_slot_fill(pl_subdataset_add(subdataset, 0), result, bad, error);
     return subdataset;
 }
 
@@ -127,12 +127,8 @@ void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset)
 {
     if (!subdataset)
         return;
-    while (pl_subdataset_first(subdataset)) {
-        pl_element element;
-        pl_error error;
-        if (pl_subdataset_take(subdataset, &stage->pass->prefetch_budget, &element, &error) != 0)
-            pl_element_clear(&element);
-    }
+    for (int i = 0; i < PL_SUBDATASET_QUEUE; i++)
+        pl_ahead_slot_clear(&subdataset->queue[i], &stage->pass->prefetch_budget);
     pl_stage_close(subdataset->stage);
     pl_element_clear(&subdataset->input);
     free(subdataset);
@@ -140,46 +136,30 @@ void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset)
 
 /* ---- the queue ---- */
 
-void pl_subdataset_put(pl_subdataset *subdataset, int result, pl_element *element,
-                       const pl_error *error, uint64_t room_bytes)
+pl_ahead_slot *pl_subdataset_add(pl_subdataset *subdataset, uint64_t room_bytes)
 {
-    pl_pulled *last =
-        &subdataset->queue[(subdataset->head + subdataset->n_queued++) % PL_SUBDATASET_QUEUE];
-    *last = (pl_pulled){.result = result, .element = *element, .room_bytes = room_bytes};
-    *element = (pl_element){0};
-    if (result < 0 && (last->error = malloc(sizeof *error)))
-        *last->error = *error;
+    int at = (subdataset->head + subdataset->n_queued++) % PL_SUBDATASET_QUEUE;
+    subdataset->queue[at].room_bytes = room_bytes;
+    return &subdataset->queue[at];
 }
 
 int pl_subdataset_take(pl_subdataset *subdataset, pl_prefetch_budget *budget,
                        pl_element *ret_element, pl_error *reterr)
 {
-    pl_pulled first = subdataset->queue[subdataset->head];
+    pl_ahead_slot *first = &subdataset->queue[subdataset->head];
     subdataset->head = (subdataset->head + 1) % PL_SUBDATASET_QUEUE;
     subdataset->n_queued--;
-    pl_prefetch_budget_give(budget, first.room_bytes);
-    *ret_element = first.element;
-    if (first.result < 0 && first.error)
-        *reterr = *first.error;
-    else if (first.result < 0)
-        pl_error_set(reterr, -ENOMEM, "no memory to tell of an error");
-    free(first.error);
-    return first.result;
+    return pl_ahead_slot_take(first, budget, ret_element, reterr);
 }
 
 /* ---- state ---- */
 
-static int save_queue(pl_subdataset *subdataset, pl_saver *saver, pl_error *reterr)
+static int save_queue(const pl_subdataset *subdataset, pl_saver *saver, pl_error *reterr)
 {
     int r = pl_save_int(saver, subdataset->n_queued, reterr);
     for (int i = 0; r == 0 && i < subdataset->n_queued; i++) {
-        const pl_pulled *at = &subdataset->queue[(subdataset->head + i) % PL_SUBDATASET_QUEUE];
-        pl_error none = {.code = -ENOMEM, .message = "no memory to tell of an error"};
-        r = pl_save_int(saver, at->result, reterr);
-        if (r == 0 && at->result < 0)
-            r = pl_save_error(saver, at->error ? at->error : &none, reterr);
-        if (r == 0)
-            r = pl_save_element(saver, &at->element, reterr);
+        int at = (subdataset->head + i) % PL_SUBDATASET_QUEUE;
+        r = pl_ahead_slot_save(&subdataset->queue[at], saver, reterr);
     }
     return r;
 }
@@ -198,25 +178,14 @@ int pl_subdataset_save(pl_subdataset *subdataset, pl_saver *saver, pl_error *ret
     return r < 0 ? r : save_queue(subdataset, saver, reterr);
 }
 
-static int load_pulled(pl_stage *stage, pl_subdataset *subdataset, pl_loader *loader,
-                       pl_error *reterr)
+static int load_slot(pl_stage *stage, pl_subdataset *subdataset, pl_loader *loader,
+                     pl_error *reterr)
 {
-    int64_t result = 0;
-    pl_element element = {0};
-    pl_error error = {0};
-    int r = pl_load_int(loader, -INT16_MAX, 1, &result, reterr);
-    if (r == 0 && (result == 0 || (result > 0 && !subdataset->stage)))
-        r = pl_load_refuse(reterr, "an element of a dataset's queue is none");
-    if (r == 0 && result < 0)
-        r = pl_load_error(loader, &error, reterr);
-    if (r == 0)
-        r = pl_load_element(loader, result < 0 ? NULL : stage->dataset, &element, reterr);
-    if (r < 0)
-        return r;
-    uint64_t bytes = pl_element_bytes(&element) + 1;
-    pl_prefetch_budget_take(&stage->pass->prefetch_budget, bytes);
-    pl_subdataset_put(subdataset, (int)result, &element, &error, bytes);
-    return 0;
+    pl_ahead_slot *slot = pl_subdataset_add(subdataset, 0);
+    int r = pl_ahead_slot_load(slot, stage, NULL, loader, reterr);
+    if (r == 0 && slot->result > 0 && !subdataset->stage)
+        r = pl_load_refuse(reterr, "element of a dataset that was not opened");
+    return r;
 }
 
 static int load(pl_stage *stage, pl_bound_function *function, pl_subdataset *subdataset,
@@ -241,7 +210,7 @@ static int load(pl_stage *stage, pl_bound_function *function, pl_subdataset *sub
     if (r == 0)
         r = pl_load_int(loader, opened ? 0 : 1, opened ? PL_SUBDATASET_QUEUE : 1, &n, reterr);
     while (r == 0 && subdataset->n_queued < n)
-        r = load_pulled(stage, subdataset, loader, reterr);
+        r = load_slot(stage, subdataset, loader, reterr);
     return r;
 }
 

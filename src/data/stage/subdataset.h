@@ -6,15 +6,8 @@
 #ifndef PL_DATA_STAGE_SUBDATASET_H
 #define PL_DATA_STAGE_SUBDATASET_H
 
+#include "data/ahead/ahead.h"
 #include "data/core/function.h"
-
-/* What a pull gave. */
-typedef struct pl_pulled {
-    int result; /* 1, or a code */
-    pl_element element;
-    pl_error *error;     /* of a code */
-    uint64_t room_bytes; /* of the budget */
-} pl_pulled;
 
 enum { PL_SUBDATASET_QUEUE = 16 };
 
@@ -25,7 +18,7 @@ typedef struct pl_subdataset {
     pl_stage *stage;             /* NULL: the element is bad; its error is in the queue */
     bool busy;                   /* somebody pulls; the owner's lock, as all that follows */
     bool ended;
-    pl_pulled queue[PL_SUBDATASET_QUEUE]; /* a ring */
+    pl_ahead_slot queue[PL_SUBDATASET_QUEUE]; /* a ring */
     int head, n_queued;
 } pl_subdataset;
 
@@ -49,17 +42,15 @@ void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset);
 
 /* ---- the queue ---- */
 
-static inline pl_pulled *pl_subdataset_first(pl_subdataset *subdataset)
+static inline pl_ahead_slot *pl_subdataset_first(pl_subdataset *subdataset)
 {
     return subdataset->n_queued > 0 ? &subdataset->queue[subdataset->head] : NULL;
 }
 
-/* Takes the element over; there is room for it. */
-void pl_subdataset_put(pl_subdataset *subdataset, int result, pl_element *element,
-                       const pl_error *error, uint64_t room_bytes);
+/* One more slot, to be filled; there is room for it. */
+pl_ahead_slot *pl_subdataset_add(pl_subdataset *subdataset, uint64_t room_bytes);
 
-/* The first one; its room is given back. Of a bad one the element has what it was read from, and
- * counts. */
+/* Takes the first slot: see pl_ahead_slot_take(). */
 PL_MUST_CHECK int pl_subdataset_take(pl_subdataset *subdataset, pl_prefetch_budget *budget,
                                      pl_element *ret_element, pl_error *reterr);
 
