@@ -8,7 +8,7 @@
 
 #include "codec/record/crc32c.h"
 #include "data/core/dataset_text.h"
-#include "data/core/iterator.h"
+#include "data/iterator/iterator.h"
 #include "data/persist/element_file.h"
 #include "data/persist/record_file_format.h"
 #include "fuzz.h"

@@ -19,8 +19,8 @@
 
 #include <pthread.h>
 
-#include "data/ahead/worker_pool.h"
 #include "data/core/stage.h"
+#include "data/core/worker_pool.h"
 
 /* ---- slots ---- */
 

@@ -50,18 +50,6 @@ void pl_claimed_array_add_element(pl_claimed_array *array, pl_element *element)
     *element = (pl_element){0};
 }
 
-int pl_claimed_array_load_element(pl_claimed_array *array, pl_runtime *runtime, pl_loader *loader,
-                                  const pl_dataset *dataset, const char *what, pl_error *reterr)
-{
-    pl_element element = {0};
-    int r = pl_claimed_array_room(array, runtime->memory, sizeof element, what, reterr);
-    if (r == 0)
-        r = pl_load_element(loader, dataset, &element, reterr);
-    if (r == 0)
-        pl_claimed_array_add_element(array, &element);
-    return r;
-}
-
 void pl_claimed_array_drop_elements(pl_claimed_array *array, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

@@ -18,8 +18,8 @@ struct pl_bound_function {
     pl_function function; /* with arrays of its own */
     pl_spec *specs;       /* of the outputs */
     bool trivial;
-    int *handed_on; /* by output: the input that it is and 1; 0: it is computed */
-    int n_computed; /* outputs that are */
+    int *handed_on; /* by output: 1 + the input that it returns; 0: it is computed */
+    int n_computed; /* outputs that are computed */
 };
 
 static int no_memory(pl_error *reterr)
@@ -29,7 +29,7 @@ static int no_memory(pl_error *reterr)
 
 /* ---- making ---- */
 
-/* -1: the output is no input. */
+/* -1: the output is not an input. */
 static int input_of(const pl_function *function, const pl_node *output)
 {
     for (int i = 0; i < function->n_inputs; i++)
@@ -42,7 +42,7 @@ static int check_placeholder(const pl_node *node, const pl_spec *spec, int i, co
                              pl_error *reterr)
 {
     if (strcmp(pl_node_op(node), "placeholder") != 0)
-        return pl_error_set(reterr, -EINVAL, "%s: input %d is %s '%s', no placeholder", what, i,
+        return pl_error_set(reterr, -EINVAL, "%s: input %d is %s '%s', not a placeholder", what, i,
                             pl_node_op(node), pl_node_name(node));
     if (spec->dtype != pl_node_dtype(node))
         return pl_error_set(reterr, -EINVAL, "%s: placeholder '%s' takes %s, component %d is %s",
@@ -56,7 +56,7 @@ static int check_placeholder(const pl_node *node, const pl_spec *spec, int i, co
     return 0;
 }
 
-/* What a run would refuse for every element. */
+/* Errors that every call would report. */
 static int check_nodes(const pl_function *function, const char *what, pl_error *reterr)
 {
     int r = pl_session_check_nodes(function->session, function->inputs, function->n_inputs, what,
@@ -92,7 +92,7 @@ static int copy_nodes(pl_node *const **nodes, int n)
     return 0;
 }
 
-/* What a graph's output is known to be before it is run. */
+/* The spec of a graph's output, as far as it is known before a run. */
 static pl_spec spec_of(const pl_node *node, const pl_spec *handed_on)
 {
     return handed_on ? *handed_on
@@ -201,7 +201,7 @@ static void hand_on(const pl_bound_function *bound, const pl_item *inputs, pl_it
         }
 }
 
-/* Arrays for one call: on the stack as a rule. */
+/* Arrays for one call: on the stack, if they are small. */
 typedef struct scratch {
     void *many; /* else */
     _Alignas(16) char few[1024];
@@ -252,7 +252,7 @@ static int run_graph(const pl_bound_function *bound, pl_pass *pass, uint64_t dra
     return r;
 }
 
-/* Of the callback that this thread is in. */
+/* For the callback that this thread is in. */
 static _Thread_local uint64_t current_draw;
 static _Thread_local const int *current_over;
 

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
-#include "data/core/options.h"
 #include "data/core/stage.h"
 #include "sys/cpu.h"
 
@@ -15,10 +14,27 @@ static int n_processors(void)
     return pl_cpu_read("", &cpu) < 0 ? 1 : (int)cpu.n_usable;
 }
 
+/* Of the whole pass: for each the outermost dataset that says it, else 0. */
+static void gather_options(const pl_dataset *dataset, pl_dataset_options *ret_options)
+{
+    const pl_dataset_options *own = dataset->options;
+    if (own) {
+        if (ret_options->watchdog_ms == 0)
+            ret_options->watchdog_ms = own->watchdog_ms;
+        if (ret_options->budget_bytes == 0)
+            ret_options->budget_bytes = own->budget_bytes;
+        if (ret_options->n_threads == 0)
+            ret_options->n_threads = own->n_threads;
+        ret_options->nondeterministic |= own->nondeterministic;
+    }
+    for (int i = 0; i < dataset->n_inputs; i++)
+        gather_options(dataset->inputs[i], ret_options);
+}
+
 int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
 {
     pl_dataset_options options = {0};
-    pl_options_gather(dataset, &options);
+    gather_options(dataset, &options);
     int n_threads = options.n_threads > 0 ? options.n_threads : n_processors();
     *pass = (pl_pass){
         .runtime = dataset->runtime,

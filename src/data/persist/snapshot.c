@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "data/core/dataset_text.h"
-#include "data/core/iterator.h"
+#include "data/iterator/iterator.h"
 #include "data/persist/folder.h"
 #include "data/persist/persist_stage.h"
 

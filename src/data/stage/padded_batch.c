@@ -359,8 +359,8 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, dataset_of(stage)->n, &n, reterr);
     own->ended = ended;
     while (r == 0 && own->elements.n < n) {
-        r = pl_claimed_array_load_element(&own->elements, stage->pass->runtime, loader,
-                                          stage->dataset->inputs[0], "padded_batch", reterr);
+        r = pl_load_to_array(loader, stage->dataset->inputs[0], &own->elements, "padded_batch",
+                             reterr);
         if (r == 0)
             r = check(stage, pl_claimed_array_element(&own->elements, own->elements.n - 1), reterr);
     }

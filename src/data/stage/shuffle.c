@@ -292,8 +292,8 @@ static int load_place(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 
 static int load_element(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    return pl_claimed_array_load_element(&((shuffle_stage *)stage)->buffer, stage->pass->runtime,
-                                         loader, stage->dataset, "shuffle", reterr);
+    return pl_load_to_array(loader, stage->dataset, &((shuffle_stage *)stage)->buffer, "shuffle",
+                            reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)

@@ -171,8 +171,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, dataset_of(stage)->span, &n, reterr);
     own->ended = ended;
     while (r == 0 && own->buffer.n < n)
-        r = pl_claimed_array_load_element(&own->buffer, stage->pass->runtime, loader,
-                                          stage->dataset->inputs[0], "window", reterr);
+        r = pl_load_to_array(loader, stage->dataset->inputs[0], &own->buffer, "window", reterr);
     return r;
 }
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/ahead/watchdog_thread.h"
+#include "data/iterator/watchdog_thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "data/core/activity.h"
+#include "data/iterator/activity.h"
 #include "util/threads.h"
 
-/* What is cancelled and can end does so within this; the consumer is told no later than that. */
+/* A cancelled pull that can end does so within this; the consumer gets its error no later. */
 #define MOMENT_NS (100 * PL_NS_PER_MS)
 
-/* What is at work when the consumer leaves, and can end, has this long. */
+/* How long a pull may take to end when the consumer leaves. */
 #define FREE_NS (2 * PL_NS_PER_SEC)
 
 struct pl_watchdog_thread {
@@ -20,17 +20,17 @@ struct pl_watchdog_thread {
     pthread_t thread;
     pthread_mutex_t mu; /* leaf lock; guards all that follows */
     pthread_cond_t asked, answered;
-    bool wanted;    /* an element, which has not come yet */
-    bool ends;      /* the consumer has gone */
+    bool wanted;    /* the consumer waits for an element */
+    bool ends;      /* the consumer has left */
     bool closed;    /* close() is done */
-    bool abandoned; /* nobody waits for that: the thread frees the puller */
+    bool abandoned; /* nobody waits: the thread frees the struct */
     bool lost;
     int result;
     pl_element element;
     pl_error error;
 };
 
-static void free_puller(pl_watchdog_thread *watchdog)
+static void free_watchdog(pl_watchdog_thread *watchdog)
 {
     pl_element_clear(&watchdog->element);
     pthread_cond_destroy(&watchdog->answered);
@@ -75,7 +75,7 @@ static void *work(void *context)
     pthread_cond_signal(&watchdog->answered);
     pthread_mutex_unlock(&watchdog->mu);
     if (abandoned)
-        free_puller(watchdog);
+        free_watchdog(watchdog);
     return NULL;
 }
 
@@ -95,9 +95,8 @@ int pl_watchdog_thread_new(const pl_watched_pull *how, pl_pass *pass,
     int r = -pthread_create(&watchdog->thread, NULL, work, watchdog);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r < 0) {
-        free_puller(watchdog);
-        return pl_error_set(reterr, r, "a watchdog needs a thread, and there is none: %s",
-                            pl_error_text(r));
+        free_watchdog(watchdog);
+        return pl_error_set(reterr, r, "a watchdog needs a thread: %s", pl_error_text(r));
     }
     *ret_watchdog = watchdog;
     return 0;
@@ -187,5 +186,5 @@ void pl_watchdog_thread_free(pl_watchdog_thread *watchdog)
         return;
     }
     pthread_join(watchdog->thread, NULL);
-    free_puller(watchdog);
+    free_watchdog(watchdog);
 }

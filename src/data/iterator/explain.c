@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of a pass have done, and which one holds up the rest.
+/* Reports what the stages of a pass have done, and which one holds up the rest.
  *   own      what a stage itself took: all of its calls by all threads, or, of one that is pulled
  *            by its consumer, the time in next() less its inputs'
  *   share    own, of the time since the first next(), by the number of calls that it makes at once
@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "data/core/iterator.h"
 #include "data/core/quoted.h"
+#include "data/iterator/iterator.h"
 
 typedef struct row {
     const pl_dataset *dataset; /* the stage itself may be gone meanwhile */
@@ -173,7 +173,7 @@ static void write_row(const row *r, FILE *to)
     size_t n = 0;
     FILE *text = open_memstream(&label, &n);
     if (!text)
-        return; /* and whoever called finds its own text short */
+        return; /* the caller finds its own text short */
     fprintf(text, "%*s", 2 * r->depth, "");
     write_name(r->dataset, text);
     if (r->dataset->class->describe) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/ahead/worker_pool.h"
+#include "data/core/worker_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,8 +10,8 @@
 #include "util/threads.h"
 
 enum {
-    /* A thread that waits costs some pages of stack, and a process may have as many as its
-     * cgroup's pids: the common limit of containers is some thousands. */
+    /* A thread that waits costs some pages of stack, and containers commonly limit a cgroup to some
+     * thousand pids. */
     THREADS_MAX = 256,
 };
 
@@ -95,7 +95,7 @@ static void *work(void *context)
         pl_pool_job *job = take_first(pool);
         pool->n_working++;
         pthread_mutex_unlock(&pool->mu);
-        job->run(job); /* which may be gone after it */
+        job->run(job); /* which may free it */
         pthread_mutex_lock(&pool->mu);
         pool->n_working--;
         pthread_cond_broadcast(&pool->someone_left);
@@ -104,7 +104,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Where the system gives none, those who need what the jobs make do them. */
+/* If the system refuses, the jobs are withdrawn and done by those who need their results. */
 static void start_thread(pl_worker_pool *pool)
 {
     sigset_t before;
@@ -183,7 +183,7 @@ void pl_worker_pool_resume(pl_worker_pool *pool)
 void pl_worker_pool_settle(pl_worker_pool *pool)
 {
     pthread_mutex_lock(&pool->mu);
-    /* where the system gave no threads, jobs stay queued for ever */
+    /* without threads, jobs stay queued */
     while (pool->n_working > 0 || (pool->n_queued > 0 && pool->n_threads > 0))
         pthread_cond_wait(&pool->someone_left, &pool->mu);
     pthread_mutex_unlock(&pool->mu);
@@ -194,7 +194,7 @@ void pl_worker_pool_free(pl_worker_pool *pool)
     if (!pool)
         return;
     if (pool->generation != pl_fork_generation())
-        return; /* its locks may be held by threads that are not here */
+        return; /* its locks may be held by threads of the parent */
     pthread_mutex_lock(&pool->mu);
     pool->ends = true;
     pthread_cond_broadcast(&pool->work_came);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/ahead/prefetch_budget.h"
+#include "data/core/prefetch_budget.h"
 
 #include <stdatomic.h>
 
-/* Elements that are begun until what was taken from the limit is back. */
+/* Elements that are begun until the limit has recovered. */
 enum { COMES_BACK_IN = 1024 };
 
 void pl_prefetch_budget_init(pl_prefetch_budget *budget, pl_memory *memory, uint64_t limit_bytes)
