@@ -8,7 +8,7 @@
 
 #include "codec/record/crc32c.h"
 #include "data/core/dataset_text.h"
-#include "data/core/iterator.h"
+#include "data/iterator/iterator.h"
 #include "data/persist/element_file.h"
 #include "data/persist/record_file_format.h"
 #include "fuzz.h"
@@ -132,10 +132,10 @@ static void add_record(bytes *to, const void *data, size_t n)
 
 static void write_kept(const char *name, const char *kind, const bytes *stream)
 {
-    uint8_t start[PL_KEPT_START_BYTES];
+    uint8_t start[PL_RECORD_FILE_START_BYTES];
     bytes file = {0}, piece = {0};
-    pl_kept_end_data end = {.tag = PL_KEPT_TAG_END, .stream_bytes = stream->n};
-    pl_kept_format_start(kind, PL_KEPT_VERSION, start);
+    pl_record_file_end_data end = {.tag = PL_RECORD_FILE_TAG_END, .stream_bytes = stream->n};
+    pl_record_file_format_start(kind, PL_RECORD_FILE_VERSION, start);
     add(&file, start, sizeof start);
     add(&piece, "P", 1);
     add(&piece, stream->data, stream->n);
@@ -230,9 +230,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         add_tree(&stream, dataset);
     add(&stream, data + 1, n - 1);
     write_kept(way == OF_FOLDER ? metadata : path,
-               way == OF_FOLDER  ? PL_KEPT_FOLDER
-               : way == OF_CACHE ? PL_KEPT_ELEMENTS
-                                 : PL_KEPT_CHECKPOINT,
+               way == OF_FOLDER  ? PL_RECORD_FILE_FOLDER
+               : way == OF_CACHE ? PL_RECORD_FILE_ELEMENTS
+                                 : PL_RECORD_FILE_CHECKPOINT,
                &stream);
     if (way == OF_FOLDER)
         read_metadata();
@@ -259,7 +259,7 @@ static bytes stream_of(const char *name, bool has_tree)
     fclose(from);
     pl_tfrecord record;
     for (uint64_t at = 0; pl_tfrecord_find(file, n, at, &record, &error) > 0; at = record.next)
-        if (record.data[0] == PL_KEPT_TAG_PIECE && at > 0)
+        if (record.data[0] == PL_RECORD_FILE_TAG_PIECE && at > 0)
             add(&stream, record.data + 1, (size_t)record.data_bytes - 1);
     int64_t tree = 0;
     memcpy(&tree, stream.data, sizeof tree);
@@ -318,8 +318,9 @@ static bytes real_one(int way, int n_pulled)
     } else {
         REQUIRE(pl_iterator_new(dataset, &iterator, &error) == 0);
         pull(iterator, n_pulled);
-        pl_crew_settle(iterator->pass.crew); /* queues as full as they get, not as they are now */
-        unlink(path); /* a cache may be there, which a checkpoint does not replace */
+        pl_worker_pool_settle(
+            iterator->pass.pool); /* queues as full as they get, not as they are now */
+        unlink(path);             /* a cache may be there, which a checkpoint does not replace */
         REQUIRE(pl_iterator_save(iterator, path, &error) == 0);
         stream = stream_of(path, true);
     }

@@ -1,97 +1,144 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that a stage makes before they are asked for, in order, unless the pass has them in any.
- *   begin    the part of making one that goes in order, by one thread at a time: pulling the input
- *   finish   the part that any number of threads do at once: calling the function
- *   slot     a place of the ring, given to an element when it is begun
- *   head     the next one that will be asked for
- *   worker   a thread that begins and finishes elements: one of the crew's, or whoever waits
+/* The engine that makes a stage's elements before they are asked for.
+ *   step      makes one element ahead, or finds that there is nothing to do; the stage supplies it
+ *   worker    a job of the pass's pool that repeats the step
+ *   consumer  the thread in the stage's next(): makes what it needs itself, unless a worker is at it
+ *   slot      a result (an element or an error) from when it is begun until it is taken
+ *   room      bytes of the pass's prefetch budget that a slot holds meanwhile
  *
- *   head <= tail <= head + n_slots - n_beginning - n_unplaced
- *   slots [head, tail) are being made, or made
- *   at most n_parallel workers at once
+ *   n_working <= n_parallel + 1, n_parallel <= n_most
+ *   the budget's ahead >= sum of room_bytes of all slots
  *
- * Whoever waits for the head makes others meanwhile, if there is room for them, so that a thread
- * that pulls is not lost for work. The error of an element lies in its slot, and is given out when
- * it is its turn. How far it runs ahead follows from bytes as well: see prefetch_budget.h; an element is
- * taken to become as large as the largest one so far. One that does not fit after all stays in its
- * slot as it was begun, until it is the head: see pl_pass_later().
+ * An element is assumed to become as large as the largest so far. So before the first one is made
+ * nothing but that one is begun; it takes no room, because the consumer waits for it.
  *
- * next() belongs to one thread at a time. Locks: `pulling` is held while the input is pulled, so
- * those of stages below are taken within it; `mu` is a leaf. */
+ * next() belongs to one thread at a time. `mu` is a leaf lock; the step is called with it held,
+ * returns with it held, and releases it while it pulls or computes. */
 #ifndef PL_DATA_AHEAD_AHEAD_H
 #define PL_DATA_AHEAD_AHEAD_H
 
 #include <pthread.h>
 
 #include "data/core/stage.h"
+#include "data/core/worker_pool.h"
 
-typedef struct pl_ahead_class {
-    /* 1 and an element; 0: there are no more; negative: as a class's next(). */
-    int (*begin)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
-    /* The same of what begin() gave; NULL: that is it. Clears `begun`, but for PL_LATER. */
-    int (*finish)(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr);
-} pl_ahead_class;
+/* ---- slots ---- */
 
-typedef struct pl_slot {
+typedef struct pl_ahead_slot {
     bool done;
-    bool starved; /* did not fit; `element` is what begin() gave */
-    int result;   /* 1, or a code */
+    bool starved; /* it did not fit; `element` is its input */
+    int result;   /* 1, or a negative code */
     pl_element element;
-    pl_error *error;     /* of a negative result */
-    uint64_t room_bytes; /* taken for it */
-} pl_slot;
+    pl_error *error;     /* of a negative result; NULL: out of memory */
+    uint64_t room_bytes; /* given back with the slot */
+} pl_ahead_slot;
 
-typedef struct pl_ahead_job {
-    pl_job base;
+/* Moves element and error into the slot. With a negative result, the element only says what it was
+ * read from; with PL_LATER it is the input that did not fit. */
+void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element,
+                        const pl_error *error);
+
+/* Moves them out, and returns the result. The slot is empty then, as is one that is all zero. */
+int pl_ahead_slot_take(pl_ahead_slot *slot, pl_prefetch_budget *budget, pl_element *ret_element,
+                       pl_error *reterr);
+void pl_ahead_slot_clear(pl_ahead_slot *slot, pl_prefetch_budget *budget);
+
+PL_MUST_CHECK int pl_ahead_slot_save(const pl_ahead_slot *slot, pl_saver *saver, pl_error *reterr);
+
+/* `input`: the dataset of starved elements; NULL: there are none. */
+PL_MUST_CHECK int pl_ahead_slot_load(pl_ahead_slot *slot, pl_stage *stage, const pl_dataset *input,
+                                     pl_loader *loader, pl_error *reterr);
+
+/* ---- the engine ---- */
+
+/* True: call it again. False: there is nothing to do until somebody calls pl_ahead_call(). */
+typedef bool pl_ahead_step(pl_stage *stage);
+
+typedef struct pl_ahead_worker {
+    pl_pool_job base;
     struct pl_ahead *ahead;
     bool busy; /* mu; submitted, or at work */
-} pl_ahead_job;
+} pl_ahead_worker;
 
-/* How many workers are of use: it begins with all, and now and then, while whoever pulls is kept
- * waiting, half of them are tried for a while, or twice as many where there are fewer. Looks back
- * on the elements since `head`. */
+/* How many workers help: see adapt() in ahead.c. Counts the elements since `head`. */
 typedef struct pl_ahead_growth {
-    int64_t head;
+    int64_t n_taken, head;
     uint64_t since_ns, short_ns; /* when that was; how long next() had nothing ready since */
-    int n_other;                 /* workers, before others were tried; 0: none are */
-    double rate;                 /* elements a nanosecond with these */
-    int64_t wait;                /* elements until others are tried again */
+    int n_other;                 /* workers before the trial; 0: no trial */
+    double rate;                 /* elements per nanosecond with these */
+    int64_t wait;                /* elements until the next trial */
 } pl_ahead_growth;
 
 typedef struct pl_ahead {
-    pl_stage *stage; /* constant, as is all down to jobs */
-    const pl_ahead_class *class;
-    int64_t n_slots;
-    int n_most; /* workers, at most */
-    pl_slot *slots;
-    pl_ahead_job *jobs; /* n_most */
-    pthread_mutex_t pulling;
+    pl_stage *stage; /* constant, as is all down to workers */
+    pl_ahead_step *step;
+    int n_most; /* workers; 0: the consumer does everything */
+    bool grows; /* n_parallel follows what was measured */
+    pl_ahead_worker *workers;
+    int64_t n_ahead_most; /* the stage's: slots that may be done at once */
     pthread_mutex_t mu;
     pthread_cond_t changed; /* mu, as is all that follows */
-    int64_t head, tail;
-    int n_parallel; /* workers, now */
-    int n_working;
-    int n_beginning; /* of them in begin() */
-    int n_unplaced;  /* of them in finish(), in any order: those get a slot when they are done */
-    bool grows;      /* and shrinks, as it makes it faster: see pl_ahead_growth */
+    int n_parallel, n_working;
     pl_ahead_growth growth;
-    bool starved; /* what would be begun next did not fit; until an element is taken */
-    bool ended, closing;
     uint64_t element_bytes; /* of the largest so far, and 1; 0: none was made yet */
+    bool closing;
 } pl_ahead;
 
-/* `n_slots` elements and `n_parallel` workers at most; PL_AUTO for either. -ENOMEM. */
-PL_MUST_CHECK int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, const pl_ahead_class *class,
-                                int64_t n_slots, int n_parallel, pl_error *reterr);
+/* `n_parallel` workers at most, 0, or PL_AUTO. -ENOMEM. */
+PL_MUST_CHECK int pl_ahead_init(pl_ahead *ahead, pl_stage *stage, pl_ahead_step *step,
+                                int n_parallel, pl_error *reterr);
 
-/* Waits for those at work. One that is all zero is left alone. */
-void pl_ahead_done(pl_ahead *ahead);
+/* Stops the workers: before the stage frees anything that its step needs. */
+void pl_ahead_stop(pl_ahead *ahead);
+void pl_ahead_done(pl_ahead *ahead); /* stopped, or all zero */
 
-/* What is ready, errors included; nobody is at work, see pl_crew_pause(). */
-PL_MUST_CHECK int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr);
-PL_MUST_CHECK int pl_ahead_restore(pl_ahead *ahead, pl_loader *loader, pl_error *reterr);
+static inline void pl_ahead_lock(pl_ahead *ahead)
+{
+    pthread_mutex_lock(&ahead->mu);
+}
 
-/* As a class's next(). */
-PL_MUST_CHECK int pl_ahead_next(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr);
+static inline void pl_ahead_unlock(pl_ahead *ahead)
+{
+    pthread_mutex_unlock(&ahead->mu);
+}
+
+/* ---- with mu held ---- */
+
+static inline bool pl_ahead_is_over(const pl_ahead *ahead)
+{
+    return ahead->closing || pl_pass_is_over(ahead->stage->pass);
+}
+
+/* Room for an element that nobody waits for yet. False: not now. */
+PL_MUST_CHECK bool pl_ahead_take_room(pl_ahead *ahead, uint64_t *ret_room_bytes);
+
+/* Fills a slot, and wakes who waits for it. */
+void pl_ahead_fill(pl_ahead *ahead, pl_ahead_slot *slot, int result, pl_element *element,
+                   const pl_error *error);
+
+/* A slot that was loaded: how large elements become. */
+static inline void pl_ahead_loaded(pl_ahead *ahead, const pl_ahead_slot *slot)
+{
+    ahead->element_bytes = pl_max_u64(ahead->element_bytes, slot->room_bytes);
+}
+
+static inline void pl_ahead_changed(pl_ahead *ahead)
+{
+    pthread_cond_broadcast(&ahead->changed);
+}
+
+/* Calls up to `n` more workers. */
+void pl_ahead_call(pl_ahead *ahead, int64_t n);
+
+/* Takes back the workers that have not begun: nobody waits for these. */
+void pl_ahead_withdraw(pl_ahead *ahead);
+
+/* Until something changes, or for a moment: the caller looks whether the pass was cancelled. */
+void pl_ahead_wait(pl_ahead *ahead);
+
+/* Around all that next() does to get an element that is not ready: how many workers there are
+ * follows from how long that takes. */
+uint64_t pl_ahead_short_begin(const pl_ahead *ahead);
+void pl_ahead_short_end(pl_ahead *ahead, uint64_t begun_ns);
 
 #endif

@@ -1,54 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array that grows inside of claims: what a stage holds many of. Its room is doubled, so while
- * it grows old and new are there at once. Belongs to one thread at a time. All zero is an empty
- * one. */
+/* An array whose memory is claimed from the budget, for records that a stage holds many of. It grows
+ * by doubling, and has both old and new memory meanwhile. Belongs to one thread at a time. All zero
+ * is an empty array. */
 #ifndef PL_DATA_CORE_CLAIMED_ARRAY_H
 #define PL_DATA_CORE_CLAIMED_ARRAY_H
 
-#include "data/persist/state.h"
+#include "data/core/element.h"
 #include "tensor/memory.h"
 
-typedef struct pl_hold {
-    pl_memory *memory; /* NULL: nothing was put there yet */
+typedef struct pl_claimed_array {
+    pl_memory *memory; /* NULL: it is empty */
     pl_block block;
     size_t record_bytes;
     int64_t n;
-} pl_hold;
+} pl_claimed_array;
 
-/* Room for one more record, which the next add() then has. PL_EBUDGET, and what there is stays. */
-PL_MUST_CHECK int pl_hold_room(pl_hold *hold, pl_memory *memory, size_t record_bytes,
-                               const char *what, pl_error *reterr);
+/* Makes room for the next add(). PL_EBUDGET leaves the array unchanged. */
+PL_MUST_CHECK int pl_claimed_array_room(pl_claimed_array *array, pl_memory *memory,
+                                        size_t record_bytes, const char *what, pl_error *reterr);
 
-/* One more record, at the end; not zeroed. NULL: PL_EBUDGET, and what there is stays. */
-void *pl_hold_add(pl_hold *hold, pl_memory *memory, size_t record_bytes, const char *what,
-                  pl_error *reterr);
+/* Appends a record, not zeroed. NULL: PL_EBUDGET, and the array is unchanged. */
+void *pl_claimed_array_add(pl_claimed_array *array, pl_memory *memory, size_t record_bytes,
+                           const char *what, pl_error *reterr);
 
-static inline void *pl_hold_at(const pl_hold *hold, int64_t at)
+static inline void *pl_claimed_array_at(const pl_claimed_array *array, int64_t at)
 {
-    return (char *)hold->block.data + (size_t)at * hold->record_bytes;
+    return (char *)array->block.data + (size_t)at * array->record_bytes;
 }
 
-/* Gives the room back; what the records own is the caller's. */
-void pl_hold_clear(pl_hold *hold);
+/* Releases the memory; the caller has cleared the records. */
+void pl_claimed_array_clear(pl_claimed_array *array);
 
 /* ---- of elements ---- */
 
-/* Takes the element over; there is room for it. */
-void pl_hold_add_element(pl_hold *hold, pl_element *element);
+/* Appends an element, and takes it over; there is room for it. */
+void pl_claimed_array_add_element(pl_claimed_array *array, pl_element *element);
 
-/* For whoever loads a state: loads one of `dataset` to the end. */
-PL_MUST_CHECK int pl_hold_load_element(pl_hold *hold, pl_runtime *runtime, pl_loader *loader,
-                                       const pl_dataset *dataset, const char *what,
-                                       pl_error *reterr);
-
-static inline pl_element *pl_hold_element(const pl_hold *hold, int64_t at)
+static inline pl_element *pl_claimed_array_element(const pl_claimed_array *array, int64_t at)
 {
-    return pl_hold_at(hold, at);
+    return pl_claimed_array_at(array, at);
 }
 
-/* The first `n` go, and the others come down. */
-void pl_hold_drop_elements(pl_hold *hold, int64_t n);
+/* Clears the first `n`, and moves the others down. */
+void pl_claimed_array_drop_elements(pl_claimed_array *array, int64_t n);
 
-void pl_hold_clear_elements(pl_hold *hold);
+void pl_claimed_array_clear_elements(pl_claimed_array *array);
 
 #endif

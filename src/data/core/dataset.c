@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all datasets have: components, inputs, a name, a count. */
+/* Everything that datasets have in common: components, inputs, a name, a reference count. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -67,11 +67,11 @@ int pl_spec_check(const pl_spec *spec, const pl_item *item, int component, pl_er
         return 0;
     pl_shape shape = pl_item_shape(item);
     if (pl_item_dtype(item) != spec->dtype)
-        return pl_error_set(reterr, -EINVAL, "component %d is %s, where %s was said", component,
+        return pl_error_set(reterr, -EINVAL, "component %d is %s, but its spec says %s", component,
                             pl_dtype_info_of(pl_item_dtype(item))->name,
                             pl_dtype_info_of(spec->dtype)->name);
     if (!fits(&spec->shape, &shape))
-        return pl_error_set(reterr, -EINVAL, "component %d has shape %s, where %s was said",
+        return pl_error_set(reterr, -EINVAL, "component %d has shape %s, but its spec says %s",
                             component, PL_SHAPE_TEXT(&shape), PL_SHAPE_TEXT(&spec->shape));
     return 0;
 }

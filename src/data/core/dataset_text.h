@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a dataset is, as text: what files that are kept of it are known by.
+/* A dataset as text, by which files made of it recognise it.
  *
  * A line for each source and stage, each input one step further in: class, parameters and specs.
  * The same datasets, made by the same calls, have the same text in every process. What it cannot

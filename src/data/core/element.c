@@ -11,34 +11,20 @@
 #include "data/core/policy.h"
 #include "tensor/dtype.h"
 
-int pl_element_init(pl_element *element, int n)
+int pl_element_init_many(pl_element *element)
 {
-    *element = (pl_element){.n = n, .n_items = 1, .offset = -1};
-    if (n <= PL_ELEMENT_FEW)
-        return 0;
-    element->many = calloc((size_t)n, sizeof *element->many);
+    element->many = calloc((size_t)element->n, sizeof *element->many);
     if (element->many)
         return 0;
     *element = (pl_element){0};
     return -ENOMEM;
 }
 
-void pl_item_clear(pl_item *item)
+void pl_element_clear_rest(pl_element *element)
 {
-    pl_tensor_unref(item->tensor);
-    pl_dataset_unref(item->dataset);
-    *item = (pl_item){0};
-}
-
-void pl_element_clear(pl_element *element)
-{
-    pl_item *items = pl_element_items(element);
-    for (int i = 0; i < element->n; i++)
-        pl_item_clear(&items[i]);
     free(element->many);
     pl_origin_unref(element->origin);
     pl_bad_free(element->bad);
-    *element = (pl_element){0};
 }
 
 int pl_element_share(const pl_element *element, pl_element *ret_element)
@@ -63,49 +49,9 @@ int pl_element_share(const pl_element *element, pl_element *ret_element)
     return 0;
 }
 
-/* Counts and where it comes from, but for the chains of bad ones. */
-static void pass_rest(pl_element *from, pl_element *to)
+void pl_element_join_bad(pl_element *earlier, pl_element *later, pl_element *to)
 {
-    to->n_items += from->n_items;
-    to->n_bad += from->n_bad;
-    from->n_items = 0;
-    from->n_bad = 0;
-    if (!to->origin) {
-        to->origin = PL_TAKE(from->origin);
-        to->offset = from->offset;
-    }
-}
-
-void pl_element_pass_on(pl_element *from, pl_element *to)
-{
-    to->bad = pl_bad_join(to->bad, PL_TAKE(from->bad));
-    pass_rest(from, to);
-}
-
-void pl_element_put_before(pl_element *from, pl_element *to)
-{
-    to->bad = pl_bad_join(PL_TAKE(from->bad), to->bad);
-    pass_rest(from, to);
-}
-
-uint64_t pl_element_bytes(const pl_element *element)
-{
-    const pl_item *items = pl_element_peek(element);
-    uint64_t bytes = 0;
-    for (int i = 0; i < element->n; i++)
-        if (items[i].tensor)
-            bytes += pl_tensor_bytes(items[i].tensor);
-    return bytes;
-}
-
-pl_dtype pl_item_dtype(const pl_item *item)
-{
-    return item->tensor ? pl_tensor_dtype(item->tensor) : item->dtype;
-}
-
-pl_shape pl_item_shape(const pl_item *item)
-{
-    return item->tensor ? *pl_tensor_shape(item->tensor) : (pl_shape){0};
+    to->bad = pl_bad_join(PL_TAKE(earlier->bad), PL_TAKE(later->bad));
 }
 
 int pl_item_settle(pl_item *item, pl_runtime *runtime, pl_error *reterr)
@@ -120,17 +66,7 @@ int pl_item_settle(pl_item *item, pl_runtime *runtime, pl_error *reterr)
     return r;
 }
 
-int pl_item_read(const pl_item *item, void *data, pl_error *reterr)
-{
-    if (!item->tensor) {
-        memcpy(data, &item->bits, pl_dtype_info_of(item->dtype)->item_bytes);
-        return 0;
-    }
-    static const int64_t nowhere[PL_RANK_MAX];
-    return pl_tensor_read(item->tensor, nowhere, pl_tensor_shape(item->tensor)->dims, data, reterr);
-}
-
-/* A folder, or an ending of up to eight letters and digits; no control characters. */
+/* It has a slash, or an extension of up to eight letters and digits, and no control characters. */
 static bool is_file_name(const char *text, size_t n)
 {
     bool has_folder = false, has_ending = false;
@@ -159,7 +95,7 @@ void pl_element_name(pl_element *element)
         if (is_file_name(text.data, text.n)) {
             memcpy(name, text.data, text.n);
             name[text.n] = '\0';
-            element->origin = pl_origin_new(name); /* without memory it stays unknown */
+            element->origin = pl_origin_new(name); /* out of memory: it stays unknown */
             element->offset = -1;
         }
         pl_tensor_unpin(tensor);

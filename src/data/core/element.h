@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements on their way through the stages.
- *   item    a component: a tensor, a dataset, or a scalar that has no tensor yet. Numbers that
- *           flow from a range to a batch never get one
+ *   item    a component: a tensor, a dataset, or a scalar without a tensor yet. Numbers that flow
+ *           from a range to a batch never get one
  *   origin  the file that an element was read from; shared by all elements of the file
  *   items   elements of sources that went into this one: those of its batch, those that were
  *           filtered away or were bad before it
  *
- * An element owns what it holds. It is moved by assignment: whoever gave it away forgets it. All
- * zero is an element without anything. Belongs to one thread at a time. */
+ * An element owns its items, and is moved by assignment: the source is not used again. All zero is
+ * an empty element. Belongs to one thread at a time. */
 #ifndef PL_DATA_CORE_ELEMENT_H
 #define PL_DATA_CORE_ELEMENT_H
 
+#include <string.h>
+
 #include "plimsoll/dataset.h"
+#include "tensor/dtype.h"
 #include "tensor/runtime.h"
 
 typedef struct pl_item {
@@ -26,7 +29,7 @@ typedef struct pl_origin {
     char path[];
 } pl_origin;
 
-/* What is known of the bad elements before this one: see policy.h. */
+/* The bad elements before this one: see policy.h. */
 typedef struct pl_bad pl_bad;
 
 /* Most elements have an input and a label. */
@@ -41,7 +44,7 @@ typedef struct pl_element {
     pl_origin *origin;
     int64_t offset; /* in the file; -1: none */
     pl_bad *bad;
-    uint64_t draw; /* of the call that it waits for: see pl_called_draw(); 0: of none */
+    uint64_t draw; /* for the call that it waits for: see pl_bound_function_draw(); 0: none */
 } pl_element;
 
 static inline pl_item *pl_element_items(pl_element *element)
@@ -54,46 +57,119 @@ static inline const pl_item *pl_element_peek(const pl_element *element)
     return element->n > PL_ELEMENT_FEW ? element->many : element->few;
 }
 
+int pl_element_init_many(pl_element *element);
+
 /* Room for `n` components, empty; one item of a source. -ENOMEM. */
-PL_MUST_CHECK int pl_element_init(pl_element *element, int n);
+PL_MUST_CHECK static inline int pl_element_init(pl_element *element, int n)
+{
+    *element = (pl_element){.n = n, .n_items = 1, .offset = -1};
+    return n <= PL_ELEMENT_FEW ? 0 : pl_element_init_many(element);
+}
+
+static inline void pl_item_clear(pl_item *item)
+{
+    if (item->tensor)
+        pl_tensor_unref(item->tensor);
+    if (item->dataset)
+        pl_dataset_unref(item->dataset);
+    *item = (pl_item){0};
+}
+
+void pl_element_clear_rest(pl_element *element);
 
 /* Lets go of everything; the element is empty then. */
-void pl_element_clear(pl_element *element);
+static inline void pl_element_clear(pl_element *element)
+{
+    pl_item *items = pl_element_items(element);
+    for (int i = 0; i < element->n; i++)
+        pl_item_clear(&items[i]);
+    if (element->many || element->origin || element->bad)
+        pl_element_clear_rest(element);
+    *element = (pl_element){0};
+}
 
-/* Another of the same: shares tensors and datasets, but counts no items. -ENOMEM. */
+/* A second reference to the same tensors and datasets, which counts no items. -ENOMEM. */
 PL_MUST_CHECK int pl_element_share(const pl_element *element, pl_element *ret_element);
 
-/* Where the element comes from, and what went before it, become another's, which is made of it and
- * of what it has already: `from` is the later one. */
-void pl_element_pass_on(pl_element *from, pl_element *to);
+/* Parts of the next two: counts and origin, and the chain of bad elements. */
+static inline void pl_element_pass_rest(pl_element *from, pl_element *to)
+{
+    to->n_items += from->n_items;
+    to->n_bad += from->n_bad;
+    from->n_items = 0;
+    from->n_bad = 0;
+    if (!to->origin) {
+        to->origin = PL_TAKE(from->origin);
+        to->offset = from->offset;
+    }
+}
 
-/* The same, where `from` is the earlier one: what went before an element. */
-void pl_element_put_before(pl_element *from, pl_element *to);
+void pl_element_join_bad(pl_element *earlier, pl_element *later, pl_element *to);
 
-/* Of a source that has its components from elsewhere: the first text among them that reads like the
- * name of a file becomes its origin, so that what fails further on names it. */
+/* `to` is made of `from`, among others: origin, counts and bad elements of `from` become its own,
+ * behind those that it has. */
+static inline void pl_element_pass_on(pl_element *from, pl_element *to)
+{
+    if (from->bad)
+        pl_element_join_bad(to, from, to);
+    pl_element_pass_rest(from, to);
+}
+
+/* The same, but the bad elements of `from` come before those of `to`. */
+static inline void pl_element_put_before(pl_element *from, pl_element *to)
+{
+    if (from->bad)
+        pl_element_join_bad(from, to, to);
+    pl_element_pass_rest(from, to);
+}
+
+/* For sources that did not read a file themselves: the first text that looks like the name of a file
+ * becomes the origin, so that later errors name it. */
 void pl_element_name(pl_element *element);
 
-/* Bytes that its tensors have; a tensor over a file that is not read yet counts as well. */
-uint64_t pl_element_bytes(const pl_element *element);
+/* Bytes of its tensors, including those over a file that was not read yet. */
+static inline uint64_t pl_element_bytes(const pl_element *element)
+{
+    const pl_item *items = pl_element_peek(element);
+    uint64_t bytes = 0;
+    for (int i = 0; i < element->n; i++)
+        if (items[i].tensor)
+            bytes += pl_tensor_bytes(items[i].tensor);
+    return bytes;
+}
 
 static inline pl_item pl_item_scalar(pl_dtype dtype, uint64_t bits)
 {
     return (pl_item){.dtype = dtype, .bits = bits};
 }
 
-pl_dtype pl_item_dtype(const pl_item *item); /* PL_DTYPE_NONE: a dataset */
-pl_shape pl_item_shape(const pl_item *item); /* of a tensor or scalar */
+/* PL_DTYPE_NONE: a dataset. */
+static inline pl_dtype pl_item_dtype(const pl_item *item)
+{
+    return item->tensor ? pl_tensor_dtype(item->tensor) : item->dtype;
+}
+
+/* Of a tensor or scalar. */
+static inline pl_shape pl_item_shape(const pl_item *item)
+{
+    return item->tensor ? *pl_tensor_shape(item->tensor) : (pl_shape){0};
+}
 
 /* Gives a scalar its tensor. */
 PL_MUST_CHECK int pl_item_settle(pl_item *item, pl_runtime *runtime, pl_error *reterr);
 
-/* Copies the elements of a tensor or scalar, which is no string, one after the other. */
-PL_MUST_CHECK int pl_item_read(const pl_item *item, void *data, pl_error *reterr);
+/* Copies the elements of a tensor or scalar, which is not a string, one after the other. */
+PL_MUST_CHECK static inline int pl_item_read(const pl_item *item, void *data, pl_error *reterr)
+{
+    static const int64_t nowhere[PL_RANK_MAX];
+    if (item->tensor)
+        return pl_tensor_read(item->tensor, nowhere, pl_tensor_shape(item->tensor)->dims, data,
+                              reterr);
+    memcpy(data, &item->bits, pl_dtype_info_of(item->dtype)->item_bytes);
+    return 0;
+}
 
-void pl_item_clear(pl_item *item);
-
-/* NULL for want of memory. */
+/* NULL: out of memory. */
 pl_origin *pl_origin_new(const char *path);
 pl_origin *pl_origin_ref(pl_origin *origin);
 void pl_origin_unref(pl_origin *origin); /* NULL is allowed */

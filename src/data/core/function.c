@@ -13,13 +13,13 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-struct pl_called {
+struct pl_bound_function {
     _Atomic int n_refs;
     pl_function function; /* with arrays of its own */
     pl_spec *specs;       /* of the outputs */
     bool trivial;
-    int *handed_on; /* by output: the input that it is and 1; 0: it is computed */
-    int n_computed; /* outputs that are */
+    int *handed_on; /* by output: 1 + the input that it returns; 0: it is computed */
+    int n_computed; /* outputs that are computed */
 };
 
 static int no_memory(pl_error *reterr)
@@ -29,7 +29,7 @@ static int no_memory(pl_error *reterr)
 
 /* ---- making ---- */
 
-/* -1: the output is no input. */
+/* -1: the output is not an input. */
 static int input_of(const pl_function *function, const pl_node *output)
 {
     for (int i = 0; i < function->n_inputs; i++)
@@ -42,7 +42,7 @@ static int check_placeholder(const pl_node *node, const pl_spec *spec, int i, co
                              pl_error *reterr)
 {
     if (strcmp(pl_node_op(node), "placeholder") != 0)
-        return pl_error_set(reterr, -EINVAL, "%s: input %d is %s '%s', no placeholder", what, i,
+        return pl_error_set(reterr, -EINVAL, "%s: input %d is %s '%s', not a placeholder", what, i,
                             pl_node_op(node), pl_node_name(node));
     if (spec->dtype != pl_node_dtype(node))
         return pl_error_set(reterr, -EINVAL, "%s: placeholder '%s' takes %s, component %d is %s",
@@ -56,7 +56,7 @@ static int check_placeholder(const pl_node *node, const pl_spec *spec, int i, co
     return 0;
 }
 
-/* What a run would refuse for every element. */
+/* Errors that every call would report. */
 static int check_nodes(const pl_function *function, const char *what, pl_error *reterr)
 {
     int r = pl_session_check_nodes(function->session, function->inputs, function->n_inputs, what,
@@ -92,23 +92,23 @@ static int copy_nodes(pl_node *const **nodes, int n)
     return 0;
 }
 
-/* What a graph's output is known to be before it is run. */
+/* The spec of a graph's output, as far as it is known before a run. */
 static pl_spec spec_of(const pl_node *node, const pl_spec *handed_on)
 {
     return handed_on ? *handed_on
                      : (pl_spec){.dtype = pl_node_dtype(node), .shape = *pl_node_shape(node)};
 }
 
-static int set_up(pl_called *called, const pl_spec *inputs)
+static int set_up(pl_bound_function *bound, const pl_spec *inputs)
 {
-    pl_function *own = &called->function;
+    pl_function *own = &bound->function;
     pl_node *const *nodes[] = {own->inputs, own->outputs};
     const pl_spec *said = own->output_specs;
     own->inputs = own->outputs = NULL;
     own->output_specs = NULL;
-    called->specs = calloc((size_t)own->n_outputs + 1, sizeof *called->specs);
-    called->handed_on = calloc((size_t)own->n_outputs + 1, sizeof *called->handed_on);
-    if (!called->specs || !called->handed_on)
+    bound->specs = calloc((size_t)own->n_outputs + 1, sizeof *bound->specs);
+    bound->handed_on = calloc((size_t)own->n_outputs + 1, sizeof *bound->handed_on);
+    if (!bound->specs || !bound->handed_on)
         return -ENOMEM;
     if (own->session) {
         if (copy_nodes(&nodes[0], own->n_inputs) < 0)
@@ -121,79 +121,79 @@ static int set_up(pl_called *called, const pl_spec *inputs)
     int r = 0;
     for (int i = 0; r == 0 && i < own->n_outputs; i++) {
         int from = own->session ? input_of(own, own->outputs[i]) : -1;
-        called->handed_on[i] = from + 1;
-        called->n_computed += from < 0;
+        bound->handed_on[i] = from + 1;
+        bound->n_computed += from < 0;
         pl_spec spec =
             own->session ? spec_of(own->outputs[i], from < 0 ? NULL : &inputs[from]) : said[i];
-        r = pl_spec_copy(&called->specs[i], &spec);
+        r = pl_spec_copy(&bound->specs[i], &spec);
     }
-    called->trivial = own->session && called->n_computed == 0;
+    bound->trivial = own->session && bound->n_computed == 0;
     return r;
 }
 
-int pl_called_new(const pl_function *function, const pl_spec *inputs, int n_inputs,
-                  const char *what, pl_called **ret_called, pl_error *reterr)
+int pl_bound_function_new(const pl_function *function, const pl_spec *inputs, int n_inputs,
+                          const char *what, pl_bound_function **ret_bound, pl_error *reterr)
 {
     int r = check(function, inputs, n_inputs, what, reterr);
-    pl_called *called = r == 0 ? calloc(1, sizeof *called) : NULL;
-    if (!called) {
+    pl_bound_function *bound = r == 0 ? calloc(1, sizeof *bound) : NULL;
+    if (!bound) {
         if (function->release)
             function->release(function->context);
         return r < 0 ? r : no_memory(reterr);
     }
-    atomic_init(&called->n_refs, 1);
-    called->function = *function;
-    if (set_up(called, inputs) < 0) {
-        pl_called_unref(called);
+    atomic_init(&bound->n_refs, 1);
+    bound->function = *function;
+    if (set_up(bound, inputs) < 0) {
+        pl_bound_function_unref(bound);
         return no_memory(reterr);
     }
-    *ret_called = called;
+    *ret_bound = bound;
     return 0;
 }
 
-pl_called *pl_called_ref(pl_called *called)
+pl_bound_function *pl_bound_function_ref(pl_bound_function *bound)
 {
-    atomic_fetch_add_explicit(&called->n_refs, 1, memory_order_relaxed);
-    return called;
+    atomic_fetch_add_explicit(&bound->n_refs, 1, memory_order_relaxed);
+    return bound;
 }
 
-void pl_called_unref(pl_called *called)
+void pl_bound_function_unref(pl_bound_function *bound)
 {
-    if (!called || atomic_fetch_sub_explicit(&called->n_refs, 1, memory_order_acq_rel) > 1)
+    if (!bound || atomic_fetch_sub_explicit(&bound->n_refs, 1, memory_order_acq_rel) > 1)
         return;
-    for (int i = 0; called->specs && i < called->function.n_outputs; i++)
-        pl_spec_clear(&called->specs[i]);
-    free(called->specs);
-    free(called->handed_on);
-    free((pl_node **)called->function.inputs);
-    free((pl_node **)called->function.outputs);
-    if (called->function.release)
-        called->function.release(called->function.context);
-    free(called);
+    for (int i = 0; bound->specs && i < bound->function.n_outputs; i++)
+        pl_spec_clear(&bound->specs[i]);
+    free(bound->specs);
+    free(bound->handed_on);
+    free((pl_node **)bound->function.inputs);
+    free((pl_node **)bound->function.outputs);
+    if (bound->function.release)
+        bound->function.release(bound->function.context);
+    free(bound);
 }
 
-int pl_called_n_outputs(const pl_called *called)
+int pl_bound_function_n_outputs(const pl_bound_function *bound)
 {
-    return called->function.n_outputs;
+    return bound->function.n_outputs;
 }
 
-const pl_spec *pl_called_spec(const pl_called *called, int output)
+const pl_spec *pl_bound_function_spec(const pl_bound_function *bound, int output)
 {
-    return &called->specs[output];
+    return &bound->specs[output];
 }
 
-bool pl_called_is_trivial(const pl_called *called)
+bool pl_bound_function_is_trivial(const pl_bound_function *bound)
 {
-    return called->trivial;
+    return bound->trivial;
 }
 
 /* ---- calling ---- */
 
-static void hand_on(const pl_called *called, const pl_item *inputs, pl_item *outputs)
+static void hand_on(const pl_bound_function *bound, const pl_item *inputs, pl_item *outputs)
 {
-    for (int i = 0; i < called->function.n_outputs; i++)
-        if (called->handed_on[i] > 0) {
-            outputs[i] = inputs[called->handed_on[i] - 1];
+    for (int i = 0; i < bound->function.n_outputs; i++)
+        if (bound->handed_on[i] > 0) {
+            outputs[i] = inputs[bound->handed_on[i] - 1];
             if (outputs[i].tensor)
                 pl_tensor_ref(outputs[i].tensor);
             if (outputs[i].dataset)
@@ -201,7 +201,7 @@ static void hand_on(const pl_called *called, const pl_item *inputs, pl_item *out
         }
 }
 
-/* Arrays for one call: on the stack as a rule. */
+/* Arrays for one call: on the stack, if they are small. */
 typedef struct scratch {
     void *many; /* else */
     _Alignas(16) char few[1024];
@@ -216,27 +216,27 @@ static void *scratch_take(scratch *s, size_t bytes)
     return room;
 }
 
-static int run_graph(const pl_called *called, pl_pass *pass, uint64_t draw, const pl_item *inputs,
-                     pl_item *outputs, pl_error *reterr)
+static int run_graph(const pl_bound_function *bound, pl_pass *pass, uint64_t draw,
+                     const pl_item *inputs, pl_item *outputs, pl_error *reterr)
 {
-    const pl_function *function = &called->function;
+    const pl_function *function = &bound->function;
     struct {
         pl_feed feed;
         pl_fetch fetch;
         pl_tensor *tensor;
     } each;
-    size_t n_most = (size_t)(function->n_inputs + called->n_computed);
+    size_t n_most = (size_t)(function->n_inputs + bound->n_computed);
     scratch s;
     pl_feed *feeds = scratch_take(&s, n_most * sizeof each);
     if (!feeds)
         return no_memory(reterr);
     pl_fetch *fetches = (pl_fetch *)(feeds + function->n_inputs);
-    pl_tensor **tensors = (pl_tensor **)(fetches + called->n_computed);
+    pl_tensor **tensors = (pl_tensor **)(fetches + bound->n_computed);
     int n = 0;
     for (int i = 0; i < function->n_inputs; i++)
         feeds[i] = (pl_feed){function->inputs[i], inputs[i].tensor};
     for (int i = 0; i < function->n_outputs; i++)
-        if (called->handed_on[i] == 0)
+        if (bound->handed_on[i] == 0)
             fetches[n++] = (pl_fetch){function->outputs[i], NULL};
     pl_run_options options = {.cancel = &pass->over, .random_stream = draw};
     int r = n == 0 ? 0
@@ -244,15 +244,15 @@ static int run_graph(const pl_called *called, pl_pass *pass, uint64_t draw, cons
                                     &options, tensors, reterr);
     n = 0;
     for (int i = 0; r == 0 && i < function->n_outputs; i++)
-        if (called->handed_on[i] == 0)
+        if (bound->handed_on[i] == 0)
             outputs[i] = (pl_item){.tensor = tensors[n++]};
     if (r == 0)
-        hand_on(called, inputs, outputs);
+        hand_on(bound, inputs, outputs);
     free(s.many);
     return r;
 }
 
-/* Of the callback that this thread is in. */
+/* For the callback that this thread is in. */
 static _Thread_local uint64_t current_draw;
 static _Thread_local const int *current_over;
 
@@ -266,7 +266,7 @@ const int *pl_dataset_cancel(void)
     return current_over;
 }
 
-uint64_t pl_called_draw(pl_stage *stage)
+uint64_t pl_bound_function_draw(pl_stage *stage)
 {
     const pl_stage *input = stage->dataset->n_inputs > 0 ? stage->inputs[0] : NULL;
     uint64_t place = (uint64_t)(input ? input->n_next : stage->n_next);
@@ -274,20 +274,20 @@ uint64_t pl_called_draw(pl_stage *stage)
     return draw ? draw : 1;
 }
 
-static int check_outputs(const pl_called *called, const pl_item *outputs, pl_error *reterr)
+static int check_outputs(const pl_bound_function *bound, const pl_item *outputs, pl_error *reterr)
 {
     int r = 0;
-    for (int i = 0; r == 0 && i < called->function.n_outputs; i++)
+    for (int i = 0; r == 0 && i < bound->function.n_outputs; i++)
         r = outputs[i].tensor || outputs[i].dataset
-                ? pl_spec_check(&called->specs[i], &outputs[i], i, reterr)
+                ? pl_spec_check(&bound->specs[i], &outputs[i], i, reterr)
                 : pl_error_set(reterr, -EINVAL, "the callback made no component %d", i);
     return r;
 }
 
-static int run_callback(const pl_called *called, const pl_pass *pass, uint64_t draw,
+static int run_callback(const pl_bound_function *bound, const pl_pass *pass, uint64_t draw,
                         const pl_item *inputs, pl_item *outputs, pl_error *reterr)
 {
-    const pl_function *function = &called->function;
+    const pl_function *function = &bound->function;
     scratch s;
     pl_value *given =
         scratch_take(&s, (size_t)(function->n_inputs + function->n_outputs) * sizeof *given);
@@ -307,36 +307,36 @@ static int run_callback(const pl_called *called, const pl_pass *pass, uint64_t d
     for (int i = 0; i < function->n_outputs; i++)
         outputs[i] = (pl_item){.tensor = made[i].tensor, .dataset = made[i].dataset};
     free(s.many);
-    return r < 0 ? r : check_outputs(called, outputs, reterr);
+    return r < 0 ? r : check_outputs(bound, outputs, reterr);
 }
 
-static int run(pl_called *called, pl_stage *stage, pl_element *input, pl_element *output,
+static int run(pl_bound_function *bound, pl_stage *stage, pl_element *input, pl_element *output,
                pl_error *reterr)
 {
     pl_item *inputs = pl_element_items(input);
     int r = 0;
-    for (int i = 0; r == 0 && !called->trivial && i < input->n; i++)
+    for (int i = 0; r == 0 && !bound->trivial && i < input->n; i++)
         r = pl_item_settle(&inputs[i], stage->pass->runtime, reterr);
     if (r < 0)
         return r;
-    uint64_t draw = input->draw ? input->draw : pl_called_draw(stage);
+    uint64_t draw = input->draw ? input->draw : pl_bound_function_draw(stage);
     pl_item *outputs = pl_element_items(output);
-    return called->function.session
-               ? run_graph(called, stage->pass, draw, inputs, outputs, reterr)
-               : run_callback(called, stage->pass, draw, inputs, outputs, reterr);
+    return bound->function.session
+               ? run_graph(bound, stage->pass, draw, inputs, outputs, reterr)
+               : run_callback(bound, stage->pass, draw, inputs, outputs, reterr);
 }
 
-int pl_called_run(pl_called *called, pl_stage *stage, pl_element *input, pl_element *ret_output,
-                  pl_error *reterr)
+int pl_bound_function_run(pl_bound_function *bound, pl_stage *stage, pl_element *input,
+                          pl_element *ret_output, pl_error *reterr)
 {
     pl_element output;
-    int r = pl_element_init(&output, called->function.n_outputs);
+    int r = pl_element_init(&output, bound->function.n_outputs);
     if (r < 0)
         return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
     output.n_items = 0;
-    uint64_t begun_ns = called->trivial ? 0 : pl_clock_monotonic_ns();
+    uint64_t begun_ns = bound->trivial ? 0 : pl_clock_monotonic_ns();
     atomic_fetch_add_explicit(&stage->profile.n_inside, 1, memory_order_relaxed);
-    r = run(called, stage, input, &output, reterr);
+    r = run(bound, stage, input, &output, reterr);
     atomic_fetch_sub_explicit(&stage->profile.n_inside, 1, memory_order_relaxed);
     if (begun_ns)
         atomic_fetch_add_explicit(&stage->profile.busy_ns, pl_clock_monotonic_ns() - begun_ns,
@@ -348,4 +348,20 @@ int pl_called_run(pl_called *called, pl_stage *stage, pl_element *input, pl_elem
     pl_element_pass_on(input, &output);
     *ret_output = output;
     return 1;
+}
+
+int pl_bound_function_map(pl_bound_function *bound, pl_stage *stage, pl_element *input,
+                          pl_element *ret_output, pl_error *reterr)
+{
+    int r = pl_bound_function_run(bound, stage, input, ret_output, reterr);
+    if (pl_pass_later(stage->pass, r)) {
+        pl_element_clear(ret_output);
+        return PL_LATER;
+    }
+    if (r < 0 && r != PL_TOLD) {
+        input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
+        pl_element_pass_on(input, ret_output);
+    }
+    pl_element_clear(input);
+    return r;
 }

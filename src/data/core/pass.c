@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
-#include "data/core/options.h"
 #include "data/core/stage.h"
 #include "sys/cpu.h"
 
@@ -15,10 +14,27 @@ static int n_processors(void)
     return pl_cpu_read("", &cpu) < 0 ? 1 : (int)cpu.n_usable;
 }
 
+/* Of the whole pass: for each the outermost dataset that says it, else 0. */
+static void gather_options(const pl_dataset *dataset, pl_dataset_options *ret_options)
+{
+    const pl_dataset_options *own = dataset->options;
+    if (own) {
+        if (ret_options->watchdog_ms == 0)
+            ret_options->watchdog_ms = own->watchdog_ms;
+        if (ret_options->budget_bytes == 0)
+            ret_options->budget_bytes = own->budget_bytes;
+        if (ret_options->n_threads == 0)
+            ret_options->n_threads = own->n_threads;
+        ret_options->nondeterministic |= own->nondeterministic;
+    }
+    for (int i = 0; i < dataset->n_inputs; i++)
+        gather_options(dataset->inputs[i], ret_options);
+}
+
 int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
 {
     pl_dataset_options options = {0};
-    pl_options_gather(dataset, &options);
+    gather_options(dataset, &options);
     int n_threads = options.n_threads > 0 ? options.n_threads : n_processors();
     *pass = (pl_pass){
         .runtime = dataset->runtime,
@@ -27,19 +43,19 @@ int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *reterr)
         .number = atomic_fetch_add_explicit(&dataset->n_iterators, 1, memory_order_relaxed),
         .generation = pl_fork_generation(),
     };
-    int r = pl_crew_new(n_threads, &pass->crew, reterr);
+    int r = pl_worker_pool_new(n_threads, &pass->pool, reterr);
     if (r < 0)
         return r;
-    pl_headway_init(&pass->headway, dataset->runtime->memory, options.budget_bytes);
+    pl_prefetch_budget_init(&pass->prefetch_budget, dataset->runtime->memory, options.budget_bytes);
     pthread_mutex_init(&pass->mu, NULL);
     return 0;
 }
 
 void pl_pass_done(pl_pass *pass)
 {
-    if (!pass->crew)
+    if (!pass->pool)
         return;
-    pl_crew_free(PL_TAKE(pass->crew));
+    pl_worker_pool_free(PL_TAKE(pass->pool));
     pl_seeds_free(PL_TAKE(pass->seeds));
     pthread_mutex_destroy(&pass->mu);
 }

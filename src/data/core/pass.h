@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pass: what all stages of one iterator share.
- *   crew    threads that run stages ahead: worker_pool.h
- *   headway bytes that stages may be ahead: prefetch_budget.h
- *   told    an error whose message is complete: stages hand it on as it is
- *   later   an element that found no room beside what runs ahead: see pl_pass_later()
- *   fatal   an error that is not of one element: no policy skips it, and the pass ends with it
+ *   pool    threads that run stages ahead: worker_pool.h
+ *   budget  bytes that stages may be ahead: prefetch_budget.h
+ *   told    an error whose message is complete: stages return it unchanged
+ *   later   an element that did not fit beside what runs ahead: see pl_pass_later()
+ *   fatal   an error of the pass, not of one element: no policy skips it, and the pass ends
  *
- * Codes between stages: pl_stage_next() returns PL_TOLD for what went wrong below, with the true
- * code in reterr->code; a class's next() hands that on. For an error of its own it returns the
- * error's code, or, after pl_pass_fail(), PL_TOLD. PL_LATER is handed on as PL_TOLD is, with
- * nothing lost: whoever is pulled again then goes on. Errors are never NULL inside of a pass. */
+ * Codes between stages: pl_stage_next() returns PL_TOLD for an error below, with the true code in
+ * reterr->code; a class's next() returns that unchanged. For an error of its own it returns the
+ * error's code, or, after pl_pass_fail(), PL_TOLD. PL_LATER is returned unchanged too, and loses
+ * nothing: the next pull goes on. Inside a pass `reterr` is never NULL. */
 #ifndef PL_DATA_CORE_PASS_H
 #define PL_DATA_CORE_PASS_H
 
@@ -17,9 +17,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "data/ahead/prefetch_budget.h"
-#include "data/ahead/worker_pool.h"
 #include "data/core/policy.h"
+#include "data/core/prefetch_budget.h"
+#include "data/core/worker_pool.h"
 #include "plimsoll/dataset.h"
 #include "tensor/runtime.h"
 #include "util/fork.h"
@@ -28,16 +28,16 @@
 #define PL_TOLD  (-9001)
 #define PL_LATER (-9002)
 
-typedef enum pl_turn_of {
-    PL_TURN_ALL,    /* whoever likes makes elements ahead */
-    PL_TURN_ENDING, /* nobody begins another that nobody waits for */
-    PL_TURN_ALONE,  /* the consumer makes the one that it waits for; nobody else is at work */
-} pl_turn_of;
+typedef enum pl_pass_mode {
+    PL_PASS_SHARED,   /* workers make elements ahead */
+    PL_PASS_DRAINING, /* workers finish what they have begun */
+    PL_PASS_ALONE,    /* only the consumer works, on the element that it waits for */
+} pl_pass_mode;
 
 typedef struct pl_pass {
     pl_runtime *runtime;
-    pl_crew *crew;
-    pl_headway headway;
+    pl_worker_pool *pool;
+    pl_prefetch_budget prefetch_budget;
     bool nondeterministic; /* constant, as all above */
     uint64_t watchdog_ns;
     uint32_t generation;     /* of the process that it was begun in; constant, as is watchdog_ns */
@@ -49,7 +49,7 @@ typedef struct pl_pass {
     uint64_t number;         /* mu; of passes over the outermost dataset before this one */
     bool opened;             /* all that it begins with is; then constant */
     struct pl_stage *stages; /* mu; all that are open, the last one first: see stage.h */
-    _Atomic int turn;        /* pl_turn_of; changed by the consumer only. Relaxed: the crew is
+    _Atomic int mode;        /* pl_pass_mode; changed by the consumer only. Relaxed: the pool is
                                 paused before anybody is alone */
 } pl_pass;
 
@@ -57,45 +57,45 @@ PL_MUST_CHECK int pl_pass_init(pl_pass *pass, pl_dataset *dataset, pl_error *ret
 void pl_pass_done(pl_pass *pass); /* all stages are closed */
 void pl_seeds_free(struct pl_seeds *seeds);
 
-/* Nothing more is to be made. */
+/* Cancelled, or failed: nothing more is made. */
 static inline bool pl_pass_is_over(const pl_pass *pass)
 {
     return __atomic_load_n(&pass->over, __ATOMIC_RELAXED) != 0;
 }
 
-static inline pl_turn_of pl_pass_turn(const pl_pass *pass)
+static inline pl_pass_mode pl_pass_get_mode(const pl_pass *pass)
 {
-    return (pl_turn_of)atomic_load_explicit(&pass->turn, memory_order_relaxed);
+    return (pl_pass_mode)atomic_load_explicit(&pass->mode, memory_order_relaxed);
 }
 
-static inline void pl_pass_set_turn(pl_pass *pass, pl_turn_of turn)
+static inline void pl_pass_set_mode(pl_pass *pass, pl_pass_mode mode)
 {
-    atomic_store_explicit(&pass->turn, (int)turn, memory_order_relaxed);
+    atomic_store_explicit(&pass->mode, (int)mode, memory_order_relaxed);
 }
 
-/* In the child of a fork: its threads are not here. */
+/* In the child of a fork: the pass's threads are in the parent. */
 static inline bool pl_pass_is_lost(const pl_pass *pass)
 {
-    return pass->crew && (pl_crew_is_lost(pass->crew) ||
+    return pass->pool && (pl_worker_pool_is_lost(pass->pool) ||
                           (pass->watchdog_ns > 0 && pass->generation != pl_fork_generation()));
 }
 
-/* For what failed with `code`: true if it is to return PL_LATER, and to do the same again when it
- * is pulled next. It did not fit beside what others have, and is tried again when it is the next
- * that the consumer gets, with nobody else at work: what fails then is an error. */
+/* True if work that failed with `code` returns PL_LATER and is repeated by the next pull: it did
+ * not fit beside what others hold. It is tried again when its element is the consumer's next, and
+ * nobody else is at work; if it fails then, that is an error. */
 static inline bool pl_pass_later(const pl_pass *pass, int code)
 {
-    return code == PL_EBUDGET && pl_pass_turn(pass) != PL_TURN_ALONE;
+    return code == PL_EBUDGET && pl_pass_get_mode(pass) != PL_PASS_ALONE;
 }
 
-/* What it ended with. Returns PL_TOLD. */
+/* The error that it ended with. Returns PL_TOLD. */
 PL_MUST_CHECK int pl_pass_over(pl_pass *pass, pl_error *reterr);
 
 /* Ends the pass with an error that no policy skips. The first one counts. Returns PL_TOLD. */
 int pl_pass_fail(pl_pass *pass, int code, pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same with an error that is complete. */
+/* As pl_pass_fail(), with a complete error. */
 int pl_pass_end(pl_pass *pass, const pl_error *error);
 
 #endif

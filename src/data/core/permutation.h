@@ -18,7 +18,7 @@ typedef struct pl_permutation {
 
 void pl_permutation_init(pl_permutation *permutation, uint64_t n, uint64_t seed, uint64_t pass);
 
-/* What stands at a place below n. */
+/* The number at a place below n. */
 uint64_t pl_permutation_at(const pl_permutation *permutation, uint64_t place);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stage has done. Counted by whoever pulls it, read by any thread: relaxed atomics.
- *   sampled  two clocks cost more than an empty stage. Of quick calls only one in about 16 is
- *            timed, at random, and stands for those since the last one; of slow ones each is */
+/* Counters of a stage. The thread that pulls it counts, any thread reads: relaxed atomics.
+ *   sampled  reading the clock twice costs more than an empty stage. Only about one in 16 quick
+ *            calls is timed, at random, and stands for those since the last one; every slow call
+ *            is timed */
 #ifndef PL_DATA_CORE_PROFILE_H
 #define PL_DATA_CORE_PROFILE_H
 
@@ -11,25 +12,25 @@
 
 typedef struct pl_profile {
     _Atomic uint64_t n_elements;
-    _Atomic uint64_t n_bad; /* that were skipped here */
+    _Atomic uint64_t n_bad; /* skipped here */
     _Atomic uint64_t bytes;
     _Atomic uint64_t inside_ns;  /* in next(), with what it pulled from its inputs */
     _Atomic uint64_t busy_ns;    /* in calls of its function, by all threads together */
-    _Atomic uint64_t waiting_ns; /* for what was being made ahead */
+    _Atomic uint64_t waiting_ns; /* for elements that were being made ahead */
     _Atomic int64_t n_ahead;     /* elements that are ready now */
     _Atomic int64_t n_parallel;  /* calls that it would make at once */
-    _Atomic uint64_t n_held;     /* times that another element ahead would have been too much */
+    _Atomic uint64_t n_held;     /* times that there was no room for another element ahead */
     _Atomic int n_inside;        /* threads that are in a call of its function */
-    _Atomic int entered;         /* somebody is in its next() */
+    _Atomic int entered;         /* a thread is in its next() */
 } pl_profile;
 
-/* Of the one thread that pulls. */
+/* Belongs to the thread that pulls. */
 typedef struct pl_sampled_clock {
     uint32_t n_since, gap; /* calls since one was timed; and until the next one is */
     uint64_t random;
 } pl_sampled_clock;
 
-/* For what only one thread counts: no locked instruction. */
+/* Only one thread counts, so this needs no locked instruction. */
 static inline void pl_profile_add(_Atomic uint64_t *counter, uint64_t n)
 {
     uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
@@ -41,7 +42,7 @@ static inline bool pl_clock_is_due(pl_sampled_clock *clock)
     return ++clock->n_since >= clock->gap;
 }
 
-/* A call that was due took so long: what all since the last one took, by that. */
+/* A call that was due took `took_ns`: estimates the time of all calls since the last one. */
 static inline uint64_t pl_clock_sampled(pl_sampled_clock *clock, uint64_t took_ns)
 {
     enum { SLOW_NS = 5000, GAP_BITS = 5 };

@@ -20,7 +20,7 @@ static struct pl_seeds *find(pl_pass *pass, const pl_dataset *dataset)
     return NULL;
 }
 
-/* The same, for one that the pass begins with. NULL for want of memory. */
+/* The same, for a dataset that the pass begins with. NULL: out of memory. */
 static struct pl_seeds *add(pl_pass *pass, pl_dataset *dataset, uint64_t seed)
 {
     struct pl_seeds *taken = malloc(sizeof *taken);

@@ -13,7 +13,7 @@ typedef struct pl_seed {
     uint64_t number; /* of passes over the dataset before this one */
 } pl_seed;
 
-/* `seed` is the dataset's own. The same whenever it is asked for within a pass. -ENOMEM. */
+/* `seed` is the dataset's own. Always the same within a pass. -ENOMEM. */
 PL_MUST_CHECK int pl_seed_take(pl_pass *pass, pl_dataset *dataset, uint64_t seed, pl_seed *ret_seed,
                                pl_error *reterr);
 

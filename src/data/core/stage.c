@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages: opened, pulled and closed; what is bad is told in full, and skipped if it may be. */
+/* Stages: opened, pulled and closed; errors get their full message, and bad elements are skipped if
+ * the policy allows. */
 #include "data/core/stage.h"
 
 #include <errno.h>
@@ -10,16 +11,14 @@
 
 #include "base/clock.h"
 #include "data/core/counter_random.h"
-#include "data/core/options.h"
 #include "tensor/shape.h"
 
 /* ---- open and close ---- */
 
 static const pl_policy *policy_for(const pl_dataset *dataset, const pl_stage *parent)
 {
-    const pl_policy *own = pl_options_policy(dataset);
     bool inherits = parent && !parent->dataset->class->in_step;
-    return own ? own : inherits ? parent->policy : &pl_policy_fail;
+    return dataset->policy ? dataset->policy : inherits ? parent->policy : &pl_policy_fail;
 }
 
 static int open_inputs(pl_stage *stage, pl_error *reterr)
@@ -34,7 +33,7 @@ static int open_inputs(pl_stage *stage, pl_error *reterr)
     return r;
 }
 
-/* Watchdog and explain look at all stages that there are. */
+/* For the watchdog and explain, which read the stages of a pass. */
 static void list(pl_stage *stage)
 {
     pl_pass *pass = stage->pass;
@@ -66,6 +65,7 @@ static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint
     if (!stage)
         return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
     stage->dataset = pl_dataset_ref(dataset);
+    stage->next = dataset->class->next;
     stage->pass = pass;
     stage->parent = parent;
     stage->policy = policy_for(dataset, parent);
@@ -266,63 +266,15 @@ static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *re
 
 /* ---- next ---- */
 
-static uint64_t begin_clock(pl_stage *stage)
+int pl_stage_next_good(pl_stage *stage, int code, pl_element *ret_element, pl_error *reterr)
 {
-    atomic_store_explicit(&stage->profile.entered, 1, memory_order_relaxed);
-    return pl_clock_is_due(&stage->clock) ? pl_clock_monotonic_ns() : 0;
-}
-
-/* What was not timed began at 0. */
-static void end_clock(pl_stage *stage, uint64_t begun_ns)
-{
-    atomic_store_explicit(&stage->profile.entered, 0, memory_order_relaxed);
-    if (begun_ns)
-        pl_profile_add(&stage->profile.inside_ns,
-                       pl_clock_sampled(&stage->clock, pl_clock_monotonic_ns() - begun_ns));
-}
-
-static int made(pl_stage *stage, int r, pl_element *element)
-{
-    stage->ended = r == 0;
-    if (r > 0) {
-        if (stage->before.n_items > 0)
-            pl_element_put_before(&stage->before, element);
-        stage->n_next++;
-        pl_profile_add(&stage->profile.n_elements, 1);
-        uint64_t bytes = pl_element_bytes(element);
-        if (bytes > 0)
-            pl_profile_add(&stage->profile.bytes, bytes);
-    }
-    return r;
-}
-
-/* Has the class said all that is to be said? */
-static bool is_final(int r)
-{
-    return r >= 0 || r == PL_TOLD || r == PL_LATER;
-}
-
-static int next_good(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
-{
-    for (;;) {
-        *ret_element = (pl_element){0};
-        if (pl_pass_is_over(stage->pass))
-            return pl_pass_over(stage->pass, reterr);
-        reterr->message[0] = '\0'; /* of a bad one before: who gives no reason has not that one's */
-        int r = stage->dataset->class->next(stage, ret_element, reterr);
-        if (is_final(r))
-            return made(stage, r, ret_element);
+    int r = code;
+    while (!pl_stage_is_final(r)) {
         r = apply_policy(stage, ret_element, r, reterr);
         if (r < 0)
             return r;
+        r = pl_stage_call_next(stage, ret_element, reterr);
     }
-}
-
-int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
-{
-    uint64_t begun_ns = begin_clock(stage);
-    int r = next_good(stage, ret_element, reterr);
-    end_clock(stage, begun_ns);
     return r;
 }
 
@@ -331,11 +283,14 @@ int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error 
     if (!stage->dataset->class->get)
         return pl_error_set(reterr, -ENOTSUP, "%s has its elements only in order",
                             stage->dataset->class->name);
-    uint64_t begun_ns = begin_clock(stage);
+    uint64_t begun_ns = pl_stage_begin_clock(stage);
     *ret_element = (pl_element){0};
     int r = stage->dataset->class->get(stage, at, ret_element, reterr);
-    r = is_final(r) ? made(stage, r, ret_element) : apply_policy(stage, ret_element, r, reterr);
-    end_clock(stage, begun_ns);
+    if (pl_stage_is_final(r))
+        pl_stage_made(stage, r, ret_element);
+    else
+        r = apply_policy(stage, ret_element, r, reterr);
+    pl_stage_end_clock(stage, begun_ns);
     return r;
 }
 
@@ -368,10 +323,10 @@ static void count_block(pl_stage *stage, int64_t n)
 
 int64_t pl_stage_read_block(pl_stage *stage, int64_t n, char *const *to, pl_element *made_of)
 {
-    uint64_t begun_ns = begin_clock(stage);
+    uint64_t begun_ns = pl_stage_begin_clock(stage);
     int64_t n_read =
         pl_pass_is_over(stage->pass) ? 0 : stage->dataset->class->read_block(stage, n, to);
-    end_clock(stage, begun_ns);
+    pl_stage_end_clock(stage, begun_ns);
     count_block(stage, n_read);
     made_of->n_items += n_read;
     if (n_read > 0 && stage->before.n_items > 0)
@@ -384,9 +339,9 @@ bool pl_stage_read_places(pl_stage *stage, const int64_t *places, int64_t n, cha
     const pl_dataset_class *class = stage->dataset->class;
     if (!class->read_places)
         return false;
-    uint64_t begun_ns = begin_clock(stage);
+    uint64_t begun_ns = pl_stage_begin_clock(stage);
     bool read = class->read_places(stage, places, n, to);
-    end_clock(stage, begun_ns);
+    pl_stage_end_clock(stage, begun_ns);
     if (read)
         count_block(stage, n);
     return read;

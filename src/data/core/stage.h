@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets and their passes from inside.
- *   class   what a kind of source or stage does; one table of functions each, in a file of its own
- *   stage   a dataset within a pass: its place, its buffers, and the stages of its inputs
+ *   class   a kind of source or stage: a table of functions, in a file of its own
+ *   stage   a dataset within a pass: its position, its buffers, and the stages of its inputs
  *   pass    all stages of one iterator, and what they share
  *
- * A class describes itself in a dataset (`base` is the first member of its own struct) and runs as
- * a stage (the same). A stage is pulled: next() makes one element, from those that it pulls of its
- * inputs. It is called by one thread at a time, which need not be the same one: whoever pulls from
- * several threads has a lock of its own around it.
+ * A class has a struct for its datasets and one for its stages, each with `base` as first member. A
+ * stage is pulled: next() makes one element, of elements that it pulls from its inputs. It is called
+ * by one thread at a time, not always the same one; a stage that is pulled by several threads has
+ * its input behind a lock.
  *
  * Rules for a class:
- *   - next() returns 1 and an element, 0 at the end (and ever after), or a negative code for an
- *     element that is bad, see pl_stage_fail(); it must then be able to go on with the next one.
- *     Where the input's pull is negative it returns that as it is, with nothing lost of what it had
- *     gathered.
- *   - What an element is made of passes its n_items, n_bad, bad and origin on to it, with
- *     pl_element_pass_on(); what drops one hands it to pl_stage_dropped().
- *   - Bytes that it gathers are tensors of the runtime, so they are claimed.
- *   - It runs ahead only through pl_headway (prefetch_budget.h) and pl_crew (worker_pool.h).
- *   - save() writes what restore(), on a stage that was just opened, needs to go on at the same
- *     place, without its inputs: these are saved by the pass. A stage whose inputs come and go
- *     (flat_map) writes that as well: see pl_save_stage(). */
+ *   - next() returns 1 and an element, 0 at the end (and ever after), or a negative code for a bad
+ *     element, see pl_stage_fail(); the next call then goes on with the next one. If pulling the
+ *     input fails, next() returns that code unchanged, and loses nothing that it has gathered.
+ *   - An element that is made of others takes over their n_items, n_bad, bad and origin, with
+ *     pl_element_pass_on(); a stage that drops one calls pl_stage_dropped().
+ *   - Bytes that it gathers are in tensors of the runtime, so they are claimed.
+ *   - It makes elements ahead only through pl_ahead (data/ahead/ahead.h).
+ *   - save() writes what restore() needs on a stage that was just opened, to go on at the same place.
+ *     The pass saves the inputs, but a stage whose inputs come and go (flat_map) writes them
+ *     itself: see pl_save_stage(). */
 #ifndef PL_DATA_CORE_STAGE_H
 #define PL_DATA_CORE_STAGE_H
 
+#include "base/clock.h"
 #include "data/core/element.h"
 #include "data/core/pass.h"
 #include "data/core/profile.h"
@@ -32,51 +32,50 @@ typedef struct pl_stage pl_stage;
 typedef struct pl_saver pl_saver;   /* state.h */
 typedef struct pl_loader pl_loader; /* state.h */
 
-/* Those of elements that are read several at once, at most. */
+/* Components at most, of elements that are read several at once. */
 enum { PL_BLOCK_COMPONENTS = 16 };
 
-/* A stage asks its input on the stack: up to 520 bytes for each were measured, and a thread has
- * 8 MiB. */
+/* A stage pulls its input on the stack: up to 520 bytes each (measured), of a thread's 8 MiB. */
 enum { PL_DATASET_DEPTH_MAX = 8192 };
 
-/* All stages of a pass are open at once, and nobody claims what they are made of: 350 bytes each
- * were measured. A dataset that has another twice opens it twice, so that twenty lines that join
- * one with itself would be a million. */
+/* All stages of a pass are open at once, and their structs are not charged to the budget (350 bytes
+ * each, measured). A dataset that has another twice opens it twice: twenty lines that each join one
+ * with itself would make a million stages. */
 enum { PL_DATASET_STAGES_MAX = 131072 };
 
 typedef struct pl_dataset_class {
     const char *name;
-    size_t dataset_bytes, stage_bytes; /* of its own structs; all zero at first */
-    /* Its inputs are NULL at first: it opens them with pl_stage_open() when it needs them. */
+    size_t dataset_bytes, stage_bytes; /* of its structs, which are zeroed */
+    /* It opens its inputs itself, with pl_stage_open(), when it needs them. */
     bool opens_inputs;
-    /* A dataset that elements have as a component. A checkpoint brings it back as "elements" (see
-     * store.h), so that of a stage on it only the place is saved. */
+    /* A dataset that is a component of elements. A checkpoint restores it as "elements" (store.h),
+     * so only the position of a stage over it is saved. */
     bool is_window;
-    void (*free)(pl_dataset *dataset); /* what its struct holds; may be NULL, as all but next() */
+    void (*free)(
+        pl_dataset *dataset); /* frees what its struct owns; may be NULL, as all but next() */
     int (*open)(pl_stage *stage, pl_error *reterr);
     int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
-    void (*close)(pl_stage *stage); /* also of one that open() failed on */
+    void (*close)(pl_stage *stage); /* also if open() failed */
     int (*save)(pl_stage *stage, pl_saver *saver, pl_error *reterr);
     int (*restore)(pl_stage *stage, pl_loader *loader, pl_error *reterr);
-    /* The element at a place, in any order; of a dataset whose cardinality is known. What shuffles
-     * such a source keeps places instead of elements. Does not touch next()'s own place. That of a
-     * stage asks its first input: see pl_dataset_has_places(). */
+    /* Random access, for a dataset whose cardinality is known. Does not move next(). A shuffle of
+     * such a source buffers places, not elements. A stage asks its first input: see
+     * pl_dataset_has_places(). */
     int (*get)(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *reterr);
-    /* Writes up to `n` of the next elements, each component one after the other to its to[i], and
-     * moves behind them. How many it has written; the next one is to be had by next(), also where
-     * it is bad: then that tells. Of elements whose specs say all of their shapes, and that have no
-     * strings, and few components. */
+    /* Writes up to `n` of the next elements, component i of each one after the other to to[i], and
+     * moves behind them. Returns how many; next() makes the one after these, and reports it if it is
+     * bad. Only for elements of fully known shapes, without strings and with few components. */
     int64_t (*read_block)(pl_stage *stage, int64_t n, char *const *to);
-    bool (*may_read_block)(const pl_stage *stage); /* has it any so? NULL: always */
-    /* The same of those at the given places, all or none, for a class with get(). Does not touch
-     * next()'s own place. */
+    bool (*may_read_block)(const pl_stage *stage); /* NULL: always */
+    /* Writes the elements at the given places, all or none; for a class with get(). Does not move
+     * next(). */
     bool (*read_places)(pl_stage *stage, const int64_t *places, int64_t n, char *const *to);
     /* Its parameters, as text, for fingerprints and explain: "n=32, drop_remainder". */
     void (*describe)(const pl_dataset *dataset, FILE *to);
-    /* Its inputs go side by side, place by place. None skips a bad element alone, unless it says so
-     * itself: the stage is handed the error, and drops what lies beside it as well. */
+    /* Its inputs advance together. A bad element of one is not skipped alone, unless that input has
+     * a policy of its own: the stage gets the error, and drops the elements beside it. */
     bool in_step;
-    /* It makes one element of all of its input's: a bad one is told by its index there. */
+    /* It makes one element of all of its input's: errors have the index of the input's element. */
     bool of_all;
 } pl_dataset_class;
 
@@ -84,7 +83,9 @@ struct pl_dataset {
     const pl_dataset_class *class;
     _Atomic int n_refs;
     pl_runtime *runtime;
-    char *name; /* NULL: the class's */
+    char *name;                        /* NULL: the class's */
+    const pl_policy *policy;           /* on bad elements; NULL: as said further out */
+    const pl_dataset_options *options; /* for the pass; NULL: it says nothing */
     pl_spec *spec;
     int n_components;
     int64_t cardinality;
@@ -99,16 +100,18 @@ struct pl_dataset {
 struct pl_stage {
     pl_dataset *dataset;
     pl_pass *pass;
-    pl_stage *parent;  /* who pulls; NULL: the iterator */
+    /* The class's; open() may set another */
+    int (*next)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
+    pl_stage *parent;  /* the stage that pulls it; NULL: the iterator */
     pl_stage **inputs; /* opened with it, n_inputs of the dataset; NULL: one is not open. Later
                           changed by pl_stage_set_input() only: explain looks at them */
-    const pl_policy *policy; /* for elements that are bad here */
-    int64_t n_next;          /* elements that were made, bad ones included: the next one's index */
-    uint64_t round;          /* which opening within the pass it is: see pl_stage_open_round() */
-    pl_element before;       /* has no items: counts what went before the next element */
-    uint64_t n_asked;        /* bad ones of `before` that the options were asked of */
-    bool opened;             /* open() went well */
-    bool ended;              /* next() gave 0 last */
+    const pl_policy *policy; /* for bad elements of this stage */
+    int64_t n_next;          /* elements made so far, with bad ones: the index of the next one */
+    uint64_t round;    /* of a stage that is opened several times: see pl_stage_open_round() */
+    pl_element before; /* no components: counts and bad elements before the next element */
+    uint64_t n_asked;  /* bad ones of `before` that the options were asked of */
+    bool opened;       /* open() succeeded */
+    bool ended;        /* next() gave 0 last */
     pl_stage *earlier, *later; /* the pass's mu; of its list of stages */
     pl_sampled_clock clock;
     pl_profile profile;
@@ -122,85 +125,142 @@ PL_MUST_CHECK int pl_dataset_make(const pl_dataset_class *class, pl_runtime *run
                                   pl_dataset *const *inputs, int n_inputs, int n_components,
                                   pl_dataset **ret_dataset, pl_error *reterr);
 
-/* The same over one input, with its components, specs and cardinality. */
+/* A dataset over one input, with the input's components, specs and cardinality. */
 PL_MUST_CHECK int pl_dataset_make_over(const pl_dataset_class *class, pl_dataset *input,
                                        pl_dataset **ret_dataset, pl_error *reterr);
 
-/* Copies a spec, with what it is `of`; into one that is empty. -ENOMEM. */
+/* Deep copy, into an empty spec. -ENOMEM. */
 PL_MUST_CHECK int pl_spec_copy(pl_spec *to, const pl_spec *from);
 void pl_spec_clear(pl_spec *spec);
 
-/* Of one element's component, which is no string and has a shape that is known. */
+/* Of a component of one element; it is not a string, and its shape is known. */
 uint64_t pl_spec_bytes(const pl_spec *spec);
 
-/* Can a component of this spec be this? -EINVAL and which of both is what. */
+/* Does an item match a spec? -EINVAL, with both in the message. */
 PL_MUST_CHECK int pl_spec_check(const pl_spec *spec, const pl_item *item, int component,
                                 pl_error *reterr);
 
 /* ---- for classes ---- */
 
-/* The next element of a stage: its class's next(), with the profile kept, errors told in full, and
- * the policy applied. */
-PL_MUST_CHECK int pl_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
+/* Parts of the next function. */
+static inline uint64_t pl_stage_begin_clock(pl_stage *stage)
+{
+    atomic_store_explicit(&stage->profile.entered, 1, memory_order_relaxed);
+    return pl_clock_is_due(&stage->clock) ? pl_clock_monotonic_ns() : 0;
+}
 
-/* class->get(), alike: 1, or 0 for a bad element that was skipped. -ENOTSUP if it has none. */
+static inline void pl_stage_end_clock(pl_stage *stage, uint64_t begun_ns)
+{
+    atomic_store_explicit(&stage->profile.entered, 0, memory_order_relaxed);
+    if (begun_ns) /* else it was not timed */
+        pl_profile_add(&stage->profile.inside_ns,
+                       pl_clock_sampled(&stage->clock, pl_clock_monotonic_ns() - begun_ns));
+}
+
+/* A bad element of the stage itself has no complete message yet, and may be skipped. */
+static inline bool pl_stage_is_final(int r)
+{
+    return r >= 0 || r == PL_TOLD || r == PL_LATER;
+}
+
+static inline int pl_stage_call_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+{
+    *ret_element = (pl_element){0};
+    if (pl_pass_is_over(stage->pass))
+        return pl_pass_over(stage->pass, reterr);
+    reterr->message[0] = '\0'; /* else one that gives no reason would have that of an earlier one */
+    return stage->next(stage, ret_element, reterr);
+}
+
+/* After a bad element: its policy is applied, and the next good one is returned, if it says so. */
+PL_MUST_CHECK int pl_stage_next_good(pl_stage *stage, int code, pl_element *ret_element,
+                                     pl_error *reterr);
+
+/* Counts an element, and passes on to it what was counted before it. */
+static inline void pl_stage_made(pl_stage *stage, int r, pl_element *element)
+{
+    stage->ended = r == 0;
+    if (r <= 0)
+        return;
+    if (stage->before.n_items > 0)
+        pl_element_put_before(&stage->before, element);
+    stage->n_next++;
+    pl_profile_add(&stage->profile.n_elements, 1);
+    uint64_t bytes = pl_element_bytes(element);
+    if (bytes > 0)
+        pl_profile_add(&stage->profile.bytes, bytes);
+}
+
+/* The next element of a stage: its next(), with the profile kept, errors reported in full, and the
+ * policy applied. Inline, because every element goes through every stage. */
+PL_MUST_CHECK static inline int pl_stage_next(pl_stage *stage, pl_element *ret_element,
+                                              pl_error *reterr)
+{
+    uint64_t begun_ns = pl_stage_begin_clock(stage);
+    int r = pl_stage_call_next(stage, ret_element, reterr);
+    if (!pl_stage_is_final(r))
+        r = pl_stage_next_good(stage, r, ret_element, reterr);
+    pl_stage_made(stage, r, ret_element);
+    pl_stage_end_clock(stage, begun_ns);
+    return r;
+}
+
+/* class->get(), with the same: 1, or 0 for a bad element that was skipped. -ENOTSUP if the class has
+ * none. */
 PL_MUST_CHECK int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element,
                                pl_error *reterr);
 
-/* Has it its elements in any order? Then it knows how many, too. */
+/* Does it have random access? Then its cardinality is known, too. */
 bool pl_dataset_has_places(const pl_dataset *dataset);
 
-/* Can it, as far as is known, give several elements at once, see class->read_block()? */
+/* May class->read_block() give several elements at once? */
 bool pl_stage_has_block(const pl_stage *stage);
 
-/* class->read_block(), with all that is counted; what they are made of is passed on to `made_of`.
- */
+/* class->read_block(), with the profile kept; counts and bad elements go to `made_of`. */
 PL_MUST_CHECK int64_t pl_stage_read_block(pl_stage *stage, int64_t n, char *const *to,
                                           pl_element *made_of);
 
-/* class->read_places(), alike: false if it has none. */
+/* class->read_places(), with the profile kept: false if the class has none. */
 PL_MUST_CHECK bool pl_stage_read_places(pl_stage *stage, const int64_t *places, int64_t n,
                                         char *const *to);
 
-/* Opens a stage and its inputs, below `parent`; closes them. What was counted but not passed on yet
- * becomes the parent's. */
+/* Opens a stage and its inputs, below `parent`. Closing passes counts that no element carried on to
+ * the parent. */
 PL_MUST_CHECK int pl_stage_open(pl_dataset *dataset, pl_stage *parent, pl_stage **ret_stage,
                                 pl_error *reterr);
 PL_MUST_CHECK int pl_stage_open_first(pl_dataset *dataset, pl_pass *pass, pl_stage **ret_stage,
-                                      pl_error *reterr); /* below nobody */
+                                      pl_error *reterr); /* the iterator's */
 void pl_stage_close(pl_stage *stage);                    /* NULL is allowed */
 
-/* The same of what is opened several times within a pass, `number` from 1 on. All below it has a
- * round of its own then, which is the same whatever the threads: shuffles draw by it. */
+/* As pl_stage_open(), for a dataset that is opened several times in a pass: `number` from 1 on. The
+ * stages below get a round of their own, which does not depend on threads: shuffles draw by it. */
 PL_MUST_CHECK int pl_stage_open_round(pl_dataset *dataset, pl_stage *parent, uint64_t number,
                                       pl_stage **ret_stage, pl_error *reterr);
 
-/* An element ends here (it was filtered away): what it counts is passed on by the next one. Clears
- * it. */
+/* An element ends here (a filter dropped it): the next one takes over its counts. Clears it. */
 void pl_stage_dropped(pl_stage *stage, pl_element *element);
 
-/* Another stage in an input's place; that which was there is closed. For whoever opens inputs while
- * others may look on. */
+/* Replaces an input, and closes the one before. Other threads may read inputs meanwhile. */
 void pl_stage_set_input(pl_stage *stage, int input, pl_stage *opened);
 
-/* What it counts is passed on by the next one that the stage makes; the element itself is kept. */
+/* The stage's next element takes over the counts of this one, which is otherwise kept. */
 void pl_stage_counted(pl_stage *stage, pl_element *element);
 
-/* At the end of a stage: what it and those below it have counted, and no element has carried on.
- * One that has not ended (a take above it did) counts what nobody will get, and may be at work. */
+/* At the end: counts that no element has carried on, of the stage and those below it. A stage that
+ * has not ended (a take above it has) is left out: nobody gets its elements, and it may be working. */
 void pl_stage_gather_before(pl_stage *stage, pl_element *to);
 
-/* For a class's next(): the element that `input` (may be NULL) would have become is bad. Leaves
- * there what the input was read from, for the message: the stage's name and index and the file are
- * put before it by pl_stage_next(). Returns the code. */
+/* For a class's next(): the element that `input` (may be NULL) would have become is bad. The message
+ * is only the reason: pl_stage_next() puts stage, index and the input's file before it. Returns the
+ * code. */
 PL_MUST_CHECK int pl_stage_fail(pl_element *ret_element, const pl_element *input, int code,
                                 pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The same for an error that is in *reterr already. */
+/* As pl_stage_fail(), with the reason in *reterr already. */
 PL_MUST_CHECK int pl_stage_fail_as(pl_element *ret_element, const pl_element *input, int code);
 
-/* The same, where `input` ends here: what it counts beside itself is passed on. Clears it. */
+/* As pl_stage_fail_as(), and drops `input`, whose counts the next element takes over. */
 PL_MUST_CHECK int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element,
                                  int code);
 

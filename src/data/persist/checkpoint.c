@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stages of a pass, one after the other, each before its inputs:
+/* Passes in files. The stages of a pass, one after the other, each before its inputs:
  *   class, elements made, passes ever begun, what went before the next element, the class's own
  *   state; then for each input whether it is open, and if so that one. */
-#include "data/persist/checkpoint.h"
-
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/core/dataset_text.h"
+#include "data/iterator/iterator.h"
 #include "data/persist/record_file.h"
 
 enum { CLASS_NAME_MOST = 64 };
@@ -123,19 +122,20 @@ static int save_all(pl_saver *saver, const pl_iterator *iterator, const char *tr
     return r < 0 ? r : pl_save_stage(saver, iterator->first, reterr);
 }
 
-int pl_checkpoint_write(const pl_iterator *iterator, const char *path, pl_error *reterr)
+static int write_file(const pl_iterator *iterator, const char *path, pl_error *reterr)
 {
-    pl_kept_writer writer = {0};
+    pl_record_file_writer writer = {0};
     char *tree;
     int r = pl_tree_text(iterator->dataset, &tree, reterr);
     if (r < 0)
         return r;
-    r = pl_kept_begin(&writer, iterator->pass.runtime, path, PL_KEPT_CHECKPOINT, reterr);
+    r = pl_record_file_begin(&writer, iterator->pass.runtime, path, PL_RECORD_FILE_CHECKPOINT,
+                             reterr);
     if (r == 0)
         r = save_all(&writer.saver, iterator, tree, reterr);
     if (r == 0)
-        r = pl_kept_end(&writer, reterr);
-    pl_kept_drop(&writer);
+        r = pl_record_file_end(&writer, reterr);
+    pl_record_file_drop(&writer);
     free(tree);
     return r;
 }
@@ -154,7 +154,7 @@ static int check_tree(pl_loader *loader, const pl_dataset *dataset, const char *
     return r;
 }
 
-static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *reterr)
+static int load_all(pl_record_file_reader *reader, pl_iterator *iterator, pl_error *reterr)
 {
     pl_loader *loader = &reader->loader;
     int64_t n_bad, n_items;
@@ -169,7 +169,7 @@ static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *ret
     if (r == 0)
         r = pl_load_stage(loader, iterator->first, reterr);
     if (r == 0)
-        r = pl_kept_check_end(reader, reterr);
+        r = pl_record_file_check_end(reader, reterr);
     if (r == 0) {
         iterator->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
         iterator->bads = pl_bad_join(iterator->bads, PL_TAKE(bads.bad));
@@ -178,13 +178,66 @@ static int load_all(pl_kept_reader *reader, pl_iterator *iterator, pl_error *ret
     return r;
 }
 
-int pl_checkpoint_read(pl_iterator *iterator, const char *path, pl_error *reterr)
+static int read_file(pl_iterator *iterator, const char *path, pl_error *reterr)
 {
-    pl_kept_reader reader;
-    int r = pl_kept_open(&reader, iterator->pass.runtime, path, PL_KEPT_CHECKPOINT, reterr);
+    pl_record_file_reader reader;
+    int r = pl_record_file_open(&reader, iterator->pass.runtime, path, PL_RECORD_FILE_CHECKPOINT,
+                                reterr);
     if (r < 0)
         return r;
-    r = pl_kept_tell(path, load_all(&reader, iterator, reterr), reterr);
-    pl_kept_close(&reader);
+    r = pl_record_file_fail(path, load_all(&reader, iterator, reterr), reterr);
+    pl_record_file_close(&reader);
+    return r;
+}
+
+/* ---- the pass at rest ---- */
+
+/* The pool's threads leave the stages between two elements; nobody else is in one, because next()
+ * and this belong to one thread. */
+static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    int r = pl_iterator_check_lost(iterator, reterr);
+    if (r < 0)
+        return r;
+    if (pl_pass_is_over(&iterator->pass)) /* what hangs in it would be waited for */
+        return pl_pass_over(&iterator->pass, reterr);
+    pl_worker_pool_pause(iterator->pass.pool);
+    r = pl_pass_is_over(&iterator->pass) ? pl_pass_over(&iterator->pass, reterr)
+                                         : write_file(iterator, path, reterr);
+    pl_worker_pool_resume(iterator->pass.pool);
+    return r;
+}
+
+int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
+    pl_error error = {0};
+    int r = save_at_rest(iterator, path, &error);
+    if (r < 0 && reterr)
+        *reterr = error;
+    return r == PL_TOLD ? error.code : r;
+}
+
+int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
+{
+    PL_NOT_NULL(iterator, reterr);
+    PL_NOT_NULL(path, reterr);
+    pl_error error = {0};
+    pl_pass_set_mode(&iterator->pass,
+                     PL_PASS_ALONE); /* nobody is at work: what does not fit fails */
+    int r =
+        iterator->first->n_next == 0 && iterator->count.n_items == 0
+            ? read_file(iterator, path, &error)
+            : pl_error_set(&error, -EINVAL,
+                           "cannot restore '%s' into a pass that has begun: make a new one", path);
+    pl_pass_set_mode(&iterator->pass, PL_PASS_SHARED);
+    if (r == PL_TOLD)
+        r = error.code;
+    if (r < 0) {
+        pl_pass_end(&iterator->pass, &error);
+        if (reterr)
+            *reterr = error;
+    }
     return r;
 }

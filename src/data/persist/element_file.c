@@ -13,8 +13,10 @@ int pl_element_writer_begin(pl_element_writer *writer, pl_runtime *runtime, cons
                             const char *label, bool in_place, pl_error *reterr)
 {
     *writer = (pl_element_writer){0};
-    int r = in_place ? pl_kept_create(&writer->file, runtime, path, PL_KEPT_ELEMENTS, reterr)
-                     : pl_kept_begin(&writer->file, runtime, path, PL_KEPT_ELEMENTS, reterr);
+    int r =
+        in_place
+            ? pl_record_file_create(&writer->file, runtime, path, PL_RECORD_FILE_ELEMENTS, reterr)
+            : pl_record_file_begin(&writer->file, runtime, path, PL_RECORD_FILE_ELEMENTS, reterr);
     if (r == 0)
         r = pl_save_text(&writer->file.saver, label, reterr);
     if (r < 0)
@@ -41,14 +43,14 @@ int pl_element_writer_end(pl_element_writer *writer, const pl_element *tail, pl_
     if (r == 0)
         r = pl_save_element(saver, tail ? tail : &nothing, reterr);
     if (r == 0)
-        r = pl_kept_end(&writer->file, reterr);
+        r = pl_record_file_end(&writer->file, reterr);
     pl_element_writer_drop(writer);
     return r;
 }
 
 void pl_element_writer_drop(pl_element_writer *writer)
 {
-    pl_kept_drop(&writer->file);
+    pl_record_file_drop(&writer->file);
 }
 
 /* ---- reading ---- */
@@ -58,7 +60,7 @@ static int check_label(pl_element_reader *reader, const char *label, pl_error *r
     char *there;
     int r = pl_load_text(&reader->file.loader, PL_TREE_TEXT_MOST, &there, reterr);
     if (r < 0)
-        return pl_kept_tell(reader->file.path, r, reterr);
+        return pl_record_file_fail(reader->file.path, r, reterr);
     r = pl_tree_compare(there, label, reader->file.path, reterr);
     free(there);
     return r;
@@ -68,7 +70,7 @@ int pl_element_reader_open(pl_element_reader *reader, pl_runtime *runtime, const
                            const char *label, pl_error *reterr)
 {
     *reader = (pl_element_reader){0};
-    int r = pl_kept_open(&reader->file, runtime, path, PL_KEPT_ELEMENTS, reterr);
+    int r = pl_record_file_open(&reader->file, runtime, path, PL_RECORD_FILE_ELEMENTS, reterr);
     if (r == 0)
         r = check_label(reader, label, reterr);
     if (r < 0)
@@ -78,7 +80,7 @@ int pl_element_reader_open(pl_element_reader *reader, pl_runtime *runtime, const
 
 void pl_element_reader_close(pl_element_reader *reader)
 {
-    pl_kept_close(&reader->file);
+    pl_record_file_close(&reader->file);
     pl_element_clear(&reader->tail);
 }
 
@@ -90,7 +92,7 @@ static int read_tail(pl_element_reader *reader, pl_error *reterr)
     if (r == 0)
         r = pl_load_element(loader, NULL, &reader->tail, reterr);
     if (r == 0)
-        r = pl_kept_check_end(&reader->file, reterr);
+        r = pl_record_file_check_end(&reader->file, reterr);
     reader->ended = r == 0;
     return r;
 }
@@ -119,14 +121,14 @@ int pl_element_reader_next(pl_element_reader *reader, const pl_dataset *dataset,
 {
     if (reader->ended)
         return 0;
-    pl_kept_mark mark = pl_kept_mark_of(&reader->file);
+    pl_record_file_mark mark = pl_record_file_mark_of(&reader->file);
     int r = read_next(reader, dataset, ret_element, reterr);
     if (r == PL_EBUDGET) {
         pl_error why = *reterr;
-        r = pl_kept_go_back(&reader->file, mark, reterr);
+        r = pl_record_file_go_back(&reader->file, mark, reterr);
         return r < 0 ? r : pl_error_set(reterr, PL_EBUDGET, "%s", why.message);
     }
-    return r < 0 ? pl_kept_tell(reader->file.path, r, reterr) : r;
+    return r < 0 ? pl_record_file_fail(reader->file.path, r, reterr) : r;
 }
 
 /* ---- places ---- */
@@ -136,7 +138,7 @@ int pl_element_reader_save(const pl_element_reader *reader, pl_saver *saver, pl_
     int r = pl_save_int(saver, reader->n, reterr);
     if (r == 0)
         r = pl_save_int(saver, reader->ended, reterr);
-    return r < 0 ? r : pl_kept_save_place(&reader->file, saver, reterr);
+    return r < 0 ? r : pl_record_file_save_position(&reader->file, saver, reterr);
 }
 
 int pl_element_reader_restore(pl_element_reader *reader, pl_loader *loader, pl_error *reterr)
@@ -146,7 +148,7 @@ int pl_element_reader_restore(pl_element_reader *reader, pl_loader *loader, pl_e
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &ended, reterr);
     if (r == 0)
-        r = pl_kept_load_place(&reader->file, loader, reterr);
+        r = pl_record_file_load_position(&reader->file, loader, reterr);
     if (r < 0)
         return r;
     reader->n = n;

@@ -13,11 +13,11 @@
 #include "data/persist/record_file.h"
 
 typedef struct pl_element_writer {
-    pl_kept_writer file;
+    pl_record_file_writer file;
     int64_t n;
 } pl_element_writer;
 
-/* `in_place`: see pl_kept_create(). */
+/* `in_place`: see pl_record_file_create(). */
 PL_MUST_CHECK int pl_element_writer_begin(pl_element_writer *writer, pl_runtime *runtime,
                                           const char *path, const char *label, bool in_place,
                                           pl_error *reterr);
@@ -30,13 +30,13 @@ PL_MUST_CHECK int pl_element_writer_end(pl_element_writer *writer, const pl_elem
 void pl_element_writer_drop(pl_element_writer *writer); /* also of one that is all zero */
 
 typedef struct pl_element_reader {
-    pl_kept_reader file;
+    pl_record_file_reader file;
     int64_t n;       /* read so far */
     pl_element tail; /* at the end; the caller may take it */
     bool ended;
 } pl_element_reader;
 
-/* As pl_kept_open(); -EINVAL for another label. */
+/* As pl_record_file_open(); -EINVAL for another label. */
 PL_MUST_CHECK int pl_element_reader_open(pl_element_reader *reader, pl_runtime *runtime,
                                          const char *path, const char *label, pl_error *reterr);
 void pl_element_reader_close(pl_element_reader *reader); /* also of one that is all zero */

@@ -25,7 +25,7 @@ typedef struct pl_folder_info {
     pl_element tail; /* only counts */
 } pl_folder_info;
 
-/* -ENOENT if there is none; as pl_kept_open(). */
+/* -ENOENT if there is none; as pl_record_file_open(). */
 PL_MUST_CHECK int pl_folder_look(pl_runtime *runtime, const char *path, pl_folder_info *ret_info,
                                  pl_error *reterr);
 void pl_folder_forget(pl_folder_info *info); /* also of one that is all zero */
@@ -34,7 +34,7 @@ typedef struct pl_folder_writer {
     pl_folder_info info;
     pl_runtime *runtime; /* borrowed */
     char *path;
-    pl_kept_writer metadata;
+    pl_record_file_writer metadata;
     pl_element_writer *shards;
 } pl_folder_writer;
 

@@ -27,7 +27,7 @@ static int load_run(pl_loader *loader, char run[PL_FOLDER_RUN_BYTES], pl_error *
     return r;
 }
 
-static int load_info(pl_kept_reader *file, pl_folder_info *info, pl_error *reterr)
+static int load_info(pl_record_file_reader *file, pl_folder_info *info, pl_error *reterr)
 {
     pl_loader *loader = &file->loader;
     int r = load_run(loader, info->run, reterr);
@@ -41,17 +41,17 @@ static int load_info(pl_kept_reader *file, pl_folder_info *info, pl_error *reter
         r = pl_load_specs(loader, &info->specs, &info->n_components, reterr);
     if (r == 0)
         r = pl_load_element(loader, NULL, &info->tail, reterr);
-    return r < 0 ? r : pl_kept_check_end(file, reterr);
+    return r < 0 ? r : pl_record_file_check_end(file, reterr);
 }
 
 static int look_at(pl_runtime *runtime, const char *path, pl_folder_info *info, pl_error *reterr)
 {
-    pl_kept_reader file;
-    int r = pl_kept_open(&file, runtime, path, PL_KEPT_FOLDER, reterr);
+    pl_record_file_reader file;
+    int r = pl_record_file_open(&file, runtime, path, PL_RECORD_FILE_FOLDER, reterr);
     if (r < 0)
         return r;
-    r = pl_kept_tell(path, load_info(&file, info, reterr), reterr);
-    pl_kept_close(&file);
+    r = pl_record_file_fail(path, load_info(&file, info, reterr), reterr);
+    pl_record_file_close(&file);
     return r;
 }
 

@@ -89,7 +89,8 @@ static int lock_once(pl_folder_writer *writer, pl_error *reterr)
     char *path = pl_folder_metadata_path(writer->path);
     if (!path)
         return no_memory(writer->path, reterr);
-    r = pl_kept_begin(&writer->metadata, writer->runtime, path, PL_KEPT_FOLDER, reterr);
+    r = pl_record_file_begin(&writer->metadata, writer->runtime, path, PL_RECORD_FILE_FOLDER,
+                             reterr);
     free(path);
     return r;
 }
@@ -163,7 +164,7 @@ static int write_metadata(pl_folder_writer *writer, const pl_element *tail, pl_e
         r = pl_save_specs(saver, info->specs, info->n_components, reterr);
     if (r == 0)
         r = pl_save_element(saver, tail, reterr);
-    return r < 0 ? r : pl_kept_end(&writer->metadata, reterr);
+    return r < 0 ? r : pl_record_file_end(&writer->metadata, reterr);
 }
 
 /* Shards that are complete are closed already. */
@@ -183,7 +184,7 @@ static void release(pl_folder_writer *writer)
     for (int64_t i = 0; writer->shards && i < writer->info.n_shards; i++)
         pl_element_writer_drop(&writer->shards[i]);
     free(writer->shards);
-    pl_kept_drop(&writer->metadata);
+    pl_record_file_drop(&writer->metadata);
     pl_folder_forget(&writer->info);
     free(writer->path);
     *writer = (pl_folder_writer){0};

@@ -15,21 +15,21 @@ enum { MODE_BITS = 7, HAS_WAITING = 8 };
 
 static const pl_medium *medium_of(const pl_stage *stage)
 {
-    return ((const pl_keeping *)stage->dataset)->medium;
+    return ((const pl_persist_dataset *)stage->dataset)->medium;
 }
 
-int pl_keeping_open(pl_stage *stage, pl_error *reterr)
+int pl_persist_stage_open(pl_stage *stage, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     own->shelf = calloc(1, medium_of(stage)->shelf_bytes);
     return own->shelf ? 0
                       : pl_error_set(reterr, -ENOMEM, "no memory for '%s'",
                                      pl_dataset_name(stage->dataset));
 }
 
-void pl_keeping_close(pl_stage *stage)
+void pl_persist_stage_close(pl_stage *stage)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     if (own->shelf)
         medium_of(stage)->close(own->shelf);
     free(own->shelf);
@@ -38,7 +38,7 @@ void pl_keeping_close(pl_stage *stage)
 
 static void clear_shelf(pl_stage *stage)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     medium_of(stage)->close(own->shelf);
     memset(own->shelf, 0, medium_of(stage)->shelf_bytes);
 }
@@ -55,7 +55,7 @@ static int end_pass(pl_stage *stage, int code, pl_error *reterr)
 
 static int begin_writing(pl_stage *stage, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     const pl_medium *medium = medium_of(stage);
     int r = medium->begin(stage, own->shelf, reterr);
     own->mode = r == -EBUSY ? HANDING_ON : WRITING;
@@ -78,7 +78,7 @@ static int begin_writing(pl_stage *stage, pl_error *reterr)
 
 static int decide(pl_stage *stage, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     const pl_medium *medium = medium_of(stage);
     int r = medium->open(stage, own->shelf, reterr);
     if (r == 0)
@@ -102,7 +102,7 @@ static int decide(pl_stage *stage, pl_error *reterr)
 
 static int read_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     const pl_medium *medium = medium_of(stage);
     int r = medium->read(stage, own->shelf, ret_element, reterr);
     if (r > 0)
@@ -120,7 +120,7 @@ static int read_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 /* The input has come to its end. */
 static int complete(pl_stage *stage, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     pl_element tail = {0};
     pl_stage_gather_before(stage->inputs[0], &tail);
     int r = medium_of(stage)->end(stage, own->shelf, &tail, reterr);
@@ -163,7 +163,7 @@ static int add(pl_stage *stage, const pl_element *element, pl_error *reterr)
     int r = pin_strings(element, reterr);
     if (r < 0)
         return r;
-    r = medium_of(stage)->add(stage, ((pl_keeping_stage *)stage)->shelf, element, reterr);
+    r = medium_of(stage)->add(stage, ((pl_persist_stage *)stage)->shelf, element, reterr);
     unpin_strings(element, element->n);
     return r;
 }
@@ -171,7 +171,7 @@ static int add(pl_stage *stage, const pl_element *element, pl_error *reterr)
 /* The one that waits, if there is one. */
 static int next_input(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     if (own->waiting.n == 0 && !stage->inputs[0]) {
         int r = pl_error_set(reterr, PL_ECORRUPT,
                              "%s was restored from a checkpoint without the state of its input",
@@ -187,7 +187,7 @@ static int next_input(pl_stage *stage, pl_element *ret_element, pl_error *reterr
 
 static int write_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     int got = next_input(stage, ret_element, reterr);
     if (got == 0)
         return complete(stage, reterr);
@@ -210,9 +210,9 @@ static int write_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     return end_pass(stage, r, reterr);
 }
 
-int pl_keeping_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+int pl_persist_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     int r = own->mode == UNDECIDED ? decide(stage, reterr) : 0;
     if (r < 0)
         return r;
@@ -230,9 +230,9 @@ int pl_keeping_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 
 /* ---- checkpoints ---- */
 
-int pl_keeping_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+int pl_persist_stage_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     const pl_medium *medium = medium_of(stage);
     int mode = own->mode == WRITING && !medium->save_written ? HANDING_ON : own->mode;
     bool waits = own->waiting.n > 0;
@@ -247,9 +247,9 @@ int pl_keeping_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 }
 
 /* The input, where it is open, is opened and restored by whoever restores this. */
-int pl_keeping_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+int pl_persist_stage_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    pl_keeping_stage *own = (pl_keeping_stage *)stage;
+    pl_persist_stage *own = (pl_persist_stage *)stage;
     const pl_medium *medium = medium_of(stage);
     int64_t mode;
     int r = pl_load_int(loader, 0, DONE | HAS_WAITING, &mode, reterr);

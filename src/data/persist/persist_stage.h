@@ -38,23 +38,23 @@ typedef struct pl_medium {
 } pl_medium;
 
 /* The first member of a dataset of such a class. */
-typedef struct pl_keeping {
+typedef struct pl_persist_dataset {
     pl_dataset base;
     const pl_medium *medium;
-} pl_keeping;
+} pl_persist_dataset;
 
-typedef struct pl_keeping_stage {
+typedef struct pl_persist_stage {
     pl_stage base;
     int mode;
     void *shelf;
     pl_element waiting; /* was not added yet: there was no room */
-} pl_keeping_stage;
+} pl_persist_stage;
 
 /* For the class's table: opens_inputs is true, and stage_bytes that of the struct above. */
-int pl_keeping_open(pl_stage *stage, pl_error *reterr);
-int pl_keeping_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
-void pl_keeping_close(pl_stage *stage);
-int pl_keeping_save(pl_stage *stage, pl_saver *saver, pl_error *reterr);
-int pl_keeping_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr);
+int pl_persist_stage_open(pl_stage *stage, pl_error *reterr);
+int pl_persist_stage_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
+void pl_persist_stage_close(pl_stage *stage);
+int pl_persist_stage_save(pl_stage *stage, pl_saver *saver, pl_error *reterr);
+int pl_persist_stage_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr);
 
 #endif

@@ -9,39 +9,40 @@
 #include "codec/record/tfrecord.h"
 #include "data/persist/record_file.h"
 
-#define PL_KEPT_PART ".part"
+#define PL_RECORD_FILE_PART ".part"
 
 enum {
-    PL_KEPT_VERSION = 1,
+    PL_RECORD_FILE_VERSION = 1,
     /* Of a record's data: large enough for a system call, small enough for the second cache. */
-    PL_KEPT_PIECE_BYTES = 256 * 1024 - 64,
-    PL_KEPT_WINDOW_BYTES = PL_TFRECORD_FRAME_BYTES + 1 + PL_KEPT_PIECE_BYTES,
+    PL_RECORD_FILE_PIECE_BYTES = 256 * 1024 - 64,
+    PL_RECORD_FILE_WINDOW_BYTES = PL_TFRECORD_FRAME_BYTES + 1 + PL_RECORD_FILE_PIECE_BYTES,
 };
 
-enum { PL_KEPT_TAG_PIECE = 'P', PL_KEPT_TAG_END = 'E' };
+enum { PL_RECORD_FILE_TAG_PIECE = 'P', PL_RECORD_FILE_TAG_END = 'E' };
 
-typedef struct __attribute__((packed)) pl_kept_start_data {
+typedef struct __attribute__((packed)) pl_record_file_start_data {
     char magic[8];
-    char kind[PL_KEPT_KIND_BYTES];
+    char kind[PL_RECORD_FILE_KIND_BYTES];
     uint32_t version;
-} pl_kept_start_data;
+} pl_record_file_start_data;
 
-typedef struct __attribute__((packed)) pl_kept_end_data {
+typedef struct __attribute__((packed)) pl_record_file_end_data {
     uint8_t tag;
     uint64_t stream_bytes;
     uint32_t sum;
-} pl_kept_end_data;
+} pl_record_file_end_data;
 
 enum {
-    PL_KEPT_START_BYTES = sizeof(pl_kept_start_data) + PL_TFRECORD_FRAME_BYTES,
-    PL_KEPT_END_BYTES = sizeof(pl_kept_end_data) + PL_TFRECORD_FRAME_BYTES,
+    PL_RECORD_FILE_START_BYTES = sizeof(pl_record_file_start_data) + PL_TFRECORD_FRAME_BYTES,
+    PL_RECORD_FILE_END_BYTES = sizeof(pl_record_file_end_data) + PL_TFRECORD_FRAME_BYTES,
 };
 
-static_assert(PL_KEPT_START_BYTES == 32 && PL_KEPT_END_BYTES == 29, "docs/dataset-files.md");
+static_assert(PL_RECORD_FILE_START_BYTES == 32 && PL_RECORD_FILE_END_BYTES == 29,
+              "docs/dataset-files.md");
 
-static inline void pl_kept_format_start(const char *kind, uint32_t version, void *record)
+static inline void pl_record_file_format_start(const char *kind, uint32_t version, void *record)
 {
-    pl_kept_start_data start = {.version = version};
+    pl_record_file_start_data start = {.version = version};
     memcpy(start.magic, "PLIMSOLL", sizeof start.magic);
     memcpy(start.kind, kind, sizeof start.kind);
     pl_tfrecord_write(&start, sizeof start, record);
@@ -49,14 +50,14 @@ static inline void pl_kept_format_start(const char *kind, uint32_t version, void
 
 /* Does a file begin as one of ours, as far as it goes? An empty one may become one. Another that
  * the user has under this name must not be taken for a broken one of ours. */
-static inline bool pl_kept_starts_as(const void *there, size_t n, const char *kind)
+static inline bool pl_record_file_starts_as(const void *there, size_t n, const char *kind)
 {
-    uint8_t ours[PL_KEPT_START_BYTES];
-    const size_t known = PL_TFRECORD_HEAD_BYTES + offsetof(pl_kept_start_data, version);
-    pl_kept_format_start(kind, PL_KEPT_VERSION, ours);
+    uint8_t ours[PL_RECORD_FILE_START_BYTES];
+    const size_t known = PL_TFRECORD_HEAD_BYTES + offsetof(pl_record_file_start_data, version);
+    pl_record_file_format_start(kind, PL_RECORD_FILE_VERSION, ours);
     return memcmp(there, ours, n < known ? n : known) == 0;
 }
 
-#define PL_KEPT_NOT_OURS "'%s' is no file of this kind (%s): give another path, or remove it"
+#define PL_RECORD_FILE_NOT_OURS "'%s' is no file of this kind (%s): give another path, or remove it"
 
 #endif

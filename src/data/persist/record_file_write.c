@@ -26,7 +26,7 @@ static int refuse(const char *path, int code, pl_error *reterr)
 /* What is there is replaced if it is one of ours, whole or not; nothing else is. */
 static int check_place(const char *path, const char *kind, pl_error *reterr)
 {
-    uint8_t start[PL_KEPT_START_BYTES];
+    uint8_t start[PL_RECORD_FILE_START_BYTES];
     uint64_t file_bytes;
     int fd = pl_file_open_regular(path, &file_bytes);
     if (fd == -ENOENT)
@@ -40,9 +40,9 @@ static int check_place(const char *path, const char *kind, pl_error *reterr)
     close(fd);
     if (r < 0)
         return refuse(path, r, reterr);
-    return pl_kept_starts_as(start, n, kind)
+    return pl_record_file_starts_as(start, n, kind)
                ? 0
-               : pl_error_set(reterr, PL_EFORMAT, PL_KEPT_NOT_OURS, path, kind);
+               : pl_error_set(reterr, PL_EFORMAT, PL_RECORD_FILE_NOT_OURS, path, kind);
 }
 
 /* One that was left by who was killed begins as ours do; another is the user's, who did not name
@@ -50,7 +50,7 @@ static int check_place(const char *path, const char *kind, pl_error *reterr)
  */
 static int take_over(int fd, const char *kind)
 {
-    uint8_t start[PL_KEPT_START_BYTES];
+    uint8_t start[PL_RECORD_FILE_START_BYTES];
     struct stat info;
     if (fstat(fd, &info) < 0)
         return -errno;
@@ -58,10 +58,10 @@ static int take_over(int fd, const char *kind)
     int r = pl_file_read(fd, start, n, 0);
     if (r < 0)
         return r;
-    return pl_kept_starts_as(start, n, kind) ? pl_file_cut(fd, 0) : -EEXIST;
+    return pl_record_file_starts_as(start, n, kind) ? pl_file_cut(fd, 0) : -EEXIST;
 }
 
-static int refuse_part(const pl_kept_writer *writer, int code, pl_error *reterr)
+static int refuse_part(const pl_record_file_writer *writer, int code, pl_error *reterr)
 {
     if (code != -EEXIST)
         return refuse(writer->part, code, reterr);
@@ -71,7 +71,7 @@ static int refuse_part(const pl_kept_writer *writer, int code, pl_error *reterr)
                         writer->path, writer->part);
 }
 
-static int begin_part(pl_kept_writer *writer, const char *kind, pl_error *reterr)
+static int begin_part(pl_record_file_writer *writer, const char *kind, pl_error *reterr)
 {
     bool found;
     int checked = check_place(writer->path, kind, reterr);
@@ -91,7 +91,7 @@ static int begin_part(pl_kept_writer *writer, const char *kind, pl_error *reterr
     return r < 0 ? refuse_part(writer, r, reterr) : 0;
 }
 
-static int begin_in_place(pl_kept_writer *writer, pl_error *reterr)
+static int begin_in_place(pl_record_file_writer *writer, pl_error *reterr)
 {
     writer->fd = open(writer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return writer->fd < 0 ? refuse(writer->path, -errno, reterr) : 0;
@@ -99,7 +99,7 @@ static int begin_in_place(pl_kept_writer *writer, pl_error *reterr)
 
 /* ---- records ---- */
 
-static int put(pl_kept_writer *writer, const void *bytes, size_t n, pl_error *reterr)
+static int put(pl_record_file_writer *writer, const void *bytes, size_t n, pl_error *reterr)
 {
     int r = pl_file_may_grow(writer->offset + n);
     if (r == 0)
@@ -110,26 +110,26 @@ static int put(pl_kept_writer *writer, const void *bytes, size_t n, pl_error *re
     return 0;
 }
 
-static char *window_data(pl_kept_writer *writer)
+static char *window_data(pl_record_file_writer *writer)
 {
     return (char *)writer->window.data + PL_TFRECORD_HEAD_BYTES + 1;
 }
 
-static void empty_window(pl_kept_writer *writer)
+static void empty_window(pl_record_file_writer *writer)
 {
     writer->saver.at = window_data(writer);
-    writer->saver.end = window_data(writer) + PL_KEPT_PIECE_BYTES;
+    writer->saver.end = window_data(writer) + PL_RECORD_FILE_PIECE_BYTES;
 }
 
 /* The window as a record; an empty one is none. */
 static int flush(pl_saver *saver, pl_error *reterr)
 {
-    pl_kept_writer *writer = (pl_kept_writer *)saver;
+    pl_record_file_writer *writer = (pl_record_file_writer *)saver;
     size_t n = (size_t)(saver->at - window_data(writer));
     if (n == 0)
         return 0;
     char *record = writer->window.data, *data = record + PL_TFRECORD_HEAD_BYTES;
-    data[0] = PL_KEPT_TAG_PIECE;
+    data[0] = PL_RECORD_FILE_TAG_PIECE;
     pl_tfrecord_write_head(n + 1, record);
     pl_tfrecord_write_foot(pl_crc32c(0, data, n + 1), data + n + 1);
     writer->sum = pl_crc32c(writer->sum, data + n + 1, PL_TFRECORD_FOOT_BYTES);
@@ -139,25 +139,25 @@ static int flush(pl_saver *saver, pl_error *reterr)
     return r;
 }
 
-static int put_start(pl_kept_writer *writer, const char *kind, pl_error *reterr)
+static int put_start(pl_record_file_writer *writer, const char *kind, pl_error *reterr)
 {
-    uint8_t record[PL_KEPT_START_BYTES];
-    pl_kept_format_start(kind, PL_KEPT_VERSION, record);
+    uint8_t record[PL_RECORD_FILE_START_BYTES];
+    pl_record_file_format_start(kind, PL_RECORD_FILE_VERSION, record);
     return put(writer, record, sizeof record, reterr);
 }
 
-static int put_end(pl_kept_writer *writer, pl_error *reterr)
+static int put_end(pl_record_file_writer *writer, pl_error *reterr)
 {
-    pl_kept_end_data end = {
-        .tag = PL_KEPT_TAG_END, .stream_bytes = writer->stream_bytes, .sum = writer->sum};
-    uint8_t record[PL_KEPT_END_BYTES];
+    pl_record_file_end_data end = {
+        .tag = PL_RECORD_FILE_TAG_END, .stream_bytes = writer->stream_bytes, .sum = writer->sum};
+    uint8_t record[PL_RECORD_FILE_END_BYTES];
     pl_tfrecord_write(&end, sizeof end, record);
     return put(writer, record, sizeof record, reterr);
 }
 
 /* ---- from begin to end ---- */
 
-static int set_up(pl_kept_writer *writer, const char *path, const char *kind, bool in_place,
+static int set_up(pl_record_file_writer *writer, const char *path, const char *kind, bool in_place,
                   pl_error *reterr)
 {
     char name[PATH_MAX];
@@ -165,20 +165,20 @@ static int set_up(pl_kept_writer *writer, const char *path, const char *kind, bo
     if (followed < 0)
         return refuse(path, followed, reterr);
     bool made = (writer->path = strdup(name)) &&
-                (in_place || asprintf(&writer->part, "%s" PL_KEPT_PART, name) > 0);
+                (in_place || asprintf(&writer->part, "%s" PL_RECORD_FILE_PART, name) > 0);
     if (!made)
         return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
-    int r = pl_memory_take(writer->saver.runtime->memory, PL_KEPT_WINDOW_BYTES, "file window",
-                           &writer->window, reterr);
+    int r = pl_memory_take(writer->saver.runtime->memory, PL_RECORD_FILE_WINDOW_BYTES,
+                           "file window", &writer->window, reterr);
     if (r == 0)
         r = in_place ? begin_in_place(writer, reterr) : begin_part(writer, kind, reterr);
     return r;
 }
 
-static int begin(pl_kept_writer *writer, pl_runtime *runtime, const char *path, const char *kind,
-                 bool in_place, pl_error *reterr)
+static int begin(pl_record_file_writer *writer, pl_runtime *runtime, const char *path,
+                 const char *kind, bool in_place, pl_error *reterr)
 {
-    *writer = (pl_kept_writer){
+    *writer = (pl_record_file_writer){
         .saver = {.more = flush, .runtime = pl_runtime_ref(runtime)},
         .fd = -1,
         .generation = pl_fork_generation(),
@@ -187,25 +187,25 @@ static int begin(pl_kept_writer *writer, pl_runtime *runtime, const char *path, 
     if (r == 0)
         r = put_start(writer, kind, reterr);
     if (r < 0)
-        pl_kept_drop(writer);
+        pl_record_file_drop(writer);
     else
         empty_window(writer);
     return r;
 }
 
-int pl_kept_begin(pl_kept_writer *writer, pl_runtime *runtime, const char *path, const char *kind,
-                  pl_error *reterr)
+int pl_record_file_begin(pl_record_file_writer *writer, pl_runtime *runtime, const char *path,
+                         const char *kind, pl_error *reterr)
 {
     return begin(writer, runtime, path, kind, false, reterr);
 }
 
-int pl_kept_create(pl_kept_writer *writer, pl_runtime *runtime, const char *path, const char *kind,
-                   pl_error *reterr)
+int pl_record_file_create(pl_record_file_writer *writer, pl_runtime *runtime, const char *path,
+                          const char *kind, pl_error *reterr)
 {
     return begin(writer, runtime, path, kind, true, reterr);
 }
 
-static void release(pl_kept_writer *writer)
+static void release(pl_record_file_writer *writer)
 {
     pl_saver_done(&writer->saver);
     if (writer->saver.runtime)
@@ -213,10 +213,10 @@ static void release(pl_kept_writer *writer)
     pl_runtime_unref(writer->saver.runtime);
     free(writer->path);
     free(writer->part);
-    *writer = (pl_kept_writer){.fd = -1};
+    *writer = (pl_record_file_writer){.fd = -1};
 }
 
-void pl_kept_drop(pl_kept_writer *writer)
+void pl_record_file_drop(pl_record_file_writer *writer)
 {
     if (!writer->saver.runtime)
         return;
@@ -245,7 +245,7 @@ static int sync_folder_of(const char *path)
     return r;
 }
 
-static int publish(pl_kept_writer *writer, pl_error *reterr)
+static int publish(pl_record_file_writer *writer, pl_error *reterr)
 {
     int r = fsync(writer->fd) < 0 ? -errno : 0;
     if (r == 0 && writer->part)
@@ -255,7 +255,7 @@ static int publish(pl_kept_writer *writer, pl_error *reterr)
     return r < 0 ? refuse(writer->path, r, reterr) : 0;
 }
 
-int pl_kept_end(pl_kept_writer *writer, pl_error *reterr)
+int pl_record_file_end(pl_record_file_writer *writer, pl_error *reterr)
 {
     int r = flush(&writer->saver, reterr);
     if (r == 0)
@@ -263,7 +263,7 @@ int pl_kept_end(pl_kept_writer *writer, pl_error *reterr)
     if (r == 0)
         r = publish(writer, reterr);
     if (r < 0) {
-        pl_kept_drop(writer);
+        pl_record_file_drop(writer);
         return r;
     }
     close(writer->fd);

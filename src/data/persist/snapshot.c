@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "data/core/dataset_text.h"
-#include "data/core/iterator.h"
+#include "data/iterator/iterator.h"
 #include "data/persist/folder.h"
 #include "data/persist/persist_stage.h"
 
@@ -24,7 +24,7 @@ static int check_arguments(const char *what, const char *path, int64_t n_shards,
 /* ---- the stage ---- */
 
 typedef struct snapshot_dataset {
-    pl_keeping base;
+    pl_persist_dataset base;
     char *path;
     char *tree; /* of the input */
     int64_t n_shards;
@@ -136,14 +136,14 @@ static void describe_snapshot(const pl_dataset *dataset, FILE *to)
 static const pl_dataset_class snapshot_class = {
     .name = "snapshot",
     .dataset_bytes = sizeof(snapshot_dataset),
-    .stage_bytes = sizeof(pl_keeping_stage),
+    .stage_bytes = sizeof(pl_persist_stage),
     .opens_inputs = true,
     .free = free_snapshot,
-    .open = pl_keeping_open,
-    .next = pl_keeping_next,
-    .close = pl_keeping_close,
-    .save = pl_keeping_save,
-    .restore = pl_keeping_restore,
+    .open = pl_persist_stage_open,
+    .next = pl_persist_stage_next,
+    .close = pl_persist_stage_close,
+    .save = pl_persist_stage_save,
+    .restore = pl_persist_stage_restore,
     .describe = describe_snapshot,
 };
 

@@ -153,6 +153,18 @@ int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *rete
     return 0;
 }
 
+int pl_load_to_array(pl_loader *loader, const pl_dataset *dataset, pl_claimed_array *array,
+                     const char *what, pl_error *reterr)
+{
+    pl_element element = {0};
+    int r = pl_claimed_array_room(array, loader->runtime->memory, sizeof element, what, reterr);
+    if (r == 0)
+        r = pl_load_element(loader, dataset, &element, reterr);
+    if (r == 0)
+        pl_claimed_array_add_element(array, &element);
+    return r;
+}
+
 int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error *reterr)
 {
     int64_t code = 0;

@@ -10,6 +10,7 @@
 #ifndef PL_DATA_PERSIST_STATE_H
 #define PL_DATA_PERSIST_STATE_H
 
+#include "data/core/claimed_array.h"
 #include "data/core/stage.h"
 
 struct pl_saver {
@@ -72,6 +73,9 @@ PL_MUST_CHECK int pl_load_element(pl_loader *loader, const pl_dataset *dataset,
                                   pl_element *ret_element, pl_error *reterr);
 PL_MUST_CHECK int pl_load_waiting(pl_loader *loader, const pl_dataset *dataset,
                                   pl_element *ret_element, pl_error *reterr);
+/* One of `dataset`, to the end of an array of elements; `what` its room is claimed for. */
+PL_MUST_CHECK int pl_load_to_array(pl_loader *loader, const pl_dataset *dataset,
+                                   pl_claimed_array *array, const char *what, pl_error *reterr);
 PL_MUST_CHECK int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error *reterr);
 
 /* Into a stage that was just opened. */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "data/core/iterator.h"
+#include "data/iterator/iterator.h"
 #include "data/persist/store.h"
 
 typedef struct elements_dataset {

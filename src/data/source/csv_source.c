@@ -9,7 +9,7 @@
 #include "tensor/strings.h"
 
 typedef struct csv_dataset {
-    pl_reading base;
+    pl_file_source base;
     pl_csv_format format; /* what it points to is in `texts` and the arrays */
     pl_csv_column *columns;
     int64_t *selected;
@@ -30,7 +30,7 @@ static const csv_dataset *of(const pl_stage *stage)
 static int open_csv(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
     csv_source_reader *own = reader;
-    const pl_csv_options options = {.packing = pl_reading_packing(stage),
+    const pl_csv_options options = {.packing = pl_file_source_packing(stage),
                                     .header = of(stage)->header};
     own->values = calloc((size_t)of(stage)->format.n_columns, sizeof *own->values);
     if (!own->values)
@@ -77,13 +77,13 @@ static int next_csv(const pl_stage *stage, void *reader, pl_item *items, uint64_
     return r < 0 ? r : 1;
 }
 
-static pl_place tell(const void *reader)
+static pl_file_position tell(const void *reader)
 {
     pl_text_place place = pl_csv_reader_tell(&((const csv_source_reader *)reader)->reader);
-    return (pl_place){place.offset, place.line};
+    return (pl_file_position){place.offset, place.line};
 }
 
-static int seek(void *reader, pl_place place, pl_error *reterr)
+static int seek(void *reader, pl_file_position place, pl_error *reterr)
 {
     return pl_csv_reader_seek(&((csv_source_reader *)reader)->reader,
                               (pl_text_place){place.offset, place.number}, reterr);
@@ -113,7 +113,7 @@ static void describe(const pl_dataset *dataset, FILE *to)
     const csv_dataset *own = (const csv_dataset *)dataset;
     fprintf(to, "columns=%d, delimiter='%c'%s", own->format.n_columns, own->format.delimiter,
             own->header ? ", header" : "");
-    const char *compression = pl_reading_compression(dataset);
+    const char *compression = pl_file_source_compression(dataset);
     if (compression)
         fprintf(to, ", compression=%s", compression);
 }
@@ -122,7 +122,7 @@ static const pl_dataset_class csv_class = {.name = "csv",
                                            .dataset_bytes = sizeof(csv_dataset),
                                            .free = free_csv,
                                            .describe = describe,
-                                           PL_READING_CLASS};
+                                           PL_FILE_SOURCE_CLASS};
 
 /* A copy of a text, kept by the dataset. */
 static int keep(csv_dataset *own, int at, pl_string text, pl_string *ret_kept)
@@ -171,7 +171,7 @@ int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout, pl_dataset **
     if (layout->n_columns < 1)
         return pl_error_set(reterr, -EINVAL, "csv: %d columns", layout->n_columns);
     pl_dataset *dataset;
-    int r = pl_reading_make(&csv_class, &csv_of, paths, layout->n_columns, &dataset, reterr);
+    int r = pl_file_source_make(&csv_class, &csv_of, paths, layout->n_columns, &dataset, reterr);
     if (r < 0)
         return r;
     csv_dataset *own = (csv_dataset *)dataset;
@@ -186,5 +186,5 @@ int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout, pl_dataset **
     }
     for (int i = 0; i < layout->n_columns; i++)
         dataset->spec[i] = (pl_spec){.dtype = layout->columns[i].dtype};
-    return pl_reading_unpack(dataset, layout->compression, ret_dataset, reterr);
+    return pl_file_source_unpack(dataset, layout->compression, ret_dataset, reterr);
 }

@@ -10,14 +10,14 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-typedef pl_reading_stage reading_stage;
+typedef pl_file_source_stage reading_stage;
 
 static const pl_reader_class *class_of(const pl_stage *stage)
 {
-    return ((const pl_reading *)stage->dataset)->reader;
+    return ((const pl_file_source *)stage->dataset)->reader;
 }
 
-int pl_reading_open(pl_stage *stage, pl_error *reterr)
+int pl_file_source_open(pl_stage *stage, pl_error *reterr)
 {
     reading_stage *own = (reading_stage *)stage;
     own->reader = calloc(1, class_of(stage)->bytes);
@@ -38,7 +38,7 @@ static void close_file(reading_stage *own)
     pl_origin_unref(PL_TAKE(own->origin));
 }
 
-void pl_reading_close(pl_stage *stage)
+void pl_file_source_close(pl_stage *stage)
 {
     close_file((reading_stage *)stage);
     free(((reading_stage *)stage)->reader);
@@ -98,7 +98,7 @@ static int next_element(reading_stage *own, pl_element *ret_element, pl_error *r
     uint64_t offset = 0;
     if (pl_element_init(&element, own->base.dataset->n_components) < 0)
         return pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an element");
-    pl_place place = class->tell(own->reader);
+    pl_file_position place = class->tell(own->reader);
     int r = class->next(&own->base, own->reader, pl_element_items(&element), &offset, reterr);
     bool later = pl_pass_later(own->base.pass, r);
     if (later)
@@ -119,7 +119,7 @@ static int next_element(reading_stage *own, pl_element *ret_element, pl_error *r
     return r;
 }
 
-int pl_reading_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
+int pl_file_source_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     reading_stage *own = (reading_stage *)stage;
     for (;;) {
@@ -137,14 +137,14 @@ int pl_reading_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 
 /* ---- checkpoints ---- */
 
-int pl_reading_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
+int pl_file_source_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 {
     reading_stage *own = (reading_stage *)stage;
     int64_t n = own->origin ? (int64_t)strlen(own->origin->path) : 0;
     int r = pl_save_int(saver, n, reterr);
     if (r < 0 || n == 0)
         return r;
-    pl_place place = {0};
+    pl_file_position place = {0};
     if (own->is_open)
         place = class_of(stage)->tell(own->reader);
     r = pl_save_bytes(saver, own->origin->path, (size_t)n, reterr);
@@ -153,11 +153,11 @@ int pl_reading_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     return r;
 }
 
-int pl_reading_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
+int pl_file_source_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     reading_stage *own = (reading_stage *)stage;
     char path[PATH_MAX] = "";
-    pl_place place;
+    pl_file_position place;
     pl_element bad = {0};
     int64_t n;
     int r = pl_load_int(loader, 0, PATH_MAX - 1, &n, reterr);
@@ -177,8 +177,9 @@ int pl_reading_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 
 /* ---- making ---- */
 
-int pl_reading_make(const pl_dataset_class *class, const pl_reader_class *reader, pl_dataset *paths,
-                    int n_components, pl_dataset **ret_dataset, pl_error *reterr)
+int pl_file_source_make(const pl_dataset_class *class, const pl_reader_class *reader,
+                        pl_dataset *paths, int n_components, pl_dataset **ret_dataset,
+                        pl_error *reterr)
 {
     const pl_spec *spec = &paths->spec[0];
     if (paths->n_components != 1 || spec->dtype != PL_STRING || spec->shape.rank > 0)
@@ -189,13 +190,13 @@ int pl_reading_make(const pl_dataset_class *class, const pl_reader_class *reader
     int r = pl_dataset_make(class, paths->runtime, &paths, 1, n_components, ret_dataset, reterr);
     if (r < 0)
         return r;
-    ((pl_reading *)*ret_dataset)->reader = reader;
-    ((pl_reading *)*ret_dataset)->packing = PL_PACKING_AUTO;
+    ((pl_file_source *)*ret_dataset)->reader = reader;
+    ((pl_file_source *)*ret_dataset)->packing = PL_PACKING_AUTO;
     return 0;
 }
 
-int pl_reading_unpack(pl_dataset *dataset, pl_compression compression, pl_dataset **ret_dataset,
-                      pl_error *reterr)
+int pl_file_source_unpack(pl_dataset *dataset, pl_compression compression, pl_dataset **ret_dataset,
+                          pl_error *reterr)
 {
     static const pl_packing packings[] = {
         [PL_COMPRESSION_AUTO] = PL_PACKING_AUTO,
@@ -209,12 +210,12 @@ int pl_reading_unpack(pl_dataset *dataset, pl_compression compression, pl_datase
         pl_dataset_unref(dataset);
         return r;
     }
-    ((pl_reading *)dataset)->packing = packings[compression];
+    ((pl_file_source *)dataset)->packing = packings[compression];
     *ret_dataset = dataset;
     return 0;
 }
 
-const char *pl_reading_compression(const pl_dataset *dataset)
+const char *pl_file_source_compression(const pl_dataset *dataset)
 {
     static const char *const names[] = {
         [PL_PACKING_NONE] = "none",
@@ -222,11 +223,11 @@ const char *pl_reading_compression(const pl_dataset *dataset)
         [PL_PACKING_ZLIB] = "zlib",
         [PL_PACKING_AUTO] = NULL,
     };
-    return names[((const pl_reading *)dataset)->packing];
+    return names[((const pl_file_source *)dataset)->packing];
 }
 
-int pl_reading_string(const pl_stage *stage, const void *bytes, size_t n, pl_item *ret_item,
-                      pl_error *reterr)
+int pl_file_source_string(const pl_stage *stage, const void *bytes, size_t n, pl_item *ret_item,
+                          pl_error *reterr)
 {
     const pl_string string = {bytes, n};
     return pl_tensor_new_strings(stage->pass->runtime, &(pl_shape){0}, &string, "element",

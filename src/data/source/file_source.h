@@ -6,16 +6,16 @@
  * The input has the paths, as strings. A file that cannot be opened is one bad element, and the
  * next file follows; so is the rest of one whose reader is lost. A file or an element that finds no
  * room beside what runs ahead is gone back to, and read again. Every element knows its file and
- * byte. The dataset of such a class begins with pl_reading, and it uses the functions below. */
+ * byte. The dataset of such a class begins with pl_file_source, and it uses the functions below. */
 #ifndef PL_DATA_SOURCE_FILE_SOURCE_H
 #define PL_DATA_SOURCE_FILE_SOURCE_H
 
 #include "codec/archive/inflate.h"
 #include "data/core/stage.h"
 
-typedef struct pl_place {
+typedef struct pl_file_position {
     uint64_t offset, number;
-} pl_place;
+} pl_file_position;
 
 typedef struct pl_reader_class {
     size_t bytes; /* of a reader; all zero at first */
@@ -26,52 +26,53 @@ typedef struct pl_reader_class {
     int (*next)(const pl_stage *stage, void *reader, pl_item *items, uint64_t *ret_offset,
                 pl_error *reterr);
     bool (*is_lost)(const void *reader); /* nothing more can be had of it; NULL: it never is */
-    pl_place (*tell)(const void *reader);
-    int (*seek)(void *reader, pl_place place, pl_error *reterr);
+    pl_file_position (*tell)(const void *reader);
+    int (*seek)(void *reader, pl_file_position place, pl_error *reterr);
 } pl_reader_class;
 
-typedef struct pl_reading {
+typedef struct pl_file_source {
     pl_dataset base;
     const pl_reader_class *reader;
-    pl_packing packing; /* AUTO, unless pl_reading_unpack() was told otherwise */
-} pl_reading;
+    pl_packing packing; /* AUTO, unless pl_file_source_unpack() was told otherwise */
+} pl_file_source;
 
-typedef struct pl_reading_stage {
+typedef struct pl_file_source_stage {
     pl_stage base;
     pl_origin *origin; /* the file; NULL: the next path's follows */
     bool is_open;      /* else it waits for room to be */
     void *reader;
-} pl_reading_stage;
+} pl_file_source_stage;
 
 /* The members of a class's table. */
-#define PL_READING_CLASS                                                                           \
-    .stage_bytes = sizeof(pl_reading_stage), .open = pl_reading_open, .next = pl_reading_next,     \
-    .close = pl_reading_close, .save = pl_reading_save, .restore = pl_reading_restore
-PL_MUST_CHECK int pl_reading_open(pl_stage *stage, pl_error *reterr);
-PL_MUST_CHECK int pl_reading_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
-void pl_reading_close(pl_stage *stage);
-PL_MUST_CHECK int pl_reading_save(pl_stage *stage, pl_saver *saver, pl_error *reterr);
-PL_MUST_CHECK int pl_reading_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr);
+#define PL_FILE_SOURCE_CLASS                                                                       \
+    .stage_bytes = sizeof(pl_file_source_stage), .open = pl_file_source_open,                      \
+    .next = pl_file_source_next, .close = pl_file_source_close, .save = pl_file_source_save,       \
+    .restore = pl_file_source_restore
+PL_MUST_CHECK int pl_file_source_open(pl_stage *stage, pl_error *reterr);
+PL_MUST_CHECK int pl_file_source_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
+void pl_file_source_close(pl_stage *stage);
+PL_MUST_CHECK int pl_file_source_save(pl_stage *stage, pl_saver *saver, pl_error *reterr);
+PL_MUST_CHECK int pl_file_source_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr);
 
 /* A dataset over paths: -EINVAL if the input has anything else. */
-PL_MUST_CHECK int pl_reading_make(const pl_dataset_class *class, const pl_reader_class *reader,
-                                  pl_dataset *paths, int n_components, pl_dataset **ret_dataset,
-                                  pl_error *reterr);
+PL_MUST_CHECK int pl_file_source_make(const pl_dataset_class *class, const pl_reader_class *reader,
+                                      pl_dataset *paths, int n_components, pl_dataset **ret_dataset,
+                                      pl_error *reterr);
 
 /* How its files are packed. -EINVAL for what is no compression; the dataset is then given back. */
-PL_MUST_CHECK int pl_reading_unpack(pl_dataset *dataset, pl_compression compression,
-                                    pl_dataset **ret_dataset, pl_error *reterr);
+PL_MUST_CHECK int pl_file_source_unpack(pl_dataset *dataset, pl_compression compression,
+                                        pl_dataset **ret_dataset, pl_error *reterr);
 
-static inline pl_packing pl_reading_packing(const pl_stage *stage)
+static inline pl_packing pl_file_source_packing(const pl_stage *stage)
 {
-    return ((const pl_reading *)stage->dataset)->packing;
+    return ((const pl_file_source *)stage->dataset)->packing;
 }
 
 /* "zlib" and so on, for what describes the dataset; NULL: that is to be found out. */
-const char *pl_reading_compression(const pl_dataset *dataset);
+const char *pl_file_source_compression(const pl_dataset *dataset);
 
 /* A string as an item. */
-PL_MUST_CHECK int pl_reading_string(const pl_stage *stage, const void *bytes, size_t n,
-                                    pl_item *ret_item, pl_error *reterr);
+PL_MUST_CHECK int pl_file_source_string(const pl_stage *stage, const void *bytes, size_t n,
+                                        pl_item *ret_item, pl_error *reterr);
 
 #endif

@@ -8,7 +8,7 @@
 #include "tensor/strings.h"
 
 typedef struct fixed_dataset {
-    pl_reading base;
+    pl_file_source base;
     uint64_t head_bytes, record_bytes, foot_bytes;
 } fixed_dataset;
 
@@ -20,7 +20,7 @@ typedef struct fixed_reader {
 static int open_fixed(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
     fixed_reader *fixed = reader;
-    int r = pl_file_window_init(&fixed->window, path, pl_reading_packing(stage), 0,
+    int r = pl_file_window_init(&fixed->window, path, pl_file_source_packing(stage), 0,
                                 stage->pass->runtime->memory, reterr);
     if (r < 0)
         return r;
@@ -107,12 +107,12 @@ static bool is_lost(const void *reader)
     return ((const fixed_reader *)reader)->lost;
 }
 
-static pl_place tell(const void *reader)
+static pl_file_position tell(const void *reader)
 {
-    return (pl_place){((const fixed_reader *)reader)->window.offset, 0};
+    return (pl_file_position){((const fixed_reader *)reader)->window.offset, 0};
 }
 
-static int seek(void *reader, pl_place place, pl_error *reterr)
+static int seek(void *reader, pl_file_position place, pl_error *reterr)
 {
     fixed_reader *fixed = reader;
     int r = pl_file_window_seek(&fixed->window, place.offset, reterr);
@@ -135,7 +135,7 @@ static void describe(const pl_dataset *dataset, FILE *to)
     const fixed_dataset *own = (const fixed_dataset *)dataset;
     fprintf(to, "head=%" PRIu64 ", record=%" PRIu64 ", foot=%" PRIu64, own->head_bytes,
             own->record_bytes, own->foot_bytes);
-    const char *compression = pl_reading_compression(dataset);
+    const char *compression = pl_file_source_compression(dataset);
     if (compression)
         fprintf(to, ", compression=%s", compression);
 }
@@ -143,7 +143,7 @@ static void describe(const pl_dataset *dataset, FILE *to)
 static const pl_dataset_class fixed_class = {.name = "fixed_records",
                                              .dataset_bytes = sizeof(fixed_dataset),
                                              .describe = describe,
-                                             PL_READING_CLASS};
+                                             PL_FILE_SOURCE_CLASS};
 
 int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes, uint64_t record_bytes,
                              uint64_t foot_bytes, pl_compression compression,
@@ -158,7 +158,7 @@ int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes, uint64_t re
                             " and a foot of %" PRIu64 ": a record has at least 1, and none 2^63",
                             record_bytes, head_bytes, foot_bytes);
     pl_dataset *dataset;
-    int r = pl_reading_make(&fixed_class, &fixed_of, paths, 1, &dataset, reterr);
+    int r = pl_file_source_make(&fixed_class, &fixed_of, paths, 1, &dataset, reterr);
     if (r < 0)
         return r;
     fixed_dataset *own = (fixed_dataset *)dataset;
@@ -166,5 +166,5 @@ int pl_dataset_fixed_records(pl_dataset *paths, uint64_t head_bytes, uint64_t re
     own->head_bytes = head_bytes;
     own->record_bytes = record_bytes;
     own->foot_bytes = foot_bytes;
-    return pl_reading_unpack(dataset, compression, ret_dataset, reterr);
+    return pl_file_source_unpack(dataset, compression, ret_dataset, reterr);
 }

@@ -15,8 +15,9 @@ typedef struct records_reader {
 
 static int open_records(const pl_stage *stage, void *reader, const char *path, pl_error *reterr)
 {
-    return pl_record_reader_new(path, pl_reading_packing(stage), 0, stage->pass->runtime->memory,
-                                &((records_reader *)reader)->reader, reterr);
+    return pl_record_reader_new(path, pl_file_source_packing(stage), 0,
+                                stage->pass->runtime->memory, &((records_reader *)reader)->reader,
+                                reterr);
 }
 
 static void close_records(void *reader)
@@ -49,8 +50,9 @@ static int next_record(const pl_stage *stage, void *reader, pl_item *items, uint
     *ret_offset = record.place.offset;
     if (r <= 0)
         return r;
-    r = record.data ? pl_reading_string(stage, record.data, record.data_bytes, &items[0], reterr)
-                    : read_large(stage, records, &record, &items[0], reterr);
+    r = record.data
+            ? pl_file_source_string(stage, record.data, record.data_bytes, &items[0], reterr)
+            : read_large(stage, records, &record, &items[0], reterr);
     return r < 0 ? r : 1;
 }
 
@@ -59,13 +61,13 @@ static bool is_lost(const void *reader)
     return pl_record_reader_is_lost(((const records_reader *)reader)->reader);
 }
 
-static pl_place tell(const void *reader)
+static pl_file_position tell(const void *reader)
 {
     pl_record_place place = pl_record_reader_tell(((const records_reader *)reader)->reader);
-    return (pl_place){place.offset, place.index};
+    return (pl_file_position){place.offset, place.index};
 }
 
-static int seek(void *reader, pl_place place, pl_error *reterr)
+static int seek(void *reader, pl_file_position place, pl_error *reterr)
 {
     return pl_record_reader_seek(((records_reader *)reader)->reader,
                                  (pl_record_place){place.offset, place.number}, reterr);
@@ -83,12 +85,14 @@ static const pl_reader_class records_of = {
 
 static void describe(const pl_dataset *dataset, FILE *to)
 {
-    const char *compression = pl_reading_compression(dataset);
+    const char *compression = pl_file_source_compression(dataset);
     fprintf(to, "compression=%s", compression ? compression : "auto");
 }
 
-static const pl_dataset_class records_class = {
-    .name = "records", .dataset_bytes = sizeof(pl_reading), .describe = describe, PL_READING_CLASS};
+static const pl_dataset_class records_class = {.name = "records",
+                                               .dataset_bytes = sizeof(pl_file_source),
+                                               .describe = describe,
+                                               PL_FILE_SOURCE_CLASS};
 
 int pl_dataset_records(pl_dataset *paths, pl_compression compression, pl_dataset **ret_dataset,
                        pl_error *reterr)
@@ -96,11 +100,11 @@ int pl_dataset_records(pl_dataset *paths, pl_compression compression, pl_dataset
     PL_NOT_NULL(paths, reterr);
     PL_NOT_NULL(ret_dataset, reterr);
     pl_dataset *dataset;
-    int r = pl_reading_make(&records_class, &records_of, paths, 1, &dataset, reterr);
+    int r = pl_file_source_make(&records_class, &records_of, paths, 1, &dataset, reterr);
     if (r < 0)
         return r;
     dataset->spec[0] = (pl_spec){.dtype = PL_STRING};
-    return pl_reading_unpack(dataset, compression, ret_dataset, reterr);
+    return pl_file_source_unpack(dataset, compression, ret_dataset, reterr);
 }
 
 void pl_record_frame(const void *data, size_t n, uint8_t head[PL_RECORD_HEAD_BYTES],

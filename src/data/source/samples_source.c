@@ -9,7 +9,7 @@
 #include "data/source/file_source.h"
 
 typedef struct samples_dataset {
-    pl_reading base;
+    pl_file_source base;
     char **wanted;
     int n_wanted;
 } samples_dataset;
@@ -39,19 +39,19 @@ static int next_sample(const pl_stage *stage, void *reader, pl_item *items, uint
     if (r <= 0)
         return r;
     *ret_offset = sample.offset;
-    r = pl_reading_string(stage, sample.key, strlen(sample.key), &items[0], reterr);
+    r = pl_file_source_string(stage, sample.key, strlen(sample.key), &items[0], reterr);
     for (int i = 0; r == 0 && i < sample.n_parts; i++)
-        r = pl_reading_string(stage, sample.parts[i].data, sample.parts[i].data_bytes,
-                              &items[1 + i], reterr);
+        r = pl_file_source_string(stage, sample.parts[i].data, sample.parts[i].data_bytes,
+                                  &items[1 + i], reterr);
     return r < 0 ? r : 1;
 }
 
-static pl_place tell(const void *reader)
+static pl_file_position tell(const void *reader)
 {
-    return (pl_place){pl_sample_reader_tell(((const samples_reader *)reader)->reader), 0};
+    return (pl_file_position){pl_sample_reader_tell(((const samples_reader *)reader)->reader), 0};
 }
 
-static int seek(void *reader, pl_place place, pl_error *reterr)
+static int seek(void *reader, pl_file_position place, pl_error *reterr)
 {
     return pl_sample_reader_seek(((samples_reader *)reader)->reader, place.offset, reterr);
 }
@@ -84,7 +84,7 @@ static const pl_dataset_class samples_class = {.name = "samples",
                                                .dataset_bytes = sizeof(samples_dataset),
                                                .free = free_samples,
                                                .describe = describe,
-                                               PL_READING_CLASS};
+                                               PL_FILE_SOURCE_CLASS};
 
 int pl_dataset_samples(pl_dataset *paths, const char *const *extensions, int n_extensions,
                        pl_dataset **ret_dataset, pl_error *reterr)
@@ -96,7 +96,8 @@ int pl_dataset_samples(pl_dataset *paths, const char *const *extensions, int n_e
         return pl_error_set(reterr, -EINVAL, "samples: %d extensions, not within 1 and %d",
                             n_extensions, PL_SAMPLE_PARTS_MAX);
     pl_dataset *dataset;
-    int r = pl_reading_make(&samples_class, &samples_of, paths, n_extensions + 1, &dataset, reterr);
+    int r =
+        pl_file_source_make(&samples_class, &samples_of, paths, n_extensions + 1, &dataset, reterr);
     if (r < 0)
         return r;
     samples_dataset *own = (samples_dataset *)dataset;

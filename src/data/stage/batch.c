@@ -397,7 +397,7 @@ static int next_of_input(pl_stage *stage, pl_element *ret_element, pl_error *ret
     own->waiting = (pl_element){0};
     if (ret_element->n > 0)
         return 1;
-    if (pl_pass_turn(stage->pass) == PL_TURN_ALONE)
+    if (pl_pass_get_mode(stage->pass) == PL_PASS_ALONE)
         let_go(stage);
     int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
     int back = r < 0 ? 0 : bring_back(stage, reterr);

@@ -11,7 +11,7 @@
 #include "data/persist/store.h"
 
 typedef struct cache_dataset {
-    pl_keeping base;
+    pl_persist_dataset base;
     char *path; /* NULL: in memory */
     char *tree; /* of the input, for the file */
     pthread_mutex_t mu;
@@ -308,14 +308,14 @@ static void describe(const pl_dataset *dataset, FILE *to)
 static const pl_dataset_class cache_class = {
     .name = "cache",
     .dataset_bytes = sizeof(cache_dataset),
-    .stage_bytes = sizeof(pl_keeping_stage),
+    .stage_bytes = sizeof(pl_persist_stage),
     .opens_inputs = true,
     .free = free_cache,
-    .open = pl_keeping_open,
-    .next = pl_keeping_next,
-    .close = pl_keeping_close,
-    .save = pl_keeping_save,
-    .restore = pl_keeping_restore,
+    .open = pl_persist_stage_open,
+    .next = pl_persist_stage_next,
+    .close = pl_persist_stage_close,
+    .save = pl_persist_stage_save,
+    .restore = pl_persist_stage_restore,
     .describe = describe,
 };
 

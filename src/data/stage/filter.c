@@ -9,7 +9,7 @@
 
 typedef struct filter_dataset {
     pl_dataset base;
-    pl_called *called;
+    pl_bound_function *function;
 } filter_dataset;
 
 typedef struct filter_stage {
@@ -19,7 +19,7 @@ typedef struct filter_stage {
 
 static void free_filter(pl_dataset *dataset)
 {
-    pl_called_unref(((filter_dataset *)dataset)->called);
+    pl_bound_function_unref(((filter_dataset *)dataset)->function);
 }
 
 /* 1: it stays; 0: it goes; negative: it is bad. */
@@ -29,7 +29,8 @@ static int ask(pl_stage *stage, const pl_element *element, pl_error *reterr)
     int r = pl_element_share(element, &asked);
     if (r < 0)
         return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
-    r = pl_called_run(((filter_dataset *)stage->dataset)->called, stage, &asked, &answer, reterr);
+    r = pl_bound_function_run(((filter_dataset *)stage->dataset)->function, stage, &asked, &answer,
+                              reterr);
     pl_element_clear(&asked);
     if (r < 0) {
         pl_element_clear(&answer);
@@ -98,12 +99,12 @@ static const pl_dataset_class filter_class = {
     .restore = restore,
 };
 
-static int check(const pl_called *called, pl_error *reterr)
+static int check(const pl_bound_function *function, pl_error *reterr)
 {
-    if (pl_called_n_outputs(called) != 1)
+    if (pl_bound_function_n_outputs(function) != 1)
         return pl_error_set(reterr, -EINVAL, "filter: the function has %d outputs, not one",
-                            pl_called_n_outputs(called));
-    const pl_spec *spec = pl_called_spec(called, 0);
+                            pl_bound_function_n_outputs(function));
+    const pl_spec *spec = pl_bound_function_spec(function, 0);
     if (spec->dtype != PL_BOOL || spec->shape.rank > 0)
         return pl_error_set(reterr, -EINVAL, "filter: the function gives %s, not a bool scalar",
                             spec->dtype ? pl_dtype_info_of(spec->dtype)->name : "a dataset");
@@ -116,18 +117,19 @@ int pl_dataset_filter(pl_dataset *input, const pl_function *function, pl_dataset
     PL_NOT_NULL(function, reterr);
     PL_NOT_NULL_OR_RELEASE(function, input, reterr);
     PL_NOT_NULL_OR_RELEASE(function, ret_dataset, reterr);
-    pl_called *called;
-    int r = pl_called_new(function, input->spec, input->n_components, "filter", &called, reterr);
+    pl_bound_function *bound;
+    int r =
+        pl_bound_function_new(function, input->spec, input->n_components, "filter", &bound, reterr);
     if (r < 0)
         return r;
-    r = check(called, reterr);
+    r = check(bound, reterr);
     if (r == 0)
         r = pl_dataset_make_over(&filter_class, input, ret_dataset, reterr);
     if (r < 0) {
-        pl_called_unref(called);
+        pl_bound_function_unref(bound);
         return r;
     }
     (*ret_dataset)->cardinality = PL_CARDINALITY_UNKNOWN;
-    ((filter_dataset *)*ret_dataset)->called = called;
+    ((filter_dataset *)*ret_dataset)->function = bound;
     return 0;
 }

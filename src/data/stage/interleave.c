@@ -12,12 +12,8 @@
  * a lane's stage, and the input, are pulled by whoever has set `busy`, or `opening`. */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/clock.h"
-#include "data/ahead/worker_pool.h"
 #include "data/core/seeds.h"
 #include "data/persist/state.h"
 #include "data/stage/subdataset.h"
@@ -26,296 +22,195 @@ enum {
     /* Of PL_AUTO: always the same, because the order follows from it. */
     AUTO_CYCLE = 16,
     CYCLE_MOST = 65536,
-    LOOK_MS = 50, /* whoever waits looks so often whether the pass was cancelled */
 };
 
 typedef struct interleave_dataset {
     pl_dataset base;
-    pl_called *called;
+    pl_bound_function *function;
     int64_t cycle, block;
     int n_parallel;
 } interleave_dataset;
 
-typedef struct interleave_stage interleave_stage;
-
-typedef struct worker {
-    pl_job base;
-    interleave_stage *stage;
-    bool busy; /* mu; submitted, or at work */
-} worker;
-
-struct interleave_stage {
+typedef struct interleave_stage {
     pl_stage base;
-    pl_lane **places;    /* cycle; written by the consumer, under mu */
-    int64_t at, n_taken; /* the consumer's: the place whose turn it is, and of its block */
-    int64_t n_open;      /* the consumer's: places with a lane */
-    bool input_ended;    /* the consumer's: and nothing is coming */
-    int n_most;          /* workers; 0: none, the consumer does all. Constant */
-    worker *workers;     /* n_most */
-    int n_queue;         /* elements of a lane ahead, at most. Constant */
-    pthread_mutex_t mu;
-    pthread_cond_t changed; /* mu, as is all that follows */
-    pl_lane *first, *last;  /* coming */
+    pl_ahead ahead;
+    pl_subdataset **places;      /* cycle; written by the consumer, under mu */
+    int64_t at, n_taken;         /* the consumer's: the place whose turn it is, and of its block */
+    int64_t n_open;              /* the consumer's: places with a subdataset */
+    bool input_ended;            /* the consumer's: and nothing is coming */
+    int n_queue;                 /* elements of a subdataset ahead, at most. Constant */
+    pl_subdataset *first, *last; /* coming; the engine's mu, as is all that follows */
     int n_coming;
-    uint64_t n_opened;  /* lanes, ever */
+    uint64_t n_opened;  /* subdatasets, ever */
     bool opening;       /* somebody pulls the input */
-    pl_element starved; /* of the input, that no lane had room for; of whoever opens */
+    pl_element starved; /* of the input: its subdataset did not fit; of whoever opens */
     bool exhausted;     /* the input has ended */
-    bool closing;
-    int n_parallel, n_working;
-    uint64_t element_bytes; /* of the largest so far, and 1; 0: none was made yet */
-};
+} interleave_stage;
 
 static const interleave_dataset *dataset_of(const interleave_stage *own)
 {
     return (const interleave_dataset *)own->base.dataset;
 }
 
-static void lock(interleave_stage *own)
+/* ---- making elements, ahead or not ---- */
+
+/* With mu held, and returns so; the subdataset is not busy: pulls one element. An element or its
+ * error goes to the queue; 0 at the end, or a code after which the pull is repeated. */
+static int pull(interleave_stage *own, pl_subdataset *subdataset, uint64_t room_bytes)
 {
-    pthread_mutex_lock(&own->mu);
+    pl_element element = {0};
+    pl_error error = {0};
+    subdataset->busy = true;
+    pl_ahead_unlock(&own->ahead);
+    int r = pl_stage_next(subdataset->stage, &element, &error);
+    pl_ahead_lock(&own->ahead);
+    subdataset->busy = false;
+    if (r > 0 || r == PL_TOLD) {
+        pl_ahead_slot *slot = pl_subdataset_add(subdataset, room_bytes);
+        pl_ahead_fill(&own->ahead, slot, r, &element, &error);
+        return r;
+    }
+    subdataset->ended |= r == 0;
+    pl_prefetch_budget_give(&own->base.pass->prefetch_budget, room_bytes);
+    pl_ahead_changed(&own->ahead);
+    return r;
 }
 
-static void unlock(interleave_stage *own)
+static void add_coming(interleave_stage *own, pl_subdataset *subdataset)
 {
-    pthread_mutex_unlock(&own->mu);
+    if (own->last)
+        own->last->after = subdataset;
+    else
+        own->first = subdataset;
+    own->last = subdataset;
+    own->n_coming++;
 }
 
-static void run_worker(pl_job *job);
+static pl_subdataset *take_coming(interleave_stage *own)
+{
+    pl_subdataset *subdataset = own->first;
+    own->first = subdataset->after;
+    if (!own->first)
+        own->last = NULL;
+    subdataset->after = NULL;
+    own->n_coming--;
+    return subdataset;
+}
+
+/* Without mu: the next element of the input, as a subdataset; of a bad one with its error. 0: there
+ * are no more. */
+static int open_next(interleave_stage *own, uint64_t number, pl_subdataset **ret_subdataset,
+                     pl_error *reterr)
+{
+    pl_element bad = {.offset = -1};
+    int r = own->starved.n > 0 ? 1 : pl_stage_next(own->base.inputs[0], &own->starved, reterr);
+    if (r > 0)
+        r = pl_subdataset_open(&own->base, dataset_of(own)->function, number, &own->starved,
+                               ret_subdataset, &bad, reterr);
+    else if (r == 0)
+        return 0;
+    if (r == PL_LATER)
+        return r;
+    if (r < 0)
+        *ret_subdataset = pl_subdataset_of_error(number, r, reterr, &bad);
+    return *ret_subdataset ? 1
+                           : pl_pass_fail(own->base.pass, -ENOMEM, reterr,
+                                          "out of memory while reporting an error");
+}
+
+/* With mu held, and returns so; nobody is opening: one more subdataset that is coming. */
+static int open_coming(interleave_stage *own, pl_error *reterr)
+{
+    pl_subdataset *subdataset = NULL;
+    uint64_t number = own->n_opened + 1;
+    own->opening = true;
+    pl_ahead_unlock(&own->ahead);
+    int r = open_next(own, number, &subdataset, reterr);
+    pl_ahead_lock(&own->ahead);
+    own->opening = false;
+    own->exhausted |= r == 0;
+    if (r > 0) {
+        own->n_opened++;
+        add_coming(own, subdataset);
+    }
+    pl_ahead_changed(&own->ahead);
+    return r;
+}
+
+/* ---- ahead ---- */
+
+static bool wants(const interleave_stage *own, const pl_subdataset *subdataset)
+{
+    return subdataset && !subdataset->busy && !subdataset->ended &&
+           subdataset->n_queued < own->n_queue;
+}
+
+/* With mu held: the subdataset to be pulled ahead: whose turn is next, and that has fewest. */
+static pl_subdataset *find_subdataset(interleave_stage *own)
+{
+    int64_t n = dataset_of(own)->cycle;
+    pl_subdataset *best = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        pl_subdataset *at = own->places[(own->at + i) % n];
+        if (wants(own, at) && (!best || at->n_queued < best->n_queued))
+            best = at;
+        if (best && best->n_queued == 0)
+            return best;
+    }
+    for (pl_subdataset *at = own->first; at; at = at->after)
+        if (wants(own, at) && (!best || at->n_queued < best->n_queued))
+            best = at;
+    return best;
+}
+
+static bool step(pl_stage *stage)
+{
+    interleave_stage *own = (interleave_stage *)stage;
+    pl_error error = {0};
+    uint64_t room_bytes;
+    if (pl_pass_get_mode(stage->pass) != PL_PASS_SHARED)
+        return false;
+    if (!own->opening && !own->exhausted && own->n_coming < own->ahead.n_most)
+        return open_coming(own, &error) >= 0;
+    pl_subdataset *subdataset = own->ahead.element_bytes > 0 ? find_subdataset(own) : NULL;
+    return subdataset && pl_ahead_take_room(&own->ahead, &room_bytes) &&
+           pull(own, subdataset, room_bytes) != PL_LATER;
+}
 
 /* ---- open and close ---- */
 
 static void free_interleave(pl_dataset *dataset)
 {
-    pl_called_unref(((interleave_dataset *)dataset)->called);
-}
-
-static int set_workers(interleave_stage *own, pl_error *reterr)
-{
-    int n = dataset_of(own)->n_parallel;
-    pl_crew *crew = own->base.pass->crew;
-    if (n == 1)
-        return 0;
-    int n_may = n == PL_AUTO ? pl_crew_size(crew) : pl_crew_want(crew, n);
-    own->n_most = n == PL_AUTO || n > n_may ? n_may : n;
-    own->n_parallel = n == PL_AUTO ? 1 : own->n_most;
-    own->workers = calloc((size_t)own->n_most + 1, sizeof *own->workers);
-    if (!own->workers)
-        return pl_error_set(reterr, -ENOMEM, "no memory for %d workers", own->n_most);
-    for (int i = 0; i < own->n_most; i++)
-        own->workers[i] = (worker){.base = {.run = run_worker}, .stage = own};
-    return 0;
+    pl_bound_function_unref(((interleave_dataset *)dataset)->function);
 }
 
 static int open_interleave(pl_stage *stage, pl_error *reterr)
 {
     interleave_stage *own = (interleave_stage *)stage;
-    int64_t block = dataset_of(own)->block;
-    own->n_queue = (int)(block < PL_LANE_QUEUE - 1 ? block + 1 : PL_LANE_QUEUE);
-    own->places = calloc((size_t)dataset_of(own)->cycle, sizeof(pl_lane *));
+    const interleave_dataset *dataset = dataset_of(own);
+    int64_t block = dataset->block;
+    own->n_queue = (int)(block < PL_SUBDATASET_QUEUE - 1 ? block + 1 : PL_SUBDATASET_QUEUE);
+    own->places = calloc((size_t)dataset->cycle, sizeof(pl_subdataset *));
     if (!own->places)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a cycle of %" PRId64,
-                            dataset_of(own)->cycle);
-    pthread_mutex_init(&own->mu, NULL);
-    pthread_cond_init(&own->changed, NULL);
-    return set_workers(own, reterr);
-}
-
-/* With mu held: takes back the jobs that nobody has begun. */
-static void withdraw(interleave_stage *own)
-{
-    for (int i = 0; i < own->n_most; i++)
-        if (own->workers[i].busy && pl_crew_withdraw(own->base.pass->crew, &own->workers[i].base)) {
-            own->workers[i].busy = false;
-            own->n_working--;
-        }
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a cycle of %" PRId64,
+                            dataset->cycle);
+    int n_parallel = dataset->n_parallel == 1 ? 0 : dataset->n_parallel;
+    int r = pl_ahead_init(&own->ahead, stage, step, n_parallel, reterr);
+    own->ahead.n_ahead_most = dataset->cycle * own->n_queue;
+    return r;
 }
 
 static void close_interleave(pl_stage *stage)
 {
     interleave_stage *own = (interleave_stage *)stage;
-    if (!own->places)
-        return;
-    lock(own);
-    own->closing = true;
-    withdraw(own);
-    while (own->n_working > 0)
-        pthread_cond_wait(&own->changed, &own->mu);
-    unlock(own);
-    for (int64_t i = 0; i < dataset_of(own)->cycle; i++)
-        pl_lane_close(stage, own->places[i]);
-    while (own->first) {
-        pl_lane *lane = own->first;
-        own->first = lane->after;
-        pl_lane_close(stage, lane);
-    }
+    pl_ahead_stop(&own->ahead);
+    for (int64_t i = 0; own->places && i < dataset_of(own)->cycle; i++)
+        pl_subdataset_close(stage, own->places[i]);
+    while (own->first)
+        pl_subdataset_close(stage, take_coming(own));
     pl_element_clear(&own->starved);
     free(own->places);
-    free(own->workers);
-    pthread_cond_destroy(&own->changed);
-    pthread_mutex_destroy(&own->mu);
-}
-
-/* ---- pulling, ahead or not ---- */
-
-/* With mu held, and returns so; the lane is not busy: pulls one element. What is not an element or
- * its error is returned: 0 at the lane's end, and what is to be tried again. */
-static int pull(interleave_stage *own, pl_lane *lane, uint64_t room_bytes)
-{
-    pl_element element = {0};
-    pl_error error = {0};
-    lane->busy = true;
-    unlock(own);
-    int r = pl_stage_next(lane->stage, &element, &error);
-    lock(own);
-    lane->busy = false;
-    own->element_bytes = pl_max_u64(own->element_bytes, pl_element_bytes(&element) + 1);
-    if (r > 0 || r == PL_TOLD) {
-        pl_lane_put(lane, r, &element, &error, room_bytes);
-    } else {
-        lane->ended |= r == 0;
-        pl_headway_give(&own->base.pass->headway, room_bytes);
-    }
-    pthread_cond_broadcast(&own->changed);
-    return r;
-}
-
-static void add_coming(interleave_stage *own, pl_lane *lane)
-{
-    if (own->last)
-        own->last->after = lane;
-    else
-        own->first = lane;
-    own->last = lane;
-    own->n_coming++;
-}
-
-/* Without mu: the next element of the input, as a lane; of a bad one with its error. 0: there are
- * no more. */
-static int open_next(interleave_stage *own, uint64_t number, pl_lane **ret_lane, pl_error *reterr)
-{
-    pl_element bad = {.offset = -1};
-    int r = own->starved.n > 0 ? 1 : pl_stage_next(own->base.inputs[0], &own->starved, reterr);
-    if (r == 0 || r == PL_LATER)
-        return r;
-    if (r > 0)
-        r = pl_lane_open(&own->base, dataset_of(own)->called, number, &own->starved, ret_lane, &bad,
-                         reterr);
-    if (r == PL_LATER)
-        return r;
-    if (r < 0)
-        *ret_lane = pl_lane_of_error(number, r, reterr, &bad);
-    return *ret_lane ? 1 : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an error");
-}
-
-/* With mu held, and returns so; nobody is opening: one more lane that is coming. */
-static int open_coming(interleave_stage *own, pl_error *reterr)
-{
-    pl_lane *lane = NULL;
-    uint64_t number = own->n_opened + 1;
-    own->opening = true;
-    unlock(own);
-    int r = open_next(own, number, &lane, reterr);
-    lock(own);
-    own->opening = false;
-    own->exhausted |= r == 0;
-    if (r > 0) {
-        own->n_opened++;
-        add_coming(own, lane);
-    }
-    pthread_cond_broadcast(&own->changed);
-    return r;
-}
-
-/* ---- workers ---- */
-
-static bool is_over(const interleave_stage *own)
-{
-    return own->closing || pl_pass_is_over(own->base.pass);
-}
-
-static bool wants(const interleave_stage *own, const pl_lane *lane)
-{
-    return lane && !lane->busy && !lane->ended && lane->n_queued < own->n_queue;
-}
-
-/* With mu held: the lane to be pulled ahead: whose turn is next, and that has fewest. */
-static pl_lane *find_lane(interleave_stage *own)
-{
-    int64_t n = dataset_of(own)->cycle;
-    pl_lane *best = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        pl_lane *lane = own->places[(own->at + i) % n];
-        if (wants(own, lane) && (!best || lane->n_queued < best->n_queued))
-            best = lane;
-        if (best && best->n_queued == 0)
-            return best;
-    }
-    for (pl_lane *lane = own->first; lane; lane = lane->after)
-        if (wants(own, lane) && (!best || lane->n_queued < best->n_queued))
-            best = lane;
-    return best;
-}
-
-/* With mu held, and returns so: does something ahead. False: there is nothing to do. */
-static bool work(interleave_stage *own)
-{
-    pl_error error = {0};
-    if (is_over(own) || pl_pass_turn(own->base.pass) != PL_TURN_ALL)
-        return false;
-    if (!own->opening && !own->exhausted && own->n_coming < own->n_most)
-        return open_coming(own, &error) >= 0;
-    pl_lane *lane = own->element_bytes > 0 ? find_lane(own) : NULL;
-    uint64_t bytes = own->element_bytes;
-    if (!lane)
-        return false;
-    if (!pl_headway_try(&own->base.pass->headway, bytes)) {
-        atomic_fetch_add_explicit(&own->base.profile.n_held, 1, memory_order_relaxed);
-        return false;
-    }
-    return pull(own, lane, bytes) != PL_LATER;
-}
-
-static void run_worker(pl_job *job)
-{
-    worker *self = (worker *)job;
-    interleave_stage *own = self->stage;
-    lock(own);
-    while (!pl_crew_is_paused(own->base.pass->crew) && own->n_working <= own->n_parallel &&
-           work(own))
-        ;
-    self->busy = false;
-    own->n_working--;
-    pthread_cond_broadcast(&own->changed);
-    unlock(own);
-}
-
-/* With mu held: lets the crew go on, with one more each time. */
-static void call_crew(interleave_stage *own)
-{
-    if (is_over(own) || own->n_working >= own->n_parallel)
-        return;
-    int i = 0;
-    while (i < own->n_most && own->workers[i].busy)
-        i++;
-    if (i == own->n_most)
-        return;
-    own->workers[i].busy = true;
-    own->n_working++;
-    pl_crew_submit(own->base.pass->crew, &own->workers[i].base);
-}
-
-/* With mu held: somebody else is at what is needed. */
-static void wait(interleave_stage *own)
-{
-    if (own->n_parallel < own->n_most)
-        own->n_parallel++;
-    uint64_t begun_ns = pl_clock_monotonic_ns(), until_ns = begun_ns + LOOK_MS * PL_NS_PER_MS;
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / PL_NS_PER_SEC),
-                                   .tv_nsec = (long)(until_ns % PL_NS_PER_SEC)};
-    pthread_cond_clockwait(&own->changed, &own->mu, CLOCK_MONOTONIC, &until);
-    atomic_fetch_add_explicit(&own->base.profile.waiting_ns, pl_clock_monotonic_ns() - begun_ns,
-                              memory_order_relaxed);
+    pl_ahead_done(&own->ahead);
 }
 
 /* ---- the consumer ---- */
@@ -327,13 +222,13 @@ static void advance(interleave_stage *own)
     own->n_taken = 0;
 }
 
-/* With mu held: in any order, another place whose lane has something ready takes its turn. */
+/* With mu held: in any order, another place whose subdataset has something ready takes its turn. */
 static void turn_to_ready(interleave_stage *own)
 {
     int64_t n = dataset_of(own)->cycle;
     for (int64_t i = 0; i < n; i++) {
-        pl_lane *lane = own->places[(own->at + i) % n];
-        if (!lane || !pl_lane_first(lane))
+        pl_subdataset *subdataset = own->places[(own->at + i) % n];
+        if (!subdataset || !pl_subdataset_first(subdataset))
             continue;
         if (i > 0)
             own->n_taken = 0;
@@ -342,108 +237,108 @@ static void turn_to_ready(interleave_stage *own)
     }
 }
 
-/* With mu held, and returns so: until the lane whose turn it is has an element, or has ended. */
-static int await_lane(interleave_stage *own, pl_error *reterr)
+static bool is_ready(interleave_stage *own)
 {
-    for (;;) {
-        if (own->base.pass->nondeterministic)
-            turn_to_ready(own);
-        pl_lane *lane = own->places[own->at];
-        if (pl_lane_first(lane) || lane->ended)
-            return 1;
-        if (pl_pass_is_over(own->base.pass))
-            return pl_pass_over(own->base.pass, reterr);
-        call_crew(own);
-        if (lane->busy) {
-            wait(own);
-            continue;
-        }
-        if (pull(own, lane, 0) == PL_LATER)
-            return PL_LATER;
-    }
+    if (own->base.pass->nondeterministic)
+        turn_to_ready(own);
+    pl_subdataset *subdataset = own->places[own->at];
+    return pl_subdataset_first(subdataset) || subdataset->ended;
 }
 
-/* 1 and an element, as a class's next(); 0: the lane has ended, and its place is empty. */
-static int next_of_lane(interleave_stage *own, pl_element *ret_element, pl_error *reterr)
+/* With mu held, and returns so: until the subdataset whose turn it is has an element, or has ended.
+ */
+static int await_subdataset(interleave_stage *own, pl_error *reterr)
 {
-    lock(own);
-    int r = await_lane(own, reterr);
-    if (r < 0) {
-        unlock(own);
-        return r;
+    int r = 1;
+    uint64_t begun_ns = pl_ahead_short_begin(&own->ahead);
+    while (r > 0 && !is_ready(own)) {
+        pl_subdataset *subdataset = own->places[own->at];
+        pl_ahead_call(&own->ahead, 1);
+        if (pl_pass_is_over(own->base.pass))
+            r = pl_pass_over(own->base.pass, reterr);
+        else if (subdataset->busy)
+            pl_ahead_wait(&own->ahead);
+        else if (pull(own, subdataset, 0) == PL_LATER)
+            r = PL_LATER;
     }
-    pl_lane *lane = own->places[own->at];
-    if (!pl_lane_first(lane)) {
-        own->places[own->at] = NULL;
-        advance(own);
-        unlock(own);
-        pl_lane_close(&own->base, lane);
-        own->n_open--;
-        return 0;
-    }
-    r = pl_lane_take(lane, &own->base.pass->headway, ret_element, reterr);
-    if (++own->n_taken == dataset_of(own)->block)
-        advance(own);
-    if (lane->n_queued <= own->n_queue / 2)
-        call_crew(own);
-    unlock(own);
+    pl_ahead_short_end(&own->ahead, begun_ns);
     return r;
 }
 
-/* With mu held, and returns so: 1 and the lane that comes next; 0: there is none any more. */
-static int await_coming(interleave_stage *own, pl_lane **ret_lane, pl_error *reterr)
+/* 1 and an element, as a class's next(); 0: the subdataset has ended, and its place is empty. */
+static int next_of_place(interleave_stage *own, pl_element *ret_element, pl_error *reterr)
+{
+    pl_ahead_lock(&own->ahead);
+    int r = is_ready(own) ? 1 : await_subdataset(own, reterr);
+    if (r < 0) {
+        pl_ahead_unlock(&own->ahead);
+        return r;
+    }
+    pl_subdataset *subdataset = own->places[own->at];
+    if (!pl_subdataset_first(subdataset)) {
+        own->places[own->at] = NULL;
+        advance(own);
+        pl_ahead_unlock(&own->ahead);
+        pl_subdataset_close(&own->base, subdataset);
+        own->n_open--;
+        return 0;
+    }
+    r = pl_subdataset_take(subdataset, &own->base.pass->prefetch_budget, ret_element, reterr);
+    own->ahead.growth.n_taken++;
+    if (++own->n_taken == dataset_of(own)->block)
+        advance(own);
+    if (subdataset->n_queued <= own->n_queue / 2)
+        pl_ahead_call(&own->ahead, 1);
+    pl_ahead_unlock(&own->ahead);
+    return r;
+}
+
+/* With mu held, and returns so: 1 and the subdataset that comes next; 0: there are no more. */
+static int await_coming(interleave_stage *own, pl_subdataset **ret_subdataset, pl_error *reterr)
 {
     while (!own->first) {
         if (pl_pass_is_over(own->base.pass))
             return pl_pass_over(own->base.pass, reterr);
-        if (own->exhausted && !own->opening)
-            return 0;
         if (own->opening) {
-            wait(own);
+            pl_ahead_wait(&own->ahead);
             continue;
         }
-        int r = open_coming(own, reterr);
+        int r = own->exhausted ? 0 : open_coming(own, reterr);
         if (r <= 0)
             return r;
     }
-    pl_lane *lane = own->first;
-    own->first = lane->after;
-    if (!own->first)
-        own->last = NULL;
-    lane->after = NULL;
-    own->n_coming--;
-    *ret_lane = lane;
+    *ret_subdataset = take_coming(own);
     return 1;
 }
 
 /* The place is empty, and stays so. */
 static void pass_by(interleave_stage *own)
 {
-    lock(own);
+    pl_ahead_lock(&own->ahead);
     advance(own);
-    unlock(own);
+    pl_ahead_unlock(&own->ahead);
 }
 
-/* Gives an empty place the next lane, if there is one. Negative: the element is bad. */
+/* Gives an empty place the next subdataset, if there is one. Negative: the element is bad. */
 static int fill_place(interleave_stage *own, pl_element *ret_element, pl_error *reterr)
 {
-    pl_lane *lane = NULL;
-    lock(own);
-    int r = await_coming(own, &lane, reterr);
-    if (r > 0 && lane->stage)
-        own->places[own->at] = lane;
-    unlock(own);
+    pl_subdataset *subdataset = NULL;
+    pl_ahead_lock(&own->ahead);
+    int r = await_coming(own, &subdataset, reterr);
+    if (r > 0 && subdataset->stage)
+        own->places[own->at] = subdataset;
+    pl_ahead_unlock(&own->ahead);
     own->input_ended = r == 0;
     if (r <= 0)
         return r;
-    if (lane->stage) {
+    if (subdataset->stage) {
         own->n_open++;
-        pl_stage_counted(&own->base, &lane->input);
+        pl_stage_counted(&own->base, &subdataset->input);
         return 0;
     }
     pl_element bad;
-    r = pl_lane_take(lane, &own->base.pass->headway, &bad, reterr);
-    pl_lane_close(&own->base, lane);
+    r = pl_subdataset_take(subdataset, &own->base.pass->prefetch_budget, &bad, reterr);
+    pl_subdataset_close(&own->base, subdataset);
     if (r != PL_TOLD)
         return pl_stage_spoil(&own->base, &bad, ret_element, r);
     pl_stage_dropped(&own->base, &bad);
@@ -456,7 +351,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     while (!own->input_ended || own->n_open > 0) {
         int r = 0;
         if (own->places[own->at])
-            r = next_of_lane(own, ret_element, reterr);
+            r = next_of_place(own, ret_element, reterr);
         else if (own->input_ended)
             pass_by(own);
         else
@@ -475,12 +370,13 @@ static int save_lanes(interleave_stage *own, pl_saver *saver, pl_error *reterr)
     for (int64_t i = 0; r == 0 && i < dataset_of(own)->cycle; i++) {
         r = pl_save_int(saver, own->places[i] != NULL, reterr);
         if (r == 0 && own->places[i])
-            r = pl_lane_save(own->places[i], saver, reterr);
+            r = pl_subdataset_save(own->places[i], saver, reterr);
     }
     if (r == 0)
         r = pl_save_int(saver, own->n_coming, reterr);
-    for (pl_lane *lane = own->first; r == 0 && lane; lane = lane->after)
-        r = pl_lane_save(lane, saver, reterr);
+    for (pl_subdataset *subdataset = own->first; r == 0 && subdataset;
+         subdataset = subdataset->after)
+        r = pl_subdataset_save(subdataset, saver, reterr);
     return r;
 }
 
@@ -503,22 +399,22 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
 
 static int load_lanes(interleave_stage *own, pl_loader *loader, pl_error *reterr)
 {
-    pl_called *called = dataset_of(own)->called;
+    pl_bound_function *function = dataset_of(own)->function;
     int64_t there = 0, n_coming = 0;
     int r = 0;
     for (int64_t i = 0; r == 0 && i < dataset_of(own)->cycle; i++) {
         r = pl_load_int(loader, 0, 1, &there, reterr);
         if (r == 0 && there)
-            r = pl_lane_load(&own->base, called, loader, &own->places[i], reterr);
+            r = pl_subdataset_load(&own->base, function, loader, &own->places[i], reterr);
         own->n_open += own->places[i] != NULL;
     }
     if (r == 0)
         r = pl_load_int(loader, 0, INT32_MAX, &n_coming, reterr);
     while (r == 0 && own->n_coming < n_coming) {
-        pl_lane *lane;
-        r = pl_lane_load(&own->base, called, loader, &lane, reterr);
+        pl_subdataset *subdataset;
+        r = pl_subdataset_load(&own->base, function, loader, &subdataset, reterr);
         if (r == 0)
-            add_coming(own, lane);
+            add_coming(own, subdataset);
     }
     return r;
 }
@@ -558,53 +454,39 @@ static void describe(const pl_dataset *dataset, FILE *to)
     fprintf(to, "cycle=%" PRId64 ", block=%" PRId64, own->cycle, own->block);
 }
 
-static const pl_dataset_class flat_map_class = {
-    .name = "flat_map",
-    .dataset_bytes = sizeof(interleave_dataset),
-    .stage_bytes = sizeof(interleave_stage),
-    .free = free_interleave,
-    .open = open_interleave,
-    .next = next,
-    .close = close_interleave,
-    .save = save,
-    .restore = restore,
-};
+#define INTERLEAVE_CLASS                                                                           \
+    .dataset_bytes = sizeof(interleave_dataset), .stage_bytes = sizeof(interleave_stage),          \
+    .free = free_interleave, .open = open_interleave, .next = next, .close = close_interleave,     \
+    .save = save, .restore = restore
+
+static const pl_dataset_class flat_map_class = {.name = "flat_map", INTERLEAVE_CLASS};
 
 static const pl_dataset_class interleave_class = {
-    .name = "interleave",
-    .dataset_bytes = sizeof(interleave_dataset),
-    .stage_bytes = sizeof(interleave_stage),
-    .free = free_interleave,
-    .open = open_interleave,
-    .next = next,
-    .close = close_interleave,
-    .save = save,
-    .restore = restore,
-    .describe = describe,
-};
+    .name = "interleave", INTERLEAVE_CLASS, .describe = describe};
 
 static int make(const pl_dataset_class *class, pl_dataset *input, const pl_function *function,
                 pl_dataset **ret_dataset, pl_error *reterr)
 {
-    pl_called *called;
-    int r = pl_called_new(function, input->spec, input->n_components, class->name, &called, reterr);
+    pl_bound_function *bound;
+    int r = pl_bound_function_new(function, input->spec, input->n_components, class->name, &bound,
+                                  reterr);
     if (r < 0)
         return r;
     pl_dataset *dataset = NULL;
-    r = pl_lane_check(called, class->name, reterr);
-    const pl_spec *of = r < 0 ? NULL : pl_called_spec(called, 0);
+    r = pl_subdataset_check(bound, class->name, reterr);
+    const pl_spec *of = r < 0 ? NULL : pl_bound_function_spec(bound, 0);
     if (r == 0)
         r = pl_dataset_make(class, input->runtime, &input, 1, of->n_of, &dataset, reterr);
     for (int i = 0; r == 0 && i < of->n_of; i++)
         if (pl_spec_copy(&dataset->spec[i], &of->of[i]) < 0)
             r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
     if (r < 0) {
-        pl_called_unref(called);
+        pl_bound_function_unref(bound);
         pl_dataset_unref(dataset);
         return r;
     }
     interleave_dataset *own = (interleave_dataset *)dataset;
-    own->called = called;
+    own->function = bound;
     own->cycle = own->block = own->n_parallel = 1;
     *ret_dataset = dataset;
     return 0;

@@ -7,10 +7,10 @@
 #include "data/core/stage.h"
 
 /* `items` (of pl_item) are taken over, also on failure; they count as no items of a source. */
-PL_MUST_CHECK int pl_dataset_held(pl_runtime *runtime, const pl_spec *spec, pl_hold *items,
+PL_MUST_CHECK int pl_dataset_held(pl_runtime *runtime, const pl_spec *spec, pl_claimed_array *items,
                                   pl_dataset **ret_dataset, pl_error *reterr);
 
 /* For whoever holds items. */
-void pl_hold_clear_items(pl_hold *items);
+void pl_claimed_array_clear_items(pl_claimed_array *items);
 
 #endif

@@ -27,7 +27,7 @@ typedef struct padded_dataset {
 
 typedef struct padded_stage {
     pl_stage base;
-    pl_hold held;
+    pl_claimed_array elements;
     bool ended;
 } padded_stage;
 
@@ -47,7 +47,7 @@ static void free_padded(pl_dataset *dataset)
 
 static void close_padded(pl_stage *stage)
 {
-    pl_hold_clear_elements(&((padded_stage *)stage)->held);
+    pl_claimed_array_clear_elements(&((padded_stage *)stage)->elements);
 }
 
 /* ---- gathering ---- */
@@ -84,16 +84,16 @@ static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
         return PL_LATER;
     return pl_pass_fail(
         stage->pass, code, reterr, "%s: no room for a batch of %" PRId64 " elements: %.250s",
-        pl_dataset_name(stage->dataset), ((padded_stage *)stage)->held.n, reason.message);
+        pl_dataset_name(stage->dataset), ((padded_stage *)stage)->elements.n, reason.message);
 }
 
 static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
 {
     padded_stage *own = (padded_stage *)stage;
-    while (!own->ended && own->held.n < dataset_of(stage)->n) {
+    while (!own->ended && own->elements.n < dataset_of(stage)->n) {
         pl_element element;
-        int r = pl_hold_room(&own->held, stage->pass->runtime->memory, sizeof element,
-                             "padded_batch", reterr);
+        int r = pl_claimed_array_room(&own->elements, stage->pass->runtime->memory, sizeof element,
+                                      "padded_batch", reterr);
         if (r < 0)
             return refuse(stage, r, reterr);
         r = pl_stage_next(stage->inputs[0], &element, reterr);
@@ -105,7 +105,7 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
         r = check(stage, &element, reterr);
         if (r < 0)
             return pl_stage_spoil(stage, &element, ret_bad, r);
-        pl_hold_add_element(&own->held, &element);
+        pl_claimed_array_add_element(&own->elements, &element);
     }
     return 0;
 }
@@ -115,13 +115,14 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
 /* The batch's shape: of each axis the most that an element has, unless it is said. */
 static pl_shape batch_shape(const pl_stage *stage, int component)
 {
-    const pl_hold *held = &((const padded_stage *)stage)->held;
+    const pl_claimed_array *elements = &((const padded_stage *)stage)->elements;
     const pl_shape *said = &dataset_of(stage)->shapes[component];
-    pl_shape shape = {.rank = said->rank + 1, .dims = {held->n}};
+    pl_shape shape = {.rank = said->rank + 1, .dims = {elements->n}};
     for (int i = 0; i < said->rank; i++) {
         shape.dims[i + 1] = said->dims[i] == PL_UNKNOWN ? 0 : said->dims[i];
-        for (int64_t k = 0; said->dims[i] == PL_UNKNOWN && k < held->n; k++) {
-            pl_shape of = pl_item_shape(&pl_element_items(pl_hold_element(held, k))[component]);
+        for (int64_t k = 0; said->dims[i] == PL_UNKNOWN && k < elements->n; k++) {
+            pl_shape of =
+                pl_item_shape(&pl_element_items(pl_claimed_array_element(elements, k))[component]);
             if (of.dims[i] > shape.dims[i + 1])
                 shape.dims[i + 1] = of.dims[i];
         }
@@ -182,7 +183,7 @@ static int copy_item(char *to, const pl_item *item, const int64_t *padded, const
 static int join_numbers(pl_stage *stage, int component, const pl_shape *shape,
                         pl_tensor **ret_tensor, pl_error *reterr)
 {
-    const pl_hold *held = &((padded_stage *)stage)->held;
+    const pl_claimed_array *elements = &((padded_stage *)stage)->elements;
     pl_dtype dtype = stage->dataset->spec[component].dtype;
     size_t item_bytes = pl_dtype_info_of(dtype)->item_bytes;
     pl_tensor *padding = dataset_of(stage)->padding[component];
@@ -200,8 +201,8 @@ static int join_numbers(pl_stage *stage, int component, const pl_shape *shape,
         return r;
     pl_shape_strides(shape, item_bytes, strides);
     fill(data, bytes, item, item_bytes);
-    for (int64_t i = 0; r == 0 && i < held->n; i++) {
-        pl_item *from = &pl_element_items(pl_hold_element(held, i))[component];
+    for (int64_t i = 0; r == 0 && i < elements->n; i++) {
+        pl_item *from = &pl_element_items(pl_claimed_array_element(elements, i))[component];
         r = copy_item((char *)data + i * strides[0], from, &shape->dims[1], &strides[1], reterr);
     }
     pl_buffer_unpin(buffer);
@@ -252,7 +253,7 @@ static int add_row(pl_tensor *tensor, const int64_t *padded, int64_t n_padded, p
 static int join_rows(pl_stage *stage, int component, const pl_shape *shape, pl_string padding,
                      pl_tensor **ret_tensor, pl_error *reterr)
 {
-    const pl_hold *held = &((padded_stage *)stage)->held;
+    const pl_claimed_array *elements = &((padded_stage *)stage)->elements;
     pl_strings_maker maker = {0};
     uint64_t n_bytes = 0;
     int64_t n_padded = 1;
@@ -263,8 +264,8 @@ static int join_rows(pl_stage *stage, int component, const pl_shape *shape, pl_s
         if (pass == 1)
             r = pl_strings_begin(&maker, stage->pass->runtime, shape, n_bytes, "padded_batch",
                                  reterr);
-        for (int64_t i = 0; r == 0 && i < held->n; i++)
-            r = add_row(pl_element_items(pl_hold_element(held, i))[component].tensor,
+        for (int64_t i = 0; r == 0 && i < elements->n; i++)
+            r = add_row(pl_element_items(pl_claimed_array_element(elements, i))[component].tensor,
                         &shape->dims[1], n_padded, padding, pass == 1 ? &maker : NULL, &n_bytes,
                         reterr);
     }
@@ -314,9 +315,9 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         return refuse(stage, r, reterr);
     }
     batch.n_items = 0;
-    for (int64_t i = 0; i < own->held.n; i++)
-        pl_element_pass_on(pl_hold_element(&own->held, i), &batch);
-    pl_hold_drop_elements(&own->held, own->held.n);
+    for (int64_t i = 0; i < own->elements.n; i++)
+        pl_element_pass_on(pl_claimed_array_element(&own->elements, i), &batch);
+    pl_claimed_array_drop_elements(&own->elements, own->elements.n);
     *ret_element = batch;
     return 1;
 }
@@ -325,14 +326,14 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     padded_stage *own = (padded_stage *)stage;
     int r = gather(stage, ret_element, reterr);
-    if (r < 0 || own->held.n == 0)
+    if (r < 0 || own->elements.n == 0)
         return r;
-    bool short_one = own->held.n < dataset_of(stage)->n;
+    bool short_one = own->elements.n < dataset_of(stage)->n;
     if (!short_one || !dataset_of(stage)->drop_remainder)
         return end(stage, ret_element, reterr);
-    for (int64_t i = 0; i < own->held.n; i++)
-        pl_stage_dropped(stage, pl_hold_element(&own->held, i));
-    pl_hold_clear_elements(&own->held);
+    for (int64_t i = 0; i < own->elements.n; i++)
+        pl_stage_dropped(stage, pl_claimed_array_element(&own->elements, i));
+    pl_claimed_array_clear_elements(&own->elements);
     return 0;
 }
 
@@ -343,9 +344,9 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     const padded_stage *own = (const padded_stage *)stage;
     int r = pl_save_int(saver, own->ended, reterr);
     if (r == 0)
-        r = pl_save_int(saver, own->held.n, reterr);
-    for (int64_t i = 0; r == 0 && i < own->held.n; i++)
-        r = pl_save_element(saver, pl_hold_element(&own->held, i), reterr);
+        r = pl_save_int(saver, own->elements.n, reterr);
+    for (int64_t i = 0; r == 0 && i < own->elements.n; i++)
+        r = pl_save_element(saver, pl_claimed_array_element(&own->elements, i), reterr);
     return r;
 }
 
@@ -357,11 +358,11 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, 0, dataset_of(stage)->n, &n, reterr);
     own->ended = ended;
-    while (r == 0 && own->held.n < n) {
-        r = pl_hold_load_element(&own->held, stage->pass->runtime, loader,
-                                 stage->dataset->inputs[0], "padded_batch", reterr);
+    while (r == 0 && own->elements.n < n) {
+        r = pl_load_to_array(loader, stage->dataset->inputs[0], &own->elements, "padded_batch",
+                             reterr);
         if (r == 0)
-            r = check(stage, pl_hold_element(&own->held, own->held.n - 1), reterr);
+            r = check(stage, pl_claimed_array_element(&own->elements, own->elements.n - 1), reterr);
     }
     return r;
 }

@@ -14,7 +14,7 @@
 
 typedef struct scan_dataset {
     pl_dataset base;
-    pl_called *called;
+    pl_bound_function *function;
     pl_dataset *state; /* has the specs of states */
     pl_element first;
 } scan_dataset;
@@ -37,7 +37,7 @@ static const scan_dataset *dataset_of(const pl_stage *stage)
 static void free_scan(pl_dataset *dataset)
 {
     scan_dataset *own = (scan_dataset *)dataset;
-    pl_called_unref(own->called);
+    pl_bound_function_unref(own->function);
     pl_dataset_unref(own->state);
     pl_element_clear(&own->first);
 }
@@ -83,7 +83,7 @@ static int call(pl_stage *stage, const pl_element *element, pl_element *ret_made
         return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
     share_items(pl_element_items(&given), pl_element_peek(state), state->n);
     share_items(pl_element_items(&given) + state->n, pl_element_peek(element), element->n);
-    r = pl_called_run(dataset_of(stage)->called, stage, &given, ret_made, reterr);
+    r = pl_bound_function_run(dataset_of(stage)->function, stage, &given, ret_made, reterr);
     pl_element_clear(&given);
     if (r < 0)
         return r;
@@ -224,7 +224,7 @@ static int set_state(scan_dataset *own, pl_tensor *const *initial, int n, pl_err
         r = pl_element_init(&own->first, n);
     for (int i = 0; r == 0 && i < n; i++) {
         pl_element_items(&own->first)[i].tensor = pl_tensor_ref(initial[i]);
-        const pl_spec *later = pl_called_spec(own->called, i);
+        const pl_spec *later = pl_bound_function_spec(own->function, i);
         pl_spec *spec = &own->state->spec[i];
         *spec = (pl_spec){.dtype = initial[i]->dtype, .shape = initial[i]->shape};
         if (later->dtype != spec->dtype)
@@ -243,15 +243,16 @@ static int set_state(scan_dataset *own, pl_tensor *const *initial, int n, pl_err
 static int copy_specs(pl_dataset *dataset, const scan_dataset *own, int n_skipped)
 {
     for (int i = 0; i < dataset->n_components; i++)
-        if (pl_spec_copy(&dataset->spec[i], pl_called_spec(own->called, i + n_skipped)) < 0)
+        if (pl_spec_copy(&dataset->spec[i], pl_bound_function_spec(own->function, i + n_skipped)) <
+            0)
             return -ENOMEM;
     return 0;
 }
 
 /* What the function is called with: states, then components. */
-static int new_called(pl_dataset *input, pl_tensor *const *initial, int n_state,
-                      const pl_function *function, const char *what, pl_called **ret_called,
-                      pl_error *reterr)
+static int bind_function(pl_dataset *input, pl_tensor *const *initial, int n_state,
+                         const pl_function *function, const char *what,
+                         pl_bound_function **ret_function, pl_error *reterr)
 {
     enum { MOST = 256 };
     pl_spec specs[MOST];
@@ -267,7 +268,7 @@ static int new_called(pl_dataset *input, pl_tensor *const *initial, int n_state,
     for (int i = 0; i < n_state; i++) /* a later one may have another shape */
         specs[i] = (pl_spec){.dtype = initial[i]->dtype, .shape = initial[i]->shape};
     memcpy(&specs[n_state], input->spec, (size_t)input->n_components * sizeof specs[0]);
-    return pl_called_new(function, specs, n, what, ret_called, reterr);
+    return pl_bound_function_new(function, specs, n, what, ret_function, reterr);
 }
 
 static int make(const pl_dataset_class *class, pl_dataset *input, pl_tensor *const *initial,
@@ -275,11 +276,11 @@ static int make(const pl_dataset_class *class, pl_dataset *input, pl_tensor *con
                 pl_error *reterr)
 {
     bool reduces = class == &reduce_class;
-    pl_called *called;
-    int r = new_called(input, initial, n_state, function, class->name, &called, reterr);
+    pl_bound_function *bound;
+    int r = bind_function(input, initial, n_state, function, class->name, &bound, reterr);
     if (r < 0)
         return r;
-    int n_more = pl_called_n_outputs(called) - n_state;
+    int n_more = pl_bound_function_n_outputs(bound) - n_state;
     pl_dataset *dataset = NULL;
     if (reduces ? n_more != 0 : n_more < 1)
         r = pl_error_set(reterr, -EINVAL,
@@ -289,11 +290,11 @@ static int make(const pl_dataset_class *class, pl_dataset *input, pl_tensor *con
         r = pl_dataset_make(class, input->runtime, &input, 1, reduces ? n_state : n_more, &dataset,
                             reterr);
     if (r < 0) {
-        pl_called_unref(called);
+        pl_bound_function_unref(bound);
         return r;
     }
     scan_dataset *own = (scan_dataset *)dataset;
-    own->called = called;
+    own->function = bound;
     r = set_state(own, initial, n_state, reterr);
     if (r == 0 && copy_specs(dataset, own, reduces ? 0 : n_state) < 0)
         r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");

@@ -34,10 +34,10 @@ typedef struct shuffle_stage {
     int64_t n_drawn;
     int64_t n_pulled; /* of the input; of places: the next one */
     bool by_place;
-    bool ended;      /* the input is */
-    bool one_by_one; /* several at once could not be read, and are not tried again */
-    int64_t drawn;   /* a place that was drawn and is still to be made; -1: none */
-    pl_hold buffer;  /* of elements, or of places */
+    bool ended;              /* the input is */
+    bool one_by_one;         /* several at once could not be read, and are not tried again */
+    int64_t drawn;           /* a place that was drawn and is still to be made; -1: none */
+    pl_claimed_array buffer; /* of elements, or of places */
 } shuffle_stage;
 
 static const shuffle_dataset *dataset_of(const pl_stage *stage)
@@ -67,9 +67,9 @@ static void close_shuffle(pl_stage *stage)
 {
     shuffle_stage *own = (shuffle_stage *)stage;
     if (own->by_place)
-        pl_hold_clear(&own->buffer);
+        pl_claimed_array_clear(&own->buffer);
     else
-        pl_hold_clear_elements(&own->buffer);
+        pl_claimed_array_clear_elements(&own->buffer);
 }
 
 static int64_t draw(shuffle_stage *own)
@@ -97,16 +97,16 @@ static size_t place_bytes(const pl_stage *stage)
     return stage->dataset->cardinality <= INT64_C(1) << 32 ? sizeof(uint32_t) : sizeof(int64_t);
 }
 
-static int64_t place_at(const pl_hold *buffer, int64_t at)
+static int64_t place_at(const pl_claimed_array *buffer, int64_t at)
 {
-    const void *place = pl_hold_at(buffer, at);
+    const void *place = pl_claimed_array_at(buffer, at);
     return buffer->record_bytes == sizeof(uint32_t) ? *(const uint32_t *)place
                                                     : *(const int64_t *)place;
 }
 
-static void set_place(pl_hold *buffer, int64_t at, int64_t value)
+static void set_place(pl_claimed_array *buffer, int64_t at, int64_t value)
 {
-    void *place = pl_hold_at(buffer, at);
+    void *place = pl_claimed_array_at(buffer, at);
     if (buffer->record_bytes == sizeof(uint32_t))
         *(uint32_t *)place = (uint32_t)value;
     else
@@ -118,8 +118,8 @@ static int fill_places(pl_stage *stage, pl_error *reterr)
     shuffle_stage *own = (shuffle_stage *)stage;
     int64_t n = stage->dataset->cardinality;
     while (own->n_pulled < n && own->buffer.n < dataset_of(stage)->n) {
-        if (!pl_hold_add(&own->buffer, stage->pass->runtime->memory, place_bytes(stage), "shuffle",
-                         reterr))
+        if (!pl_claimed_array_add(&own->buffer, stage->pass->runtime->memory, place_bytes(stage),
+                                  "shuffle", reterr))
             return refuse(stage, reterr);
         set_place(&own->buffer, own->buffer.n - 1, own->n_pulled++);
     }
@@ -154,7 +154,7 @@ static int64_t draw_places(pl_stage *stage, int64_t *places, int64_t n, int64_t 
  * the input had no more. */
 static void put_back(shuffle_stage *own, const int64_t *places, int64_t n, int64_t n_filled)
 {
-    pl_hold *buffer = &own->buffer;
+    pl_claimed_array *buffer = &own->buffer;
     for (int64_t i = n - 1; i >= 0; i--) {
         own->n_drawn--;
         buffer->n++;
@@ -221,15 +221,15 @@ static int fill(pl_stage *stage, pl_error *reterr)
     shuffle_stage *own = (shuffle_stage *)stage;
     while (!own->ended && own->buffer.n < dataset_of(stage)->n) {
         pl_element element;
-        if (pl_hold_room(&own->buffer, stage->pass->runtime->memory, sizeof element, "shuffle",
-                         reterr) < 0)
+        if (pl_claimed_array_room(&own->buffer, stage->pass->runtime->memory, sizeof element,
+                                  "shuffle", reterr) < 0)
             return refuse(stage, reterr);
         int r = pl_stage_next(stage->inputs[0], &element, reterr);
         if (r < 0)
             return r;
         own->ended = r == 0;
         if (r > 0)
-            pl_hold_add_element(&own->buffer, &element);
+            pl_claimed_array_add_element(&own->buffer, &element);
     }
     return 0;
 }
@@ -242,10 +242,10 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     int r = fill(stage, reterr);
     if (r < 0 || own->buffer.n == 0)
         return r;
-    pl_element *drawn = pl_hold_element(&own->buffer, draw(own));
+    pl_element *drawn = pl_claimed_array_element(&own->buffer, draw(own));
     own->n_drawn++;
     *ret_element = *drawn;
-    *drawn = *pl_hold_element(&own->buffer, --own->buffer.n);
+    *drawn = *pl_claimed_array_element(&own->buffer, --own->buffer.n);
     return 1;
 }
 
@@ -255,8 +255,9 @@ static int save_buffer(const shuffle_stage *own, pl_saver *saver, pl_error *rete
 {
     int r = pl_save_int(saver, own->buffer.n, reterr);
     for (int64_t i = 0; r == 0 && i < own->buffer.n; i++)
-        r = own->by_place ? pl_save_int(saver, place_at(&own->buffer, i), reterr)
-                          : pl_save_element(saver, pl_hold_element(&own->buffer, i), reterr);
+        r = own->by_place
+                ? pl_save_int(saver, place_at(&own->buffer, i), reterr)
+                : pl_save_element(saver, pl_claimed_array_element(&own->buffer, i), reterr);
     return r;
 }
 
@@ -282,8 +283,8 @@ static int load_place(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     int r = pl_load_int(loader, 0, own->n_pulled - 1, &place, reterr);
     if (r < 0)
         return r;
-    if (!pl_hold_add(&own->buffer, stage->pass->runtime->memory, place_bytes(stage), "shuffle",
-                     reterr))
+    if (!pl_claimed_array_add(&own->buffer, stage->pass->runtime->memory, place_bytes(stage),
+                              "shuffle", reterr))
         return reterr->code;
     set_place(&own->buffer, own->buffer.n - 1, place);
     return 0;
@@ -291,8 +292,8 @@ static int load_place(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 
 static int load_element(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
-    return pl_hold_load_element(&((shuffle_stage *)stage)->buffer, stage->pass->runtime, loader,
-                                stage->dataset, "shuffle", reterr);
+    return pl_load_to_array(loader, stage->dataset, &((shuffle_stage *)stage)->buffer, "shuffle",
+                            reterr);
 }
 
 static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)

@@ -10,10 +10,10 @@
 
 /* ---- opening ---- */
 
-int pl_lane_check(const pl_called *called, const char *what, pl_error *reterr)
+int pl_subdataset_check(const pl_bound_function *function, const char *what, pl_error *reterr)
 {
-    bool one = pl_called_n_outputs(called) == 1;
-    if (!one || pl_called_spec(called, 0)->dtype != PL_DTYPE_NONE)
+    bool one = pl_bound_function_n_outputs(function) == 1;
+    if (!one || pl_bound_function_spec(function, 0)->dtype != PL_DTYPE_NONE)
         return pl_error_set(reterr, -EINVAL, "%s: the function is to make one dataset, not %s",
                             what, one ? "a tensor" : "several things");
     return 0;
@@ -48,20 +48,20 @@ static int check(const pl_spec *said, const pl_dataset *made, const pl_dataset *
 }
 
 /* The function's dataset. */
-static int call(pl_stage *stage, pl_called *called, const pl_element *input,
+static int call(pl_stage *stage, pl_bound_function *function, const pl_element *input,
                 pl_dataset **ret_dataset, pl_error *reterr)
 {
     pl_element given, made = {0};
     int r = pl_element_share(input, &given);
     if (r < 0)
         return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
-    r = pl_called_run(called, stage, &given, &made, reterr);
+    r = pl_bound_function_run(function, stage, &given, &made, reterr);
     pl_element_clear(&given);
     pl_dataset *dataset = r > 0 ? PL_TAKE(pl_element_items(&made)[0].dataset) : NULL;
     pl_element_clear(&made);
     if (r < 0)
         return r;
-    r = check(pl_called_spec(called, 0), dataset, stage->dataset, reterr);
+    r = check(pl_bound_function_spec(function, 0), dataset, stage->dataset, reterr);
     if (r < 0)
         pl_dataset_unref(dataset);
     else
@@ -69,152 +69,127 @@ static int call(pl_stage *stage, pl_called *called, const pl_element *input,
     return r;
 }
 
-static int open_stage(pl_stage *stage, pl_called *called, pl_lane *lane, pl_error *reterr)
+static int open_stage(pl_stage *stage, pl_bound_function *function, pl_subdataset *subdataset,
+                      pl_error *reterr)
 {
     pl_dataset *dataset = NULL;
-    int r = call(stage, called, &lane->input, &dataset, reterr);
+    int r = call(stage, function, &subdataset->input, &dataset, reterr);
     if (r < 0)
         return r;
-    r = pl_stage_open_round(dataset, stage, lane->number, &lane->stage, reterr);
+    r = pl_stage_open_round(dataset, stage, subdataset->number, &subdataset->stage, reterr);
     pl_dataset_unref(dataset);
     return r;
 }
 
-int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number, pl_element *input,
-                 pl_lane **ret_lane, pl_element *ret_bad, pl_error *reterr)
+int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t number,
+                       pl_element *input, pl_subdataset **ret_subdataset, pl_element *ret_bad,
+                       pl_error *reterr)
 {
-    pl_lane *lane = calloc(1, sizeof *lane);
-    if (!lane) {
+    pl_subdataset *subdataset = calloc(1, sizeof *subdataset);
+    if (!subdataset) {
         pl_element_clear(input);
         return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory for a dataset's pass");
     }
-    lane->number = number;
-    lane->input = *input;
+    subdataset->number = number;
+    subdataset->input = *input;
     *input = (pl_element){0};
-    int r = open_stage(stage, called, lane, reterr);
+    int r = open_stage(stage, function, subdataset, reterr);
     if (r == 0) {
-        *ret_lane = lane;
+        *ret_subdataset = subdataset;
         return 0;
     }
     if (pl_pass_later(stage->pass, r)) {
-        *input = lane->input;
-        lane->input = (pl_element){0};
+        *input = subdataset->input;
+        subdataset->input = (pl_element){0};
         r = PL_LATER;
     } else {
-        pl_element_pass_on(&lane->input, ret_bad);
+        pl_element_pass_on(&subdataset->input, ret_bad);
     }
-    pl_lane_close(stage, lane);
+    pl_subdataset_close(stage, subdataset);
     return r;
 }
 
-pl_lane *pl_lane_of_error(uint64_t number, int result, const pl_error *error, pl_element *bad)
+pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, const pl_error *error,
+                                      pl_element *bad)
 {
-    pl_lane *lane = calloc(1, sizeof *lane);
-    if (!lane) {
+    pl_subdataset *subdataset = calloc(1, sizeof *subdataset);
+    if (!subdataset) {
         pl_element_clear(bad);
         return NULL;
     }
-    lane->number = number;
-    lane->ended = true;
-    pl_lane_put(lane, result, bad, error, 0);
-    return lane;
+    subdataset->number = number;
+    subdataset->ended = true;
+    pl_ahead_slot_fill(pl_subdataset_add(subdataset, 0), result, bad, error);
+    return subdataset;
 }
 
-void pl_lane_close(pl_stage *stage, pl_lane *lane)
+void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset)
 {
-    if (!lane)
+    if (!subdataset)
         return;
-    while (pl_lane_first(lane)) {
-        pl_element element;
-        pl_error error;
-        if (pl_lane_take(lane, &stage->pass->headway, &element, &error) != 0)
-            pl_element_clear(&element);
-    }
-    pl_stage_close(lane->stage);
-    pl_element_clear(&lane->input);
-    free(lane);
+    for (int i = 0; i < PL_SUBDATASET_QUEUE; i++)
+        pl_ahead_slot_clear(&subdataset->queue[i], &stage->pass->prefetch_budget);
+    pl_stage_close(subdataset->stage);
+    pl_element_clear(&subdataset->input);
+    free(subdataset);
 }
 
 /* ---- the queue ---- */
 
-void pl_lane_put(pl_lane *lane, int result, pl_element *element, const pl_error *error,
-                 uint64_t room_bytes)
+pl_ahead_slot *pl_subdataset_add(pl_subdataset *subdataset, uint64_t room_bytes)
 {
-    pl_pulled *last = &lane->queue[(lane->head + lane->n_queued++) % PL_LANE_QUEUE];
-    *last = (pl_pulled){.result = result, .element = *element, .room_bytes = room_bytes};
-    *element = (pl_element){0};
-    if (result < 0 && (last->error = malloc(sizeof *error)))
-        *last->error = *error;
+    int at = (subdataset->head + subdataset->n_queued++) % PL_SUBDATASET_QUEUE;
+    subdataset->queue[at].room_bytes = room_bytes;
+    return &subdataset->queue[at];
 }
 
-int pl_lane_take(pl_lane *lane, pl_headway *headway, pl_element *ret_element, pl_error *reterr)
+int pl_subdataset_take(pl_subdataset *subdataset, pl_prefetch_budget *budget,
+                       pl_element *ret_element, pl_error *reterr)
 {
-    pl_pulled first = lane->queue[lane->head];
-    lane->head = (lane->head + 1) % PL_LANE_QUEUE;
-    lane->n_queued--;
-    pl_headway_give(headway, first.room_bytes);
-    *ret_element = first.element;
-    if (first.result < 0 && first.error)
-        *reterr = *first.error;
-    else if (first.result < 0)
-        pl_error_set(reterr, -ENOMEM, "no memory to tell of an error");
-    free(first.error);
-    return first.result;
+    pl_ahead_slot *first = &subdataset->queue[subdataset->head];
+    subdataset->head = (subdataset->head + 1) % PL_SUBDATASET_QUEUE;
+    subdataset->n_queued--;
+    return pl_ahead_slot_take(first, budget, ret_element, reterr);
 }
 
 /* ---- state ---- */
 
-static int save_queue(pl_lane *lane, pl_saver *saver, pl_error *reterr)
+static int save_queue(const pl_subdataset *subdataset, pl_saver *saver, pl_error *reterr)
 {
-    int r = pl_save_int(saver, lane->n_queued, reterr);
-    for (int i = 0; r == 0 && i < lane->n_queued; i++) {
-        const pl_pulled *at = &lane->queue[(lane->head + i) % PL_LANE_QUEUE];
-        pl_error none = {.code = -ENOMEM, .message = "no memory to tell of an error"};
-        r = pl_save_int(saver, at->result, reterr);
-        if (r == 0 && at->result < 0)
-            r = pl_save_error(saver, at->error ? at->error : &none, reterr);
-        if (r == 0)
-            r = pl_save_element(saver, &at->element, reterr);
+    int r = pl_save_int(saver, subdataset->n_queued, reterr);
+    for (int i = 0; r == 0 && i < subdataset->n_queued; i++) {
+        int at = (subdataset->head + i) % PL_SUBDATASET_QUEUE;
+        r = pl_ahead_slot_save(&subdataset->queue[at], saver, reterr);
     }
     return r;
 }
 
-int pl_lane_save(pl_lane *lane, pl_saver *saver, pl_error *reterr)
+int pl_subdataset_save(pl_subdataset *subdataset, pl_saver *saver, pl_error *reterr)
 {
-    int r = pl_save_int(saver, (int64_t)lane->number, reterr);
+    int r = pl_save_int(saver, (int64_t)subdataset->number, reterr);
     if (r == 0)
-        r = pl_save_int(saver, lane->ended, reterr);
+        r = pl_save_int(saver, subdataset->ended, reterr);
     if (r == 0)
-        r = pl_save_int(saver, lane->stage != NULL, reterr);
-    if (r == 0 && lane->stage)
-        r = pl_save_element(saver, &lane->input, reterr);
-    if (r == 0 && lane->stage)
-        r = pl_save_stage(saver, lane->stage, reterr);
-    return r < 0 ? r : save_queue(lane, saver, reterr);
+        r = pl_save_int(saver, subdataset->stage != NULL, reterr);
+    if (r == 0 && subdataset->stage)
+        r = pl_save_element(saver, &subdataset->input, reterr);
+    if (r == 0 && subdataset->stage)
+        r = pl_save_stage(saver, subdataset->stage, reterr);
+    return r < 0 ? r : save_queue(subdataset, saver, reterr);
 }
 
-static int load_pulled(pl_stage *stage, pl_lane *lane, pl_loader *loader, pl_error *reterr)
+static int load_slot(pl_stage *stage, pl_subdataset *subdataset, pl_loader *loader,
+                     pl_error *reterr)
 {
-    int64_t result = 0;
-    pl_element element = {0};
-    pl_error error = {0};
-    int r = pl_load_int(loader, -INT16_MAX, 1, &result, reterr);
-    if (r == 0 && (result == 0 || (result > 0 && !lane->stage)))
-        r = pl_load_refuse(reterr, "an element of a dataset's queue is none");
-    if (r == 0 && result < 0)
-        r = pl_load_error(loader, &error, reterr);
-    if (r == 0)
-        r = pl_load_element(loader, result < 0 ? NULL : stage->dataset, &element, reterr);
-    if (r < 0)
-        return r;
-    uint64_t bytes = pl_element_bytes(&element) + 1;
-    pl_headway_take(&stage->pass->headway, bytes);
-    pl_lane_put(lane, (int)result, &element, &error, bytes);
-    return 0;
+    pl_ahead_slot *slot = pl_subdataset_add(subdataset, 0);
+    int r = pl_ahead_slot_load(slot, stage, NULL, loader, reterr);
+    if (r == 0 && slot->result > 0 && !subdataset->stage)
+        r = pl_load_refuse(reterr, "element of a dataset that was not opened");
+    return r;
 }
 
-static int load(pl_stage *stage, pl_called *called, pl_lane *lane, pl_loader *loader,
-                pl_error *reterr)
+static int load(pl_stage *stage, pl_bound_function *function, pl_subdataset *subdataset,
+                pl_loader *loader, pl_error *reterr)
 {
     int64_t number, ended = 0, opened = 0, n = 0;
     int r = pl_load_int(loader, 1, PL_COUNT_MOST, &number, reterr);
@@ -224,32 +199,32 @@ static int load(pl_stage *stage, pl_called *called, pl_lane *lane, pl_loader *lo
         r = pl_load_int(loader, 0, 1, &opened, reterr);
     if (r < 0)
         return r;
-    lane->number = (uint64_t)number;
-    lane->ended = ended || !opened;
+    subdataset->number = (uint64_t)number;
+    subdataset->ended = ended || !opened;
     if (opened)
-        r = pl_load_element(loader, stage->dataset->inputs[0], &lane->input, reterr);
+        r = pl_load_element(loader, stage->dataset->inputs[0], &subdataset->input, reterr);
     if (r == 0 && opened)
-        r = open_stage(stage, called, lane, reterr);
+        r = open_stage(stage, function, subdataset, reterr);
     if (r == 0 && opened)
-        r = pl_load_stage(loader, lane->stage, reterr);
+        r = pl_load_stage(loader, subdataset->stage, reterr);
     if (r == 0)
-        r = pl_load_int(loader, opened ? 0 : 1, opened ? PL_LANE_QUEUE : 1, &n, reterr);
-    while (r == 0 && lane->n_queued < n)
-        r = load_pulled(stage, lane, loader, reterr);
+        r = pl_load_int(loader, opened ? 0 : 1, opened ? PL_SUBDATASET_QUEUE : 1, &n, reterr);
+    while (r == 0 && subdataset->n_queued < n)
+        r = load_slot(stage, subdataset, loader, reterr);
     return r;
 }
 
-int pl_lane_load(pl_stage *stage, pl_called *called, pl_loader *loader, pl_lane **ret_lane,
-                 pl_error *reterr)
+int pl_subdataset_load(pl_stage *stage, pl_bound_function *function, pl_loader *loader,
+                       pl_subdataset **ret_subdataset, pl_error *reterr)
 {
-    pl_lane *lane = calloc(1, sizeof *lane);
-    if (!lane)
+    pl_subdataset *subdataset = calloc(1, sizeof *subdataset);
+    if (!subdataset)
         return pl_error_set(reterr, -ENOMEM, "no memory for a dataset's pass");
-    int r = load(stage, called, lane, loader, reterr);
+    int r = load(stage, function, subdataset, loader, reterr);
     if (r < 0) {
-        pl_lane_close(stage, lane);
+        pl_subdataset_close(stage, subdataset);
         return r;
     }
-    *ret_lane = lane;
+    *ret_subdataset = subdataset;
     return 0;
 }

@@ -6,65 +6,59 @@
 #ifndef PL_DATA_STAGE_SUBDATASET_H
 #define PL_DATA_STAGE_SUBDATASET_H
 
+#include "data/ahead/ahead.h"
 #include "data/core/function.h"
 
-/* What a pull gave. */
-typedef struct pl_pulled {
-    int result; /* 1, or a code */
-    pl_element element;
-    pl_error *error;     /* of a code */
-    uint64_t room_bytes; /* of the headway */
-} pl_pulled;
+enum { PL_SUBDATASET_QUEUE = 16 };
 
-enum { PL_LANE_QUEUE = 16 };
-
-typedef struct pl_lane {
-    struct pl_lane *after; /* in a list */
-    uint64_t number;       /* of the input's element, from 1 on */
-    pl_element input;      /* what the function was called with; kept for its state */
-    pl_stage *stage;       /* NULL: the element is bad; its error is in the queue */
-    bool busy;             /* somebody pulls; the owner's lock, as all that follows */
+typedef struct pl_subdataset {
+    struct pl_subdataset *after; /* in a list */
+    uint64_t number;             /* of the input's element, from 1 on */
+    pl_element input;            /* what the function was called with; kept for its state */
+    pl_stage *stage;             /* NULL: the element is bad; its error is in the queue */
+    bool busy;                   /* somebody pulls; the owner's lock, as all that follows */
     bool ended;
-    pl_pulled queue[PL_LANE_QUEUE]; /* a ring */
+    pl_ahead_slot queue[PL_SUBDATASET_QUEUE]; /* a ring */
     int head, n_queued;
-} pl_lane;
+} pl_subdataset;
 
 /* Checks a function that makes one dataset, for a constructor. */
-PL_MUST_CHECK int pl_lane_check(const pl_called *called, const char *what, pl_error *reterr);
+PL_MUST_CHECK int pl_subdataset_check(const pl_bound_function *function, const char *what,
+                                      pl_error *reterr);
 
 /* Calls the function with an element of the stage's input, which is taken over, and opens what it
  * made, below `stage`. Negative: the element is bad, and what it was read from and counts is in
  * *ret_bad; or PL_TOLD; or PL_LATER, and the element is as it was. */
-PL_MUST_CHECK int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number,
-                               pl_element *input, pl_lane **ret_lane, pl_element *ret_bad,
-                               pl_error *reterr);
+PL_MUST_CHECK int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t number,
+                                     pl_element *input, pl_subdataset **ret_subdataset,
+                                     pl_element *ret_bad, pl_error *reterr);
 
 /* One that has nothing but the error of what should have been its input. NULL: no memory. */
-pl_lane *pl_lane_of_error(uint64_t number, int result, const pl_error *error, pl_element *bad);
+pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, const pl_error *error,
+                                      pl_element *bad);
 
 /* What it has counted becomes the stage's, below which it was opened. NULL is allowed. */
-void pl_lane_close(pl_stage *stage, pl_lane *lane);
+void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset);
 
 /* ---- the queue ---- */
 
-static inline pl_pulled *pl_lane_first(pl_lane *lane)
+static inline pl_ahead_slot *pl_subdataset_first(pl_subdataset *subdataset)
 {
-    return lane->n_queued > 0 ? &lane->queue[lane->head] : NULL;
+    return subdataset->n_queued > 0 ? &subdataset->queue[subdataset->head] : NULL;
 }
 
-/* Takes the element over; there is room for it. */
-void pl_lane_put(pl_lane *lane, int result, pl_element *element, const pl_error *error,
-                 uint64_t room_bytes);
+/* One more slot, to be filled; there is room for it. */
+pl_ahead_slot *pl_subdataset_add(pl_subdataset *subdataset, uint64_t room_bytes);
 
-/* The first one; its room is given back. Of a bad one the element has what it was read from, and
- * counts. */
-PL_MUST_CHECK int pl_lane_take(pl_lane *lane, pl_headway *headway, pl_element *ret_element,
-                               pl_error *reterr);
+/* Takes the first slot: see pl_ahead_slot_take(). */
+PL_MUST_CHECK int pl_subdataset_take(pl_subdataset *subdataset, pl_prefetch_budget *budget,
+                                     pl_element *ret_element, pl_error *reterr);
 
 /* ---- state ---- */
 
-PL_MUST_CHECK int pl_lane_save(pl_lane *lane, pl_saver *saver, pl_error *reterr);
-PL_MUST_CHECK int pl_lane_load(pl_stage *stage, pl_called *called, pl_loader *loader,
-                               pl_lane **ret_lane, pl_error *reterr);
+PL_MUST_CHECK int pl_subdataset_save(pl_subdataset *subdataset, pl_saver *saver, pl_error *reterr);
+PL_MUST_CHECK int pl_subdataset_load(pl_stage *stage, pl_bound_function *function,
+                                     pl_loader *loader, pl_subdataset **ret_subdataset,
+                                     pl_error *reterr);
 
 #endif

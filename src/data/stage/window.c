@@ -17,8 +17,8 @@ typedef struct window_dataset {
 
 typedef struct window_stage {
     pl_stage base;
-    pl_hold buffer; /* elements from the window's first on */
-    int64_t n_skip; /* to be dropped before the next window: it begins behind the buffer */
+    pl_claimed_array buffer; /* elements from the window's first on */
+    int64_t n_skip;          /* to be dropped before the next window: it begins behind the buffer */
     bool ended;
 } window_stage;
 
@@ -29,7 +29,7 @@ static const window_dataset *dataset_of(const pl_stage *stage)
 
 static void close_window(pl_stage *stage)
 {
-    pl_hold_clear_elements(&((window_stage *)stage)->buffer);
+    pl_claimed_array_clear_elements(&((window_stage *)stage)->buffer);
 }
 
 static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
@@ -65,8 +65,8 @@ static int fill(pl_stage *stage, pl_error *reterr)
     int r = skip(stage, reterr);
     while (r == 0 && !own->ended && own->buffer.n < dataset_of(stage)->span) {
         pl_element element;
-        r = pl_hold_room(&own->buffer, stage->pass->runtime->memory, sizeof element, "window",
-                         reterr);
+        r = pl_claimed_array_room(&own->buffer, stage->pass->runtime->memory, sizeof element,
+                                  "window", reterr);
         if (r < 0)
             return refuse(stage, r, reterr);
         r = pl_stage_next(stage->inputs[0], &element, reterr);
@@ -76,7 +76,7 @@ static int fill(pl_stage *stage, pl_error *reterr)
         if (r == 0)
             break;
         pl_stage_counted(stage, &element);
-        pl_hold_add_element(&own->buffer, &element);
+        pl_claimed_array_add_element(&own->buffer, &element);
         r = 0;
     }
     return r;
@@ -87,7 +87,7 @@ static void move_on(pl_stage *stage)
     window_stage *own = (window_stage *)stage;
     int64_t shift = dataset_of(stage)->shift;
     own->n_skip = shift > own->buffer.n ? shift - own->buffer.n : 0;
-    pl_hold_drop_elements(&own->buffer, shift - own->n_skip);
+    pl_claimed_array_drop_elements(&own->buffer, shift - own->n_skip);
 }
 
 /* ---- windows ---- */
@@ -95,16 +95,16 @@ static void move_on(pl_stage *stage)
 /* A component of all elements of the window, as a dataset. */
 static int column(pl_stage *stage, int component, pl_dataset **ret_dataset, pl_error *reterr)
 {
-    const pl_hold *buffer = &((window_stage *)stage)->buffer;
-    pl_hold items = {0};
+    const pl_claimed_array *buffer = &((window_stage *)stage)->buffer;
+    pl_claimed_array items = {0};
     for (int64_t at = 0; at < buffer->n; at += dataset_of(stage)->stride) {
-        pl_item *item =
-            pl_hold_add(&items, stage->pass->runtime->memory, sizeof *item, "window", reterr);
+        pl_item *item = pl_claimed_array_add(&items, stage->pass->runtime->memory, sizeof *item,
+                                             "window", reterr);
         if (!item) {
-            pl_hold_clear_items(&items);
+            pl_claimed_array_clear_items(&items);
             return reterr->code;
         }
-        *item = pl_element_items(pl_hold_element(buffer, at))[component];
+        *item = pl_element_items(pl_claimed_array_element(buffer, at))[component];
         if (item->tensor)
             pl_tensor_ref(item->tensor);
         if (item->dataset)
@@ -116,7 +116,7 @@ static int column(pl_stage *stage, int component, pl_dataset **ret_dataset, pl_e
 
 static int make(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
-    const pl_element *first = pl_hold_element(&((window_stage *)stage)->buffer, 0);
+    const pl_element *first = pl_claimed_array_element(&((window_stage *)stage)->buffer, 0);
     pl_element made;
     int r = pl_element_init(&made, stage->dataset->n_components);
     for (int i = 0; r == 0 && i < stage->dataset->n_components; i++)
@@ -156,7 +156,7 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     if (r == 0)
         r = pl_save_int(saver, own->buffer.n, reterr);
     for (int64_t i = 0; r == 0 && i < own->buffer.n; i++)
-        r = pl_save_element(saver, pl_hold_element(&own->buffer, i), reterr);
+        r = pl_save_element(saver, pl_claimed_array_element(&own->buffer, i), reterr);
     return r;
 }
 
@@ -171,8 +171,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, 0, dataset_of(stage)->span, &n, reterr);
     own->ended = ended;
     while (r == 0 && own->buffer.n < n)
-        r = pl_hold_load_element(&own->buffer, stage->pass->runtime, loader,
-                                 stage->dataset->inputs[0], "window", reterr);
+        r = pl_load_to_array(loader, stage->dataset->inputs[0], &own->buffer, "window", reterr);
     return r;
 }
 

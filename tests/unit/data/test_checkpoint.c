@@ -465,7 +465,7 @@ static void a_file_of_another_version_is_refused(void **state)
     write_sample();
     char *bytes;
     size_t n = read_file(&bytes);
-    pl_kept_format_start(PL_KEPT_CHECKPOINT, PL_KEPT_VERSION + 1, bytes);
+    pl_record_file_format_start(PL_RECORD_FILE_CHECKPOINT, PL_RECORD_FILE_VERSION + 1, bytes);
     write_file(bytes, n);
     assert_int_equal(restore_sample(100), PL_EVERSION);
     assert_non_null(strstr(error.message, "is of version 2, and this program reads 1"));
@@ -484,7 +484,7 @@ static pl_dataset *many_kept(void)
 static void records_in_another_order_are_refused(void **state)
 {
     (void)state;
-    enum { RECORD = PL_KEPT_WINDOW_BYTES };
+    enum { RECORD = PL_RECORD_FILE_WINDOW_BYTES };
     pl_iterator *iterator = pass_over(many_kept());
     for (int64_t i = 0; i < 90000; i++)
         assert_int_equal(next_number(iterator), i);
@@ -493,9 +493,9 @@ static void records_in_another_order_are_refused(void **state)
     static char records[2][RECORD];
     FILE *file = fopen(path, "r+");
     for (int turned = 0; turned < 2; turned++) {
-        fseek(file, PL_KEPT_START_BYTES + RECORD, SEEK_SET);
+        fseek(file, PL_RECORD_FILE_START_BYTES + RECORD, SEEK_SET);
         assert_int_equal(fread(records, RECORD, 2, file), 2);
-        fseek(file, PL_KEPT_START_BYTES + RECORD, SEEK_SET);
+        fseek(file, PL_RECORD_FILE_START_BYTES + RECORD, SEEK_SET);
         assert_int_equal(fwrite(records[1], RECORD, 1, file), 1);
         assert_int_equal(fwrite(records[0], RECORD, 1, file), 1);
         fflush(file);

@@ -5,8 +5,8 @@
 
 #include "dataset_fixture.h"
 
-#include "data/core/iterator.h"
 #include "data/core/quoted.h"
+#include "data/iterator/iterator.h"
 
 static int begin(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/core/activity.h"
+#include "data/iterator/activity.h"
 
 #include <string.h>
 
@@ -8,14 +8,14 @@ static uint64_t read_counter(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-uint64_t pl_watch_progress(pl_pass *pass)
+uint64_t pl_activity_progress(pl_pass *pass)
 {
     uint64_t sum = 0, n_stages = 0;
     pthread_mutex_lock(&pass->mu);
     for (const pl_stage *stage = pass->stages; stage; stage = stage->earlier, n_stages++)
         sum += read_counter(&stage->profile.n_elements) + read_counter(&stage->profile.n_bad);
     pthread_mutex_unlock(&pass->mu);
-    return sum + (n_stages << 48); /* one that opens or closes is progress, too */
+    return sum + (n_stages << 48); /* opening or closing one is progress, too */
 }
 
 static bool is_entered(const pl_stage *stage)
@@ -28,7 +28,7 @@ static bool is_calling(const pl_stage *stage)
     return atomic_load_explicit(&stage->profile.n_inside, memory_order_relaxed) > 0;
 }
 
-/* Whoever waits for an input is not to blame. */
+/* Then the input is to blame. */
 static bool waits_for_input(const pl_pass *pass, const pl_stage *of)
 {
     for (const pl_stage *stage = pass->stages; stage; stage = stage->earlier)
@@ -37,26 +37,26 @@ static bool waits_for_input(const pl_pass *pass, const pl_stage *of)
     return false;
 }
 
-static void tell_one(const pl_stage *stage, char text[PL_WATCH_TEXT_BYTES])
+static void describe_one(const pl_stage *stage, char text[PL_ACTIVITY_TEXT_BYTES])
 {
     size_t n = strlen(text);
     char name[80] = "";
     if (stage->dataset->name)
         snprintf(name, sizeof name, " '%s'", stage->dataset->name);
-    snprintf(text + n, PL_WATCH_TEXT_BYTES - n, "%s%s%s: %s after %llu elements", n > 0 ? "; " : "",
-             stage->dataset->class->name, name,
+    snprintf(text + n, PL_ACTIVITY_TEXT_BYTES - n, "%s%s%s: %s after %llu elements",
+             n > 0 ? "; " : "", stage->dataset->class->name, name,
              is_calling(stage) ? "its function has not returned" : "it has made nothing",
              (unsigned long long)read_counter(&stage->profile.n_elements));
 }
 
-void pl_watch_tell(pl_pass *pass, char text[PL_WATCH_TEXT_BYTES])
+void pl_activity_describe(pl_pass *pass, char text[PL_ACTIVITY_TEXT_BYTES])
 {
     text[0] = '\0';
     pthread_mutex_lock(&pass->mu);
     for (const pl_stage *stage = pass->stages; stage; stage = stage->earlier)
         if (is_calling(stage) || (is_entered(stage) && !waits_for_input(pass, stage)))
-            tell_one(stage, text);
+            describe_one(stage, text);
     pthread_mutex_unlock(&pass->mu);
     if (text[0] == '\0')
-        snprintf(text, PL_WATCH_TEXT_BYTES, "no stage is at work");
+        snprintf(text, PL_ACTIVITY_TEXT_BYTES, "no stage is at work");
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pass as its consumer sees it. */
-#include "data/core/iterator.h"
+#include "data/iterator/iterator.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "data/persist/checkpoint.h"
 
 /* ---- begin and end ---- */
 
-/* The consumer is gone; called by whoever pulls. */
+/* The consumer is gone; called by the thread that pulls. */
 static void destroy(void *context)
 {
     pl_iterator *iterator = context;
@@ -28,9 +27,9 @@ static int set_up(pl_iterator *iterator, pl_error *reterr)
     int r = pl_pass_init(&iterator->pass, iterator->dataset, reterr);
     if (r == 0)
         r = pl_stage_open_first(iterator->dataset, &iterator->pass, &iterator->first, reterr);
-    const pl_pull how = {pull, destroy, iterator};
+    const pl_watched_pull how = {pull, destroy, iterator};
     if (r == 0 && iterator->pass.watchdog_ns > 0)
-        r = pl_puller_new(&how, &iterator->pass, &iterator->puller, reterr);
+        r = pl_watchdog_thread_new(&how, &iterator->pass, &iterator->watchdog, reterr);
     return r;
 }
 
@@ -67,8 +66,8 @@ void pl_iterator_free(pl_iterator *iterator)
         return;
     if (iterator->first)
         pl_iterator_cancel(iterator);
-    if (iterator->puller)
-        pl_puller_free(iterator->puller);
+    if (iterator->watchdog)
+        pl_watchdog_thread_free(iterator->watchdog);
     else
         destroy(iterator);
 }
@@ -103,18 +102,18 @@ static void count(pl_iterator *iterator, pl_element *element)
 
 /* ---- next ---- */
 
-/* What did not fit beside others is made once more with nobody else at work. */
+/* An element that did not fit beside others is made again while nobody else works. */
 static int pull_alone(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
     pl_pass *pass = &iterator->pass;
-    pl_pass_set_turn(pass, PL_TURN_ENDING);
-    pl_crew_pause(pass->crew);
-    pl_pass_set_turn(pass, PL_TURN_ALONE);
+    pl_pass_set_mode(pass, PL_PASS_DRAINING);
+    pl_worker_pool_pause(pass->pool);
+    pl_pass_set_mode(pass, PL_PASS_ALONE);
     int r = pl_stage_next(iterator->first, ret_element, reterr);
-    pl_pass_set_turn(pass, PL_TURN_ALL);
-    pl_crew_resume(pass->crew);
+    pl_pass_set_mode(pass, PL_PASS_SHARED);
+    pl_worker_pool_resume(pass->pool);
     if (r > 0)
-        pl_headway_shrink(&pass->headway);
+        pl_prefetch_budget_shrink(&pass->prefetch_budget);
     return r;
 }
 
@@ -129,22 +128,24 @@ static int pull(void *context, pl_element *ret_element, pl_error *reterr)
     return r;
 }
 
-static void refuse_lost(pl_error *reterr)
+int pl_iterator_check_lost(const pl_iterator *iterator, pl_error *reterr)
 {
+    if (!pl_pass_is_lost(&iterator->pass))
+        return 0;
     pl_error_set(reterr, -ENOTSUP,
                  "the pass has threads that are not in this process, which was forked since: "
                  "make runtime and datasets after the fork");
+    return PL_TOLD;
 }
 
 static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
-    if (pl_pass_is_lost(&iterator->pass)) {
-        refuse_lost(reterr);
-        return PL_TOLD;
-    }
     pl_element element = {0};
-    int r = iterator->puller ? pl_puller_next(iterator->puller, &element, reterr)
-                             : pull(iterator, &element, reterr);
+    int r = pl_iterator_check_lost(iterator, reterr);
+    if (r < 0)
+        return r;
+    r = iterator->watchdog ? pl_watchdog_thread_next(iterator->watchdog, &element, reterr)
+                           : pull(iterator, &element, reterr);
     if (r >= 0)
         count(iterator, &element);
     if (r == 0 && iterator->ended_ns == 0)
@@ -183,7 +184,7 @@ int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *rete
     PL_NOT_NULL(ret_values, reterr);
     pl_error error;
     pl_element element;
-    error.code = 0; /* all of it would be half a KiB for each element */
+    error.code = 0; /* zeroing all of it would be half a KiB for each element */
     error.message[0] = '\0';
     uint64_t begun_ns = pl_clock_is_due(&iterator->clock) ? pl_clock_monotonic_ns() : 0;
     if (iterator->begun_ns == 0)
@@ -197,57 +198,4 @@ int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *rete
     if (r < 0 && reterr)
         *reterr = error;
     return r < 0 ? error.code : r;
-}
-
-/* ---- checkpoints ---- */
-
-/* The crew's threads leave the stages between two elements; nobody else is in one, because next()
- * and this belong to one thread. */
-static int save_at_rest(pl_iterator *iterator, const char *path, pl_error *reterr)
-{
-    if (pl_pass_is_lost(&iterator->pass)) {
-        refuse_lost(reterr);
-        return PL_TOLD;
-    }
-    if (pl_pass_is_over(&iterator->pass)) /* what hangs in it would be waited for */
-        return pl_pass_over(&iterator->pass, reterr);
-    pl_crew_pause(iterator->pass.crew);
-    int r = pl_pass_is_over(&iterator->pass) ? pl_pass_over(&iterator->pass, reterr)
-                                             : pl_checkpoint_write(iterator, path, reterr);
-    pl_crew_resume(iterator->pass.crew);
-    return r;
-}
-
-int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
-{
-    PL_NOT_NULL(iterator, reterr);
-    PL_NOT_NULL(path, reterr);
-    pl_error error = {0};
-    int r = save_at_rest(iterator, path, &error);
-    if (r < 0 && reterr)
-        *reterr = error;
-    return r == PL_TOLD ? error.code : r;
-}
-
-int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
-{
-    PL_NOT_NULL(iterator, reterr);
-    PL_NOT_NULL(path, reterr);
-    pl_error error = {0};
-    pl_pass_set_turn(&iterator->pass,
-                     PL_TURN_ALONE); /* nobody is at work: what does not fit fails */
-    int r =
-        iterator->first->n_next == 0 && iterator->count.n_items == 0
-            ? pl_checkpoint_read(iterator, path, &error)
-            : pl_error_set(&error, -EINVAL,
-                           "cannot restore '%s' into a pass that has begun: make a new one", path);
-    pl_pass_set_turn(&iterator->pass, PL_TURN_ALL);
-    if (r == PL_TOLD)
-        r = error.code;
-    if (r < 0) {
-        pl_pass_end(&iterator->pass, &error);
-        if (reterr)
-            *reterr = error;
-    }
-    return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of a pass have done, and which one holds up the rest.
+/* Reports what the stages of a pass have done, and which one holds up the rest.
  *   own      what a stage itself took: all of its calls by all threads, or, of one that is pulled
  *            by its consumer, the time in next() less its inputs'
  *   share    own, of the time since the first next(), by the number of calls that it makes at once
@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "data/core/iterator.h"
 #include "data/core/quoted.h"
+#include "data/iterator/iterator.h"
 
 typedef struct row {
     const pl_dataset *dataset; /* the stage itself may be gone meanwhile */
@@ -85,7 +85,7 @@ static int take_picture(pl_iterator *iterator, picture *p)
 {
     uint64_t end_ns = iterator->ended_ns ? iterator->ended_ns : pl_clock_monotonic_ns();
     *p = (picture){.wall_ns = iterator->begun_ns ? end_ns - iterator->begun_ns : 0,
-                   .n_threads = pl_crew_size(iterator->pass.crew)};
+                   .n_threads = pl_worker_pool_size(iterator->pass.pool)};
     p->rows = calloc((size_t)iterator->dataset->n_stages, sizeof *p->rows);
     if (!p->rows)
         return -ENOMEM;
@@ -173,7 +173,7 @@ static void write_row(const row *r, FILE *to)
     size_t n = 0;
     FILE *text = open_memstream(&label, &n);
     if (!text)
-        return; /* and whoever called finds its own text short */
+        return; /* the caller finds its own text short */
     fprintf(text, "%*s", 2 * r->depth, "");
     write_name(r->dataset, text);
     if (r->dataset->class->describe) {

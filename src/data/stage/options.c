@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options stage: is read when a pass begins, hands its input's elements on, and counts how many
  * before them were bad. Too many are an error at their place, and ever after. */
-#include "data/core/options.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +20,6 @@ typedef struct options_stage {
     pl_error failed;                  /* too many were bad; code 0: not yet */
     char one[PL_ERROR_MESSAGE_BYTES]; /* the last one that came by, as it was told */
 } options_stage;
-
-static const pl_dataset_class options_class;
 
 static void free_options(pl_dataset *dataset)
 {
@@ -182,29 +178,9 @@ int pl_dataset_with_options(pl_dataset *input, const pl_dataset_options *options
     }
     own->policy = (pl_policy){options->on_error, options->max_bad, options->max_bad_fraction,
                               own->quarantine_path};
+    dataset->options = &own->options;
+    if (options->on_error != PL_ON_ERROR_INHERIT)
+        dataset->policy = &own->policy;
     *ret_dataset = dataset;
     return 0;
-}
-
-const pl_policy *pl_options_policy(const pl_dataset *dataset)
-{
-    const options_dataset *own = (const options_dataset *)dataset;
-    bool says = dataset->class == &options_class && own->options.on_error != PL_ON_ERROR_INHERIT;
-    return says ? &own->policy : NULL;
-}
-
-void pl_options_gather(const pl_dataset *dataset, pl_dataset_options *ret_options)
-{
-    if (dataset->class == &options_class) {
-        const pl_dataset_options *said = &((const options_dataset *)dataset)->options;
-        if (ret_options->watchdog_ms == 0)
-            ret_options->watchdog_ms = said->watchdog_ms;
-        if (ret_options->budget_bytes == 0)
-            ret_options->budget_bytes = said->budget_bytes;
-        if (ret_options->n_threads == 0)
-            ret_options->n_threads = said->n_threads;
-        ret_options->nondeterministic |= said->nondeterministic;
-    }
-    for (int i = 0; i < dataset->n_inputs; i++)
-        pl_options_gather(dataset->inputs[i], ret_options);
 }
