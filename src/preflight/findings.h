@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings of the doctor.
  *   verdict  ok: it will work; warn: it may fail or be slow; fail: it will fail
- *   finding  a verdict on one thing: the check that made it, a sentence on what will happen, and the
- *            command or change that fixes it ("" if nothing needs fixing)
+ *   finding  a verdict on one thing: the check that made it, a sentence on what will happen, and
+ *            the command or change that fixes it ("" if nothing needs fixing)
  *   worst    the highest verdict of all findings
  *
  * Allocates; running out of memory is remembered, and reported once at the end. One thread. */

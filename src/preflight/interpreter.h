@@ -5,9 +5,9 @@
  *   base     the installation beneath a virtualenv; else the prefix
  *   site     a folder on its path with installed packages; the first that has a package wins
  *
- * It is run (with -I -S, to print its version) only if its files do not say: a shim script, a program
- * without a version. Never below another root, nor if a file in the working folder chose it. pyenv's
- * shims are resolved without running anything. Allocates. */
+ * It is run (with -I -S, to print its version) only if its files do not say: a shim script, a
+ * program without a version. Never below another root, nor if a file in the working folder chose
+ * it. pyenv's shims are resolved without running anything. Allocates. */
 #ifndef PL_PREFLIGHT_INTERPRETER_H
 #define PL_PREFLIGHT_INTERPRETER_H
 

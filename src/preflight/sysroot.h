@@ -3,8 +3,8 @@
  *   root   prefix of every path: "" is this system; otherwise a folder with a mounted image, or a
  *          tree that a test made
  *   path   absolute, as the examined system names it
- * The contents are not trusted: texts are bounded, and only regular files are opened. Returned memory
- * is the caller's to free(). Safe from any thread. */
+ * The contents are not trusted: texts are bounded, and only regular files are opened. Returned
+ * memory is the caller's to free(). Safe from any thread. */
 #ifndef PL_PREFLIGHT_SYSROOT_H
 #define PL_PREFLIGHT_SYSROOT_H
 
