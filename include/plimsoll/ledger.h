@@ -5,13 +5,13 @@
  *   claim     bytes that one owner has asked for and not yet released
  *   measured  bytes that a process was seen to use and that no claim covers
  *   charged   sum of all claims and all measured bytes
- *   owner     a process of the tree: a slot of the ledger, named by pid and start time
+ *   owner     a process of the tree: a slot of the ledger, identified by pid and start time
  *
  * Invariants, at every instant and in every process:
  *   - a refusable claim never takes charged over the line;
  *   - a claim of any kind never takes charged over the line plus the reserve;
  *   - with all owners at rest, charged = sum over owners of claimed + measured;
- *   - what a dead process was charged is given back by whoever next reclaims.
+ *   - what a dead process was charged is given back by the next process that reclaims.
  * A ledger is a mapped file: it can be read after everyone has died.
  *
  * Safe from any thread and any process. Nothing here allocates, locks, or waits: the guard calls it
@@ -51,34 +51,34 @@ PL_API PL_MUST_CHECK int pl_ledger_create(const char *path, const pl_ledger_para
 PL_API PL_MUST_CHECK int pl_ledger_open(const char *path, int writable, pl_ledger **ret_ledger,
                                         pl_error *reterr);
 
-/* The ledger of the run that this process is in ($PLIMSOLL_LEDGER); -ENOENT outside of one. */
+/* Maps the ledger of the run that this process is in ($PLIMSOLL_LEDGER); -ENOENT outside a run. */
 PL_API PL_MUST_CHECK int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *reterr);
 
 /* Unmaps. Claims stay: they belong to the process, not to the mapping. NULL is allowed. */
 PL_API void pl_ledger_close(pl_ledger *ledger);
 
-/* Takes a slot for the calling process, or returns the one it has (an exec keeps pid and start
- * time: whoever joins again starts from zero when `fresh` is set). PL_EFULL with no slot free, of
- * 32,768; -EXDEV in another pid namespace than the ledger was made in, where pids name other
- * processes; -ENOENT where there is no /proc; -EMFILE when its identity cannot be read there. */
+/* Takes a slot for the calling process, or returns the one it has. An exec keeps pid and start
+ * time; with `fresh`, a process that joins again starts from zero. PL_EFULL if none of the 32,768
+ * slots is free; -EXDEV in a different pid namespace from the ledger's, where pids name other
+ * processes; -ENOENT without /proc; -EMFILE if its identity cannot be read there. */
 PL_API PL_MUST_CHECK int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner);
 
-/* Gives back everything that the owner was charged, and its slot. */
+/* Releases everything the owner was charged, and its slot. */
 PL_API void pl_ledger_leave(pl_ledger *ledger, pl_owner owner);
 
-/* Claims `bytes`. PL_EBUDGET, with nothing charged, if the kind's mark would be passed. */
+/* Claims `bytes`. PL_EBUDGET, with nothing charged, if the kind's limit would be exceeded. */
 PL_API PL_MUST_CHECK int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes,
                                          enum pl_claim_kind kind);
 
-/* Gives back part or all of what the owner claimed. */
+/* Releases part or all of what the owner claimed. */
 PL_API void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Says how many bytes the caller, which is the owner, uses beyond its claims. Replaces what was
- * said before; it happened already, so it is charged even over every mark. */
+/* Sets how many bytes the calling owner uses beyond its claims, replacing the previous value. That
+ * memory is already in use, so it is charged even above every limit. */
 PL_API void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Gives back what dead processes held, and what a process killed inside an operation left
- * uncounted. Any process may call it; the supervisor does. Returns the number of slots freed. */
+/* Releases what dead processes held, and what a process killed inside an operation left uncounted.
+ * Any process may call it; the supervisor does. Returns the number of slots freed. */
 PL_API int pl_ledger_reclaim(pl_ledger *ledger);
 
 PL_API uint64_t pl_ledger_charged_bytes(const pl_ledger *ledger);
@@ -89,11 +89,11 @@ PL_API uint64_t pl_ledger_peak_bytes(const pl_ledger *ledger);
 /* Moves the line. What is charged already stays charged. */
 PL_API void pl_ledger_set_limit_bytes(pl_ledger *ledger, uint64_t limit_bytes);
 
-/* Puts a mark of the caller's own (a notebook cell, an epoch) into the record; cut at 67 bytes. */
+/* Writes a mark of the caller's (a notebook cell, an epoch) into the record; cut at 67 bytes. */
 PL_API void pl_ledger_mark(pl_ledger *ledger, const char *text);
 
-/* Walks every invariant. 0, or PL_ECORRUPT and the first one broken. The sum is compared only when
- * every owner is at rest. */
+/* Checks every invariant. Returns 0, or PL_ECORRUPT with the first one broken. The sum is compared
+ * only if every owner is at rest. */
 PL_API PL_MUST_CHECK int pl_ledger_check(const pl_ledger *ledger, pl_error *reterr);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version this is: of the headers, for #if, and of the library that runs, which may be a
- * later one. libplimsoll(3) says what a version promises. Safe from any thread. */
+/* The version of these headers, for #if, and of the library in use, which may be later.
+ * libplimsoll(3) says what a version promises. Safe from any thread. */
 #ifndef PLIMSOLL_VERSION_H
 #define PLIMSOLL_VERSION_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Of these headers. Compare as PLIMSOLL_VERSION >= PLIMSOLL_VERSION_OF(0, 2, 0). */
+/* Version of these headers. Compare as PLIMSOLL_VERSION >= PLIMSOLL_VERSION_OF(0, 2, 0). */
 #define PLIMSOLL_VERSION_MAJOR 0
 #define PLIMSOLL_VERSION_MINOR 1
 #define PLIMSOLL_VERSION_PATCH 0
@@ -19,7 +19,7 @@ extern "C" {
 #define PLIMSOLL_VERSION                                                                           \
     PLIMSOLL_VERSION_OF(PLIMSOLL_VERSION_MAJOR, PLIMSOLL_VERSION_MINOR, PLIMSOLL_VERSION_PATCH)
 
-/* Of the library: the same kind of number, and as text: "1.20.3". */
+/* Version of the library: the same kind of number, and as text: "1.20.3". */
 PL_API int pl_version(void);
 PL_API const char *pl_version_text(void);
 

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/say.h"
 
-/* Of several letters behind one dash it stays at the word until the last of them. */
+/* For several letters after one dash, getopt stays at the word until the last of them. */
 const char *pl_refused_word(int argc, char **argv)
 {
     const char *next = optind < argc ? argv[optind] : "";
@@ -54,7 +54,7 @@ bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *r
         return false;
     }
     if (n_given > 1) {
-        pl_say_error("%s: give one run, not %d", argv[0], n_given);
+        pl_say_error("%s: expected at most one run, got %d", argv[0], n_given);
         return false;
     }
     if (n_given == 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plimsoll check --plan`: what an element, a batch and the batches ready ahead take once decoded,
- * and which batch would fit. By the largest element: a batch of them may come. */
+/* `plimsoll check --plan`: the memory that an element, a batch and the prefetched batches take once
+ * decoded, and the largest batch that fits. Based on the largest element: a whole batch can consist
+ * of such elements. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -10,7 +11,7 @@
 
 typedef struct sizes {
     uint64_t element, mean, batch, window, all;
-    uint64_t best; /* the largest batch that fits; 0: none does */
+    uint64_t best; /* the largest batch that fits; 0: none */
 } sizes;
 
 static uint64_t times(uint64_t a, uint64_t b)
@@ -54,7 +55,7 @@ static int print_json(const pl_verify_summary *summary, const pl_check_plan *pla
     pl_json_put(&json, root, "line_bytes", pl_json_u64(plan->line_bytes));
     pl_json_put(&json, root, "fits", json_boolean(z->all <= plan->line_bytes));
     pl_json_put(&json, root, "largest_batch", pl_json_u64(z->best));
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "out of memory for the answer")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;
@@ -66,8 +67,7 @@ int pl_check_print_plan(const pl_check_printer *printer, const pl_verify_summary
     sizes z = sizes_of(summary, plan);
     if (summary->n_elements == 0)
         return pl_error_set(reterr, -ENODATA,
-                            "no element could be measured in %" PRIu64 " file%s: there is nothing "
-                            "to plan",
+                            "no element could be measured in %" PRIu64 " file%s: nothing to plan",
                             summary->n_checked, summary->n_checked == 1 ? "" : "s");
     if (printer->form != PL_CHECK_TEXT)
         return print_json(summary, plan, &z, reterr);
@@ -75,7 +75,8 @@ int pl_check_print_plan(const pl_check_printer *printer, const pl_verify_summary
            summary->n_elements == 1 ? "" : "s", summary->n_checked,
            summary->n_checked == 1 ? "" : "s");
     if (summary->n_errors > 0)
-        printf("not all   of %" PRIu64 " file%s could be measured: without --plan they are named\n",
+        printf("not all   of %" PRIu64
+               " file%s could be measured: run without --plan to see which\n",
                summary->n_errors, summary->n_errors == 1 ? "" : "s");
     printf("element   %s decoded, the largest; %s on average\n", PL_SIZE(z.element),
            PL_SIZE(z.mean));
@@ -83,14 +84,15 @@ int pl_check_print_plan(const pl_check_printer *printer, const pl_verify_summary
     printf("window    %s: %" PRIu64 " batches ready ahead\n", PL_SIZE(z.window), plan->prefetch);
     printf("budget    %s on this machine now\n", PL_SIZE(plan->line_bytes));
     if (z.all <= plan->line_bytes)
-        printf("\nfits: %s for a batch in use and the window; batches of %" PRIu64 " would as "
-               "well\n",
+        printf("\nfits: %s for the batch in use and the window; batches of up to %" PRIu64
+               " would fit too\n",
                PL_SIZE(z.all), z.best);
     else if (z.best > 0)
-        printf("\ndoes not fit: %s for a batch in use and the window; use batches of %" PRIu64
-               " at most\n",
+        printf("\ndoes not fit: %s for the batch in use and the window; use batches of at most "
+               "%" PRIu64 "\n",
                PL_SIZE(z.all), z.best);
     else
-        printf("\ndoes not fit: not even batches of 1; make elements smaller, or --prefetch\n");
+        printf("\ndoes not fit: not even batches of 1; use smaller elements, or a smaller "
+               "--prefetch\n");
     return 0;
 }

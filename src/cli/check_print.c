@@ -14,7 +14,7 @@
 #include "report/report.h"
 #include "json/document.h"
 
-/* Copies can be as many as files; --json has them all. */
+/* There can be as many copies as files; --json lists them all. */
 enum { MOST_NOTES = 20 };
 
 void pl_check_printer_init(pl_check_printer *printer, pl_check_form form)
@@ -44,7 +44,7 @@ static void clear_bar(pl_check_printer *printer)
     printer->bar_is_shown = false;
 }
 
-/* One line of the terminal: what runs over to a second one would stay there. The marks give way. */
+/* Prints one terminal line: one that wrapped could not be erased. The bar shrinks to fit. */
 static void show_line(double part, const char *text)
 {
     enum { WIDTH = 24, LEAST = 4 };
@@ -82,7 +82,7 @@ void pl_check_print_progress(pl_check_printer *printer, const pl_verify_summary 
 
 /* ---- findings ---- */
 
-/* What a path has that no JSON text can have: as the quarantine's manifest writes it. */
+/* Encodes a path that is not UTF-8 in hex, as the quarantine's manifest does. */
 static json_t *hex_of(const char *path)
 {
     size_t n = strlen(path);
@@ -94,7 +94,7 @@ static json_t *hex_of(const char *path)
     return text;
 }
 
-/* Bytes that are no UTF-8 are lost in "path": whoever wants the file needs them. */
+/* "path" loses bytes that are not UTF-8, so "path_hex" has the exact path. */
 static void put_path(pl_json *json, json_t *object, const char *path)
 {
     json_t *exact = json_string(path);
@@ -103,7 +103,7 @@ static void put_path(pl_json *json, json_t *object, const char *path)
         pl_json_put(json, object, "path_hex", hex_of(path));
 }
 
-/* What else there is of a line for --jsonl is said in words: its keys are always the same. */
+/* For --jsonl the number of further findings is put into the text: its keys are always the same. */
 static json_t *reason_to_json(const pl_verify_finding *finding, bool counts)
 {
     char reason[sizeof finding->reason + 32];
@@ -140,7 +140,7 @@ static void print_line(pl_check_printer *printer, json_t *object)
         puts(text);
     else
         printer->json.failed = true;
-    fflush(stdout); /* what was found is kept, whatever ends us */
+    fflush(stdout); /* findings are kept even if the process is killed */
     free(text);
     json_decref(object);
 }
@@ -222,7 +222,7 @@ static void print_summary_text(const pl_check_printer *printer, const pl_verify_
            PL_SIZE(summary->n_bytes), seconds);
     print_formats(summary);
     if (summary->n_unknown > 0)
-        printf("; %" PRIu64 " of no known format, not looked into", summary->n_unknown);
+        printf("; %" PRIu64 " of unknown format, not checked", summary->n_unknown);
     if (summary->n_unread > 0)
         printf("; %" PRIu64 " empty or unreadable", summary->n_unread);
     printf("\n%" PRIu64 " error%s, %" PRIu64 " warning%s, %" PRIu64 " note%s", summary->n_errors,
@@ -270,6 +270,6 @@ int pl_check_print_summary(pl_check_printer *printer, const pl_verify_summary *s
     else if (printer->form == PL_CHECK_JSON)
         r = print_summary_json(printer, summary, n_moved, reterr);
     if (printer->json.failed)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the answer");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for the answer");
     return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plimsoll check`: which files of a dataset are bad, before a training finds out. */
+/* `plimsoll check`: finds bad files in a dataset before training hits them. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -23,26 +23,25 @@ const char pl_check_usage[] =
     "       plimsoll check --plan PATH... [--batch N] [--prefetch N]\n"
     "       plimsoll check --restore DIR [--yes]\n"
     "\n"
-    "  --format FORMAT      all files are of this format: npy, npz, tfrecord, jpeg, png, bmp, "
-    "text,\n"
-    "                       csv, tar or json (default: auto, by content)\n"
+    "  --format FORMAT      read all files as this format: npy, npz, tfrecord, jpeg, png, bmp,\n"
+    "                       text, csv, tar or json (default: auto, by content)\n"
     "  --quarantine DIR     move bad files to DIR, with a manifest\n"
-    "  --restore DIR        move them back, after showing where to\n"
-    "  --yes                do not ask before\n"
-    "  --sample N           look at N of the files, spread over all\n"
-    "  --values             count NaN and infinite values of arrays\n"
-    "  --strict             warnings count: exit status 1, and into quarantine\n"
-    "  --jobs N             so many threads (default: one per processor)\n"
-    "  --json               the findings and the summary as JSON\n"
-    "  --jsonl              a JSON line for each finding, as they come\n"
-    "  --plan               say what an element, a batch and the batches ahead take, and what "
-    "fits\n"
-    "  --batch N            elements of a batch (default: 32)\n"
-    "  --prefetch N         batches ready ahead (default: 2)\n"
+    "  --restore DIR        move them back, after showing where\n"
+    "  --yes                restore without asking\n"
+    "  --sample N           check N of the files, spread evenly\n"
+    "  --values             count NaN and infinite values in arrays\n"
+    "  --strict             treat warnings like errors: exit status 1, and quarantine\n"
+    "  --jobs N             number of threads (default: one per processor)\n"
+    "  --json               print findings and summary as JSON\n"
+    "  --jsonl              print each finding as a JSON line, as it is found\n"
+    "  --plan               show the memory that an element, a batch and the prefetched batches\n"
+    "                       take, and which batch size fits\n"
+    "  --batch N            elements per batch (default: 32)\n"
+    "  --prefetch N         batches prepared ahead (default: 2)\n"
     "\n"
     "The exit status is 0 if all files are good, 1 if some are bad (or a plan does not fit), 2 if\n"
-    "the check could not be run or a bad file not moved, 130 after Ctrl-C, which keeps what was\n"
-    "found.\n";
+    "the check could not run or a bad file could not be moved, 130 after Ctrl-C, which keeps the\n"
+    "findings so far.\n";
 
 enum { EXIT_BAD = 1, EXIT_CANNOT = 2, MOST_JOBS = 1024 };
 
@@ -54,7 +53,7 @@ typedef struct check_arguments {
     bool strict, plan, yes, help;
 } check_arguments;
 
-/* What the callbacks share. */
+/* State shared by the callbacks. */
 typedef struct check_state {
     pl_check_printer printer;
     pl_quarantine quarantine;
@@ -73,7 +72,7 @@ static void stop(int signal)
     atomic_store(&stopped, true);
 }
 
-/* The second one ends us as if nobody had asked for it. */
+/* The handler is reset after the first signal, so that a second one ends the process. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
@@ -90,7 +89,7 @@ static int parse_number(const char *what, const char *text, uint64_t least, uint
     uint64_t n;
     if (!pl_text_take_u64(&cursor, &n) || *cursor != '\0' || n < least || n > most)
         return pl_error_set(reterr, PL_EUSAGE,
-                            "check: '%s' is no number for %s (%" PRIu64 " to %" PRIu64 ")", text,
+                            "check: '%s' is not a number for %s (%" PRIu64 " to %" PRIu64 ")", text,
                             what, least, most);
     *ret_n = n;
     return 0;
@@ -102,8 +101,8 @@ static int parse_format(const char *text, pl_verify_format *ret_format, pl_error
         *ret_format = PL_VERIFY_UNKNOWN;
     else if (!pl_verify_format_parse(text, ret_format))
         return pl_error_set(reterr, PL_EUSAGE,
-                            "check: no format is called '%s': auto, npy, npz, tfrecord, jpeg, png, "
-                            "bmp, text, csv, tar, json",
+                            "check: unknown format '%s': use auto, npy, npz, tfrecord, jpeg, png, "
+                            "bmp, text, csv, tar or json",
                             text);
     return 0;
 }
@@ -144,11 +143,12 @@ static int check_usage(const check_arguments *arguments, pl_error *reterr)
 {
     bool has_paths = arguments->options.n_roots > 0;
     if (arguments->restore && (has_paths || arguments->quarantine || arguments->plan))
-        return pl_error_set(reterr, PL_EUSAGE, "check: --restore stands alone");
+        return pl_error_set(reterr, PL_EUSAGE,
+                            "check: --restore takes no paths, --quarantine or --plan");
     if (arguments->yes && !arguments->restore)
-        return pl_error_set(reterr, PL_EUSAGE, "check: --yes is for --restore");
+        return pl_error_set(reterr, PL_EUSAGE, "check: --yes needs --restore");
     if (arguments->quarantine && arguments->plan)
-        return pl_error_set(reterr, PL_EUSAGE, "check: --plan moves nothing to --quarantine");
+        return pl_error_set(reterr, PL_EUSAGE, "check: --plan and --quarantine cannot be combined");
     if (!arguments->restore && !has_paths && !arguments->help)
         return pl_error_set(reterr, PL_EUSAGE,
                             "check: no path given (see 'plimsoll check --help')");
@@ -218,7 +218,7 @@ static void show_progress(void *context, const pl_verify_summary *so_far)
     pl_check_print_progress(&((check_state *)context)->printer, so_far);
 }
 
-/* A plan tells no findings. */
+/* A plan reports no findings. */
 static int tell_nobody(void *context, const pl_verify_told *told, pl_error *reterr)
 {
     (void)context;
@@ -245,7 +245,7 @@ static int run_check(check_arguments *arguments, check_state *checking, pl_error
                                          r < 0 ? &ignored : reterr);
     if (r == 0 && printed == 0 && checking->n_stayed > 0 && !summary.interrupted)
         r = pl_error_set(reterr, -ECANCELED,
-                         "check: %" PRIu64 " of the bad files could not be moved to '%s'",
+                         "check: %" PRIu64 " bad files could not be moved to '%s'",
                          checking->n_stayed, arguments->quarantine);
     return r < 0 ? r : printed < 0 ? printed : status_of(arguments, &summary);
 }
@@ -270,7 +270,7 @@ static int run_plan(check_arguments *arguments, check_state *checking, pl_error 
     return r < 0 ? r : pl_check_plan_fits(&summary, &plan) ? 0 : EXIT_BAD;
 }
 
-/* The same line as that of a program in Python that would be started here. */
+/* Uses the same budget as a Python program started here would. */
 static int take_memory(pl_memory **ret_memory, pl_error *reterr)
 {
     const char *text = getenv("PLIMSOLL_BUDGET");
@@ -338,16 +338,15 @@ static int agree_always(uint64_t n_files, pl_error *reterr)
     return 1;
 }
 
-/* A manifest may have come with a download, and name any place that the user may write to. */
+/* A manifest can come with a download, and name any path that the user may write to. */
 static int ask(uint64_t n_files, pl_error *reterr)
 {
     char answer[16];
     if (fflush(stdout) != 0 || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return pl_error_set(
-            reterr, -ECANCELED,
-            "check: nothing was moved, because there is no terminal to ask at: look "
-            "where %" PRIu64 " file%s would go, above, then add --yes",
-            n_files, n_files == 1 ? "" : "s");
+        return pl_error_set(reterr, -ECANCELED,
+                            "check: nothing was moved, because there is no terminal to ask on: see "
+                            "above where %" PRIu64 " file%s would go, then add --yes",
+                            n_files, n_files == 1 ? "" : "s");
     fprintf(stderr, "Move %" PRIu64 " file%s back? [y/N] ", n_files, n_files == 1 ? "" : "s");
     bool yes = fgets(answer, sizeof answer, stdin) != NULL &&
                (strcasecmp(answer, "y\n") == 0 || strcasecmp(answer, "yes\n") == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plimsoll doctor`: verdicts on this machine, its Python and the packages there, before they run.
- * What is printed may come from anybody's files: control characters never reach the terminal. */
+/* `plimsoll doctor`: prints verdicts on this machine, its Python and its packages. The texts can
+ * come from files of others, so control characters are replaced. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -19,17 +19,17 @@
 const char pl_doctor_usage[] =
     "usage: plimsoll doctor [OPTION...]\n"
     "\n"
-    "  --python PATH        look at this interpreter, or the environment in this folder (default:\n"
+    "  --python PATH        examine this interpreter, or the environment in this folder (default:\n"
     "                       python3 on PATH)\n"
-    "  --workers N          so many processes will load data (default: one per processor)\n"
-    "  --root DIR           look at the system below DIR: a mounted image\n"
-    "  --facts FILE         what is known of builds (default: the doctor.csv that was installed)\n"
-    "  --strict             warnings count: exit status 1\n"
-    "  --json               the findings, the packages and the Python as JSON\n"
+    "  --workers N          number of data-loading processes to expect (default: one per\n"
+    "                       processor)\n"
+    "  --root DIR           examine the system mounted at DIR\n"
+    "  --facts FILE         known facts about builds (default: the installed doctor.csv)\n"
+    "  --strict             exit with status 1 if there are warnings\n"
+    "  --json               print findings, packages and Python as JSON\n"
     "\n"
-    "Each line is ok, warn or fail. The exit status is 2 after a fail, 1 after a warn with "
-    "--strict,\n"
-    "125 if plimsoll itself failed, else 0. Nothing is imported or changed.\n";
+    "Each line is ok, warn or fail. The exit status is 2 after a fail, 1 after a warn with\n"
+    "--strict, 125 if plimsoll itself failed, else 0. Nothing is imported or changed.\n";
 
 enum { EXIT_WARNED = 1, EXIT_FAILED = 2, MOST_WORKERS = 4096 };
 
@@ -45,17 +45,17 @@ static int parse_workers(const char *text, unsigned *ret_n, pl_error *reterr)
     uint64_t n;
     const char *cursor = text;
     if (!pl_text_take_u64(&cursor, &n) || *cursor != '\0' || n == 0 || n > MOST_WORKERS)
-        return pl_error_set(reterr, PL_EUSAGE, "doctor: '%s' is no number of workers (1 to %d)",
+        return pl_error_set(reterr, PL_EUSAGE, "doctor: '%s' is not a number of workers (1 to %d)",
                             text, MOST_WORKERS);
     *ret_n = (unsigned)n;
     return 0;
 }
 
-/* Without its last slash, and absolute: it stands before paths that begin with one. */
+/* Makes it absolute and removes the last slash: it is put before absolute paths. */
 static int parse_root(const char *text, char root[PATH_MAX], pl_error *reterr)
 {
     if (realpath(text, root) == NULL)
-        return pl_error_set(reterr, -errno, "doctor: cannot look below '%s': %s", text,
+        return pl_error_set(reterr, -errno, "doctor: cannot read the root '%s': %s", text,
                             strerror(errno));
     if (strcmp(root, "/") == 0)
         root[0] = '\0';
@@ -187,7 +187,7 @@ static int print_json(const pl_doctor_facts *facts, const pl_findings *findings,
     pl_json_put(&json, root, "findings", list);
     pl_json_put(&json, root, "python", python_to_json(&json, facts));
     pl_json_put(&json, root, "packages", packages);
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "out of memory for the answer")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;

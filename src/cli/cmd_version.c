@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plimsoll --version`: the version alone on the first line, for scripts; below it, what this
- * program was built with. Meson writes that down in built_with.h. */
+/* `plimsoll --version`: prints the version alone on the first line, for scripts, then how this
+ * program was built. Meson writes that to built_with.h. */
 #include <errno.h>
 #include <gnu/libc-version.h>
 #include <jansson.h>
@@ -46,7 +46,7 @@ static int print_json(pl_error *reterr)
     pl_json_put(&json, root, "glibc_here", json_string(gnu_get_libc_version()));
     pl_json_put(&json, root, "python", json_string(PL_BUILT_PYTHON));
     pl_json_put(&json, root, "libraries", list);
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "out of memory for the answer")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;

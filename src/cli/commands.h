@@ -3,7 +3,7 @@
 #ifndef PL_CLI_COMMANDS_H
 #define PL_CLI_COMMANDS_H
 
-/* Our own failure, for every command: env(1), timeout(1) and xargs(1) use the same number. */
+/* Exit status of our own failure: env(1), timeout(1) and xargs(1) use the same number. */
 enum { PL_EXIT_FAILURE = 125, PL_EXIT_CANNOT_RUN = 126, PL_EXIT_NOT_FOUND = 127 };
 
 int pl_cmd_run(int argc, char **argv);
@@ -16,7 +16,7 @@ int pl_cmd_check(int argc, char **argv);
 int pl_cmd_jupyter(int argc, char **argv);
 int pl_cmd_version(int argc, char **argv);
 
-/* Known to the command itself: its --help may follow a word, as in `jupyter install --help`. */
+/* Shared with the commands, whose --help can follow a word: `jupyter install --help`. */
 extern const char pl_jupyter_usage[];
 extern const char pl_doctor_usage[];
 extern const char pl_check_usage[];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See installed.h. Everything is looked for from /proc/self/exe on: a moved prefix keeps working.
- */
+/* See installed.h. Paths are relative to /proc/self/exe, so that a moved prefix keeps working. */
 #include "cli/installed.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ int pl_installed_program(char path[PATH_MAX])
     return 0;
 }
 
-/* The program's folder, with its slash. */
+/* Sets `folder` to the program's folder, with a slash at its end. */
 static int own_folder(char folder[PATH_MAX])
 {
     int r = pl_installed_program(folder);

@@ -17,44 +17,43 @@ static const struct command {
     const char *summary;
     const char *usage;
 } commands[] = {
-    {"run", pl_cmd_run, "run a command under the line, and explain how it ended",
+    {"run", pl_cmd_run, "run a command under a memory budget, and explain how it ended",
      "usage: plimsoll run [OPTION...] -- COMMAND [ARG...]\n"
      "\n"
-     "  --budget SIZE|N%     the line: 512M, 2G, or 80% of what there is (default: what\n"
-     "                       PLIMSOLL_BUDGET says, else all, less the reserve)\n"
-     "  --reserve SIZE       kept above the line for what cannot be refused (default: 80M, or an\n"
-     "                       eighth of a small budget)\n"
-     "  --sparse[=PROGRAM]   large arrays count when touched, not when made (of PROGRAM only)\n"
-     "  --observe            record and explain, refuse nothing\n"
-     "  --hang-after TIME    report threads and locks after so long without progress (90s, 5m)\n"
+     "  --budget SIZE|N%     the memory budget: 512M, 2G, or 80% of what is available (default:\n"
+     "                       PLIMSOLL_BUDGET, else all of it, less the reserve)\n"
+     "  --reserve SIZE       kept above the budget for what cannot be refused (default: 80M, or\n"
+     "                       an eighth of a small budget)\n"
+     "  --sparse[=PROGRAM]   count large arrays when touched, not when made (of PROGRAM only)\n"
+     "  --observe            record and explain, but refuse nothing\n"
+     "  --hang-after TIME    report threads and locks after TIME without progress (90s, 5m)\n"
      "  --hang-stop          then stop the command\n"
-     "  --kernel FILE        the command is a Jupyter kernel, FILE its connection file; auto: the\n"
-     "                       one that the command names\n"
+     "  --kernel FILE        the command is a Jupyter kernel with connection file FILE; auto:\n"
+     "                       the file that the command names\n"
      "  --record DIR         keep the record in DIR (default: the state folder)\n"
      "  --report FILE        also write the report, as JSON, to FILE\n"
      "  --quiet              print no explanation at the end\n"
      "\n"
      "The exit status is the command's own; 128+N if signal N ended it; 125 if plimsoll itself\n"
      "failed; 126 if the command cannot be run, 127 if it cannot be found.\n"},
-    {"explain", pl_cmd_explain, "say what happened to a run",
+    {"explain", pl_cmd_explain, "explain what happened in a run",
      "usage: plimsoll explain [RUN] [--json]\n"
      "\n"
-     "RUN is an id from 'plimsoll runs' or the start of one, the pid of one of its processes, the\n"
-     "path of a record, or 'last' (the default).\n"},
-    {"top", pl_cmd_top, "show how a run stands now: memory, processes, notebook cells",
+     "RUN is an id from 'plimsoll runs' or the beginning of one, the pid of one of its processes,\n"
+     "the path of a record, or 'last' (the default).\n"},
+    {"top", pl_cmd_top, "show a run's memory now: processes, notebook cells, source lines",
      "usage: plimsoll top [RUN] [--json]\n"
      "\n"
-     "RUN is named as for 'plimsoll explain'. The default is the run that this process is in, "
-     "else\n"
-     "the newest that still runs.\n"},
-    {"runs", pl_cmd_runs, "list the runs on record", "usage: plimsoll runs [--json]\n"},
-    {"budget", pl_cmd_budget, "show what memory there is to have, and who says so",
+     "RUN is given as for 'plimsoll explain'. The default is the run that this process is in,\n"
+     "else the newest that is still running.\n"},
+    {"runs", pl_cmd_runs, "list the recorded runs", "usage: plimsoll runs [--json]\n"},
+    {"budget", pl_cmd_budget, "show how much memory is available, and which limit decides",
      "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n"},
-    {"doctor", pl_cmd_doctor, "say what would go wrong on this machine, and what mends it",
+    {"doctor", pl_cmd_doctor, "find problems with this machine and its Python, and how to fix them",
      pl_doctor_usage},
-    {"check", pl_cmd_check, "say which files of a dataset are bad, before a training finds out",
+    {"check", pl_cmd_check, "find bad files in a dataset, before training hits them",
      pl_check_usage},
-    {"jupyter", pl_cmd_jupyter, "make, list and remove Jupyter kernels that run under the line",
+    {"jupyter", pl_cmd_jupyter, "add, list and remove Jupyter kernels that run under a budget",
      pl_jupyter_usage},
 };
 
@@ -62,13 +61,13 @@ enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_help(void)
 {
-    printf("plimsoll keeps programs below a line of memory, and says why they died\n\n"
-           "usage: plimsoll COMMAND [ARG...]\n\n");
+    printf("plimsoll runs programs under a memory budget, and explains why they died\n\nusage: "
+           "plimsoll COMMAND [ARG...]\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  %-9s %s\n", commands[i].name, commands[i].summary);
     printf("  %-9s %s\n", "help", "show this, or a command's options: plimsoll help COMMAND");
     printf("\n'plimsoll COMMAND --help' shows a command's options, 'plimsoll --version' the "
-           "version and what\nit was built with.\n");
+           "version and\nhow it was built.\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -90,7 +89,7 @@ static int refuse_command(const char *name)
     return PL_EXIT_FAILURE;
 }
 
-/* The options of the command named; without a name, the list of commands. */
+/* Prints the options of the named command; without a name, the list of commands. */
 static int help(const char *name)
 {
     const struct command *command = name ? find_command(name) : NULL;
@@ -103,7 +102,7 @@ static int help(const char *name)
     return 0;
 }
 
-/* --help among the command's own options, not among those of what it runs. */
+/* Looks for --help among the command's own options, not those of the program it runs. */
 static int asks_for_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)

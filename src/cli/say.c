@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See say.h. Needs no memory: what it says may be that there is none. */
+/* See say.h. Does not allocate, because it may report that memory ran out. */
 #include "cli/say.h"
 
 #include <limits.h>
@@ -8,7 +8,7 @@
 
 #include "report/text.h"
 
-/* Two paths and a sentence; what is longer is cut. */
+/* two paths and a sentence; longer messages are cut */
 enum { SAID_BYTES = 3 * PATH_MAX };
 
 static void say(FILE *out, const char *format, va_list args)

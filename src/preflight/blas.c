@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "preflight/child.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
 enum { TIMEOUT_MS = 5000 };
 
-/* As it is called in builds for 64-bit integers, and in those that NumPy's wheels bring. */
+/* Names of the function in builds for 64-bit integers, and in those bundled with NumPy's wheels. */
 static const char *const questions[] = {"openblas_get_corename", "openblas_get_corename64_",
                                         "scipy_openblas_get_corename",
                                         "scipy_openblas_get_corename64_"};
@@ -28,23 +28,23 @@ static void ask(const void *path, int fd)
     (void)n; /* no answer, then */
 }
 
-/* site/numpy.libs/libopenblas...so; "" in *ret_path if there is none. */
+/* Finds site/numpy.libs/libopenblas...so. Sets *ret_path to "" if there is none. */
 static int find_brought(const char *root, const pl_package *numpy, char ret_path[PATH_MAX])
 {
     char folder[PATH_MAX], inside[PATH_MAX];
-    pl_names names;
+    pl_folder_names names;
     ret_path[0] = '\0';
     if (!pl_format(folder, sizeof folder, "%s/numpy.libs", numpy->site))
         return 0;
-    int r = pl_rooted_list(root, folder, &names);
+    int r = pl_sysroot_list(root, folder, &names);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     for (size_t i = 0; i < names.n && !ret_path[0]; i++)
         if (strstr(names.items[i], "openblas") && strstr(names.items[i], ".so") &&
             pl_format(inside, sizeof inside, "%s/%s", folder, names.items[i]) &&
-            pl_rooted_is_file(root, inside) && !pl_rooted_path(root, inside, ret_path))
+            pl_sysroot_is_file(root, inside) && !pl_sysroot_path(root, inside, ret_path))
             ret_path[0] = '\0';
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenBLAS that NumPy multiplies matrices with, and the kernels that it chooses here. Only the
- * library itself knows: a child loads it, and asks. To load it is to run it: never below another
- * root, and never for a Python that a file of the working folder chose. Allocates; one thread. */
+/* Finds the OpenBLAS that NumPy uses, and the kernels it selects on this processor. Only the
+ * library itself knows those, so a child process loads it and asks. Loading runs its code: never
+ * done below another root, nor for a Python that a file in the working folder chose. Allocates; one
+ * thread. */
 #ifndef PL_PREFLIGHT_BLAS_H
 #define PL_PREFLIGHT_BLAS_H
 
@@ -10,8 +11,8 @@
 #include "preflight/packages.h"
 
 typedef struct pl_blas_facts {
-    char library[PATH_MAX]; /* the one that NumPy brings; "libblas.so.3": the system's; "": none */
-    char kernels[32];       /* by OpenBLAS's name; "": it is no OpenBLAS, or did not answer */
+    char library[PATH_MAX]; /* the one bundled with NumPy; "libblas.so.3": the system's; "": none */
+    char kernels[32];       /* OpenBLAS's name for them; "": not OpenBLAS, or no answer */
     bool asked;             /* it was loaded */
 } pl_blas_facts;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's GPUs: is there one that works, and do driver, device and frameworks go together? */
+/* Checks for a working NVIDIA GPU, and that driver, device and frameworks are compatible. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,13 @@
 
 #include "base/size.h"
 #include "preflight/checks.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 /* ---- which CUDA ---- */
 
-/* CUDA's own package says it, for frameworks that come without a word: "12.6" of 12.6.77. */
+/* Takes the version from CUDA's own package, for frameworks that do not state it: "12.6" from
+ * 12.6.77. */
 static void cuda_of_runtime(const pl_doctor_facts *facts, char cuda[16])
 {
     pl_version version;
@@ -64,12 +65,12 @@ static void say_driver_is_missing(const pl_doctor_facts *facts, pl_findings *fin
 {
     bool wsl = facts->system.memory.wsl;
     if (!facts->gpu.on_bus) {
-        pl_say(findings, PL_FINDING_OK, "no NVIDIA GPU: frameworks run on the processor");
+        pl_say(findings, PL_FINDING_OK, "no NVIDIA GPU: frameworks will use the CPU");
         return;
     }
     pl_say(findings, PL_FINDING_WARN,
-           "an NVIDIA GPU is on the bus, but its driver is not loaded: frameworks run on the "
-           "processor");
+           "an NVIDIA GPU is on the PCI bus but its driver is not loaded: frameworks will use the "
+           "CPU");
     pl_fix(findings, "%s",
            wsl ? "install NVIDIA's driver for WSL on Windows"
                : "install the driver (Debian: apt install nvidia-driver), then modprobe nvidia");
@@ -81,33 +82,34 @@ static void say_library_fails(const pl_doctor_facts *facts, pl_findings *finding
     switch (nvml->status) {
     case -ENOENT:
         pl_say(findings, PL_FINDING_WARN,
-               "driver %s is loaded, but libnvidia-ml.so.1 is not to be found: a container "
-               "without the driver's libraries does not see the GPU",
+               "driver %s is loaded but libnvidia-ml.so.1 was not found: a container without the "
+               "driver's libraries cannot use the GPU",
                facts->gpu.driver);
-        pl_fix(findings, "start the container with its GPUs: docker run --gpus all");
+        pl_fix(findings, "start the container with GPUs: docker run --gpus all");
         break;
     case -ETIMEDOUT:
         pl_say(findings, PL_FINDING_FAIL,
-               "NVML did not answer within 5 s: whatever starts CUDA hangs as well");
-        pl_fix(findings, "look for NVRM in dmesg; reset the GPU (nvidia-smi --gpu-reset) or "
-                         "restart the machine");
+               "NVML did not answer within 5 s: programs that start CUDA will hang too");
+        pl_fix(findings,
+               "look for NVRM in dmesg; reset the GPU (nvidia-smi --gpu-reset) or reboot");
         break;
     case PL_NVML_MISMATCH:
         pl_say(findings, PL_FINDING_FAIL,
-               "the driver's library and its loaded kernel module (%s) are of two versions: CUDA "
-               "does not start",
+               "the driver's library and the loaded kernel module (%s) have different versions: "
+               "CUDA will not start",
                facts->gpu.driver[0] ? facts->gpu.driver : "unknown");
-        pl_fix(findings, "restart the machine, or: rmmod nvidia_uvm nvidia && modprobe nvidia");
+        pl_fix(findings, "reboot, or: rmmod nvidia_uvm nvidia && modprobe nvidia");
         break;
     case PL_NVML_NO_PERMISSION:
-        pl_say(findings, PL_FINDING_FAIL,
-               "this user may not use the GPU (/dev/nvidia*): CUDA finds no device");
+        pl_say(
+            findings, PL_FINDING_FAIL,
+            "this user has no permission to use the GPU (/dev/nvidia*): CUDA will find no device");
         pl_fix(findings, "add the user to the group of /dev/nvidia0: usermod -aG video USER");
         break;
     default:
-        pl_say(findings, PL_FINDING_FAIL, "NVML fails (%s %d): CUDA does not start",
+        pl_say(findings, PL_FINDING_FAIL, "NVML failed (%s %d): CUDA will not start",
                nvml->status < 0 ? "it crashed," : "NVML error", nvml->status);
-        pl_fix(findings, "reinstall the driver, then restart the machine");
+        pl_fix(findings, "reinstall the driver, then reboot");
     }
 }
 
@@ -131,7 +133,7 @@ static void say_hidden(pl_findings *findings)
     if (visible == NULL || (visible[0] != '\0' && visible[0] != '-'))
         return;
     pl_say(findings, PL_FINDING_WARN,
-           "CUDA_VISIBLE_DEVICES='%s' hides every GPU: frameworks run on the processor", visible);
+           "CUDA_VISIBLE_DEVICES='%s' hides every GPU: frameworks will use the CPU", visible);
     pl_fix(findings, "unset CUDA_VISIBLE_DEVICES");
 }
 
@@ -145,7 +147,7 @@ void pl_check_gpu(const pl_doctor_facts *facts, pl_findings *findings)
     } else if (nvml->status != 0) {
         say_library_fails(facts, findings);
     } else if (nvml->n_devices == 0) {
-        pl_say(findings, PL_FINDING_WARN, "driver %s is loaded, but finds no GPU", nvml->driver);
+        pl_say(findings, PL_FINDING_WARN, "driver %s is loaded but finds no GPU", nvml->driver);
         pl_fix(findings, "look for NVRM in dmesg; in a container: docker run --gpus all");
     } else {
         say_devices(nvml, findings);
@@ -169,7 +171,7 @@ static bool driver_serves(const pl_doctor_facts *facts, const char *cuda, const 
     return true;
 }
 
-/* "8.6", "12.0+PTX", "sm_86", "compute_90": code for a capability; PTX also for later ones. */
+/* Parses "8.6", "12.0+PTX", "sm_86" or "compute_90". PTX also runs on later capabilities. */
 static bool word_serves(const char *word, const pl_gpu_device *device)
 {
     int major = 0, minor = 0, number = 0;
@@ -178,7 +180,7 @@ static bool word_serves(const char *word, const pl_gpu_device *device)
         major = number / 10;
         minor = number % 10;
     } else if (sscanf(word, "%d.%d", &major, &minor) != 2) {
-        return true; /* not understood: no reason for an alarm */
+        return true; /* not understood: do not raise a false alarm */
     }
     bool later = device->major > major || (device->major == major && device->minor >= minor);
     return later && (ptx || device->major == major);
@@ -195,7 +197,7 @@ static bool list_serves(const char *list, const pl_gpu_device *device)
     return false;
 }
 
-/* What GPUs a build has code for: by its own word, else by rule. */
+/* Returns the compute capabilities a build supports: as its own files say, else by rule. */
 static const char *capabilities(const pl_doctor_facts *facts, const pl_package *package,
                                 const char *cuda)
 {
@@ -223,11 +225,11 @@ static void check_capability(const pl_doctor_facts *facts, pl_findings *findings
         if (list_serves(list, device))
             continue;
         pl_say(findings, PL_FINDING_FAIL,
-               "%s %s has code for compute capability %s, and %s is %d.%d: 'no kernel image is "
-               "available for execution on the device'",
+               "%s %s is built for compute capability %s but %s has %d.%d: it fails with 'no "
+               "kernel image is available for execution on the device'",
                package->name, package->version, list, device->name, device->major, device->minor);
         pl_fix(findings, "install a build of %s for this GPU: %s", package->name,
-               device->major < 7 ? "an older release, or one for CUDA 12.6 or less"
+               device->major < 7 ? "an older release, or one for CUDA 12.6 or older"
                                  : "the newest release");
     }
 }
@@ -242,15 +244,15 @@ static void check_framework(const pl_doctor_facts *facts, pl_findings *findings,
         return;
     if (strcmp(cuda, "none") == 0) {
         pl_say(findings, PL_FINDING_WARN,
-               "%s %s has no GPU part: it runs on the processor, and the GPU stays idle",
+               "%s %s was built without GPU support: it uses the CPU, and the GPU stays idle",
                package->name, package->version);
         pl_fix(findings, "install its build for CUDA (see its installation page)");
     } else if (!driver_serves(facts, cuda, &needs)) {
         pl_say(findings, PL_FINDING_FAIL,
-               "%s %s is built for CUDA %s, which needs driver %s, and %s is loaded: CUDA does not "
+               "%s %s is built for CUDA %s, which needs driver %s, but %s is loaded: CUDA will not "
                "start ('driver version is insufficient')",
                package->name, package->version, cuda, needs, facts->gpu.nvml.driver);
-        pl_fix(findings, "install a driver %s, or a build for CUDA %d or less", needs,
+        pl_fix(findings, "install a driver %s, or a build for CUDA %d or older", needs,
                facts->gpu.nvml.cuda_version / 1000);
     } else {
         check_capability(facts, findings, package, cuda);
@@ -261,11 +263,12 @@ void pl_check_cuda(const pl_doctor_facts *facts, pl_findings *findings)
 {
     const pl_nvml *nvml = &facts->gpu.nvml;
     if (nvml->status != 0 || nvml->n_devices == 0) {
-        pl_say(findings, PL_FINDING_OK, "no GPU to compare builds with");
+        pl_say(findings, PL_FINDING_OK, "no GPU to check builds against");
         return;
     }
     for (const pl_package *package = NULL; (package = pl_next_package(facts, package));)
         check_framework(facts, findings, package);
     if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "driver %s runs the installed frameworks", nvml->driver);
+        pl_say(findings, PL_FINDING_OK, "driver %s supports the installed frameworks",
+               nvml->driver);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plimsoll itself: where it is, whether its parts belong together, and whether this system can run
- * them. */
+/* Checks Plimsoll itself: where it is installed, whether its parts have the same version, and
+ * whether this system can run them. */
 #include <string.h>
 
 #include "preflight/checks.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
-/* How to get all parts in one version again. */
+/* Returns the command that brings all parts back to one version. */
 static const char *reinstall(const pl_installation *installation)
 {
     if (strcmp(installation->kind, "a wheel") == 0)
@@ -21,16 +21,17 @@ static void check_guard(const pl_installation *installation, pl_findings *findin
 {
     if (installation->guard[0] == '\0') {
         pl_say(findings, PL_FINDING_FAIL,
-               "the guard, libplimsoll-guard.so, is not where '%s' looks for it: plimsoll run "
-               "refuses to start anything",
+               "'%s' cannot find its guard, libplimsoll-guard.so: plimsoll run will not start any "
+               "command",
                installation->program);
         pl_fix(findings, "%s", reinstall(installation));
     } else if (strcmp(installation->guard_version, installation->version) != 0) {
-        pl_say(findings, PL_FINDING_WARN,
-               "'%s' is of version %s, and the command is %s: programs may run without a line",
-               installation->guard,
-               installation->guard_version[0] ? installation->guard_version : "unknown",
-               installation->version);
+        pl_say(
+            findings, PL_FINDING_WARN,
+            "'%s' is version %s but the command is version %s: programs may run without a budget",
+            installation->guard,
+            installation->guard_version[0] ? installation->guard_version : "unknown",
+            installation->version);
         pl_fix(findings, "%s", reinstall(installation));
     }
 }
@@ -44,14 +45,14 @@ static void check_glibc(const pl_doctor_facts *facts, pl_findings *findings)
     if (!libraries->musl && pl_version_in(libraries->glibc, range) != 0)
         return;
     pl_say(findings, PL_FINDING_WARN,
-           "the guard needs glibc %s, and this system has %s: under plimsoll run, programs are "
-           "watched, but nothing is refused",
+           "the guard needs glibc %s but this system has %s: plimsoll run can watch programs, but "
+           "cannot refuse allocations",
            needs, libraries->musl ? "musl" : libraries->glibc);
     pl_fix(findings, "use a newer system or container: glibc %s is in Debian 12 and Ubuntu 22.04",
            needs);
 }
 
-/* The package that `import plimsoll` finds. */
+/* Checks the package that `import plimsoll` would find. */
 static void check_package(const pl_doctor_facts *facts, pl_findings *findings)
 {
     const pl_installation *installation = &facts->installation;
@@ -59,11 +60,11 @@ static void check_package(const pl_doctor_facts *facts, pl_findings *findings)
     if (installation->program[0] != '\0' && package != NULL &&
         strcmp(package->version, installation->version) != 0) {
         pl_say(findings, PL_FINDING_WARN,
-               "the Python package plimsoll in '%s' is %s, and the command '%s' is %s: kernels and "
-               "import plimsoll.tf use another version than plimsoll run",
+               "the Python package plimsoll in '%s' is version %s but the command '%s' is version "
+               "%s: kernels and plimsoll.tf use a different version from plimsoll run",
                package->site, package->version, installation->program, installation->version);
         pl_fix(findings,
-               "install both from one place: in this Python, %s -m pip install plimsoll==%s",
+               "install both from the same source: in this Python, %s -m pip install plimsoll==%s",
                facts->python.path, installation->version);
     }
     if (installation->modules[0] != '\0' && !installation->extension) {
@@ -73,26 +74,27 @@ static void check_package(const pl_doctor_facts *facts, pl_findings *findings)
                installation->modules, facts->python.version,
                facts->python.free_threaded ? "t" : "");
         pl_fix(findings,
-               "install a wheel for this Python: %s -m pip wheel . --no-deps, in the "
-               "sources",
+               "install a wheel for this Python; to build one in the source folder: %s -m pip "
+               "wheel . --no-deps",
                facts->python.path);
     }
 }
 
-/* What this Python has of it; plimsoll run and guarded kernels need nothing there. */
+/* Says whether this Python has the package. plimsoll run and guarded kernels work without it. */
 static const char *for_python(const pl_doctor_facts *facts)
 {
     if (facts->python_code < 0)
         return "";
-    return facts->installation.modules[0] ? "; this Python has its package"
-                                          : "; its package is not installed for this Python";
+    return facts->installation.modules[0]
+               ? "; this Python has the plimsoll package"
+               : "; the plimsoll package is not installed for this Python";
 }
 
 void pl_check_plimsoll(const pl_doctor_facts *facts, pl_findings *findings)
 {
     const pl_installation *installation = &facts->installation;
     if (installation->program[0] == '\0') {
-        pl_say(findings, PL_FINDING_OK, "no plimsoll is installed there");
+        pl_say(findings, PL_FINDING_OK, "plimsoll is not installed there");
     } else {
         pl_say(findings, PL_FINDING_OK, "plimsoll %s at '%s', from %s in '%s'%s",
                installation->version[0] ? installation->version : "of an unknown version",

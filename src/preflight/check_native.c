@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code: does the processor have its instructions, the system its libc, and the process room
- * for its OpenMP? Does its BLAS know the processor? */
+/* Checks native code: processor instructions, libc, OpenMP runtimes, and the kernels that BLAS
+ * selects. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "preflight/checks.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 #include "util/blas_kernels.h"
 
@@ -16,12 +16,12 @@ static void say_missing(const pl_doctor_facts *facts, pl_findings *findings,
                         const char *what_happens)
 {
     char missing[160];
-    pl_say(findings, PL_FINDING_FAIL, "%s %s needs %s, and this processor has no %s: %s",
+    pl_say(findings, PL_FINDING_FAIL, "%s %s needs %s but this processor lacks %s: %s",
            package->name, package->version, needs,
            pl_cpu_features_missing(&facts->processor, bits, missing, sizeof missing), what_happens);
-    pl_fix(findings, "take a build without it (conda-forge, a distribution's, your own), or "
-                     "another machine; in a virtual machine, give it the host's processor "
-                     "(QEMU: -cpu host)");
+    pl_fix(findings,
+           "use a build that does not need it (conda-forge, your distribution's, your own) or "
+           "another machine; in a virtual machine, expose the host's processor (QEMU: -cpu host)");
 }
 
 static void check_rules(const pl_doctor_facts *facts, pl_findings *findings,
@@ -47,12 +47,12 @@ static void check_notes(const pl_doctor_facts *facts, pl_findings *findings,
             strcmp(facts->processor.machine, "x86_64") != 0)
             continue;
         say_missing(facts, findings, need->package, levels[i], bits,
-                    "its libraries say so themselves, and end in SIGILL");
+                    "its own libraries say that they need it, and will end with SIGILL");
         return;
     }
 }
 
-/* The highest level of the x86-64 ABI that is there. */
+/* Returns the highest x86-64 ABI level that the processor supports. */
 static const char *level_of(const pl_cpu_features *processor)
 {
     static const char *const levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
@@ -70,13 +70,14 @@ void pl_check_processor(const pl_doctor_facts *facts, pl_findings *findings)
     for (size_t i = 0; i < facts->libraries.n_needs; i++)
         check_notes(facts, findings, &facts->libraries.needs[i]);
     if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "this processor (%s) has what the installed builds need",
+        pl_say(findings, PL_FINDING_OK,
+               "this processor (%s) has the instructions that the installed builds need",
                level_of(&facts->processor));
 }
 
 /* ---- OpenMP ---- */
 
-/* LLVM's and Intel's are one runtime under two names: a second copy ends the program. */
+/* LLVM's and Intel's OpenMP are one runtime under two names: loading a second copy aborts. */
 static bool is_llvm(const pl_openmp_runtime *runtime)
 {
     return strcmp(runtime->family, "libgomp") != 0;
@@ -88,9 +89,9 @@ static void name_runtimes(const pl_libraries *libraries, char *text, size_t n)
     text[0] = '\0';
     for (size_t i = 0; i < libraries->n_runtimes; i++) {
         const pl_openmp_runtime *runtime = &libraries->runtimes[i];
-        if (pl_format(longer, sizeof longer, "%s%s%s (%s%s)", text, i > 0 ? ", " : "",
-                      runtime->family, runtime->path[0] ? "brought by " : "the system's, for ",
-                      runtime->owner) &&
+        if (pl_format(
+                longer, sizeof longer, "%s%s%s (%s%s)", text, i > 0 ? ", " : "", runtime->family,
+                runtime->path[0] ? "bundled with " : "the system's, used by ", runtime->owner) &&
             strlen(longer) < n)
             strcpy(text, longer);
     }
@@ -106,19 +107,17 @@ void pl_check_openmp(const pl_doctor_facts *facts, pl_findings *findings)
     name_runtimes(libraries, names, sizeof names);
     if (n_llvm > 1) {
         pl_say(findings, PL_FINDING_FAIL,
-               "%zu OpenMP runtimes, %s: a program that imports both kinds is aborted with 'OMP: "
-               "Error #15'",
+               "%zu OpenMP runtimes, %s: a program that imports both kinds aborts with 'OMP: Error "
+               "#15'",
                n, names);
-        pl_fix(findings, "install the packages from one source, so that they share one (all by "
-                         "pip, or all by conda with nomkl or llvm-openmp)");
+        pl_fix(findings, "install the packages from one source, so that they share a runtime (all "
+                         "with pip, or all with conda and nomkl or llvm-openmp)");
     } else if (n > 1) {
         pl_say(findings, PL_FINDING_WARN,
-               "%zu OpenMP runtimes, %s: in one process each starts its own threads, which then "
-               "wait for each other's processors%s",
+               "%zu OpenMP runtimes, %s: in one process each starts its own threads, and they "
+               "compete for the processors%s",
                n, names, n_llvm > 0 ? "; gcc's and LLVM's together are known to hang" : "");
-        pl_fix(findings,
-               "export OMP_NUM_THREADS=%u, or import what needs the second one in "
-               "another process",
+        pl_fix(findings, "export OMP_NUM_THREADS=%u, or use the second one in a separate process",
                facts->system.cpu.n_usable > 1 ? facts->system.cpu.n_usable / 2 : 1);
     } else {
         pl_say(findings, PL_FINDING_OK, n == 1 ? "one OpenMP runtime: %s" : "no OpenMP runtime%s",
@@ -128,7 +127,7 @@ void pl_check_openmp(const pl_doctor_facts *facts, pl_findings *findings)
 
 /* ---- BLAS ---- */
 
-/* One that OpenBLAS does not know, because it is newer, is taken for one of 2004. */
+/* OpenBLAS treats a processor newer than itself as one from 2004. */
 static const char *better_kernels(const pl_doctor_facts *facts)
 {
     const uint32_t avx2 = pl_cpu_feature_bits("avx2") | pl_cpu_feature_bits("fma");
@@ -143,34 +142,34 @@ void pl_check_blas(const pl_doctor_facts *facts, pl_findings *findings)
     const pl_blas_facts *blas = &facts->blas;
     const char *better = better_kernels(facts), *chosen = getenv("OPENBLAS_CORETYPE");
     if (blas->library[0] && !blas->asked)
-        pl_say(
-            findings, PL_FINDING_OK,
-            "the kernels of NumPy's OpenBLAS are not known: it tells them when it is loaded, and "
-            "nothing %s is",
-            facts->root[0] ? "below another root" : "that a .python-version chose");
+        pl_say(findings, PL_FINDING_OK,
+               "the kernels of NumPy's OpenBLAS are unknown: it must be loaded to ask, and the "
+               "doctor loads nothing %s",
+               facts->root[0] ? "below --root" : "chosen by a .python-version");
     else if (!blas->kernels[0])
         pl_say(findings, PL_FINDING_OK,
-               blas->library[0] ? "NumPy multiplies by another library than OpenBLAS"
-                                : "no OpenBLAS of NumPy's is to be seen");
+               blas->library[0] ? "NumPy uses a BLAS other than OpenBLAS"
+                                : "NumPy's OpenBLAS was not found");
     else if (better && chosen)
         pl_say(findings, PL_FINDING_WARN,
-               "OPENBLAS_CORETYPE=%.40s: OpenBLAS uses kernels for %s, and this processor could "
-               "multiply matrices several times as fast with those for %s",
+               "OPENBLAS_CORETYPE=%.40s makes OpenBLAS use kernels for %s: on this processor, "
+               "those for %s multiply matrices several times faster",
                chosen, blas->kernels, better);
     else if (better)
         pl_say(findings, PL_FINDING_WARN,
-               "OpenBLAS does not know this processor, and uses kernels for %s: NumPy multiplies "
-               "matrices several times slower than it could",
+               "OpenBLAS does not recognise this processor and uses kernels for %s: NumPy "
+               "multiplies matrices several times slower than it could",
                blas->kernels);
     else
         pl_say(findings, PL_FINDING_OK, "OpenBLAS uses kernels for %s", blas->kernels);
     if (blas->kernels[0] && better)
-        pl_fix(findings, "export OPENBLAS_CORETYPE=%s, or install a later OpenBLAS", better);
+        pl_fix(findings, "export OPENBLAS_CORETYPE=%s, or install a newer OpenBLAS", better);
 }
 
 /* ---- libc ---- */
 
-/* What the wheel's tag promises, where its libraries do not tell: manylinux_2_28, manylinux2014. */
+/* Reads the glibc version from the wheel's tag (manylinux_2_28, manylinux2014), for packages whose
+ * libraries do not state it. */
 static bool tag_libc(const char *tag, char version[16])
 {
     static const char *const old[][2] = {
@@ -213,13 +212,13 @@ static void check_package_libc(const pl_doctor_facts *facts, pl_findings *findin
     pl_format(range, sizeof range, ">=%s", version);
     if (libraries->musl) {
         pl_say(findings, PL_FINDING_FAIL,
-               "%s %s needs glibc %s (%s), and this system has musl: it cannot be loaded",
+               "%s %s needs glibc %s (%s) but this system has musl: it cannot be loaded",
                package->name, package->version, version, who);
         pl_fix(findings, "use a system with glibc (Debian instead of Alpine)");
     } else if (pl_version_in(libraries->glibc, range) == 0) {
         pl_say(findings, PL_FINDING_FAIL,
-               "%s %s needs glibc %s (%s), and this system has %s: the import fails with "
-               "\"version 'GLIBC_%s' not found\"",
+               "%s %s needs glibc %s (%s) but this system has %s: the import fails with \"version "
+               "'GLIBC_%s' not found\"",
                package->name, package->version, version, who, libraries->glibc, version);
         pl_fix(findings, "use a newer system or container, or an older %s", package->name);
     }
@@ -233,7 +232,7 @@ void pl_check_libc(const pl_doctor_facts *facts, pl_findings *findings)
         check_package_libc(facts, findings, need);
         if (need->other_machine[0] != '\0') {
             pl_say(findings, PL_FINDING_FAIL,
-                   "%s %s has libraries for %s, and this is %s: they cannot be loaded",
+                   "%s %s has libraries for %s but this machine is %s: they cannot be loaded",
                    need->package->name, need->package->version, need->other_machine,
                    facts->processor.machine);
             pl_fix(findings, "%s -m pip install --force-reinstall %s", facts->python.path,
@@ -241,7 +240,7 @@ void pl_check_libc(const pl_doctor_facts *facts, pl_findings *findings)
         }
     }
     if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "%s%s is new enough for the %zu native libraries looked at",
+        pl_say(findings, PL_FINDING_OK, "%s%s is new enough for the %zu native libraries checked",
                libraries->glibc[0] ? "glibc " : "the system's libc", libraries->glibc,
                libraries->n_read);
 }

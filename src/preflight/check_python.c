@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter, what is installed for it, and whether that was made for it. */
+/* Checks the interpreter, the packages installed for it, and whether they were built for it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "preflight/checks.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 const pl_package *pl_next_package(const pl_doctor_facts *facts, const pl_package *after)
@@ -22,14 +22,14 @@ void pl_check_python(const pl_doctor_facts *facts, pl_findings *findings)
     const pl_interpreter *python = &facts->python;
     if (facts->python_code < 0) {
         pl_say(findings, facts->python_asked ? PL_FINDING_FAIL : PL_FINDING_WARN,
-               "%s: nothing can be said of packages", facts->python_error.message);
-        pl_fix(findings, "name the interpreter or its environment: plimsoll doctor --python PATH");
+               "%s: packages cannot be checked", facts->python_error.message);
+        pl_fix(findings, "pass the interpreter or its environment: plimsoll doctor --python PATH");
         return;
     }
     if (strncmp(python->version, "3.", 2) != 0) {
-        pl_say(findings, PL_FINDING_FAIL, "'%s' is Python %s: no current framework runs on it",
+        pl_say(findings, PL_FINDING_FAIL, "'%s' is Python %s, which no current framework supports",
                python->path, python->version);
-        pl_fix(findings, "install Python 3 and make an environment: python3 -m venv DIR");
+        pl_fix(findings, "install Python 3 and create an environment: python3 -m venv DIR");
         return;
     }
     pl_say(findings, PL_FINDING_OK, "Python %s%s at '%s', %s%s '%s'", python->version,
@@ -64,7 +64,7 @@ static void say_what_is_found(const pl_doctor_facts *facts, pl_findings *finding
         pl_say(findings, PL_FINDING_OK, "found %s", list);
     else
         pl_say(findings, PL_FINDING_OK,
-               "no TensorFlow, PyTorch, JAX, NumPy or Keras where this Python looks for them");
+               "none of TensorFlow, PyTorch, JAX, NumPy and Keras is installed for this Python");
 }
 
 static void say_what_is_there_twice(const pl_doctor_facts *facts, pl_findings *findings)
@@ -73,15 +73,15 @@ static void say_what_is_there_twice(const pl_doctor_facts *facts, pl_findings *f
         if (!package->twice)
             continue;
         pl_say(findings, PL_FINDING_FAIL,
-               "'%s' is there in two versions in '%s': its files are a mixture, and imports fail "
-               "or crash",
+               "two versions of '%s' are installed in '%s': their files are mixed, and imports "
+               "fail or crash",
                package->name, package->site);
         pl_fix(findings, "%s -m pip uninstall -y %s (until it is gone), then install it once",
                facts->python.path, package->name);
     }
 }
 
-/* tensorflow and tensorflow-cpu write to the same folder. */
+/* tensorflow and tensorflow-cpu install into the same folder. */
 static void say_who_shares_a_folder(const pl_doctor_facts *facts, pl_findings *findings)
 {
     for (const pl_package *a = NULL; (a = pl_next_package(facts, a));) {
@@ -91,8 +91,8 @@ static void say_who_shares_a_folder(const pl_doctor_facts *facts, pl_findings *f
                 strcmp(framework, pl_rules_framework(&facts->rules, b->name)) != 0)
                 continue;
             pl_say(findings, PL_FINDING_FAIL,
-                   "'%s' %s and '%s' %s are both installed and write to the same folder: what is "
-                   "imported is a mixture",
+                   "'%s' %s and '%s' %s are both installed into the same folder: imports get a "
+                   "mixture of the two",
                    a->name, a->version, b->name, b->version);
             pl_fix(findings, "%s -m pip uninstall -y %s %s, then install one of them",
                    facts->python.path, a->name, b->name);
@@ -115,7 +115,7 @@ void pl_check_packages(const pl_doctor_facts *facts, pl_findings *findings)
 
 static bool version_is(const pl_doctor_facts *facts, const char *range)
 {
-    return pl_version_in(facts->python.version, range) != 0; /* what is malformed says nothing */
+    return pl_version_in(facts->python.version, range) != 0; /* a malformed range is ignored */
 }
 
 static void check_requires_python(const pl_doctor_facts *facts, pl_findings *findings,
@@ -126,19 +126,19 @@ static void check_requires_python(const pl_doctor_facts *facts, pl_findings *fin
     if (!pl_package_field(&cursor, "Requires-Python", range, sizeof range) ||
         version_is(facts, range))
         return;
-    pl_say(findings, PL_FINDING_FAIL, "%s %s is for Python %s, and this is %s: it will not import",
+    pl_say(findings, PL_FINDING_FAIL, "%s %s requires Python %s but this is %s: it will not import",
            package->name, package->version, range, facts->python.version);
     pl_fix(findings, "%s -m pip install --upgrade %s", facts->python.path, package->name);
 }
 
-/* "cp311" of the tag "cp311-cp311-linux_x86_64", as "3.11"; false for "py3" and others. */
+/* Reads "3.11" from the tag "cp311-cp311-linux_x86_64"; false for "py3" and other tags. */
 static bool tag_version(const char *tag, char version[16])
 {
     size_t digits = strncmp(tag, "cp3", 3) == 0 ? strspn(tag + 3, "0123456789") : 0;
     return digits > 0 && pl_format(version, 16, "3.%.*s", (int)digits, tag + 3);
 }
 
-/* Whether the interpreter loads extension modules of a wheel with this tag. */
+/* Returns whether the interpreter can load extension modules from a wheel with this tag. */
 static bool tag_fits(const pl_interpreter *python, const char *tag)
 {
     char version[16], range[24];
@@ -174,17 +174,16 @@ static void check_tag(const pl_doctor_facts *facts, pl_findings *findings,
     const char *machine = tag_machine(package->tag);
     if (!tag_fits(&facts->python, package->tag)) {
         pl_say(findings, PL_FINDING_FAIL,
-               "%s %s was built for another Python (%s) than this %s%s: its extension modules are "
-               "not found",
+               "%s %s was built for a different Python (%s) than this %s%s: its extension modules "
+               "will not be found",
                package->name, package->version, package->tag, facts->python.version,
                facts->python.free_threaded ? "t" : "");
         pl_fix(findings, "%s -m pip install --force-reinstall %s", facts->python.path,
                package->name);
     } else if (machine != NULL && strcmp(machine, facts->processor.machine) != 0) {
         pl_say(findings, PL_FINDING_FAIL,
-               "%s %s was built for %s, and this is %s: it cannot be "
-               "loaded",
-               package->name, package->version, machine, facts->processor.machine);
+               "%s %s was built for %s but this machine is %s: it cannot be loaded", package->name,
+               package->version, machine, facts->processor.machine);
         pl_fix(findings, "%s -m pip install --force-reinstall %s", facts->python.path,
                package->name);
     }
@@ -200,10 +199,10 @@ static void check_tested(const pl_doctor_facts *facts, pl_findings *findings,
     if (rule == NULL || version_is(facts, rule->needs))
         return;
     pl_say(findings, PL_FINDING_WARN,
-           "%s %s was made and tested for Python %s, and this is %s: it may not import, or fail "
-           "later",
+           "%s %s was built and tested for Python %s but this is %s: it may fail to import, or "
+           "fail later",
            package->name, package->version, rule->needs, facts->python.version);
-    pl_fix(findings, "take a Python in that range, or a newer %s", framework);
+    pl_fix(findings, "use a Python in that range, or a newer %s", framework);
 }
 
 void pl_check_versions(const pl_doctor_facts *facts, pl_findings *findings)
@@ -218,8 +217,8 @@ void pl_check_versions(const pl_doctor_facts *facts, pl_findings *findings)
             check_tested(facts, findings, package);
     }
     if (pl_findings_silent(findings) && n > 0)
-        pl_say(findings, PL_FINDING_OK, "the packages looked at (%zu) are for Python %s on %s", n,
+        pl_say(findings, PL_FINDING_OK, "packages checked: %zu, all built for Python %s on %s", n,
                facts->python.version, facts->processor.machine);
     else if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "no packages to compare with the Python");
+        pl_say(findings, PL_FINDING_OK, "no packages to check against this Python");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packages against each other: what each says that it requires, what is known of its build, and
- * cuDNN by the frameworks' own rule. */
+/* Checks packages against each other: by their declared requirements, by what is known of their
+ * builds, and cuDNN by the frameworks' own rule. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "preflight/checks.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 typedef struct pair {
@@ -14,7 +14,7 @@ typedef struct pair {
     const pl_package *package;
 } pair;
 
-/* The package that answers to a name, also under another one. */
+/* Finds a package by name or by an alias. */
 static const pl_package *find(const pl_doctor_facts *facts, const char *name)
 {
     const pl_package *found = pl_packages_get(&facts->packages, name);
@@ -26,8 +26,8 @@ static const pl_package *find(const pl_doctor_facts *facts, const char *name)
     return found;
 }
 
-/* Whether the other one is not what the rule needs; *range is that, as pip would be asked for it.
- */
+/* Returns whether `other` violates the rule. Sets `range` to the requirement, in the form that pip
+ * accepts. */
 static bool breaks_rule(const pair *two, const pl_rule *rule, const pl_package *other,
                         char range[64])
 {
@@ -43,7 +43,7 @@ static const pl_rule *next_rule(const pair *two, const pl_rule *after)
     return pl_rules_next(rules, after, "requires", framework, two->package->version);
 }
 
-/* What a rule says of these two says more than the metadata does. */
+/* Returns whether a rule covers this pair: its explanation is better than the metadata's. */
 static bool rule_speaks(const pair *two, const pl_package *other)
 {
     char range[64];
@@ -64,7 +64,7 @@ static void check_required(const pair *two, const pl_requirement *requirement)
                requirement->name, requirement->range);
     } else if (pl_version_in(other->version, requirement->range) == 0 && !rule_speaks(two, other)) {
         pl_say(two->findings, PL_FINDING_WARN,
-               "%s %s requires %s %s, and %s is installed: pip would not have put them together",
+               "%s %s requires %s %s but %s is installed: pip would not install these together",
                package->name, package->version, requirement->name, requirement->range,
                other->version);
         pl_fix(two->findings, "%s -m pip install '%s%s'", two->facts->python.path,
@@ -94,7 +94,7 @@ static void check_rules(const pair *two)
             continue;
         pl_say(two->findings, PL_FINDING_FAIL, "%s %s with %s %s: %s", two->package->name,
                two->package->version, other->name, other->version, rule->says);
-        if (strcmp(rule->needs, "same") == 0) /* a part follows what it is a part of */
+        if (strcmp(rule->needs, "same") == 0) /* a plugin must match its framework */
             pl_fix(two->findings, "%s -m pip install '%s==%s'", two->facts->python.path,
                    two->package->name, other->version);
         else
@@ -114,7 +114,7 @@ static const pl_package *find_cudnn(const pl_doctor_facts *facts, const char *cu
     return found != NULL ? found : pl_packages_get(&facts->packages, "cudnn");
 }
 
-/* The same major version, and a minor one that is not lower. */
+/* Returns whether the major versions are equal and the minor one is not lower. */
 static bool cudnn_serves(const char *there, const char *needed)
 {
     pl_version a, b;
@@ -150,8 +150,8 @@ static void check_cudnn(const pair *two)
     if (cudnn == NULL || rule == NULL || cudnn_serves(cudnn->version, rule->needs))
         return;
     pl_say(two->findings, PL_FINDING_FAIL,
-           "%s %s was built with cuDNN %s, and %s %s is installed: on a GPU its first convolution "
-           "fails (the same major version is needed, and no lower minor one)",
+           "%s %s was built with cuDNN %s but %s %s is installed: its first convolution on a GPU "
+           "fails (it needs the same major version and at least that minor version)",
            two->package->name, two->package->version, rule->needs, cudnn->name, cudnn->version);
     pl_fix(two->findings, "%s -m pip install '%s~=%s'", two->facts->python.path, cudnn->name,
            rule->needs);
@@ -169,6 +169,6 @@ void pl_check_requirements(const pl_doctor_facts *facts, pl_findings *findings)
     }
     if (pl_findings_silent(findings))
         pl_say(findings, PL_FINDING_OK, "%s",
-               n > 1 ? "the packages go together, by what they require and what is known of them"
-                     : "no packages to compare with each other");
+               n > 1 ? "the packages are compatible, by their metadata and the known facts"
+                     : "no packages to check against each other");
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processors against threads, limits on files, room on disk, and what is preloaded. */
+/* Checks thread counts against processors, file limits, disk space, and preloaded libraries. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "preflight/checks.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "sys/text.h"
 
 /* ---- threads ---- */
@@ -18,15 +18,15 @@ static void check_variable(const pl_doctor_facts *facts, pl_findings *findings, 
     uint64_t n = 0;
     if (text == NULL || text[0] == '\0')
         return;
-    /* OMP_NUM_THREADS may be "4,2": a number for each level. */
+    /* OMP_NUM_THREADS can be "4,2": one number per nesting level. */
     if (!pl_text_take_u64(&cursor, &n) || (*cursor != '\0' && *cursor != ',')) {
-        pl_say(findings, PL_FINDING_WARN, "%s='%.40s' is no number of threads, and is passed over",
+        pl_say(findings, PL_FINDING_WARN, "%s='%.40s' is not a number of threads, and is ignored",
                name, text);
         pl_fix(findings, "export %s=%u", name, usable);
     } else if (n > usable) {
         pl_say(findings, PL_FINDING_WARN,
-               "%s=%" PRIu64 " threads would share %u processor%s: they wait for each other, and "
-               "work takes longer than with %u",
+               "%s=%" PRIu64 " is more than the %u processor%s available: threads wait for each "
+               "other, and work takes longer than with %u",
                name, n, usable, usable == 1 ? "" : "s", usable);
         pl_fix(findings, "export %s=%u", name, usable);
     }
@@ -45,19 +45,19 @@ void pl_check_threads(const pl_doctor_facts *facts, pl_findings *findings)
         check_variable(facts, findings, variables[i]);
     if ((set == NULL || set[0] == '\0') && cpu->n_usable < cpu->n_allowed) {
         pl_say(findings, PL_FINDING_WARN,
-               "%u processors may be used, but a quota leaves the time of %u: libraries count the "
-               "first and start %u threads, which the quota then stops together",
+               "%u processors are visible, but a quota allows only the time of %u: libraries start "
+               "%u threads, which the quota then stops together",
                cpu->n_allowed, cpu->n_usable, cpu->n_allowed);
         pl_fix(findings, "export OMP_NUM_THREADS=%u", cpu->n_usable);
     }
     if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "%u processor%s to use, and no more threads asked for",
+        pl_say(findings, PL_FINDING_OK, "%u processor%s, and no variable asks for more threads",
                cpu->n_usable, cpu->n_usable == 1 ? "" : "s");
 }
 
 /* ---- files ---- */
 
-/* Each batch that a worker has under way holds descriptors, and so does each file it reads. */
+/* Each batch that a worker prepares holds descriptors, and so does each file it reads. */
 enum { FILES_BASE = 256, FILES_PER_WORKER = 64, FILES_LEAST = 64 };
 
 void pl_check_files(const pl_doctor_facts *facts, pl_findings *findings)
@@ -65,15 +65,15 @@ void pl_check_files(const pl_doctor_facts *facts, pl_findings *findings)
     const pl_system *system = &facts->system;
     uint64_t wanted = FILES_BASE + (uint64_t)FILES_PER_WORKER * system->n_workers;
     if (system->open_files == 0) {
-        pl_say(findings, PL_FINDING_OK, "the system does not say how many files may be open");
+        pl_say(findings, PL_FINDING_OK, "the limit on open files cannot be read");
     } else if (system->open_files >= wanted) {
-        pl_say(findings, PL_FINDING_OK, "as many files may be open as %u workers want",
+        pl_say(findings, PL_FINDING_OK, "the limit on open files is high enough for %u workers",
                system->n_workers);
     } else {
         bool few = system->open_files < FILES_LEAST;
         pl_say(findings, few ? PL_FINDING_FAIL : PL_FINDING_WARN,
-               "%" PRIu64 " files may be open at once, and %u workers want %" PRIu64
-               ": 'Too many open files', or 'received 0 items of ancdata'",
+               "%" PRIu64 " files can be open at once, but %u workers need %" PRIu64
+               ": they fail with 'Too many open files' or 'received 0 items of ancdata'",
                system->open_files, system->n_workers, wanted);
         pl_fix(findings,
                system->open_files_hard >= wanted
@@ -92,28 +92,27 @@ void pl_check_disk(const pl_doctor_facts *facts, pl_findings *findings)
     uint64_t line = facts->system.memory.budget.line_bytes, limit = facts->system.file_bytes;
     if (disk->folder[0] == '\0' || !disk->writable) {
         pl_say(findings, PL_FINDING_FAIL,
-               "'%s' cannot be written to: tensors that do not fit have "
-               "nowhere to go",
+               "'%s' is not writable: tensors that do not fit in memory cannot be spilled",
                disk->folder[0] ? disk->folder : "/var/tmp");
         pl_fix(findings, "export PLIMSOLL_SPILL=DIR, a folder on a disk");
     } else if (disk->space.in_memory) {
         pl_say(findings, PL_FINDING_WARN,
-               "'%s' is memory, not disk: what is spilled there takes the memory that it should "
-               "free",
+               "'%s' is in memory, not on a disk: spilling tensors there frees nothing",
                disk->folder);
         pl_fix(findings, "export PLIMSOLL_SPILL=DIR, a folder on a disk");
     } else if (disk->space.free_bytes < line) {
-        pl_say(findings, PL_FINDING_WARN,
-               "'%s' has %s free, and a run may have %s of memory: less than that can be spilled",
-               disk->folder, PL_SIZE(disk->space.free_bytes), PL_SIZE(line));
+        pl_say(
+            findings, PL_FINDING_WARN,
+            "'%s' has only %s free, and a run can use %s of memory: not all of it can be spilled",
+            disk->folder, PL_SIZE(disk->space.free_bytes), PL_SIZE(line));
         pl_fix(findings, "make room there, or export PLIMSOLL_SPILL=DIR on a larger disk");
     } else if (limit > 0 && limit < line) {
         pl_say(findings, PL_FINDING_WARN,
-               "a file may have %s at most (ulimit -f): no more than that can be spilled",
+               "a file can have %s at most (ulimit -f): no more than that can be spilled",
                PL_SIZE(limit));
         pl_fix(findings, "ulimit -f unlimited");
     } else {
-        pl_say(findings, PL_FINDING_OK, "'%s' has %s for what does not fit into memory",
+        pl_say(findings, PL_FINDING_OK, "'%s' has %s free for tensors that do not fit in memory",
                disk->folder, PL_SIZE(disk->space.free_bytes));
     }
 }
@@ -135,27 +134,27 @@ static void check_preloaded(const pl_doctor_facts *facts, pl_findings *findings,
                                              "libclang_rt"};
     static const char *const allocators[] = {"libjemalloc", "libtcmalloc", "libmimalloc"};
     static const char *const guards[] = {"libplimsoll-guard"};
-    /* $LIB, $PLATFORM: only the loader knows the path. */
+    /* $LIB and $PLATFORM: only the loader knows the path */
     bool has_token = strchr(path, '$') != NULL;
     if (name_has(path, guards, PL_COUNT_OF(guards))) {
         pl_say(findings, PL_FINDING_OK,
-               "the guard is preloaded: this is under 'plimsoll run' already");
-    } else if (strchr(path, '/') != NULL && !has_token && !pl_rooted_is_file(facts->root, path)) {
+               "the guard is preloaded: this already runs under 'plimsoll run'");
+    } else if (strchr(path, '/') != NULL && !has_token && !pl_sysroot_is_file(facts->root, path)) {
         pl_say(findings, PL_FINDING_WARN,
-               "'%s' is to be preloaded and is not there: every program starts with ld.so's "
-               "complaint, and without it",
+               "'%s' should be preloaded but does not exist: ld.so prints an error for every "
+               "program, and goes on without it",
                path);
-        pl_fix(findings, "take it out of LD_PRELOAD (or /etc/ld.so.preload)");
+        pl_fix(findings, "remove it from LD_PRELOAD (or /etc/ld.so.preload)");
     } else if (name_has(path, sanitizers, PL_COUNT_OF(sanitizers))) {
         pl_say(findings, PL_FINDING_FAIL,
-               "'%s' is preloaded, and must be the first: under plimsoll run the guard comes "
-               "before it, and the program refuses to start",
+               "'%s' is preloaded and must come first, but plimsoll run puts its guard first: the "
+               "program will not start",
                path);
         pl_fix(findings, "run the sanitizer without plimsoll run, or unset LD_PRELOAD");
     } else if (name_has(path, allocators, PL_COUNT_OF(allocators))) {
         pl_say(findings, PL_FINDING_OK,
-               "'%s' stays the allocator beneath the guard; its large C++ arrays count as they are "
-               "touched",
+               "'%s' stays the allocator beneath the guard; its large C++ arrays are counted as "
+               "they are touched",
                path);
     } else {
         pl_say(findings, PL_FINDING_OK, "'%s' stays preloaded, behind the guard", path);
@@ -179,5 +178,5 @@ void pl_check_preload(const pl_doctor_facts *facts, pl_findings *findings)
     check_list(facts, findings, facts->system.preload);
     check_list(facts, findings, facts->system.preload_file);
     if (pl_findings_silent(findings))
-        pl_say(findings, PL_FINDING_OK, "nothing is preloaded that could be in the guard's way");
+        pl_say(findings, PL_FINDING_OK, "nothing is preloaded that conflicts with the guard");
 }

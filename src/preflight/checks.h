@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of the doctor, by family. Each says at least one thing. docs/doctor.md tells what each
- * looks at and when it says what. Facts and environment in, findings out. */
+/* The doctor's checks, by family. Each reads facts and environment variables and reports at least
+ * one finding. docs/doctor.md lists what each looks at. */
 #ifndef PL_PREFLIGHT_CHECKS_H
 #define PL_PREFLIGHT_CHECKS_H
 
@@ -43,11 +43,11 @@ pl_check pl_check_files;
 pl_check pl_check_disk;
 pl_check pl_check_preload;
 
-/* The next visible package behind `after` (NULL: the first); NULL: no more. */
+/* Returns the next visible package after `after` (NULL: the first), or NULL at the end. */
 const pl_package *pl_next_package(const pl_doctor_facts *facts, const pl_package *after);
 
-/* The CUDA that a framework was built with: "12.6"; "none" for one without a GPU part; "" where
- * nobody can tell, and for a package that has nothing to do with GPUs. */
+/* Sets `cuda` to the CUDA version a framework was built with: "12.6"; "none" if it was built
+ * without GPU support; "" if unknown, or if the package does not use GPUs. */
 void pl_cuda_of(const pl_doctor_facts *facts, const pl_package *package, char cuda[16]);
 
 #endif

@@ -21,7 +21,8 @@ __attribute__((noreturn)) static void be_child(void (*work)(const void *context,
     _exit(0);
 }
 
-/* Reads to the end. A killed child may be stuck in the kernel, and is then left to init. */
+/* Reads until the child closes the pipe. A killed child can be stuck in the kernel; it is then left
+ * to init. */
 static int read_answer(int fd, int timeout_ms, char *answer, size_t n)
 {
     uint64_t end_ns = pl_clock_monotonic_ns() + (uint64_t)timeout_ms * PL_NS_PER_MS;

@@ -10,9 +10,9 @@
 #include <cpuid.h>
 #endif
 
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
-/* Where cpuid tells: leaf 1 ecx, leaf 7 ebx, leaf 0x80000001 ecx. */
+/* Where cpuid reports each: leaf 1 ecx, leaf 7 ebx, leaf 0x80000001 ecx. */
 enum { LEAF_1, LEAF_7, LEAF_EXTENDED, N_LEAVES, NOT_X86 };
 enum { CPUINFO_BYTES = 16384 }; /* the first processor's part has about 1.5 KB */
 
@@ -85,7 +85,7 @@ const char *pl_cpu_features_missing(const pl_cpu_features *there, uint32_t bits,
     return text;
 }
 
-/* A whole word of the line. */
+/* Returns whether the line contains the whole word. */
 static bool has_word(const char *line, size_t n, const char *word)
 {
     size_t length = strlen(word);
@@ -123,7 +123,7 @@ bool pl_cpu_features_parse(const char *cpuinfo, pl_cpu_features *ret_features)
 }
 
 #if defined(__x86_64__)
-/* XCR0: which registers the system keeps for each thread. */
+/* XCR0: the registers that the kernel saves for each thread. */
 static uint32_t saved_registers(void)
 {
     uint32_t low, high;
@@ -165,7 +165,7 @@ static uint32_t ask_processor(void)
 void pl_cpu_features_read(const char *root, pl_cpu_features *ret_features)
 {
     char text[CPUINFO_BYTES];
-    if (root[0] != '\0' && pl_rooted_read_proc(root, "/proc/cpuinfo", text, sizeof text) > 0 &&
+    if (root[0] != '\0' && pl_sysroot_read_proc(root, "/proc/cpuinfo", text, sizeof text) > 0 &&
         pl_cpu_features_parse(text, ret_features))
         return;
     pl_cpu_features found = {.bits = ask_processor()};

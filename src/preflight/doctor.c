@@ -33,7 +33,7 @@ static const struct {
     {"preload", pl_check_preload},
 };
 
-/* Without a Python there are no packages: the lists stay empty. */
+/* Without a Python the package lists stay empty. */
 static int gather_python(const pl_doctor_options *options, pl_doctor_facts *facts)
 {
     facts->python_asked = options->python != NULL;
@@ -63,7 +63,7 @@ int pl_doctor_gather(const pl_doctor_options *options, pl_doctor_facts *ret_fact
         r = pl_blas_facts_read(facts->root, &facts->python, &facts->packages, &facts->blas);
     if (r < 0) {
         pl_doctor_done(facts);
-        return pl_error_set(reterr, r, "no memory to look at the packages");
+        return pl_error_set(reterr, r, "out of memory while reading the packages");
     }
     pl_installation_find(facts->root, options->program, options->guard, &facts->python,
                          &facts->installation);
@@ -89,7 +89,7 @@ int pl_doctor_examine(const pl_doctor_facts *facts, pl_findings *ret_findings, p
     }
     if (findings.failed) {
         pl_findings_done(&findings);
-        return pl_error_set(reterr, -ENOMEM, "no memory for the findings");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for the findings");
     }
     *ret_findings = findings;
     return 0;

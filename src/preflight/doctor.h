@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plimsoll doctor`: what would go wrong on this machine, before it does.
- *   facts     what was found out, once, about the Python asked for, its packages and the system
- *   check     a function from facts to findings; the table of them is in doctor.c. Checks read
- *             facts and environment variables, so what they say of a made-up machine is what they
- *             say of a real one
- * Nothing of what is looked at is imported or changed. Allocates; one thread. */
+/* `plimsoll doctor`: finds problems with this machine before a run meets them.
+ *   facts     what was read, once, about the examined Python, its packages and the system
+ *   check     a function from facts to findings; doctor.c has the table. Checks read only facts and
+ *             environment variables, so they behave the same on a made-up machine
+ * Nothing that is examined is imported or changed. Allocates; one thread. */
 #ifndef PL_PREFLIGHT_DOCTOR_H
 #define PL_PREFLIGHT_DOCTOR_H
 
@@ -21,7 +20,7 @@
 #include "preflight/system.h"
 
 typedef struct pl_doctor_options {
-    const char *root;            /* stands before every path; NULL = this system */
+    const char *root;            /* prefix of every path; NULL = this system */
     const char *python;          /* NULL: the one on PATH */
     const char *rules;           /* path of doctor.csv */
     unsigned n_workers;          /* 0: as many as processors */
@@ -31,7 +30,7 @@ typedef struct pl_doctor_options {
 typedef struct pl_doctor_facts {
     const char *root; /* "" = this system */
     bool python_asked;
-    int python_code; /* 0: `python` holds; else why not, in `python_error` */
+    int python_code; /* 0: `python` is valid; else the error, with `python_error` */
     pl_error python_error;
     pl_rules rules;
     pl_interpreter python;
@@ -44,12 +43,12 @@ typedef struct pl_doctor_facts {
     pl_system system;
 } pl_doctor_facts;
 
-/* Only the rules that cannot be read, and want of memory, are errors; the rest is for findings. */
+/* Fails only if the rules cannot be read or memory runs out; everything else becomes a finding. */
 PL_MUST_CHECK int pl_doctor_gather(const pl_doctor_options *options, pl_doctor_facts *ret_facts,
                                    pl_error *reterr);
 void pl_doctor_done(pl_doctor_facts *facts);
 
-/* Makes every check, in the table's order. -ENOMEM. */
+/* Runs every check, in the order of the table. -ENOMEM. */
 PL_MUST_CHECK int pl_doctor_examine(const pl_doctor_facts *facts, pl_findings *ret_findings,
                                     pl_error *reterr);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See elf.h. Strings are read one by one: the string table of a framework has tens of MiB. */
+/* See elf.h. Strings are read one at a time: the string table of a framework can have tens of MiB.
+ */
 #include "preflight/elf.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/version_note.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 enum {
@@ -23,7 +24,7 @@ typedef struct source {
     pl_elf *found;
 } source;
 
-/* A string of the table in section `link`. "" when there is none. */
+/* Reads a string from the table in section `link`; "" if there is none. */
 static void read_string(const source *from, size_t link, uint64_t offset, char *text, size_t n)
 {
     GElf_Shdr strings;
@@ -54,7 +55,7 @@ static void read_dynamic(const source *from, const GElf_Shdr *header, Elf_Data *
     }
 }
 
-/* Keeps the version of "GLIBC_2.28" if it is the highest so far. GLIBC_PRIVATE has none. */
+/* Keeps the version in "GLIBC_2.28" if it is the highest so far. GLIBC_PRIVATE has no version. */
 static void keep_highest(char highest[16], const char *name)
 {
     static const char prefix[] = "GLIBC_";
@@ -68,7 +69,7 @@ static void keep_highest(char highest[16], const char *name)
         strcpy(highest, name);
 }
 
-/* An offset to the next one in the chain; false at its end, or where it goes astray. */
+/* Moves to the next entry of the chain. False at its end, or if the offset is out of bounds. */
 static bool step(int *offset, uint32_t next, const Elf_Data *data)
 {
     if (next == 0 || next > data->d_size || (uint64_t)*offset + next >= data->d_size)
@@ -116,7 +117,7 @@ static void read_defined_versions(const source *from, const GElf_Shdr *header, E
     } while (--budget > 0 && step(&at, definition.vd_next, data));
 }
 
-/* A property: type, size, bytes, up to a multiple of 8. */
+/* A property is its type, size and bytes, padded to a multiple of 8. */
 static void read_properties(pl_elf *found, const uint8_t *bytes, size_t n)
 {
     uint32_t type, size, value;
@@ -132,7 +133,7 @@ static void read_properties(pl_elf *found, const uint8_t *bytes, size_t n)
     }
 }
 
-/* A text of at most 15 printable characters. */
+/* Accepts a text of at most 15 printable characters. */
 static void read_own_version(pl_elf *found, const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n && i + 1 < sizeof found->plimsoll && bytes[i] > ' ' && bytes[i] <= '~';
@@ -212,7 +213,7 @@ int pl_elf_read(int fd, pl_elf *ret_elf)
 
 int pl_elf_read_at(const char *root, const char *path, pl_elf *ret_elf)
 {
-    int fd = pl_rooted_open(root, path);
+    int fd = pl_sysroot_open(root, path);
     if (fd < 0)
         return fd;
     int r = pl_elf_read(fd, ret_elf);

@@ -12,7 +12,7 @@ void pl_findings_done(pl_findings *findings)
     *findings = (pl_findings){0};
 }
 
-/* Powers of two are when the array is full. */
+/* The array is full when its length is a power of two. */
 static pl_finding *add(pl_findings *findings)
 {
     size_t n = findings->n;

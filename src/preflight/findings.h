@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor says.
- *   verdict  ok: it will work; warn: it may go wrong, or slowly; fail: it will go wrong
- *   finding  a verdict on one thing: the check that made it, a sentence on what would happen, and
- *            the command or change that mends it ("" where there is nothing to mend)
+/* Findings of the doctor.
+ *   verdict  ok: it will work; warn: it may fail or be slow; fail: it will fail
+ *   finding  a verdict on one thing: the check that made it, a sentence on what will happen, and
+ *            the command or change that fixes it ("" if nothing needs fixing)
  *   worst    the highest verdict of all findings
  *
- * Allocates; memory that runs out is remembered, and said once in the end. One thread. */
+ * Allocates; running out of memory is remembered, and reported once at the end. One thread. */
 #ifndef PL_PREFLIGHT_FINDINGS_H
 #define PL_PREFLIGHT_FINDINGS_H
 
@@ -20,7 +20,7 @@ typedef enum pl_finding_verdict {
 enum { PL_FINDING_SAYS_BYTES = 640, PL_FINDING_FIX_BYTES = 320 };
 
 typedef struct pl_finding {
-    const char *check; /* of the table in doctor.c: constant */
+    const char *check; /* from the table in doctor.c: constant */
     pl_finding_verdict verdict;
     char says[PL_FINDING_SAYS_BYTES];
     char fix[PL_FINDING_FIX_BYTES];
@@ -29,20 +29,20 @@ typedef struct pl_finding {
 typedef struct pl_findings {
     size_t n;
     pl_finding *items;
-    const char *check; /* that is being made */
-    bool failed;       /* there was no memory for one */
+    const char *check; /* the check that is running */
+    bool failed;       /* out of memory for a finding */
 } pl_findings;
 
 void pl_findings_done(pl_findings *findings);
 
-/* One more finding of the current check. Longer texts are cut. */
+/* Adds a finding for the current check. Longer texts are cut. */
 void pl_say(pl_findings *findings, pl_finding_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What mends the last one. */
+/* Adds the fix to the last finding. */
 void pl_fix(pl_findings *findings, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Has the current check said anything yet? */
+/* Returns whether the current check has not reported anything yet. */
 bool pl_findings_silent(const pl_findings *findings);
 
 size_t pl_findings_count(const pl_findings *findings, pl_finding_verdict verdict);

@@ -5,10 +5,10 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
-/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ...": the first word that
- * begins with a number and a point. */
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ...": takes the first
+ * word that begins with a number and a point. */
 void pl_gpu_parse_driver(const char *text, char driver[32])
 {
     driver[0] = '\0';
@@ -25,21 +25,21 @@ static bool starts_with(const char *root, const char *device, const char *file, 
 {
     char path[PATH_MAX], text[32];
     return pl_format(path, sizeof path, "/sys/bus/pci/devices/%s/%s", device, file) &&
-           pl_rooted_read_proc(root, path, text, sizeof text) > 0 &&
+           pl_sysroot_read_proc(root, path, text, sizeof text) > 0 &&
            strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Class 03 is display; 10de is NVIDIA. */
+/* PCI class 03 is display; vendor 10de is NVIDIA. */
 static bool is_on_bus(const char *root)
 {
-    pl_names names = {0};
+    pl_folder_names names = {0};
     bool found = false;
-    if (pl_rooted_list(root, "/sys/bus/pci/devices", &names) < 0)
+    if (pl_sysroot_list(root, "/sys/bus/pci/devices", &names) < 0)
         return false;
     for (size_t i = 0; i < names.n && !found; i++)
         found = starts_with(root, names.items[i], "vendor", "0x10de") &&
                 starts_with(root, names.items[i], "class", "0x03");
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
     return found;
 }
 
@@ -47,7 +47,7 @@ void pl_gpu_read(const char *root, pl_gpu *ret_gpu)
 {
     pl_gpu gpu = {.on_bus = is_on_bus(root)};
     char text[512];
-    if (pl_rooted_read_proc(root, "/proc/driver/nvidia/version", text, sizeof text) > 0)
+    if (pl_sysroot_read_proc(root, "/proc/driver/nvidia/version", text, sizeof text) > 0)
         pl_gpu_parse_driver(text, gpu.driver);
     pl_nvml_read(&gpu.nvml);
     *ret_gpu = gpu;

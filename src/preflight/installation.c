@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "preflight/elf.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
-/* What docs/guard.md promises, where there is no guard to be asked. */
+/* The version that docs/guard.md promises, used where there is no guard to read. */
 static const char usual_guard_libc[] = "2.35";
 
 static bool ends_with(const char *text, const char *end)
@@ -17,13 +17,13 @@ static bool ends_with(const char *text, const char *end)
     return n > n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* The first site of the Python that has this file of the package. */
+/* Finds the first site of the Python that has this file of the package. */
 static bool find_in_sites(const char *root, const pl_interpreter *python, const char *name,
                           char path[PATH_MAX])
 {
     for (size_t i = 0; i < python->n_sites; i++)
         if (pl_format(path, PATH_MAX, "%s/plimsoll/%s", python->sites[i], name) &&
-            pl_rooted_is_file(root, path))
+            pl_sysroot_is_file(root, path))
             return true;
     path[0] = '\0';
     return false;
@@ -37,7 +37,7 @@ static void find_program(const char *root, const pl_interpreter *python, char pa
         path[0] = '\0';
 }
 
-/* Beside the program, as in a wheel, or in a folder of libraries next to it. */
+/* Looks beside the program, as in a wheel, then in a library folder next to it. */
 static void find_guard(const char *root, const char *program, char path[PATH_MAX])
 {
     static const char *const places[] = {"",
@@ -49,12 +49,12 @@ static void find_guard(const char *root, const char *program, char path[PATH_MAX
     int n = (int)(strrchr(program, '/') + 1 - program);
     for (size_t i = 0; i < PL_COUNT_OF(places); i++)
         if (pl_format(path, PATH_MAX, "%.*s%slibplimsoll-guard.so", n, program, places[i]) &&
-            pl_rooted_is_file(root, path))
+            pl_sysroot_is_file(root, path))
             return;
     path[0] = '\0';
 }
 
-/* Removes the last parts of a path. */
+/* Removes the last components of a path. */
 static void climb(char path[PATH_MAX], int n_levels)
 {
     for (; n_levels > 0 && strrchr(path, '/') != NULL; n_levels--)
@@ -75,7 +75,7 @@ static void tell_kind(const char *root, pl_installation *found)
         climb(found->folder, 3);
     } else {
         found->kind = strcmp(found->program, "/usr/bin/plimsoll") == 0 &&
-                              pl_rooted_is_file(root, DEBIAN_COPYRIGHT)
+                              pl_sysroot_is_file(root, DEBIAN_COPYRIGHT)
                           ? "a Debian package"
                           : "make install";
         climb(found->folder, 2);
@@ -86,17 +86,17 @@ static void tell_kind(const char *root, pl_installation *found)
 static bool has_extension(const char *root, const pl_interpreter *python, const char *folder)
 {
     char start[48];
-    pl_names names = {0};
+    pl_folder_names names = {0};
     bool found = false;
     const char *minor = strchr(python->version, '.');
     if (minor == NULL ||
         !pl_format(start, sizeof start, "_core.cpython-%.*s%s%s-", (int)(minor - python->version),
                    python->version, minor + 1, python->free_threaded ? "t" : "") ||
-        pl_rooted_list(root, folder, &names) < 0)
+        pl_sysroot_list(root, folder, &names) < 0)
         return false;
     for (size_t i = 0; i < names.n; i++)
         found |= strncmp(names.items[i], start, strlen(start)) == 0;
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
     return found;
 }
 

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "preflight/child.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
 enum { CONFIG_BYTES = 16384, ASK_TIMEOUT_MS = 5000 };
 
-/* Cuts the last part of a path off; "" is left of "/bin". */
+/* Removes the last component of a path; "/bin" becomes "". */
 static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -58,11 +58,11 @@ static char *read_config(const char *root, const char *folder)
 {
     char file[PATH_MAX], *text = NULL;
     bool read = pl_format(file, sizeof file, "%s/pyvenv.cfg", folder) &&
-                pl_rooted_read(root, file, CONFIG_BYTES, &text) == 0;
+                pl_sysroot_read(root, file, CONFIG_BYTES, &text) == 0;
     return read ? text : NULL;
 }
 
-/* A pyvenv.cfg beside the program, or in the folder above, makes it a virtualenv's. */
+/* A pyvenv.cfg beside the program, or in the folder above, marks a virtualenv. */
 static bool read_virtualenv(const char *root, pl_interpreter *interpreter)
 {
     char folder[PATH_MAX], home[PATH_MAX], value[64], *text = NULL;
@@ -85,22 +85,23 @@ static bool read_virtualenv(const char *root, pl_interpreter *interpreter)
     return true;
 }
 
-/* One with a library, where neither the program's name nor a virtualenv says its version. */
+/* Finds the version by its library folder, if neither the program's name nor a virtualenv states
+ * it. */
 static bool version_from_library(const char *root, pl_interpreter *interpreter)
 {
     char folder[PATH_MAX], file[PATH_MAX];
-    pl_names names = {0};
+    pl_folder_names names = {0};
     int n_found = 0;
     if (!pl_format(folder, sizeof folder, "%s/lib", interpreter->base) ||
-        pl_rooted_list(root, folder, &names) < 0)
+        pl_sysroot_list(root, folder, &names) < 0)
         return false;
     for (size_t i = 0; i < names.n; i++)
         if (strncmp(names.items[i], "python", 6) == 0 &&
             pl_format(file, sizeof file, "%s/%s/os.py", folder, names.items[i]) &&
-            pl_rooted_is_file(root, file) &&
+            pl_sysroot_is_file(root, file) &&
             pl_interpreter_take_version(interpreter, names.items[i] + 6))
             n_found++;
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
     if (n_found != 1)
         interpreter->version[0] = '\0';
     return n_found == 1;
@@ -109,7 +110,7 @@ static bool version_from_library(const char *root, pl_interpreter *interpreter)
 static bool describe(const char *root, pl_interpreter *interpreter)
 {
     char real[PATH_MAX], conda[PATH_MAX];
-    if (pl_rooted_resolve(root, interpreter->path, real) < 0)
+    if (pl_sysroot_resolve(root, interpreter->path, real) < 0)
         return false;
     if (!read_virtualenv(root, interpreter)) {
         memcpy(interpreter->prefix, real, sizeof real);
@@ -123,7 +124,7 @@ static bool describe(const char *root, pl_interpreter *interpreter)
     }
     if (strcmp(interpreter->kind, "virtualenv") != 0 &&
         pl_format(conda, sizeof conda, "%s/conda-meta", interpreter->prefix) &&
-        pl_rooted_is_folder(root, conda))
+        pl_sysroot_is_folder(root, conda))
         interpreter->kind = "conda environment";
     const char *name = strrchr(real, '/') + 1, *called = strrchr(interpreter->path, '/') + 1;
     bool named = strncmp(name, "python", 6) == 0;
@@ -136,7 +137,7 @@ static bool describe(const char *root, pl_interpreter *interpreter)
 static bool is_script(const char *root, const char *path)
 {
     char start[2] = {0}, real[PATH_MAX];
-    int fd = pl_rooted_resolve(root, path, real) == 0 ? pl_rooted_open(root, real) : -1;
+    int fd = pl_sysroot_resolve(root, path, real) == 0 ? pl_sysroot_open(root, real) : -1;
     if (fd < 0)
         return false;
     bool script = pread(fd, start, 2, 0) == 2 && memcmp(start, "#!", 2) == 0;
@@ -144,8 +145,8 @@ static bool is_script(const char *root, const char *path)
     return script;
 }
 
-/* Isolated and without site: nothing of the user's is imported. Not from the working folder: the
- * shims of other tools than pyenv (asdf, mise) run what a file there names. */
+/* Isolated and without site, so that nothing of the user's is imported. Not in the working folder:
+ * the shims of tools other than pyenv (asdf, mise) run what a file there names. */
 static void ask_python(const void *context, int fd)
 {
     static const char question[] = "import sys; print(sys.executable); print(sys.version)";
@@ -177,21 +178,21 @@ static int identify(const char *root, pl_interpreter *interpreter, pl_error *ret
         return 0;
     if (root[0] != '\0')
         return pl_error_set(reterr, PL_EFORMAT,
-                            "'%s' does not tell its version, and below a root nothing is run",
+                            "cannot determine the version of '%s': nothing is run below --root",
                             interpreter->path);
     if (interpreter->by_folder)
-        return pl_error_set(reterr, PL_EFORMAT,
-                            "'%s' does not tell its version, and is not run, because a "
-                            ".python-version of this folder or one above chose it: name it with "
-                            "--python",
-                            interpreter->path);
+        return pl_error_set(
+            reterr, PL_EFORMAT,
+            "cannot determine the version of '%s': it is not run, because a .python-version in "
+            "this folder or one above chose it; pass it with --python to allow that",
+            interpreter->path);
     char asked[PATH_MAX];
     memcpy(asked, interpreter->path, sizeof asked);
     int r = run(interpreter);
     if (r == 0 && describe(root, interpreter))
         return 0;
     bool answered = r >= 0 || r == PL_EFORMAT;
-    return pl_error_set(reterr, r < 0 ? r : PL_EFORMAT, "'%s' does not answer as a Python does%s%s",
+    return pl_error_set(reterr, r < 0 ? r : PL_EFORMAT, "'%s' does not answer like a Python%s%s",
                         asked, answered ? "" : ": ", answered ? "" : pl_error_text(r));
 }
 
@@ -201,10 +202,12 @@ int pl_interpreter_find(const char *root, const char *word, pl_interpreter *ret_
     PL_CLEANUP(pl_interpreter_done) pl_interpreter interpreter = {.kind = ""};
     int r = pl_interpreter_program(root, word, interpreter.path, &interpreter.by_folder);
     if (r < 0 && word == NULL)
-        return pl_error_set(reterr, r, "there is no python3 or python on PATH");
+        return pl_error_set(reterr, r, "no python3 or python on PATH");
     if (r < 0)
         return pl_error_set(
-            reterr, r, "'%s' is no Python: no such program, and no folder with bin/python", word);
+            reterr, r,
+            "'%s' is not a Python: there is no such program, and no such folder with bin/python",
+            word);
     r = identify(root, &interpreter, reterr);
     if (r == 0)
         r = pl_interpreter_find_sites(root, &interpreter);

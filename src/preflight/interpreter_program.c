@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which program is meant: a path, an environment's folder, or a name to be found on PATH, through
- * pyenv's shims. */
+/* Resolves a program: a path, an environment's folder, or a name on PATH, through pyenv's shims. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "preflight/interpreter.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
 enum { VERSION_FILE_BYTES = 4096 };
 
-/* A virtualenv's program is an absolute link, which below a root leads elsewhere. */
+/* A virtualenv's program is an absolute link, which leads elsewhere below another root. */
 static bool runs(const char *root, const char *path)
 {
     char real[PATH_MAX], full[PATH_MAX];
-    return pl_rooted_resolve(root, path, real) == 0 && pl_rooted_is_file(root, real) &&
-           pl_rooted_path(root, real, full) && access(full, X_OK) == 0;
+    return pl_sysroot_resolve(root, path, real) == 0 && pl_sysroot_is_file(root, real) &&
+           pl_sysroot_path(root, real, full) && access(full, X_OK) == 0;
 }
 
-/* A version is the name of a folder among pyenv's: what leads out of there is none. pyenv refuses
- * it as well. */
+/* A version names a folder of pyenv's. One that leads out of there is refused, as pyenv does. */
 static bool is_version(const char *version)
 {
     return version[0] != '\0' && strchr(version, '/') == NULL && strcmp(version, ".") != 0 &&
@@ -39,14 +37,14 @@ static bool read_version_file(const char *root, const char *path,
                               char version[PL_PYENV_VERSION_BYTES])
 {
     char *text = NULL;
-    if (pl_rooted_read(root, path, VERSION_FILE_BYTES, &text) < 0)
+    if (pl_sysroot_read(root, path, VERSION_FILE_BYTES, &text) < 0)
         return false;
     bool found = pl_pyenv_version(text, version);
     free(text);
     return found;
 }
 
-/* .python-version here or in a folder above. */
+/* Looks for .python-version here and in the folders above. */
 static bool read_local_version(const char *root, char version[PL_PYENV_VERSION_BYTES])
 {
     char folder[PATH_MAX], file[PATH_MAX];
@@ -63,7 +61,7 @@ static bool read_local_version(const char *root, char version[PL_PYENV_VERSION_B
     }
 }
 
-/* As pyenv chooses: its variable, the local file, the global one. */
+/* In pyenv's order: its variable, the local file, the global one. */
 static bool pyenv_version(const char *root, const char *pyenv, char version[PL_PYENV_VERSION_BYTES],
                           bool *ret_by_folder)
 {
@@ -77,8 +75,8 @@ static bool pyenv_version(const char *root, const char *pyenv, char version[PL_P
                               read_version_file(root, file, version));
 }
 
-/* 1: `path` is a shim of pyenv, and is now what it stands for. 0: it is none. -ENOENT: it stands
- * for nothing that can be told. */
+/* Returns 1 if `path` was a pyenv shim and now holds its target, 0 if it is not a shim, -ENOENT if
+ * its target cannot be determined. */
 static int resolve_shim(const char *root, const char *name, char path[PATH_MAX],
                         bool *ret_by_folder)
 {
@@ -88,7 +86,7 @@ static int resolve_shim(const char *root, const char *name, char path[PATH_MAX],
     if (n < n_shims || memcmp(path + n - n_shims, shims, n_shims) != 0 ||
         !pl_format(pyenv, sizeof pyenv, "%.*s", (int)(n - n_shims), path) ||
         !pl_format(versions, sizeof versions, "%s/versions", pyenv) ||
-        !pl_rooted_is_folder(root, versions))
+        !pl_sysroot_is_folder(root, versions))
         return 0;
     if (!pyenv_version(root, pyenv, version, ret_by_folder) ||
         !pl_format(path, PATH_MAX, "%s/%s/bin/%s", versions, version, name) || !runs(root, path))
@@ -123,8 +121,8 @@ static bool make_absolute(const char *root, const char *word, char path[PATH_MAX
            pl_format(path, PATH_MAX, "%s/%s", here, word);
 }
 
-/* A bare word that is not on PATH may be an environment's folder here, never a program here: a
- * shell does not run one either. */
+/* A bare word that is not on PATH can name an environment's folder here, but not a program here: a
+ * shell would not run that either. */
 static int find_at(const char *root, const char *word, char path[PATH_MAX], bool *ret_by_folder)
 {
     static const char *const names[] = {"bin/python3", "bin/python"};
@@ -134,7 +132,7 @@ static int find_at(const char *root, const char *word, char path[PATH_MAX], bool
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/')
         folder[--n] = '\0';
-    if (!pl_rooted_is_folder(root, folder)) {
+    if (!pl_sysroot_is_folder(root, folder)) {
         const char *name = strrchr(folder, '/') + 1;
         memcpy(path, folder, n + 1);
         bool found = strchr(word, '/') != NULL && runs(root, path) &&

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders that a Python finds packages in, in its order: as site.py of CPython makes them, and
- * as Debian has changed it. */
+/* Finds the folders that a Python searches for packages, in its order: as CPython's site.py builds
+ * them, with Debian's changes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "preflight/interpreter.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 
 enum { PTH_BYTES = 1 << 16 };
 
@@ -22,7 +22,7 @@ static bool is_same(const char *root, const char *a, const char *b)
 {
     char full_a[PATH_MAX], full_b[PATH_MAX];
     struct stat status_a, status_b;
-    return pl_rooted_path(root, a, full_a) && pl_rooted_path(root, b, full_b) &&
+    return pl_sysroot_path(root, a, full_a) && pl_sysroot_path(root, b, full_b) &&
            stat(full_a, &status_a) == 0 && stat(full_b, &status_b) == 0 &&
            status_a.st_ino == status_b.st_ino && status_a.st_dev == status_b.st_dev;
 }
@@ -30,7 +30,7 @@ static bool is_same(const char *root, const char *a, const char *b)
 static void add_folder(site_list *list, const char *path)
 {
     pl_interpreter *interpreter = list->interpreter;
-    if (interpreter->n_sites == PL_INTERPRETER_SITES || !pl_rooted_is_folder(list->root, path))
+    if (interpreter->n_sites == PL_INTERPRETER_SITES || !pl_sysroot_is_folder(list->root, path))
         return;
     for (size_t i = 0; i < interpreter->n_sites; i++)
         if (is_same(list->root, interpreter->sites[i], path))
@@ -62,7 +62,7 @@ static void add_pth(site_list *list, const char *site, const char *name)
 {
     char file[PATH_MAX], path[PATH_MAX], *text = NULL;
     if (!pl_format(file, sizeof file, "%s/%s", site, name) ||
-        pl_rooted_read(list->root, file, PTH_BYTES, &text) < 0)
+        pl_sysroot_read(list->root, file, PTH_BYTES, &text) < 0)
         return;
     for (char *cursor = text; pl_pth_next(&cursor, site, path);)
         add_folder(list, path);
@@ -71,17 +71,17 @@ static void add_pth(site_list *list, const char *site, const char *name)
 
 static void add_site(site_list *list, const char *path)
 {
-    pl_names names = {0};
+    pl_folder_names names = {0};
     size_t n = list->interpreter->n_sites;
     add_folder(list, path);
-    if (list->interpreter->n_sites == n || pl_rooted_list(list->root, path, &names) < 0)
+    if (list->interpreter->n_sites == n || pl_sysroot_list(list->root, path, &names) < 0)
         return;
     for (size_t i = 0; i < names.n; i++) {
         size_t length = strlen(names.items[i]);
         if (length > 4 && strcmp(names.items[i] + length - 4, ".pth") == 0)
             add_pth(list, path, names.items[i]);
     }
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
 }
 
 static void add_format(site_list *list, const char *prefix, const char *before, const char *after)
@@ -118,12 +118,12 @@ static void add_user_site(site_list *list)
         add_format(list, base, "lib/python", "site-packages");
 }
 
-/* Debian's own Python has dist-packages: what pip installs, what packages install. */
+/* Debian's own Python uses dist-packages: for pip's packages and for Debian's. */
 static void add_base_sites(site_list *list)
 {
     const char *base = list->interpreter->base;
     if (strcmp(base, "/usr") == 0 &&
-        pl_rooted_is_folder(list->root, "/usr/lib/python3/dist-packages")) {
+        pl_sysroot_is_folder(list->root, "/usr/lib/python3/dist-packages")) {
         add_format(list, "/usr/local", "lib/python", "dist-packages");
         add_site(list, "/usr/lib/python3/dist-packages");
         add_format(list, "/usr", "lib/python", "dist-packages");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See libraries.h. A framework has thousands of files; folders that hold no libraries are passed
- * over, and there is an end to the number that is looked at. */
+/* See libraries.h. A framework has thousands of files, so folders without libraries are skipped and
+ * the number of files read is bounded. */
 #include "preflight/libraries.h"
 
 #include <dirent.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 enum { MOST_LIBRARIES = 800, MOST_DEPTH = 6 };
@@ -25,7 +25,7 @@ typedef struct search {
 
 /* ---- OpenMP runtimes ---- */
 
-/* "libgomp-a34b3233.so.1" is libgomp too: wheels rename what they bring. */
+/* "libgomp-a34b3233.so.1" is libgomp too: wheels rename the libraries they bundle. */
 static const char *openmp_family(const char *name)
 {
     static const char *const families[] = {"libgomp", "libiomp5", "libomp"};
@@ -60,12 +60,13 @@ static void add_runtime(const search *here, const char *family, const char *path
     char full[PATH_MAX], real[PATH_MAX];
     struct stat status;
     if (path[0] != '\0') {
-        if (!pl_rooted_path(here->root, path, full) || stat(full, &status) < 0)
+        if (!pl_sysroot_path(here->root, path, full) || stat(full, &status) < 0)
             return;
         runtime.device = status.st_dev;
         runtime.inode = status.st_ino;
-        /* conda's libgomp.so.1 may be a link to LLVM's libomp. */
-        if (pl_rooted_resolve(here->root, path, real) == 0 && openmp_family(strrchr(real, '/') + 1))
+        /* conda's libgomp.so.1 can be a link to LLVM's libomp. */
+        if (pl_sysroot_resolve(here->root, path, real) == 0 &&
+            openmp_family(strrchr(real, '/') + 1))
             runtime.family = openmp_family(strrchr(real, '/') + 1);
     }
     pl_format(runtime.path, sizeof runtime.path, "%s", path);
@@ -74,7 +75,7 @@ static void add_runtime(const search *here, const char *family, const char *path
         libraries->runtimes[libraries->n_runtimes++] = runtime;
 }
 
-/* One that is asked for by its usual name, and not brought along, is the system's. */
+/* A library required by its usual name and not bundled is the system's. */
 static void note_needed(const search *here, const pl_elf *elf, const char *folder)
 {
     for (int i = 0; i < elf->n_needed; i++) {
@@ -83,7 +84,7 @@ static void note_needed(const search *here, const pl_elf *elf, const char *folde
         if (family == NULL || strchr(elf->needed[i], '-') != NULL)
             continue;
         if (pl_format(beside, sizeof beside, "%s/%s", folder, elf->needed[i]) &&
-            pl_rooted_is_file(here->root, beside))
+            pl_sysroot_is_file(here->root, beside))
             continue;
         bool brought = false;
         for (size_t j = 0; j < here->libraries->n_runtimes; j++)
@@ -145,11 +146,11 @@ static bool is_library(const char *name)
     return so != NULL && (so[3] == '\0' || so[3] == '.');
 }
 
-/* Depth 0 is a module's own folder, whose `lib` has had its turn before. */
+/* Depth 0 is a module's own folder, whose `lib` was searched before. */
 static void walk(search *here, const char *folder, int depth)
 {
     char full[PATH_MAX], below[PATH_MAX];
-    DIR *list = pl_rooted_path(here->root, folder, full) ? opendir(full) : NULL;
+    DIR *list = pl_sysroot_path(here->root, folder, full) ? opendir(full) : NULL;
     if (list == NULL)
         return;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
@@ -157,7 +158,7 @@ static void walk(search *here, const char *folder, int depth)
         if (!pl_format(below, sizeof below, "%s/%s", folder, entry->d_name))
             continue;
         if (entry->d_type == DT_UNKNOWN)
-            folder_below = pl_rooted_is_folder(here->root, below);
+            folder_below = pl_sysroot_is_folder(here->root, below);
         if (!folder_below && is_library(entry->d_name))
             look_at(here, folder, entry->d_name);
         else if (folder_below && depth < MOST_DEPTH && may_hold_libraries(entry->d_name) &&
@@ -167,7 +168,7 @@ static void walk(search *here, const char *folder, int depth)
     closedir(list);
 }
 
-/* The module of a distribution has mostly its name, with '_'. */
+/* A distribution's module usually has its name, with '_'. */
 static const char *module_of(const char *name, char module[PL_PACKAGE_NAME_BYTES])
 {
     static const char *const others[][2] = {
@@ -186,8 +187,8 @@ static const char *module_of(const char *name, char module[PL_PACKAGE_NAME_BYTES
     return module;
 }
 
-/* What auditwheel puts beside, "numpy.libs", first: who brings a runtime does not ask the system.
- */
+/* "numpy.libs", where auditwheel puts bundled libraries, comes first: a package that bundles a
+ * runtime does not use the system's. */
 static void look_into_package(search *here, const pl_package *package)
 {
     char storage[PL_PACKAGE_NAME_BYTES], own[PL_PACKAGE_NAME_BYTES], path[PATH_MAX];
@@ -204,22 +205,22 @@ static void look_into_package(search *here, const pl_package *package)
         walk(here, path, 0);
 }
 
-/* intel-openmp, mkl and conda put theirs into the environment's own lib. */
+/* intel-openmp, mkl and conda install libraries into the environment's own lib. */
 static void look_into_prefix(search *here, const pl_interpreter *interpreter)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    pl_names names = {0};
+    pl_folder_names names = {0};
     here->owner = "the environment";
     here->need = NULL;
     if (strcmp(interpreter->kind, "installation") == 0 ||
         !pl_format(folder, sizeof folder, "%s/lib", interpreter->prefix) ||
-        pl_rooted_list(here->root, folder, &names) < 0)
+        pl_sysroot_list(here->root, folder, &names) < 0)
         return;
     for (size_t i = 0; i < names.n; i++)
         if (openmp_family(names.items[i]) != NULL &&
             pl_format(path, sizeof path, "%s/%s", folder, names.items[i]))
             add_runtime(here, openmp_family(names.items[i]), path);
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
 }
 
 /* ---- the system's libc ---- */
@@ -235,8 +236,8 @@ static bool libc_place(size_t index, const char *machine, char path[PATH_MAX])
                      debian ? "-linux-gnu/" : "");
 }
 
-/* This system's says what it is. Of another root's file the highest version of a symbol is known,
- * which can be less: 2.31 has none of its own in libc.so.6. */
+/* This system's libc reports its version. Below another root only the highest symbol version is
+ * known, which can be lower: 2.31 defines none of its own in libc.so.6. */
 static void find_libc(const char *root, const char *machine, pl_libraries *libraries)
 {
     char path[PATH_MAX];
@@ -247,7 +248,7 @@ static void find_libc(const char *root, const char *machine, pl_libraries *libra
         if (pl_elf_read_at(root, path, &elf) == 0)
             strcpy(libraries->glibc, elf.glibc_is);
     pl_format(path, sizeof path, "/lib/ld-musl-%s.so.1", machine);
-    libraries->musl = libraries->glibc[0] == '\0' && pl_rooted_is_file(root, path);
+    libraries->musl = libraries->glibc[0] == '\0' && pl_sysroot_is_file(root, path);
 }
 
 int pl_libraries_find(const char *root, const pl_interpreter *interpreter,

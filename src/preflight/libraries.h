@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The native libraries inside of the packages, by their ELF headers.
- *   need      what the libraries of one package ask for, at most
- *   runtime   an OpenMP library that a package brings, or asks the system for; each file once,
- *             whatever links lead to it
+/* The native libraries inside packages, by their ELF headers.
+ *   need      the most that the libraries of one package require
+ *   runtime   an OpenMP library that a package bundles, or expects from the system; each file once,
+ *             however many links lead to it
  * Allocates. Unchanged after find. */
 #ifndef PL_PREFLIGHT_LIBRARIES_H
 #define PL_PREFLIGHT_LIBRARIES_H
@@ -16,10 +16,10 @@
 
 typedef struct pl_library_need {
     const pl_package *package;
-    char glibc[16]; /* "": none of its libraries says */
+    char glibc[16]; /* "": none of its libraries states one */
     char glibc_file[PATH_MAX];
     uint32_t x86_levels;
-    char other_machine[16]; /* a library is for this one, not for ours; "" */
+    char other_machine[16]; /* a library is for this machine, not ours; "" */
 } pl_library_need;
 
 enum { PL_OPENMP_RUNTIMES = 24 };
@@ -37,7 +37,7 @@ typedef struct pl_libraries {
     pl_library_need *needs;
     size_t n_runtimes;
     pl_openmp_runtime runtimes[PL_OPENMP_RUNTIMES];
-    char glibc[16]; /* of the system; "": none was found */
+    char glibc[16]; /* of the system; "": not found */
     bool musl;
     size_t n_read;
 } pl_libraries;

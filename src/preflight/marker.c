@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See marker.h. A marker is read by recursive descent: or, and, comparison. */
+/* See marker.h. Markers are parsed by recursive descent: or, and, comparison. */
 #include "preflight/marker.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@ static void skip_blanks(reader *from)
     from->cursor += strspn(from->cursor, " \t");
 }
 
-/* A keyword, and not the start of a longer word. */
+/* Matches a keyword, unless it begins a longer word. */
 static bool take_keyword(reader *from, const char *word)
 {
     skip_blanks(from);
@@ -188,7 +188,7 @@ bool pl_package_normalise(const char *name, size_t n, char out[PL_PACKAGE_NAME_B
     return used > 0;
 }
 
-/* Copies the range, less the parentheses that old metadata puts around it. */
+/* Copies the range without the parentheses that old metadata puts around it. */
 static bool copy_range(const char *text, size_t n, char range[PL_PACKAGE_RANGE_BYTES])
 {
     size_t used = 0;

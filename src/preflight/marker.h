@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a distribution requires of others: a line of its metadata, by PEP 508.
+/* A requirement of a distribution: one line of its metadata, by PEP 508.
  *   requirement  numpy (<2.0,>=1.21) ; python_version < "3.12" and extra == "test"
- *   marker       what stands behind the ';': when the requirement counts at all
- * No extra is ever asked for: what only an extra needs does not count. What cannot be understood
- * does not count either: a guess here would be a false alarm. Pure; never allocates. */
+ *   marker       the condition after the ';' under which the requirement applies
+ * No extra is considered installed, so what only an extra needs is ignored. So is what cannot be
+ * parsed: guessing would raise false alarms. Pure; never allocates. */
 #ifndef PL_PREFLIGHT_MARKER_H
 #define PL_PREFLIGHT_MARKER_H
 
@@ -23,7 +23,7 @@ typedef struct pl_requirement {
     char range[PL_PACKAGE_RANGE_BYTES]; /* "" : any version */
 } pl_requirement;
 
-/* 1; 0 when it does not count here; PL_EFORMAT. */
+/* Returns 1 if the requirement applies here, 0 if not; PL_EFORMAT. */
 PL_MUST_CHECK int pl_requirement_parse(const char *line, const pl_marker_environment *environment,
                                        pl_requirement *ret_requirement);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML, loaded when it is asked: the calls and types are those of nvml.h, which stay as they are
- * from one driver to the next. */
+/* NVML, loaded on demand. Calls and types are those of nvml.h, which are stable between drivers. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a framework was built with, where it says so in a text of its own: torch/version.py, and
+/* Reads what a framework was built with from its own texts: torch/version.py and
  * tensorflow/python/platform/build_info.py. They are read, not run. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "preflight/packages.h"
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 enum { SOURCE_BYTES = 16384 };
 
-/* The text between the next two quotes, on the same line; false when there are none. */
+/* Takes the text between the next two quotes on the line; false if there are none. */
 static bool take_quoted(const char *text, char *value, size_t n)
 {
     size_t end = strcspn(text, "\n"), start = strcspn(text, "'\"\n");
@@ -26,13 +26,13 @@ static void read_source(const char *root, pl_package *package, const char *name,
 {
     char path[PATH_MAX], *text = NULL;
     if (!pl_format(path, sizeof path, "%s/%s", package->site, name) ||
-        pl_rooted_read(root, path, SOURCE_BYTES, &text) < 0)
+        pl_sysroot_read(root, path, SOURCE_BYTES, &text) < 0)
         return;
     parse(text, package);
     free(text);
 }
 
-/* "cuda: Optional[str] = '12.6'" or "cuda = None", at the start of a line. */
+/* Matches "cuda: Optional[str] = '12.6'" or "cuda = None" at the start of a line. */
 void pl_package_parse_torch(const char *text, pl_package *package)
 {
     const char *line = text;
@@ -46,7 +46,7 @@ void pl_package_parse_torch(const char *text, pl_package *package)
         strcpy(package->cuda, "none");
 }
 
-/* ('cuda_compute_capabilities', ['sm_60', 'compute_90']): the words between the brackets. */
+/* Takes the words between the brackets: ('cuda_compute_capabilities', ['sm_60', 'compute_90']). */
 static void read_compute(const char *text, pl_package *package)
 {
     const char *from = strchr(text, '['), *to = from != NULL ? strchr(from, ']') : NULL;
@@ -61,7 +61,7 @@ static void read_compute(const char *text, pl_package *package)
     package->compute[used] = '\0';
 }
 
-/* ('cuda_version', '12.5.1'), among others, in any order. */
+/* Finds ('cuda_version', '12.5.1') among others, in any order. */
 void pl_package_parse_tensorflow(const char *text, pl_package *package)
 {
     static const char version[] = "cuda_version'", compute[] = "cuda_compute_capabilities'";
@@ -75,7 +75,7 @@ void pl_package_parse_tensorflow(const char *text, pl_package *package)
         read_compute(found + strlen(compute), package);
 }
 
-/* A local version names it too: "2.7.0+cu126", "2.7.0+cpu". */
+/* A local version states it too: "2.7.0+cu126", "2.7.0+cpu". */
 static void read_local_version(pl_package *package)
 {
     pl_version version;

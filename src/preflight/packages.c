@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 enum { METADATA_BYTES = 1 << 16, WHEEL_BYTES = 4096 };
@@ -63,11 +63,11 @@ bool pl_package_parse_folder(const char *folder, pl_package *package)
     return pl_format(package->version, sizeof package->version, "%.*s", (int)n_version, version);
 }
 
-/* The fields end at an empty line; the description behind it may be long, and say anything. */
+/* The fields end at an empty line; the description after it can be long and say anything. */
 static char *read_head(const char *root, const char *path)
 {
     char *text = NULL;
-    if (pl_rooted_read(root, path, METADATA_BYTES, &text) < 0)
+    if (pl_sysroot_read(root, path, METADATA_BYTES, &text) < 0)
         return NULL;
     char *end = strstr(text, "\n\n");
     if (end != NULL)
@@ -85,19 +85,19 @@ static char *read_metadata(const char *root, const char *place)
     return text != NULL ? text : strdup("");
 }
 
-/* conda and Debian install with dist-info too, but build on their own. */
+/* conda and Debian install with dist-info too, but build their own packages. */
 static void read_wheel(const char *root, const char *place, pl_package *package)
 {
     char path[PATH_MAX], *text = NULL, *installer = NULL;
     if (!pl_format(path, sizeof path, "%s/WHEEL", place) ||
-        pl_rooted_read(root, path, WHEEL_BYTES, &text) < 0)
+        pl_sysroot_read(root, path, WHEEL_BYTES, &text) < 0)
         return;
     const char *cursor = text;
     if (!pl_package_field(&cursor, "Tag", package->tag, sizeof package->tag))
         package->tag[0] = '\0';
     package->wheel = strcmp(package->site, "/usr/lib/python3/dist-packages") != 0;
     if (pl_format(path, sizeof path, "%s/INSTALLER", place) &&
-        pl_rooted_read(root, path, WHEEL_BYTES, &installer) == 0)
+        pl_sysroot_read(root, path, WHEEL_BYTES, &installer) == 0)
         package->wheel &= strncmp(installer, "conda", 5) != 0;
     free(installer);
     free(text);
@@ -117,7 +117,7 @@ static pl_package *add(pl_packages *packages)
     return &packages->items[n];
 }
 
-/* Is one of that name there already? Marks what that means for both. */
+/* Marks packages of the same name as hidden or twice. */
 static void compare_with_others(pl_packages *packages, pl_package *package)
 {
     for (size_t i = 0; i < packages->n; i++) {
@@ -151,7 +151,7 @@ static void add_package(const char *root, pl_packages *packages, const char *sit
     packages->n++;
 }
 
-/* "cudatoolkit-11.8.0-h6a678d5_0.json" in conda-meta: what conda has that Python does not see. */
+/* "cudatoolkit-11.8.0-h6a678d5_0.json" in conda-meta: conda packages that Python does not see. */
 static void add_conda(const char *root, pl_packages *packages, const pl_interpreter *interpreter,
                       const char *name)
 {
@@ -179,8 +179,8 @@ static void add_conda(const char *root, pl_packages *packages, const pl_interpre
 static void scan_folder(const char *root, pl_packages *packages, const char *folder,
                         const pl_interpreter *conda)
 {
-    pl_names names = {0};
-    if (pl_rooted_list(root, folder, &names) < 0)
+    pl_folder_names names = {0};
+    if (pl_sysroot_list(root, folder, &names) < 0)
         return;
     for (size_t i = 0; i < names.n && !packages->no_memory; i++) {
         if (conda != NULL)
@@ -188,7 +188,7 @@ static void scan_folder(const char *root, pl_packages *packages, const char *fol
         else
             add_package(root, packages, folder, names.items[i]);
     }
-    pl_names_done(&names);
+    pl_folder_names_done(&names);
 }
 
 int pl_packages_find(const char *root, const pl_interpreter *interpreter, pl_packages *ret_packages)

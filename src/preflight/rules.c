@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rules.h. CSV as RFC 4180 has it, less line ends inside of fields. */
+/* See rules.h. CSV by RFC 4180, but without line ends inside fields. */
 #include "preflight/rules.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "preflight/version.h"
 
 enum { N_FIELDS = 7, MOST_BYTES = 1 << 20 };
 
 static const char header[] = "kind,package,versions,where,needs,says,source";
 
-/* Takes a field out of the line, in place: quotes vanish, two of them become one. */
+/* Takes a field from the line, in place: quotes are removed, doubled ones become one. */
 static char *take_field(char **cursor)
 {
     char *in = *cursor, *out = in, *start = in;
@@ -62,7 +62,7 @@ static int add_row(pl_rules *rules, char *line)
     return 0;
 }
 
-/* Lines that begin with '#', and empty ones, say nothing; the first other one names the columns. */
+/* Lines that begin with '#' and empty lines are skipped; the first other line names the columns. */
 static int parse(pl_rules *rules, const char *path, pl_error *reterr)
 {
     bool named = false;
@@ -86,7 +86,7 @@ static int parse(pl_rules *rules, const char *path, pl_error *reterr)
 int pl_rules_load(const char *path, pl_rules *ret_rules, pl_error *reterr)
 {
     char *text = NULL;
-    int r = pl_rooted_read("", path, MOST_BYTES, &text);
+    int r = pl_sysroot_read("", path, MOST_BYTES, &text);
     if (r < 0)
         return pl_error_set(reterr, r, "cannot read the facts in '%s': %s", path, pl_error_text(r));
     return pl_rules_parse(text, path, ret_rules, reterr);

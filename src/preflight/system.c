@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "preflight/rooted.h"
+#include "preflight/sysroot.h"
 #include "sys/text.h"
 
 enum { LIMITS_BYTES = 4096, MEMINFO_BYTES = 8192 };
@@ -23,7 +23,7 @@ static uint64_t kib_of(const char *meminfo, const char *key)
 static void read_meminfo(const char *root, pl_memory_facts *memory)
 {
     char text[MEMINFO_BYTES];
-    if (pl_rooted_read_proc(root, "/proc/meminfo", text, sizeof text) < 0)
+    if (pl_sysroot_read_proc(root, "/proc/meminfo", text, sizeof text) < 0)
         return;
     memory->total_bytes = kib_of(text, "MemTotal:");
     memory->available_bytes = kib_of(text, "MemAvailable:");
@@ -50,19 +50,20 @@ static void read_switches(const char *root, pl_memory_facts *memory)
 {
     static const char folder[] = "/sys/kernel/mm/transparent_hugepage";
     char text[256], path[PATH_MAX];
-    if (pl_rooted_read_proc(root, "/proc/sys/vm/overcommit_memory", text, sizeof text) > 0)
+    if (pl_sysroot_read_proc(root, "/proc/sys/vm/overcommit_memory", text, sizeof text) > 0)
         memory->overcommit = text[0] - '0';
     pl_format(path, sizeof path, "%s/enabled", folder);
-    if (pl_rooted_read_proc(root, path, text, sizeof text) > 0)
+    if (pl_sysroot_read_proc(root, path, text, sizeof text) > 0)
         pl_system_chosen_word(text, memory->huge);
     pl_format(path, sizeof path, "%s/defrag", folder);
-    if (pl_rooted_read_proc(root, path, text, sizeof text) > 0)
+    if (pl_sysroot_read_proc(root, path, text, sizeof text) > 0)
         pl_system_chosen_word(text, memory->defrag);
-    if (pl_rooted_read_proc(root, "/proc/version", text, sizeof text) > 0)
+    if (pl_sysroot_read_proc(root, "/proc/version", text, sizeof text) > 0)
         memory->wsl = strcasestr(text, "microsoft") != NULL;
 }
 
-/* The outermost group, from ours up, that says 1: what is killed in it is killed with all of it. */
+/* Finds the outermost cgroup, from ours up, with oom.group set: an OOM kill in it ends all of it.
+ */
 static void read_oom_group(const char *root, pl_memory_facts *memory)
 {
     pl_cgroup cgroup;
@@ -74,7 +75,7 @@ static void read_oom_group(const char *root, pl_memory_facts *memory)
     for (char *slash; (slash = strrchr(path, '/')) != NULL && strlen(path) > strlen(root);
          *slash = '\0') {
         if (!pl_format(file, sizeof file, "%s/memory.oom.group", path) ||
-            pl_rooted_read_proc("", file, text, sizeof text) <= 0)
+            pl_sysroot_read_proc("", file, text, sizeof text) <= 0)
             continue;
         if (text[0] == '1')
             pl_format(memory->oom_group, sizeof memory->oom_group, "%s", path + strlen(root));
@@ -97,7 +98,7 @@ static void read_shm(const char *root, pl_shm_facts *shm)
 {
     char path[PATH_MAX];
     struct statvfs space;
-    if (!pl_rooted_path(root, "/dev/shm", path) || statvfs(path, &space) < 0)
+    if (!pl_sysroot_path(root, "/dev/shm", path) || statvfs(path, &space) < 0)
         return;
     shm->there = true;
     shm->writable = access(path, W_OK | X_OK) == 0;
@@ -109,7 +110,7 @@ static bool look_at_folder(const char *root, const char *folder, pl_disk_facts *
 {
     char path[PATH_MAX];
     pl_disk_facts disk = {0};
-    if (folder == NULL || folder[0] == '\0' || !pl_rooted_path(root, folder, path) ||
+    if (folder == NULL || folder[0] == '\0' || !pl_sysroot_path(root, folder, path) ||
         !pl_format(disk.folder, sizeof disk.folder, "%s", folder))
         return false;
     disk.writable = access(path, W_OK | X_OK) == 0;
@@ -119,7 +120,8 @@ static bool look_at_folder(const char *root, const char *folder, pl_disk_facts *
     return true;
 }
 
-/* As tensor/spill.c chooses: $PLIMSOLL_SPILL, else the first usable one that is not memory. */
+/* Chooses as tensor/spill.c does: $PLIMSOLL_SPILL, else the first writable folder that is not in
+ * memory. */
 static void read_disk(const char *root, pl_disk_facts *disk)
 {
     const char *const candidates[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
@@ -168,7 +170,7 @@ static void read_limits(const char *root, pl_system *system)
 {
     char text[LIMITS_BYTES];
     uint64_t hard;
-    if (pl_rooted_read_proc(root, "/proc/self/limits", text, sizeof text) <= 0)
+    if (pl_sysroot_read_proc(root, "/proc/self/limits", text, sizeof text) <= 0)
         return;
     if (!pl_system_parse_limit(text, "Max open files", &system->open_files,
                                &system->open_files_hard))
@@ -181,8 +183,8 @@ static void read_preload(const char *root, pl_system *system)
 {
     const char *preload = getenv("LD_PRELOAD");
     pl_format(system->preload, sizeof system->preload, "%s", preload != NULL ? preload : "");
-    if (pl_rooted_read_proc(root, "/etc/ld.so.preload", system->preload_file,
-                            sizeof system->preload_file) < 0)
+    if (pl_sysroot_read_proc(root, "/etc/ld.so.preload", system->preload_file,
+                             sizeof system->preload_file) < 0)
         system->preload_file[0] = '\0';
 }
 

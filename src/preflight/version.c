@@ -28,7 +28,8 @@ static void skip_separator(const char **cursor)
         ++*cursor;
 }
 
-/* The word, behind a separator or not, and the number behind it or 0. Moves only if it is there. */
+/* Takes a word, after an optional separator, and the number after it (0 if missing). Moves only if
+ * the word is there. */
 static bool take_word(const char **cursor, const char *word, uint32_t *ret_number)
 {
     const char *c = *cursor;
@@ -155,7 +156,7 @@ int pl_version_compare(const pl_version *a, const pl_version *b)
     return r;
 }
 
-/* "2.21" of "==2.21.*": so many parts agree. */
+/* For "==2.21.*": returns whether the parts of "2.21" agree. */
 static bool has_prefix(const pl_version *version, const pl_version *prefix, int n_parts)
 {
     if (version->epoch != prefix->epoch)
@@ -177,7 +178,7 @@ static bool is_before_release(const pl_version *version)
     return version->stage < 0 || version->dev != UINT32_MAX;
 }
 
-/* "<2.3" does not mean 2.3rc1, which comes before 2.3; nor ">2.3" 2.3.post1 or 2.3+cpu. */
+/* "<2.3" excludes 2.3rc1, which precedes 2.3; ">2.3" excludes 2.3.post1 and 2.3+cpu. */
 static bool is_same_release(const pl_version *version, const pl_version *other, int r)
 {
     if (compare_release(version, other) != 0)

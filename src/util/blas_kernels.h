@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenBLAS's kernels, by its own names for the processors that they were written for. */
+/* OpenBLAS's kernels, by its names for the processors they were written for. */
 #ifndef PL_UTIL_BLAS_KERNELS_H
 #define PL_UTIL_BLAS_KERNELS_H
 
@@ -7,9 +7,9 @@
 
 #include "base/base.h"
 
-/* What a processor should use instead of what OpenBLAS chose for it, or NULL if that is good
- * enough. Only kernels of 0.3.21 that use nothing wider than AVX are ever replaced, those from
- * before Haswell (2013): among later ones OpenBLAS knows better. Pure. */
+/* Returns the kernels a processor should use instead of those OpenBLAS chose, or NULL if those are
+ * good enough. Only kernels of 0.3.21 that use nothing wider than AVX, from before Haswell (2013),
+ * are replaced: among later ones OpenBLAS chooses well. Pure. */
 static inline const char *pl_blas_better_kernels(const char *chosen, bool has_avx2, bool has_avx512)
 {
     static const char *const narrow[] = {

@@ -12,7 +12,7 @@
 struct pl_links {
     pthread_mutex_t mu;
     pl_link *first; /* mu */
-    /* The process that the lock and the list are of, and the one that is about to renew them. */
+    /* The process that lock and list belong to, and the one that is renewing them. */
     _Atomic uint32_t generation, renewing;
 };
 
@@ -26,7 +26,8 @@ pl_links *pl_links_new(void)
     return links;
 }
 
-/* In a child: whoever comes first makes a new lock, for the one there is may be held for ever. */
+/* In a forked child, the first thread to come makes a new lock: the copied one may stay locked
+ * forever. */
 static void renew(pl_links *links, uint32_t generation)
 {
     uint32_t claimed = atomic_load(&links->renewing);

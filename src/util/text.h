@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text that is written as a file is: whole, or not at all. Belongs to one thread. */
+/* A text written like a file, and complete or not returned at all. Belongs to one thread. */
 #ifndef PL_UTIL_TEXT_H
 #define PL_UTIL_TEXT_H
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 typedef struct pl_text {
-    char *bytes; /* good once the file is closed, as is n */
+    char *bytes; /* valid once the file is closed, as is n */
     size_t n;
-    FILE *to; /* NULL: there was no memory for it */
+    FILE *to; /* NULL: out of memory */
 } pl_text;
 
 static inline FILE *pl_text_open(pl_text *text)
@@ -20,7 +20,7 @@ static inline FILE *pl_text_open(pl_text *text)
     return text->to;
 }
 
-/* The caller's, to free(). NULL if memory was short at any time. */
+/* Returns the text, to free(). NULL if memory ran out at any time. */
 static inline char *pl_text_close(pl_text *text)
 {
     bool failed = !text->to || ferror(text->to) != 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See threads.h. Jobs live on their callers' stacks and hang in a list while they have parts left.
- * A thread joins a job under the lock, and leaves it under the lock; between, it takes parts with
- * one atomic each. The caller unhooks the job when no part is left and waits until nobody is inside
- * any more: then, and not before, the job's memory may go. */
+/* See threads.h. Jobs live on their callers' stacks, in a list while they have parts left. A thread
+ * joins and leaves a job under the lock; in between, it takes parts with one atomic operation each.
+ * The caller removes the job when no part is left and waits until no thread is inside: only then
+ * can the job's memory go. */
 #include "util/threads.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static void unhook(pl_threads *threads, job *old_job)
     old_job->hooked = false;
 }
 
-/* A failed job has no parts left: those that run end, the rest is left out. */
+/* A failed job has no parts left: those that run finish, the rest are skipped. */
 static void note_failure(pl_threads *threads, job *failed, int64_t part, int result)
 {
     atomic_store_explicit(&failed->next_part, failed->n_parts, memory_order_relaxed);
@@ -96,8 +96,8 @@ static void note_failure(pl_threads *threads, job *failed, int64_t part, int res
     pthread_mutex_unlock(&threads->mu);
 }
 
-/* The order of parts is all that is asked of next_part: what they work on was published by the lock
- * under which this thread joined. */
+/* next_part needs no memory ordering: the data it leads to was published by the lock under which
+ * this thread joined. */
 static void do_parts(pl_threads *threads, job *current, int worker)
 {
     for (;;) {
@@ -110,7 +110,7 @@ static void do_parts(pl_threads *threads, job *current, int worker)
     }
 }
 
-/* Called with the lock held, which is not held while parts are done. */
+/* Called with the lock held; releases it while doing parts. */
 static void help_with(pl_threads *threads, job *current)
 {
     int worker = current->n_joined++;
@@ -123,7 +123,7 @@ static void help_with(pl_threads *threads, job *current)
         pthread_cond_broadcast(&threads->someone_left);
 }
 
-/* Looks out for a job without sleeping, for a while. Called with the lock held, returns with it. */
+/* Spins for a while, looking for a job. Called with the lock held, returns with it. */
 static void look_out(pl_threads *threads)
 {
     uint32_t seen = atomic_load_explicit(&threads->n_jobs, memory_order_relaxed);
@@ -166,7 +166,7 @@ void pl_threads_block_signals(sigset_t *ret_before)
     pthread_sigmask(SIG_SETMASK, &blocked, ret_before);
 }
 
-/* Counts those that could be started. */
+/* Returns the number of threads that could be started. */
 static void start(pl_threads *threads, int n_threads)
 {
     sigset_t before;
@@ -277,8 +277,8 @@ static void publish(pl_threads *threads, job *new_job)
     pthread_mutex_unlock(&threads->mu);
 }
 
-/* Until nobody is inside of the job. The lock is taken last in any case: whoever left may still
- * hold it, with the job in hand. */
+/* Waits until no thread is inside the job. Takes the lock last in any case: a thread that has left
+ * may still hold it, with a pointer to the job. */
 static void finish(pl_threads *threads, job *current)
 {
     pthread_mutex_lock(&threads->mu);

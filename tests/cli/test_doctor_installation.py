@@ -39,7 +39,7 @@ def package(machine, version="0.1.0", extensions=("cpython-311",)):
 
 
 def test_a_system_without_it_has_nothing_to_complain_of(machine):
-    assert machine.finding("plimsoll") == ("ok", "no plimsoll is installed there", "")
+    assert machine.finding("plimsoll") == ("ok", "plimsoll is not installed there", "")
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)
@@ -48,7 +48,7 @@ def test_each_way_of_installing_is_told(machine, kind):
     package(machine)
     verdict, says, _ = machine.finding("plimsoll")
     commands, _, folder = LAYOUTS[kind]
-    assert verdict == "ok" and says.endswith("this Python has its package")
+    assert verdict == "ok" and says.endswith("this Python has the plimsoll package")
     assert f"plimsoll 0.1.0 at '{commands}/plimsoll', from {kind} in '{folder}'" in says
 
 
@@ -66,14 +66,14 @@ def test_without_the_guard_nothing_can_be_run(machine, kind, mends):
 def test_a_guard_of_another_version_is_a_warning(machine):
     install(machine, version="0.2.0", guard="0.1.0")
     _, (verdict, says, fix) = machine.findings("plimsoll")
-    assert verdict == "warn" and "of version 0.1.0, and the command is 0.2.0" in says and fix
+    assert verdict == "warn" and "is version 0.1.0 but the command is version 0.2.0" in says and fix
 
 
 def test_a_package_of_another_version_is_a_warning(machine):
     install(machine)
     package(machine, "0.3.1")
     _, (verdict, says, fix) = machine.findings("plimsoll")
-    assert verdict == "warn" and f"in '{SITE}' is 0.3.1" in says and "is 0.1.0" in says
+    assert verdict == "warn" and f"in '{SITE}' is version 0.3.1" in says and "is version 0.1.0" in says
     assert f"{PYTHON} -m pip install plimsoll==0.1.0" in fix
 
 
@@ -115,8 +115,8 @@ def test_what_the_guard_needs_is_read_from_it(machine, tmp_path):
     assert machine.finding("plimsoll")[0] == "ok"
     build_user_of(libc, machine.root / "opt/env/lib/plimsoll" / GUARD, 2)
     says = [says for _, says, _ in machine.findings("plimsoll")]
-    assert "needs glibc 2.41, and this system has 2.40" in says[-1]
-    assert "is of version unknown" in says[1]
+    assert "needs glibc 2.41 but this system has 2.40" in says[-1]
+    assert "is version unknown" in says[1]
 
 
 def test_the_one_that_runs_knows_itself(machine, root):

@@ -234,7 +234,7 @@ def test_what_is_loaded_by_its_name_is_the_wheels(environment, call, clean, tmp_
 def test_the_doctor_knows_where_it_is(environment, call, clean):
     done = call(environment / "bin/plimsoll", "doctor", "--python", environment, env=clean)
     found = re.findall(r"^(\w+) +plimsoll +(.*)$", done.stdout, re.MULTILINE)
-    place = f"from a wheel in '{environment / SITE}'; this Python has its package"
+    place = f"from a wheel in '{environment / SITE}'; this Python has the plimsoll package"
     assert len(found) == 1 and found[0][0] == "ok" and place in found[0][1], done.stdout
 
 

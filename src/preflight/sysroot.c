@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rooted.h. */
-#include "preflight/rooted.h"
+/* See sysroot.h. */
+#include "preflight/sysroot.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ bool pl_format(char *out, size_t n, const char *format, ...)
     return false;
 }
 
-bool pl_rooted_path(const char *root, const char *path, char out[PATH_MAX])
+bool pl_sysroot_path(const char *root, const char *path, char out[PATH_MAX])
 {
     return pl_format(out, PATH_MAX, "%s%s", root, path);
 }
@@ -37,32 +37,32 @@ static mode_t mode_of(const char *root, const char *path)
 {
     char full[PATH_MAX];
     struct stat status;
-    bool there = pl_rooted_path(root, path, full) && stat(full, &status) == 0;
+    bool there = pl_sysroot_path(root, path, full) && stat(full, &status) == 0;
     return there ? status.st_mode : 0;
 }
 
-bool pl_rooted_is_folder(const char *root, const char *path)
+bool pl_sysroot_is_folder(const char *root, const char *path)
 {
     return S_ISDIR(mode_of(root, path));
 }
 
-bool pl_rooted_is_file(const char *root, const char *path)
+bool pl_sysroot_is_file(const char *root, const char *path)
 {
     return S_ISREG(mode_of(root, path));
 }
 
-int pl_rooted_open(const char *root, const char *path)
+int pl_sysroot_open(const char *root, const char *path)
 {
     char full[PATH_MAX];
     uint64_t n;
-    return pl_rooted_path(root, path, full) ? pl_file_open_regular(full, &n) : -ENAMETOOLONG;
+    return pl_sysroot_path(root, path, full) ? pl_file_open_regular(full, &n) : -ENAMETOOLONG;
 }
 
-int pl_rooted_read(const char *root, const char *path, uint64_t most_bytes, char **ret_text)
+int pl_sysroot_read(const char *root, const char *path, uint64_t most_bytes, char **ret_text)
 {
     char full[PATH_MAX];
     uint64_t n;
-    if (!pl_rooted_path(root, path, full))
+    if (!pl_sysroot_path(root, path, full))
         return -ENAMETOOLONG;
     int fd = pl_file_open_regular(full, &n);
     if (fd < 0)
@@ -80,13 +80,14 @@ int pl_rooted_read(const char *root, const char *path, uint64_t most_bytes, char
     return 0;
 }
 
-int pl_rooted_read_proc(const char *root, const char *path, char *buffer, size_t n)
+int pl_sysroot_read_proc(const char *root, const char *path, char *buffer, size_t n)
 {
     char full[PATH_MAX];
-    return pl_rooted_path(root, path, full) ? pl_proc_read_file(full, buffer, n) : -ENAMETOOLONG;
+    return pl_sysroot_path(root, path, full) ? pl_proc_read_file(full, buffer, n) : -ENAMETOOLONG;
 }
 
-/* The target stands for the link's last part, or for all of it if it is absolute. */
+/* Replaces the link's last component with its target, or the whole path if the target is absolute.
+ */
 static bool follow(char path[PATH_MAX], const char *target)
 {
     char next[PATH_MAX];
@@ -98,14 +99,14 @@ static bool follow(char path[PATH_MAX], const char *target)
     return true;
 }
 
-int pl_rooted_resolve(const char *root, const char *path, char out[PATH_MAX])
+int pl_sysroot_resolve(const char *root, const char *path, char out[PATH_MAX])
 {
     char at[PATH_MAX];
     if (!pl_format(at, sizeof at, "%s", path))
         return -ENAMETOOLONG;
     for (int i = 0; i < MOST_LINKS; i++) {
         char full[PATH_MAX], target[PATH_MAX];
-        if (!pl_rooted_path(root, at, full))
+        if (!pl_sysroot_path(root, at, full))
             return -ENAMETOOLONG;
         ssize_t n = readlink(full, target, sizeof target - 1);
         if (n < 0 && errno != EINVAL)
@@ -126,15 +127,15 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-void pl_names_done(pl_names *names)
+void pl_folder_names_done(pl_folder_names *names)
 {
     for (size_t i = 0; i < names->n; i++)
         free(names->items[i]);
     free(names->items);
-    *names = (pl_names){0};
+    *names = (pl_folder_names){0};
 }
 
-static int add_name(pl_names *names, const char *name)
+static int add_name(pl_folder_names *names, const char *name)
 {
     size_t n = names->n;
     if ((n & (n - 1)) == 0) {
@@ -150,22 +151,22 @@ static int add_name(pl_names *names, const char *name)
     return 0;
 }
 
-int pl_rooted_list(const char *root, const char *path, pl_names *ret_names)
+int pl_sysroot_list(const char *root, const char *path, pl_folder_names *ret_names)
 {
     char full[PATH_MAX];
-    if (!pl_rooted_path(root, path, full))
+    if (!pl_sysroot_path(root, path, full))
         return -ENAMETOOLONG;
     DIR *folder = opendir(full);
     if (folder == NULL)
         return -errno;
-    pl_names names = {0};
+    pl_folder_names names = {0};
     int r = 0;
     for (struct dirent *entry; r == 0 && (entry = readdir(folder)) != NULL;)
         if (entry->d_name[0] != '.')
             r = names.n < MOST_NAMES ? add_name(&names, entry->d_name) : -E2BIG;
     closedir(folder);
     if (r < 0) {
-        pl_names_done(&names);
+        pl_folder_names_done(&names);
         return r;
     }
     if (names.n > 0)
