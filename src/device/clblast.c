@@ -88,7 +88,7 @@ int pl_clblast_workspace(pl_device *device, const pl_device_product *product, ui
     return 0;
 }
 
-int pl_clblast_run(pl_job *job, const pl_device_product *p, pl_error *reterr)
+int pl_clblast_run(pl_device_job *job, const pl_device_product *p, pl_error *reterr)
 {
     cl_mem a = job->buffers[0], b = job->buffers[1], c = job->buffers[2];
     cl_mem workspace = job->n_buffers > 3 ? job->buffers[3] : NULL;

@@ -23,6 +23,7 @@ PL_MUST_CHECK int pl_clblast_workspace(pl_device *device, const pl_device_produc
                                        uint64_t *ret_bytes, pl_error *reterr);
 
 /* Buffers 0, 1 and 2 of the job are a, b and c; the fourth, if there is one, the workspace. */
-PL_MUST_CHECK int pl_clblast_run(pl_job *job, const pl_device_product *product, pl_error *reterr);
+PL_MUST_CHECK int pl_clblast_run(pl_device_job *job, const pl_device_product *product,
+                                 pl_error *reterr);
 
 #endif

@@ -60,13 +60,13 @@ PL_MUST_CHECK int pl_device_buffer_new(pl_device *device, uint64_t bytes, char *
                                        cl_mem *ret_buffer, pl_error *reterr);
 void pl_device_buffer_free(cl_mem buffer);
 
-typedef struct pl_job_buffer {
+typedef struct pl_device_job_buffer {
     uint64_t bytes; /* > 0 */
     char *staging;  /* NULL: it is not filled or fetched; only where memory is not unified */
     cl_mem there;   /* somebody else's, without staging; NULL: the job makes one */
-} pl_job_buffer;
+} pl_device_job_buffer;
 
-typedef struct pl_job {
+typedef struct pl_device_job {
     pl_device *device;
     cl_mem buffers[PL_JOB_BUFFERS_MAX];
     bool is_own[PL_JOB_BUFFERS_MAX];
@@ -74,34 +74,38 @@ typedef struct pl_job {
     int n_buffers;
     void *mapped; /* unified: the buffer's, while the host has it */
     cl_kernel kernel;
-} pl_job;
+} pl_device_job;
 
 /* The device memory that a buffer of so many bytes takes. */
-uint64_t pl_job_buffer_bytes(uint64_t bytes);
+uint64_t pl_device_job_buffer_bytes(uint64_t bytes);
 
 /* On a device that is claimed. Errors as of pl_device_buffer_new(). */
-PL_MUST_CHECK int pl_job_begin(pl_job *job, pl_device *device, int n_buffers,
-                               const pl_job_buffer *buffers, pl_error *reterr);
-void pl_job_end(pl_job *job);
+PL_MUST_CHECK int pl_device_job_begin(pl_device_job *job, pl_device *device, int n_buffers,
+                                      const pl_device_job_buffer *buffers, pl_error *reterr);
+void pl_device_job_end(pl_device_job *job);
 
 /* Between the two the caller writes `bytes` to staging. */
-PL_MUST_CHECK int pl_job_fill_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
-PL_MUST_CHECK int pl_job_fill_end(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
+PL_MUST_CHECK int pl_device_job_fill_begin(pl_device_job *job, int buffer, uint64_t bytes,
+                                           pl_error *reterr);
+PL_MUST_CHECK int pl_device_job_fill_end(pl_device_job *job, int buffer, uint64_t bytes,
+                                         pl_error *reterr);
 
 /* Waits for what was computed; between the two it is in staging. */
-PL_MUST_CHECK int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr);
-PL_MUST_CHECK int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr);
+PL_MUST_CHECK int pl_device_job_fetch_begin(pl_device_job *job, int buffer, uint64_t bytes,
+                                            pl_error *reterr);
+PL_MUST_CHECK int pl_device_job_fetch_end(pl_device_job *job, int buffer, pl_error *reterr);
 
 /* Waits for what was computed, and is not fetched. */
-PL_MUST_CHECK int pl_job_wait(pl_job *job, pl_error *reterr);
+PL_MUST_CHECK int pl_device_job_wait(pl_device_job *job, pl_error *reterr);
 
-/* The kernel of a chain, compiled if it is not yet: before the first pl_job_chain(). */
-PL_MUST_CHECK int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr);
+/* The kernel of a chain, compiled if it is not yet: before the first pl_device_job_chain(). */
+PL_MUST_CHECK int pl_device_job_set_chain(pl_device_job *job, const pl_device_chain *chain,
+                                          pl_error *reterr);
 
 /* Runs it: inputs are buffers 0 and on, the result is the one behind them. extents has chain->rank
  * places. */
-PL_MUST_CHECK int pl_job_chain(pl_job *job, const pl_device_chain *chain, const int64_t *extents,
-                               pl_error *reterr);
+PL_MUST_CHECK int pl_device_job_chain(pl_device_job *job, const pl_device_chain *chain,
+                                      const int64_t *extents, pl_error *reterr);
 
 /* "/GPU:0: clCreateBuffer of 4.0 KiB: CL_OUT_OF_RESOURCES"; `what` ends before the colon. */
 int pl_device_error(const pl_device *device, cl_int code, const char *what, pl_error *reterr);

@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "device/kernel_cache.h"
 
-uint64_t pl_job_buffer_bytes(uint64_t bytes)
+uint64_t pl_device_job_buffer_bytes(uint64_t bytes)
 {
     return pl_add_sat_u64(pl_max_u64(bytes, 1), PL_STAGING_ALIGN_BYTES - 1) /
            PL_STAGING_ALIGN_BYTES * PL_STAGING_ALIGN_BYTES;
@@ -38,7 +38,7 @@ int pl_device_buffer_new(pl_device *device, uint64_t bytes, char *host, cl_mem *
                          pl_error *reterr)
 {
     cl_int code;
-    uint64_t size = pl_job_buffer_bytes(bytes);
+    uint64_t size = pl_device_job_buffer_bytes(bytes);
     bool shared = device->unified;
     cl_mem buffer = pl_opencl_load()->clCreateBuffer(
         device->context, CL_MEM_READ_WRITE | (shared ? CL_MEM_USE_HOST_PTR : 0), size,
@@ -57,7 +57,7 @@ void pl_device_buffer_free(cl_mem buffer)
     pl_opencl_load()->clReleaseMemObject(buffer);
 }
 
-static int add_buffer(pl_job *job, const pl_job_buffer *buffer, pl_error *reterr)
+static int add_buffer(pl_device_job *job, const pl_device_job_buffer *buffer, pl_error *reterr)
 {
     int at = job->n_buffers;
     job->buffers[at] = buffer->there;
@@ -70,19 +70,19 @@ static int add_buffer(pl_job *job, const pl_job_buffer *buffer, pl_error *reterr
     return r;
 }
 
-int pl_job_begin(pl_job *job, pl_device *device, int n_buffers, const pl_job_buffer *buffers,
-                 pl_error *reterr)
+int pl_device_job_begin(pl_device_job *job, pl_device *device, int n_buffers,
+                        const pl_device_job_buffer *buffers, pl_error *reterr)
 {
     int r = 0;
-    *job = (pl_job){.device = device};
+    *job = (pl_device_job){.device = device};
     for (int i = 0; r == 0 && i < n_buffers; i++)
         r = add_buffer(job, &buffers[i], reterr);
     if (r < 0)
-        pl_job_end(job);
+        pl_device_job_end(job);
     return r;
 }
 
-void pl_job_end(pl_job *job)
+void pl_device_job_end(pl_device_job *job)
 {
     const pl_opencl *cl = pl_opencl_load();
     if (job->device && job->device->queue && job->n_buffers > 0)
@@ -92,12 +92,12 @@ void pl_job_end(pl_job *job)
     for (int i = 0; i < job->n_buffers; i++)
         if (job->is_own[i])
             pl_device_buffer_free(job->buffers[i]);
-    *job = (pl_job){0};
+    *job = (pl_device_job){0};
 }
 
 /* ---- between host and device ---- */
 
-static int map(pl_job *job, int buffer, cl_map_flags how, uint64_t bytes, pl_error *reterr)
+static int map(pl_device_job *job, int buffer, cl_map_flags how, uint64_t bytes, pl_error *reterr)
 {
     cl_int code;
     job->mapped =
@@ -106,7 +106,7 @@ static int map(pl_job *job, int buffer, cl_map_flags how, uint64_t bytes, pl_err
     return job->mapped ? 0 : pl_device_error(job->device, code, "clEnqueueMapBuffer", reterr);
 }
 
-static int unmap(pl_job *job, int buffer, pl_error *reterr)
+static int unmap(pl_device_job *job, int buffer, pl_error *reterr)
 {
     cl_int code = pl_opencl_load()->clEnqueueUnmapMemObject(
         job->device->queue, job->buffers[buffer], job->mapped, 0, NULL, NULL);
@@ -116,13 +116,13 @@ static int unmap(pl_job *job, int buffer, pl_error *reterr)
                : pl_device_error(job->device, code, "clEnqueueUnmapMemObject", reterr);
 }
 
-int pl_job_fill_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr)
+int pl_device_job_fill_begin(pl_device_job *job, int buffer, uint64_t bytes, pl_error *reterr)
 {
     return job->device->unified ? map(job, buffer, CL_MAP_WRITE_INVALIDATE_REGION, bytes, reterr)
                                 : 0;
 }
 
-int pl_job_fill_end(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr)
+int pl_device_job_fill_end(pl_device_job *job, int buffer, uint64_t bytes, pl_error *reterr)
 {
     if (job->device->unified)
         return unmap(job, buffer, reterr);
@@ -133,7 +133,7 @@ int pl_job_fill_end(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr)
                               : pl_device_error(job->device, code, "clEnqueueWriteBuffer", reterr);
 }
 
-int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr)
+int pl_device_job_fetch_begin(pl_device_job *job, int buffer, uint64_t bytes, pl_error *reterr)
 {
     if (job->device->unified)
         return map(job, buffer, CL_MAP_READ, bytes, reterr);
@@ -144,12 +144,12 @@ int pl_job_fetch_begin(pl_job *job, int buffer, uint64_t bytes, pl_error *reterr
                               : pl_device_error(job->device, code, "clEnqueueReadBuffer", reterr);
 }
 
-int pl_job_fetch_end(pl_job *job, int buffer, pl_error *reterr)
+int pl_device_job_fetch_end(pl_device_job *job, int buffer, pl_error *reterr)
 {
     return job->device->unified ? unmap(job, buffer, reterr) : 0;
 }
 
-int pl_job_wait(pl_job *job, pl_error *reterr)
+int pl_device_job_wait(pl_device_job *job, pl_error *reterr)
 {
     cl_int code = pl_opencl_load()->clFinish(job->device->queue);
     return code == CL_SUCCESS ? 0 : pl_device_error(job->device, code, "clFinish", reterr);
@@ -157,13 +157,13 @@ int pl_job_wait(pl_job *job, pl_error *reterr)
 
 /* ---- chains ---- */
 
-int pl_job_set_chain(pl_job *job, const pl_device_chain *chain, pl_error *reterr)
+int pl_device_job_set_chain(pl_device_job *job, const pl_device_chain *chain, pl_error *reterr)
 {
     return pl_cached_kernel(job->device, pl_device_chain_source(chain), "chain", &job->kernel,
                             reterr);
 }
 
-static int set_arguments(pl_job *job, const pl_device_chain *chain, cl_ulong n,
+static int set_arguments(pl_device_job *job, const pl_device_chain *chain, cl_ulong n,
                          const int64_t *extents, pl_error *reterr)
 {
     const pl_opencl *cl = pl_opencl_load();
@@ -178,8 +178,8 @@ static int set_arguments(pl_job *job, const pl_device_chain *chain, cl_ulong n,
     return code == CL_SUCCESS ? 0 : pl_device_error(job->device, code, "clSetKernelArg", reterr);
 }
 
-int pl_job_chain(pl_job *job, const pl_device_chain *chain, const int64_t *extents,
-                 pl_error *reterr)
+int pl_device_job_chain(pl_device_job *job, const pl_device_chain *chain, const int64_t *extents,
+                        pl_error *reterr)
 {
     cl_ulong n = 1;
     for (int i = 0; i < chain->rank; i++)

@@ -48,7 +48,7 @@ void pl_device_work_free(pl_device_work *work);
 /* What staging is aligned to (device/device.h). */
 enum { PL_DEVICE_ALIGN_BYTES = 128 };
 
-/* Bytes of a buffer, and where the next one begins: as pl_job_buffer_bytes(). */
+/* Bytes of a buffer, and where the next one begins: as pl_device_job_buffer_bytes(). */
 static inline uint64_t pl_staging_bytes(uint64_t bytes)
 {
     return pl_add_sat_u64(pl_max_u64(bytes, 1), PL_DEVICE_ALIGN_BYTES - 1) / PL_DEVICE_ALIGN_BYTES *

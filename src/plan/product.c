@@ -22,9 +22,9 @@
 /* Much faster: what more memory must gain for others to make room. */
 #define PAYS_FACTOR 2
 
-static double products_of(int64_t m, int64_t n, int64_t k)
+static double multiplications(const pl_matmul_question *q)
 {
-    return (double)m * (double)n * (double)k;
+    return (double)q->m * (double)q->n * (double)q->k;
 }
 
 /* ---- what is read ---- */
@@ -110,7 +110,7 @@ bool pl_product_is_large(const pl_node *node, const pl_shape *shapes)
 /* ---- how it lies ---- */
 
 static bool set_operand(const pl_plan *plan, const bool *stored, const pl_node *node, int i,
-                        pl_operand *operand)
+                        pl_operand *operand, bool *ret_transposed)
 {
     pl_product_base base = pl_product_base_of(plan, stored, node->inputs[i]);
     int value = plan->value_of[base.node->number];
@@ -122,7 +122,8 @@ static bool set_operand(const pl_plan *plan, const bool *stored, const pl_node *
         return false;
     bool flag =
         node->attrs[i == 0 ? PL_ATTR_matmul_transpose_a : PL_ATTR_matmul_transpose_b].value.i;
-    *operand = (pl_operand){.value = value, .transposed = flag ^ base.swapped ^ v->swapped};
+    *operand = (pl_operand){.value = value};
+    *ret_transposed = flag ^ base.swapped ^ v->swapped;
     int64_t stride =
         in->dims[in->rank - 2] * in->dims[in->rank - 1] * pl_dtype_info_of(node->dtype)->item_bytes;
     for (int axis = in->rank - 3; axis >= 0; axis--) {
@@ -144,13 +145,14 @@ static void drop_axis(pl_product *p, int axis)
  * all their rows. */
 static void join_rows(pl_product *p)
 {
-    int64_t stride = p->m * p->k * pl_dtype_info_of(p->dtype)->item_bytes;
+    pl_matmul_question *q = &p->question;
+    int64_t stride = q->m * q->k * pl_dtype_info_of(q->dtype)->item_bytes;
     for (int i = p->rank - 1; i >= 0; i--) {
-        if (p->a.transposed || p->b.strides[i] != 0 || p->a.strides[i] != stride)
+        if (q->a_transposed || p->b.strides[i] != 0 || p->a.strides[i] != stride)
             return;
         stride *= p->dims[i];
     }
-    p->m *= p->n_products;
+    q->m *= p->n_products;
     p->rank = 0;
     p->n_products = 1;
 }
@@ -167,23 +169,27 @@ static void set_batch(const pl_plan *plan, const pl_node *node, pl_product *p)
             drop_axis(p, i);
     }
     join_rows(p);
-    p->b_is_a = p->a.value == p->b.value && p->a.transposed != p->b.transposed && p->m == p->n &&
+    pl_matmul_question *q = &p->question;
+    q->b_is_a = p->a.value == p->b.value && q->a_transposed != q->b_transposed && q->m == q->n &&
                 memcmp(p->a.strides, p->b.strides, sizeof p->a.strides) == 0;
 }
 
 int pl_product_new(const pl_plan *plan, const bool *stored, const pl_node *node,
                    pl_product **ret_product)
 {
-    pl_product p = {.dtype = node->dtype};
+    pl_product p = {0};
+    pl_matmul_question *q = &p.question;
     *ret_product = NULL;
-    if (!pl_product_is_large(node, plan->shapes) || !set_operand(plan, stored, node, 0, &p.a) ||
-        !set_operand(plan, stored, node, 1, &p.b))
+    if (!pl_product_is_large(node, plan->shapes) ||
+        !set_operand(plan, stored, node, 0, &p.a, &q->a_transposed) ||
+        !set_operand(plan, stored, node, 1, &p.b, &q->b_transposed))
         return 0;
     pl_matmul_dims dims = pl_matmul_dims_of(node, pl_node_input_shape(node, plan->shapes, 0),
                                             pl_node_input_shape(node, plan->shapes, 1));
-    p.m = dims.rows;
-    p.n = dims.columns;
-    p.k = dims.inner;
+    q->dtype = node->dtype;
+    q->m = dims.rows;
+    q->n = dims.columns;
+    q->k = dims.inner;
     set_batch(plan, node, &p);
     *ret_product = malloc(sizeof p);
     if (!*ret_product)
@@ -211,27 +217,21 @@ bool pl_step_is_product(const pl_plan *plan, pl_step *step)
     if (!p)
         return false;
     bool is_product = p->n_products == 1 || all_resident(plan, step) ||
-                      products_of(p->m, p->n, p->k) >= LARGE_FROM_DISK;
+                      multiplications(&p->question) >= LARGE_FROM_DISK;
     step->kind = is_product ? PL_STEP_MATMUL : PL_STEP_TILES;
     return is_product;
 }
 
+/* Where its values are now. */
 static pl_matmul_question question_of(const pl_plan *plan, const pl_step *step, int n_threads)
 {
     const pl_product *p = step->product;
-    return (pl_matmul_question){
-        .dtype = p->dtype,
-        .m = p->m,
-        .n = p->n,
-        .k = p->k,
-        .a_transposed = p->a.transposed,
-        .b_transposed = p->b.transposed,
-        .a_resident = is_resident(plan, p->a.value),
-        .b_resident = is_resident(plan, p->b.value),
-        .c_resident = is_resident(plan, step->value),
-        .b_is_a = p->b_is_a,
-        .n_threads = n_threads,
-    };
+    pl_matmul_question q = p->question;
+    q.a_resident = is_resident(plan, p->a.value);
+    q.b_resident = is_resident(plan, p->b.value);
+    q.c_resident = is_resident(plan, step->value);
+    q.n_threads = n_threads;
+    return q;
 }
 
 /* That other values leave. */
@@ -247,15 +247,16 @@ static uint64_t disk_room(const pl_plan *plan, const pl_plan_request *request)
 static bool plan_batch(const pl_plan *plan, const pl_step *step, int n_threads, uint64_t room)
 {
     pl_product *p = step->product;
+    const pl_matmul_question *q = &p->question;
     uint64_t bytes =
-        pl_matmul_batch_workspace_bytes(p->dtype, p->m, p->n, p->k, p->n_products, n_threads);
+        pl_matmul_batch_workspace_bytes(q->dtype, q->m, q->n, q->k, p->n_products, n_threads);
     p->as_batch = p->n_products > 1 && all_resident(plan, step) && bytes <= room;
     if (!p->as_batch)
         return false;
-    double all = products_of(p->m, p->n, p->k) * (double)p->n_products;
+    double all = multiplications(q) * (double)p->n_products;
     p->plan = (pl_matmul_plan){.question = question_of(plan, step, n_threads),
                                .workspace_bytes = bytes,
-                               .flops = p->b_is_a ? all : 2 * all};
+                               .flops = q->b_is_a ? all : 2 * all};
     return true;
 }
 

@@ -14,20 +14,17 @@
 
 typedef struct pl_operand {
     int value;                    /* of the plan */
-    bool transposed;              /* a is stored as k x m, b as n x k */
     int64_t strides[PL_RANK_MAX]; /* bytes from one matrix to the next, along the batch's axes */
 } pl_operand;
 
 struct pl_product {
-    pl_dtype dtype;
-    int64_t m, n, k;
+    pl_matmul_question question; /* one product: dtype, sizes, how operands are stored */
     pl_operand a, b;
-    bool b_is_a;  /* the same matrices, used the other way round */
     int32_t rank; /* of the batch */
     int64_t dims[PL_RANK_MAX];
     int64_t n_products;
     bool as_batch;       /* all in memory, by pl_matmul_batch_run(); else one after the other */
-    pl_matmul_plan plan; /* of one; of a batch, its workspace and flops */
+    pl_matmul_plan plan; /* the answer for one; of a batch, its workspace and flops */
 };
 
 /* The node that a product's input is read from: the input itself, or what it is a view of. Before

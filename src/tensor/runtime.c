@@ -18,8 +18,8 @@ int pl_runtime_new(const pl_runtime_options *options, pl_runtime **ret_runtime, 
     if (!runtime)
         return pl_error_set(reterr, -ENOMEM, "no memory for a runtime");
     runtime->n_refs = 1;
-    pthread_mutex_init(&runtime->turns.mu, NULL);
-    pthread_cond_init(&runtime->turns.ended, NULL);
+    pthread_mutex_init(&runtime->admissions.mu, NULL);
+    pthread_cond_init(&runtime->admissions.ended, NULL);
     const pl_memory_options memory = {options->budget_text, options->cap_bytes};
     const pl_pool_options pool = {options->spill_directory, options->spill_limit_bytes};
     int r = pl_memory_new(&memory, &runtime->memory, reterr);
@@ -56,8 +56,8 @@ void pl_runtime_unref(pl_runtime *runtime)
     pl_threads_free(runtime->threads);
     pl_pool_unref(runtime->pool);
     pl_memory_unref(runtime->memory);
-    pthread_mutex_destroy(&runtime->turns.mu);
-    pthread_cond_destroy(&runtime->turns.ended);
+    pthread_mutex_destroy(&runtime->admissions.mu);
+    pthread_cond_destroy(&runtime->admissions.ended);
     free(runtime);
 }
 

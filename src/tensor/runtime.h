@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runtime from inside: the account, the pool on it, and the threads that compute. All but
- * counts and turns is constant once made; safe from any thread. */
+ * counts and admissions is constant once made; safe from any thread. */
 #ifndef PL_TENSOR_RUNTIME_H
 #define PL_TENSOR_RUNTIME_H
 
@@ -15,15 +15,15 @@ typedef struct pl_runtime_part {
     void (*free)(struct pl_runtime_part *part);
 } pl_runtime_part;
 
-/* Runs that are under way, and what they were promised: see exec/session/admission.h. */
-typedef struct pl_turns {
+/* Runs that are under way, and what they were promised: see tensor/admission.h. */
+typedef struct pl_admissions {
     pthread_mutex_t mu;   /* leaf lock */
     pthread_cond_t ended; /* mu, as is all that follows */
     int n_running;
     int n_urgent; /* that waited before: nobody else begins until they have */
     uint64_t n_ended;
     uint64_t promised_bytes;
-} pl_turns;
+} pl_admissions;
 
 struct pl_runtime {
     _Atomic int n_refs;
@@ -33,7 +33,7 @@ struct pl_runtime {
     pl_links *sessions; /* of exec/session/session.c; also closed ones that nobody has freed */
     _Atomic uint64_t n_sessions;        /* ever made: they are numbered */
     _Atomic(pl_runtime_part *) devices; /* set once, when they are first asked for */
-    pl_turns turns;
+    pl_admissions admissions;
 };
 
 /* What could be moved out for a claim: in its own pool, and elsewhere under the run's line. */

@@ -216,9 +216,9 @@ RUN = {
                         a=d.tensor((10, 20))),
         "add 'y': shapes [7,20] and [10,20] do not broadcast: axis 0 is 7 and 10 "
         "('free' and 'a')"),
-    "a feed for what is no placeholder": (
+    "a feed for a node that is not a placeholder": (
         lambda d: d.run(d.add("neg", d.v), v=d.tensor((10, 20))),
-        "variable 'v' is no placeholder of this graph"),
+        "variable 'v' is not a placeholder of this graph"),
     "a variable without a value": (
         lambda d: d.run(d.add("neg", d.v)),
         "variable 'v' has no value: give it one first"),

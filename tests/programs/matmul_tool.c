@@ -177,11 +177,10 @@ static void do_batch(void)
     pl_shape shape = {3, {ad[0], ad[1], bd[2]}};
     file c = open_result(words[3], a.npy.dtype, a.npy.item_bytes, shape, true);
     int64_t item = a.npy.item_bytes;
+    const pl_matmul_question question = {
+        .dtype = a.npy.dtype, .m = ad[1], .n = bd[2], .k = ad[2], .n_threads = 2};
     pl_matmul_batch batch = {
-        .dtype = a.npy.dtype,
-        .m = ad[1],
-        .n = bd[2],
-        .k = ad[2],
+        .question = &question,
         .a = a.data,
         .b = b.data,
         .c = c.data,
@@ -195,7 +194,7 @@ static void do_batch(void)
         .c_strides = {ad[1] * bd[2] * item},
     };
     uint64_t start = pl_clock_monotonic_ns();
-    check(pl_matmul_batch_run(&batch, NULL, threads, 2, (pl_stop){0}, &error), &error, words[3]);
+    check(pl_matmul_batch_run(&batch, NULL, threads, (pl_stop){0}, &error), &error, words[3]);
     printf("%.6f\n", seconds_since(start));
     close_operand(&a);
     close_operand(&b);

@@ -13,57 +13,37 @@
 #include "tensor/pool.h"
 #include "tensor/shape.h"
 
-/* A stage, or what stages wait for and no plan has. */
+/* Of an eager op, or of a node that eager ops read. */
 typedef struct uses {
-    int n_left;      /* stages that still read it */
-    bool made;       /* here, not given */
-    bool kept;       /* the plan asks for it, or it becomes a variable's value */
+    int n_left;      /* eager ops that have yet to read it */
+    bool made;       /* here, not gathered */
+    bool kept;       /* the plan reads it, or it becomes a variable's value */
     bool on_the_way; /* a picture that is made within the resize that alone reads it */
 } uses;
 
-/* As often a stage is tried again. */
+/* So many times an op is tried again. */
 enum { BROKEN_PROMISES_MAX = 4 };
 
 typedef struct runner {
-    const pl_stages *stages;
+    const pl_eager_run *run;
     uses *uses;         /* by number of the node */
-    pl_tensor **inputs; /* of the stage */
-    pl_shape *shapes;   /* by number of the node: of the stage's inputs */
+    pl_tensor **inputs; /* of the op */
+    pl_shape *shapes;   /* by number of the node: of the op's inputs */
 } runner;
-
-bool pl_stages_any(const pl_graph *graph, const bool *needed)
-{
-    for (int i = pl_graph_n_nodes(graph) - 1; i >= 0; i--)
-        if (needed[i] && pl_data_takes(pl_graph_node(graph, i)))
-            return true;
-    return false;
-}
-
-bool pl_stages_asked(const pl_graph *graph, const bool *needed, const int *asked,
-                     const pl_node *stage)
-{
-    for (int i = stage->number + 1; !asked[stage->number] && i < pl_graph_n_nodes(graph); i++) {
-        const pl_node *node = pl_graph_node(graph, i);
-        for (int k = 0; needed[i] && !pl_data_takes(node) && k < node->n_inputs; k++)
-            if (node->inputs[k] == stage)
-                return true;
-    }
-    return asked[stage->number];
-}
 
 static void count_uses(runner *r)
 {
-    const pl_stages *stages = r->stages;
-    for (int i = 0; i < pl_graph_n_nodes(stages->graph); i++) {
-        const pl_node *node = pl_graph_node(stages->graph, i);
-        bool stage = pl_data_takes(node);
-        if (!stages->needed[i])
+    const pl_eager_run *run = r->run;
+    for (int i = 0; i < run->n_nodes; i++) {
+        const pl_node *node = pl_graph_node(run->graph, i);
+        bool eager = pl_is_eager(node);
+        if (!run->needed[i])
             continue;
-        r->uses[i].kept |= stages->asked[i] || node->op->op_class == PL_CLASS_STATE;
+        r->uses[i].kept |= run->n_fetched[i] || node->op->op_class == PL_CLASS_STATE;
         for (int k = 0; k < node->n_inputs; k++) {
             uses *input = &r->uses[node->inputs[k]->number];
-            input->n_left += stage;
-            input->kept |= !stage;
+            input->n_left += eager;
+            input->kept |= !eager;
         }
     }
 }
@@ -82,18 +62,18 @@ static bool has_a_value(const pl_node *node)
 
 static int find_input(runner *r, const pl_node *input, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    const pl_stages *stages = r->stages;
-    if (!stages->of_node[input->number]) {
+    const pl_eager_run *run = r->run;
+    if (!run->values[input->number]) {
         if (!has_a_value(input))
             return pl_error_set(
                 reterr, -EINVAL, "%s '%s' has no value: %s", input->op->name, input->name,
                 input->op->id == PL_OP_placeholder ? "feed it" : "give it one first");
-        int code = stages->compute(stages->context, input, reterr);
+        int code = run->compute(run->context, input, reterr);
         if (code < 0)
             return code;
         r->uses[input->number].made = true;
     }
-    *ret_tensor = stages->of_node[input->number];
+    *ret_tensor = run->values[input->number];
     return 0;
 }
 
@@ -103,7 +83,7 @@ static void drop_inputs(runner *r, const pl_node *node)
         int number = node->inputs[k]->number;
         uses *input = &r->uses[number];
         if (--input->n_left == 0 && input->made && !input->kept)
-            pl_tensor_unref(PL_TAKE(r->stages->of_node[number]));
+            pl_tensor_unref(PL_TAKE(r->run->values[number]));
     }
 }
 
@@ -129,7 +109,7 @@ static const pl_node *decoded_within(const runner *r, const pl_node *node)
                                                                              : NULL;
 }
 
-/* Whose inputs a stage reads. */
+/* The node whose inputs are read. */
 static const pl_node *reader_of(const runner *r, const pl_node *node)
 {
     const pl_node *decoded = decoded_within(r, node);
@@ -146,44 +126,58 @@ static bool makes_pictures(const pl_node *node)
  * in the nearest cache. Where there are threads to share the rows it is made first. */
 static bool is_on_the_way(const runner *r, const pl_node *node)
 {
-    const pl_stages *stages = r->stages;
+    const pl_eager_run *run = r->run;
     const uses *u = &r->uses[node->number];
     if (!makes_pictures(node) || u->n_left != 1 || u->kept ||
-        pl_threads_count_here(stages->runtime->threads) > 1)
+        pl_threads_count_here(run->runtime->threads) > 1)
         return false;
-    for (int i = node->number + 1; i < pl_graph_n_nodes(stages->graph); i++) {
-        const pl_node *user = pl_graph_node(stages->graph, i);
-        if (stages->needed[i] && user->n_inputs == 1 && user->inputs[0] == node)
-            return !stages->of_node[i] && user->op->id == PL_OP_resize && pl_data_takes_rows(user);
+    for (int i = node->number + 1; i < run->n_nodes; i++) {
+        const pl_node *user = pl_graph_node(run->graph, i);
+        if (run->needed[i] && user->n_inputs == 1 && user->inputs[0] == node)
+            return !run->values[i] && user->op->id == PL_OP_resize && pl_eager_takes_rows(user);
     }
     return false;
+}
+
+/* Values that are held for later are the run's, too. Inexact, it may be too little, and need not be
+ * measured. */
+static int budget_bytes(const pl_eager_run *run, const pl_node *node, bool exactly,
+                        uint64_t *ret_bytes, pl_error *reterr)
+{
+    uint64_t held;
+    if (run->held_bytes(run->context, node, &held) < 0)
+        return pl_error_set(reterr, -ENOMEM, "out of memory while describing a run");
+    *ret_bytes = pl_sub_sat_u64(exactly ? pl_admission_budget_bytes(run->admission)
+                                        : pl_admission_sure_bytes(run->admission),
+                                held);
+    return 0;
 }
 
 static int run_once(runner *r, const pl_node *node, bool exactly, bool *ret_promised,
                     pl_error *reterr)
 {
-    const pl_stages *stages = r->stages;
-    pl_data_call call = {.runtime = stages->runtime,
-                         .node = node,
-                         .decoded = decoded_within(r, node),
-                         .inputs = r->inputs,
-                         .promise = stages->promise,
-                         .run_graph = stages->run_graph,
-                         .context = stages->context};
+    const pl_eager_run *run = r->run;
+    pl_eager_call call = {.runtime = run->runtime,
+                          .node = node,
+                          .decoded = decoded_within(r, node),
+                          .inputs = r->inputs,
+                          .admission = run->admission,
+                          .run_graph = run->run_graph,
+                          .context = run->context};
     *ret_promised = false;
-    if (stages->budget(stages->context, reader_of(r, node), exactly, &call.budget_bytes) < 0)
-        return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
-    int code = pl_data_run(&call, &stages->of_node[node->number], reterr);
-    *ret_promised = stages->settle(stages->context);
+    int code = budget_bytes(run, reader_of(r, node), exactly, &call.budget_bytes, reterr);
+    if (code < 0)
+        return code;
+    code = pl_eager_op_run(&call, &run->values[node->number], reterr);
+    *ret_promised = pl_admission_end(run->admission);
     return code;
 }
 
-/* What is refused may fit in what is measured, when what idles is on disk, or when another run has
- * ended. And what was promised can be gone, to a user's tensor: then it is measured anew what there
- * is. */
-static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
+/* A refused op may fit when memory is measured exactly, when held values are on disk, or when another
+ * run has ended. And promised memory can be gone, to a user's tensor: then it is measured anew. */
+static int run_admitted(runner *r, const pl_node *node, pl_error *reterr)
 {
-    const pl_stages *stages = r->stages;
+    const pl_eager_run *run = r->run;
     int code, waited = 0, n_broken = 0;
     bool refused, exactly = false, made_room = false, promised;
     do {
@@ -193,20 +187,20 @@ static int run_in_turn(runner *r, const pl_node *node, pl_error *reterr)
             exactly = true;
         else if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
             n_broken++;
-        else if (refused && !made_room && stages->make_room(stages->context, reader_of(r, node)))
+        else if (refused && !made_room && run->evict(run->context, reader_of(r, node)))
             made_room = true; /* once, for what shares its memory with an input comes back */
         else if (refused)
-            waited = stages->wait(stages->context);
+            waited = pl_admission_wait(run->admission);
     } while (refused && waited == 0);
-    stages->be_patient(stages->context);
+    pl_admission_done(run->admission);
     return waited == -ECANCELED ? cancelled(node, reterr) : code;
 }
 
-static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
+static int run_op(runner *r, const pl_node *node, pl_error *reterr)
 {
-    const pl_stages *stages = r->stages;
+    const pl_eager_run *run = r->run;
     const pl_node *reader = reader_of(r, node);
-    int code = stages->check(stages->context) < 0 ? cancelled(node, reterr) : 0;
+    int code = run->admission->check(run->admission->context) < 0 ? cancelled(node, reterr) : 0;
     for (int k = 0; code == 0 && k < reader->n_inputs; k++)
         if (k > 0 || node->op->id != PL_OP_assign) /* the variable need not have a value */
             code = find_input(r, reader->inputs[k], &r->inputs[k], reterr);
@@ -215,7 +209,7 @@ static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
     if (code == 0)
         code = infer_again(r, reader, reterr);
     if (code == 0)
-        code = run_in_turn(r, node, reterr);
+        code = run_admitted(r, node, reterr);
     if (code < 0)
         return code;
     r->uses[node->number].made = true;
@@ -223,35 +217,34 @@ static int run_stage(runner *r, const pl_node *node, pl_error *reterr)
     return 0;
 }
 
-static int most_inputs(const pl_stages *stages)
+static int most_inputs(const pl_eager_run *run)
 {
     int most = 1;
-    for (int i = 0; i < pl_graph_n_nodes(stages->graph); i++) {
-        const pl_node *node = pl_graph_node(stages->graph, i);
-        if (stages->needed[i] && node->n_inputs > most)
+    for (int i = 0; i < run->n_nodes; i++) {
+        const pl_node *node = pl_graph_node(run->graph, i);
+        if (run->needed[i] && node->n_inputs > most)
             most = node->n_inputs;
     }
     return most;
 }
 
-int pl_stages_run(const pl_stages *stages, pl_error *reterr)
+int pl_eager_run_all(const pl_eager_run *run, pl_error *reterr)
 {
-    int n = pl_graph_n_nodes(stages->graph), code = 0;
-    runner r = {.stages = stages};
+    int n = run->n_nodes, code = 0;
+    runner r = {.run = run};
     r.uses = calloc((size_t)n + 1, sizeof *r.uses);
-    r.inputs = calloc((size_t)most_inputs(stages), sizeof(pl_tensor *));
+    r.inputs = calloc((size_t)most_inputs(run), sizeof(pl_tensor *));
     r.shapes = calloc((size_t)n + 1, sizeof *r.shapes);
     if (!r.uses || !r.inputs || !r.shapes)
-        code = pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+        code = pl_error_set(reterr, -ENOMEM, "out of memory while describing a run");
     else
         count_uses(&r);
     for (int i = 0; code == 0 && i < n; i++) {
-        const pl_node *node = pl_graph_node(stages->graph, i);
-        if (stages->needed[i] && !stages->of_node[i] && pl_data_takes(node))
+        const pl_node *node = pl_graph_node(run->graph, i);
+        if (run->needed[i] && !run->values[i] && pl_is_eager(node))
             r.uses[i].on_the_way = is_on_the_way(&r, node);
-        if (stages->needed[i] && !stages->of_node[i] && pl_data_takes(node) &&
-            !r.uses[i].on_the_way)
-            code = run_stage(&r, node, reterr);
+        if (run->needed[i] && !run->values[i] && pl_is_eager(node) && !r.uses[i].on_the_way)
+            code = run_op(&r, node, reterr);
     }
     free(r.uses);
     free(r.inputs);
@@ -261,7 +254,7 @@ int pl_stages_run(const pl_stages *stages, pl_error *reterr)
 
 /* ---- what is known before ---- */
 
-/* Of strings, and of what has no shape yet, nobody knows before. */
+/* The size of strings and of unknown shapes is not known in advance. */
 static bool bytes_of(const pl_node *node, const pl_shape *shape, uint64_t *ret_bytes)
 {
     int64_t bytes;
@@ -272,40 +265,40 @@ static bool bytes_of(const pl_node *node, const pl_shape *shape, uint64_t *ret_b
     return true;
 }
 
-/* In memory, of what is given or known. False if it is neither, and 0 bytes. */
-static bool know(const pl_stages *stages, const pl_shape *shapes, const pl_node *node,
+/* Bytes in memory of a value that is there or whose shape is known. Else false, and 0 bytes. */
+static bool know(const pl_eager_run *run, const pl_shape *shapes, const pl_node *node,
                  uint64_t *ret_bytes)
 {
     uint64_t bytes = 0;
-    const pl_tensor *given = stages->of_node[node->number];
+    const pl_tensor *value = run->values[node->number];
     bool known = true;
-    if (given)
-        bytes = pl_buffer_bytes(given->buffer);
+    if (value)
+        bytes = pl_buffer_bytes(value->buffer);
     else
         known = bytes_of(node, &shapes[node->number], &bytes);
     *ret_bytes = bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
     return known;
 }
 
-/* Is all known that it reads and makes? What else it claims is known too, but for pictures. */
-static bool is_known(const pl_stages *stages, const pl_shape *shapes, const pl_node *stage)
+/* Are the sizes of its inputs and its output known? Its scratch is then too, but for pictures. */
+static bool is_known(const pl_eager_run *run, const pl_shape *shapes, const pl_node *node)
 {
-    bool known = stage->op->id != PL_OP_decode_jpeg && stage->op->id != PL_OP_decode_png &&
-                 stage->op->id != PL_OP_decode_image;
+    bool known = node->op->id != PL_OP_decode_jpeg && node->op->id != PL_OP_decode_png &&
+                 node->op->id != PL_OP_decode_image;
     uint64_t bytes;
-    known = know(stages, shapes, stage, &bytes) && known;
-    for (int k = 0; k < stage->n_inputs; k++)
-        known = know(stages, shapes, stage->inputs[k], &bytes) && known;
+    known = know(run, shapes, node, &bytes) && known;
+    for (int k = 0; k < node->n_inputs; k++)
+        known = know(run, shapes, node->inputs[k], &bytes) && known;
     return known;
 }
 
-/* What is live while stages are counted. */
+/* What is live while eager ops are counted. */
 typedef struct tally {
     runner r;
     const pl_shape *shapes;
-    pl_stages_foresee *foresee;
-    uint64_t large_bytes, small_bytes; /* that stages and their plans have made; small: in slabs */
-    pl_stages_cost cost;
+    pl_eager_foresee *foresee;
+    uint64_t large_bytes, small_bytes; /* that ops and nested plans have made; small: in slabs */
+    pl_eager_cost cost;
 } tally;
 
 static void raise_peak(tally *t, uint64_t bytes)
@@ -315,12 +308,12 @@ static void raise_peak(tally *t, uint64_t bytes)
 
 static uint64_t most_of_small(const tally *t)
 {
-    return t->r.stages->runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE;
+    return t->r.run->runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE;
 }
 
 static uint64_t live_bytes(const tally *t)
 {
-    uint64_t slab_bytes = t->r.stages->runtime->pool->slab_bytes;
+    uint64_t slab_bytes = t->r.run->runtime->pool->slab_bytes;
     return pl_add_sat_u64(t->large_bytes,
                           pl_slabs_bytes(slab_bytes, most_of_small(t), t->small_bytes));
 }
@@ -334,27 +327,27 @@ static uint64_t *kind_of(tally *t, uint64_t bytes)
 static bool count_made(tally *t, const pl_node *node)
 {
     uint64_t bytes;
-    bool known = know(t->r.stages, t->shapes, node, &bytes);
+    bool known = know(t->r.run, t->shapes, node, &bytes);
     t->r.uses[node->number].made = true;
     *kind_of(t, bytes) = pl_add_sat_u64(*kind_of(t, bytes), bytes);
     return known;
 }
 
-/* The inputs that are no stages, each by a plan of its own. *ret_read is what the stage reads that
- * is given. 1; 0 if not all is known. */
-static int count_inputs(tally *t, const pl_node *stage, uint64_t *ret_read, pl_error *reterr)
+/* The inputs that are not eager, each by a nested plan. *ret_read is what the op reads that is
+ * gathered. 1; 0 if not all is known. */
+static int count_inputs(tally *t, const pl_node *node, uint64_t *ret_read, pl_error *reterr)
 {
-    const pl_stages *stages = t->r.stages;
+    const pl_eager_run *run = t->r.run;
     uint64_t bytes;
     int known = 1;
     *ret_read = 0;
-    for (int k = 0; k < stage->n_inputs; k++) {
-        const pl_node *input = stage->inputs[k];
-        if (stages->of_node[input->number]) {
-            (void)know(stages, t->shapes, input, &bytes);
+    for (int k = 0; k < node->n_inputs; k++) {
+        const pl_node *input = node->inputs[k];
+        if (run->values[input->number]) {
+            (void)know(run, t->shapes, input, &bytes);
             *ret_read = pl_add_sat_u64(*ret_read, bytes);
         } else if (!t->r.uses[input->number].made && has_a_value(input)) {
-            int code = t->foresee(stages->context, input, t->shapes, live_bytes(t), &bytes, reterr);
+            int code = t->foresee(run->context, input, t->shapes, live_bytes(t), &bytes, reterr);
             if (code < 0)
                 return code;
             if (code > 0)
@@ -366,28 +359,28 @@ static int count_inputs(tally *t, const pl_node *stage, uint64_t *ret_read, pl_e
     return known;
 }
 
-static void count_dropped(tally *t, const pl_node *stage)
+static void count_dropped(tally *t, const pl_node *node)
 {
     uint64_t bytes;
-    for (int k = 0; k < stage->n_inputs; k++) {
-        uses *input = &t->r.uses[stage->inputs[k]->number];
+    for (int k = 0; k < node->n_inputs; k++) {
+        uses *input = &t->r.uses[node->inputs[k]->number];
         if (--input->n_left > 0 || !input->made || input->kept)
             continue;
-        (void)know(t->r.stages, t->shapes, stage->inputs[k], &bytes);
+        (void)know(t->r.run, t->shapes, node->inputs[k], &bytes);
         *kind_of(t, bytes) = pl_sub_sat_u64(*kind_of(t, bytes), bytes);
     }
 }
 
-/* What a stage cannot do without: what it reads, and what it makes. */
-static uint64_t needed_bytes(tally *t, const pl_node *stage, uint64_t read)
+/* The least: what the op reads, and what it makes. */
+static uint64_t needed_bytes(tally *t, const pl_node *node, uint64_t read)
 {
     uint64_t large = t->large_bytes, small = t->small_bytes, bytes;
     t->large_bytes = read;
     t->small_bytes = 0;
-    (void)count_made(t, stage);
-    for (int k = 0; k < stage->n_inputs; k++)
-        if (t->r.uses[stage->inputs[k]->number].made) {
-            (void)know(t->r.stages, t->shapes, stage->inputs[k], &bytes);
+    (void)count_made(t, node);
+    for (int k = 0; k < node->n_inputs; k++)
+        if (t->r.uses[node->inputs[k]->number].made) {
+            (void)know(t->r.run, t->shapes, node->inputs[k], &bytes);
             *kind_of(t, bytes) = pl_add_sat_u64(*kind_of(t, bytes), bytes);
         }
     uint64_t needed = live_bytes(t);
@@ -396,59 +389,60 @@ static uint64_t needed_bytes(tally *t, const pl_node *stage, uint64_t read)
     return needed;
 }
 
-/* Where what idles is too much beside a stage, it is put on disk, and the stage has the budget. */
-static int count_peak(tally *t, const pl_node *stage, uint64_t read, pl_error *reterr)
+/* Values that are too much beside the op are moved to disk, and it has the budget. */
+static int count_peak(tally *t, const pl_node *node, uint64_t read, pl_error *reterr)
 {
-    const pl_stages *stages = t->r.stages;
-    uint64_t peak = pl_add_sat_u64(live_bytes(t), read), budget;
-    if (stages->budget(stages->context, stage, true, &budget) < 0)
-        return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
-    uint64_t needed = peak <= budget ? peak : needed_bytes(t, stage, read);
+    const pl_eager_run *run = t->r.run;
+    uint64_t peak = pl_add_sat_u64(live_bytes(t), read), budget = 0;
+    int code = budget_bytes(run, node, true, &budget, reterr);
+    if (code < 0)
+        return code;
+    uint64_t needed = peak <= budget ? peak : needed_bytes(t, node, read);
     if (needed > budget)
         return pl_error_set(reterr, PL_EBUDGET,
                             "%s '%s': what it reads and makes needs %s; the budget is %s: give at "
                             "least %s",
-                            stage->op->name, stage->name, PL_SIZE(needed), PL_SIZE(budget),
+                            node->op->name, node->name, PL_SIZE(needed), PL_SIZE(budget),
                             PL_SIZE(needed));
     raise_peak(t, pl_min_u64(peak, budget));
     return 0;
 }
 
-static int count_stage(tally *t, const pl_node *stage, pl_error *reterr)
+static int count_op(tally *t, const pl_node *node, pl_error *reterr)
 {
     uint64_t read;
-    bool known = is_known(t->r.stages, t->shapes, stage);
-    int code = count_inputs(t, stage, &read, reterr);
+    bool known = is_known(t->r.run, t->shapes, node);
+    int code = count_inputs(t, node, &read, reterr);
     if (code < 0)
         return code;
-    (void)count_made(t, stage);
-    if (known && stage->op->id == PL_OP_resize)
+    (void)count_made(t, node);
+    if (known && node->op->id == PL_OP_resize)
         read =
-            pl_add_sat_u64(read, pl_data_resize_scratch_bytes(t->r.stages->runtime, stage,
-                                                              &t->shapes[stage->inputs[0]->number],
-                                                              &t->shapes[stage->number]));
+            pl_add_sat_u64(read, pl_eager_resize_scratch_bytes(t->r.run->runtime, node,
+                                                               &t->shapes[node->inputs[0]->number],
+                                                               &t->shapes[node->number]));
     t->cost.n_unknown += !known || code == 0;
-    code = count_peak(t, stage, read, reterr);
+    code = count_peak(t, node, read, reterr);
     if (code == 0)
-        count_dropped(t, stage);
+        count_dropped(t, node);
     return code;
 }
 
-/* As pl_stages_run(), but that nothing is made. */
-int pl_stages_count(const pl_stages *stages, const pl_shape *shapes, pl_stages_foresee *foresee,
-                    pl_stages_cost *ret_cost, pl_error *reterr)
+/* As pl_eager_run_all(), but that nothing is made. */
+int pl_eager_count(const pl_eager_run *run, const pl_shape *shapes, pl_eager_foresee *foresee,
+                   pl_eager_cost *ret_cost, pl_error *reterr)
 {
-    int n = pl_graph_n_nodes(stages->graph), code = 0;
-    tally t = {.r = {.stages = stages, .uses = calloc((size_t)n + 1, sizeof(uses))},
+    int n = run->n_nodes, code = 0;
+    tally t = {.r = {.run = run, .uses = calloc((size_t)n + 1, sizeof(uses))},
                .shapes = shapes,
                .foresee = foresee};
     if (!t.r.uses)
-        return pl_error_set(reterr, -ENOMEM, "no memory to describe a run");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while describing a run");
     count_uses(&t.r);
     for (int i = 0; code == 0 && i < n; i++) {
-        const pl_node *node = pl_graph_node(stages->graph, i);
-        if (stages->needed[i] && !stages->of_node[i] && pl_data_takes(node))
-            code = count_stage(&t, node, reterr);
+        const pl_node *node = pl_graph_node(run->graph, i);
+        if (run->needed[i] && !run->values[i] && pl_is_eager(node))
+            code = count_op(&t, node, reterr);
     }
     t.cost.left_bytes = live_bytes(&t);
     free(t.r.uses);
@@ -470,7 +464,7 @@ static void write_shape(const pl_shape *shape, FILE *to)
     fputc(']', to);
 }
 
-static void write_json(const pl_stages *stages, const pl_shape *shapes, const pl_node *node,
+static void write_json(const pl_eager_run *run, const pl_shape *shapes, const pl_node *node,
                        FILE *to)
 {
     const pl_shape *shape = &shapes[node->number];
@@ -483,35 +477,35 @@ static void write_json(const pl_stages *stages, const pl_shape *shapes, const pl
     else
         fputs(",\"bytes\":null", to);
     fprintf(to, ",\"known\":%s,\"where\":\"memory\"}",
-            is_known(stages, shapes, node) ? "true" : "false");
+            is_known(run, shapes, node) ? "true" : "false");
 }
 
-static void write_text(const pl_stages *stages, const pl_shape *shapes, int number,
+static void write_text(const pl_eager_run *run, const pl_shape *shapes, int number,
                        const pl_node *node, FILE *to)
 {
     const pl_shape *shape = &shapes[node->number];
     uint64_t bytes;
     char name[160];
     snprintf(name, sizeof name, "%s '%s'", node->op->name, node->name);
-    fprintf(to, "  s%d  %-28s %-16s %10s %-6s  before the plan: %s%s\n", number, name,
-            PL_SHAPE_TEXT(shape), bytes_of(node, shape, &bytes) ? PL_SIZE(bytes) : "?", "memory",
-            node->op->op_class == PL_CLASS_DATA ? "is data" : "has to do with strings",
-            is_known(stages, shapes, node) ? "" : "; not all that it claims is known yet");
+    fprintf(to, "  s%d  %-28s %-16s %10s %-6s  eager: %s%s\n", number, name, PL_SHAPE_TEXT(shape),
+            bytes_of(node, shape, &bytes) ? PL_SIZE(bytes) : "?", "memory",
+            node->op->op_class == PL_CLASS_DATA ? "data op" : "string op",
+            is_known(run, shapes, node) ? "" : "; its cost is not known yet");
 }
 
-void pl_stages_explain(const pl_stages *stages, const pl_shape *shapes, bool as_json, FILE *to)
+void pl_eager_explain(const pl_eager_run *run, const pl_shape *shapes, bool as_json, FILE *to)
 {
     int n = 0;
-    for (int i = 0; i < pl_graph_n_nodes(stages->graph); i++) {
-        const pl_node *node = pl_graph_node(stages->graph, i);
-        if (!stages->needed[i] || !pl_data_takes(node))
+    for (int i = 0; i < run->n_nodes; i++) {
+        const pl_node *node = pl_graph_node(run->graph, i);
+        if (!run->needed[i] || !pl_is_eager(node))
             continue;
         if (as_json && n > 0)
             fputc(',', to);
         if (as_json)
-            write_json(stages, shapes, node, to);
+            write_json(run, shapes, node, to);
         else
-            write_text(stages, shapes, n, node, to);
+            write_text(run, shapes, n, node, to);
         n++;
     }
 }

@@ -10,7 +10,7 @@
 #include "tensor/strings.h"
 
 /* Of the picture whole. */
-static uint64_t needed_bytes(const pl_data_call *call, const pl_image *image, uint64_t file_bytes)
+static uint64_t needed_bytes(const pl_eager_call *call, const pl_image *image, uint64_t file_bytes)
 {
     uint64_t beside = pl_add_sat_u64(image->work_bytes, image->library_bytes);
     uint64_t made = pl_buffer_new_cost_bytes(call->runtime->pool, image->pixel_bytes);
@@ -18,7 +18,7 @@ static uint64_t needed_bytes(const pl_data_call *call, const pl_image *image, ui
     return pl_add_sat_u64(decoded, pl_memory_cost_bytes(file_bytes));
 }
 
-static PL_COLD int refuse(const pl_data_call *call, int code, const pl_image *image,
+static PL_COLD int refuse(const pl_eager_call *call, int code, const pl_image *image,
                           size_t file_bytes, uint64_t needed, pl_error *reterr)
 {
     char of[160];
@@ -28,19 +28,19 @@ static PL_COLD int refuse(const pl_data_call *call, int code, const pl_image *im
              "needed to decode%s it,",
              pl_image_format_name(image->format), image->height, image->width, image->channels,
              PL_SIZE(image->pixel_bytes), PL_SIZE(file_bytes), whole ? "" : " and resize");
-    return pl_data_not_promised(call, code, needed, of, reterr);
+    return pl_eager_not_promised(call, code, needed, of, reterr);
 }
 
-static int check_budget(const pl_data_call *call, const pl_image *image, size_t file_bytes,
+static int check_budget(const pl_eager_call *call, const pl_image *image, size_t file_bytes,
                         uint64_t needed, pl_error *reterr)
 {
-    int r = pl_data_promise(call, needed);
+    int r = pl_eager_promise(call, needed);
     return r < 0 ? refuse(call, r, image, file_bytes, needed, reterr) : 0;
 }
 
 /* The block stands for what the libraries take themselves, too: that part of it is never touched.
  */
-static int decode_to(const pl_data_call *call, const pl_image *image, pl_string file, void *pixels,
+static int decode_to(const pl_eager_call *call, const pl_image *image, pl_string file, void *pixels,
                      pl_error *reterr)
 {
     pl_block work = {0};
@@ -51,7 +51,7 @@ static int decode_to(const pl_data_call *call, const pl_image *image, pl_string 
         return r;
     r = pl_image_decode(file.data, file.n, image, pixels, work.data, &inner);
     pl_memory_give(call->runtime->memory, &work);
-    return r < 0 ? pl_data_fail(call, r, reterr, "%s", inner.message) : 0;
+    return r < 0 ? pl_eager_fail(call, r, reterr, "%s", inner.message) : 0;
 }
 
 static pl_image_samples samples_of(pl_dtype dtype)
@@ -59,19 +59,19 @@ static pl_image_samples samples_of(pl_dtype dtype)
     return dtype == PL_F32 ? PL_IMAGE_F32 : dtype == PL_U16 ? PL_IMAGE_U16 : PL_IMAGE_U8;
 }
 
-static int look_at(const pl_data_call *call, pl_string file, pl_image *ret_image, pl_error *reterr)
+static int look_at(const pl_eager_call *call, pl_string file, pl_image *ret_image, pl_error *reterr)
 {
     pl_error inner = {0};
     int r = pl_image_header_of(file.data, file.n,
                                (int)call->node->attrs[PL_ATTR_decode_channels].value.i,
                                samples_of(call->node->dtype), ret_image, &inner);
     if (r < 0)
-        return pl_data_fail(call, r, reterr, "%s", inner.message);
+        return pl_eager_fail(call, r, reterr, "%s", inner.message);
     ret_image->recover = call->node->attrs[PL_ATTR_decode_try_recover_truncated].value.i != 0;
     return 0;
 }
 
-static int decode(const pl_data_call *call, pl_string file, pl_tensor **ret_tensor,
+static int decode(const pl_eager_call *call, pl_string file, pl_tensor **ret_tensor,
                   pl_error *reterr)
 {
     pl_image image;
@@ -83,7 +83,7 @@ static int decode(const pl_data_call *call, pl_string file, pl_tensor **ret_tens
     r = check_budget(call, &image, file.n, needed_bytes(call, &image, file.n), reterr);
     const pl_shape shape = PL_SHAPE(image.height, image.width, image.channels);
     if (r == 0)
-        r = pl_data_new(call, call->node->dtype, &shape, &tensor, &pixels, reterr);
+        r = pl_eager_new(call, call->node->dtype, &shape, &tensor, &pixels, reterr);
     if (r < 0)
         return r;
     r = decode_to(call, &image, file, pixels, reterr);
@@ -95,7 +95,7 @@ static int decode(const pl_data_call *call, pl_string file, pl_tensor **ret_tens
     return r;
 }
 
-int pl_data_decode(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_decode(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings file;
     int r = pl_strings_pin(&file, call->inputs[0], reterr);
@@ -114,16 +114,16 @@ typedef struct beside {
     uint64_t resize_bytes, touched_bytes, work_bytes;
 } beside;
 
-static beside needed_beside(const pl_data_call *call, const pl_image *image, const pl_shape *in,
+static beside needed_beside(const pl_eager_call *call, const pl_image *image, const pl_shape *in,
                             const pl_shape *out)
 {
-    uint64_t resize_bytes = pl_data_rows_bytes(call->node, in, out);
+    uint64_t resize_bytes = pl_eager_rows_bytes(call->node, in, out);
     return (beside){.resize_bytes = resize_bytes,
                     .touched_bytes = pl_add_sat_u64(resize_bytes, pl_image_rows_bytes(image)),
                     .work_bytes = pl_add_sat_u64(image->work_bytes, image->library_bytes)};
 }
 
-static int decode_through(const pl_data_call *call, const pl_data_call *decoding,
+static int decode_through(const pl_eager_call *call, const pl_eager_call *decoding,
                           const pl_image *image, pl_string file, const pl_shape *in,
                           const pl_shape *out, void *made, pl_error *reterr)
 {
@@ -136,24 +136,24 @@ static int decode_through(const pl_data_call *call, const pl_data_call *decoding
         r = pl_memory_take(memory, needed.work_bytes, decoding->node->name, &work, reterr);
     if (r == 0) {
         const pl_image_rows rows = {
-            .take = pl_data_rows_take,
-            .context = pl_data_rows_begin(call->node, in, out, touched.data, made),
+            .take = pl_eager_rows_take,
+            .context = pl_eager_rows_begin(call->node, in, out, touched.data, made),
         };
         r = pl_image_decode_rows(file.data, file.n, image, &rows,
                                  (char *)touched.data + needed.resize_bytes, work.data, &inner);
         if (r < 0)
-            r = pl_data_fail(decoding, r, reterr, "%s", inner.message);
+            r = pl_eager_fail(decoding, r, reterr, "%s", inner.message);
     }
     pl_memory_give(memory, &work);
     pl_memory_give(memory, &touched);
     return r;
 }
 
-static int decode_resized(const pl_data_call *call, pl_string file, pl_tensor **ret_tensor,
+static int decode_resized(const pl_eager_call *call, pl_string file, pl_tensor **ret_tensor,
                           pl_error *reterr)
 {
     const int64_t *size = call->node->attrs[PL_ATTR_resize_size].value.values;
-    pl_data_call decoding = *call; /* its errors are the picture's */
+    pl_eager_call decoding = *call; /* its errors are the picture's */
     decoding.node = call->decoded;
     pl_image image;
     int64_t bytes;
@@ -177,7 +177,7 @@ static int decode_resized(const pl_data_call *call, pl_string file, pl_tensor **
     needed = pl_max_u64(needed, needed_bytes(call, &image, file.n));
     r = check_budget(&decoding, &image, file.n, needed, reterr);
     if (r == 0)
-        r = pl_data_new(call, call->node->dtype, &out, &tensor, &made, reterr);
+        r = pl_eager_new(call, call->node->dtype, &out, &tensor, &made, reterr);
     if (r < 0)
         return r;
     r = decode_through(call, &decoding, &image, file, &in, &out, made, reterr);
@@ -189,7 +189,7 @@ static int decode_resized(const pl_data_call *call, pl_string file, pl_tensor **
     return r;
 }
 
-int pl_data_decode_resized(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_decode_resized(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings file;
     int r = pl_strings_pin(&file, call->inputs[0], reterr);

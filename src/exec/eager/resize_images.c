@@ -230,8 +230,8 @@ static uint64_t scratch_bytes(const job *j)
     return table_bytes(j) + (uint64_t)j->n_workers * j->worker_bytes;
 }
 
-uint64_t pl_data_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
-                                      const pl_shape *out)
+uint64_t pl_eager_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
+                                       const pl_shape *out)
 {
     const job j = describe(node, pl_threads_count(runtime->threads), in, out);
     return pl_memory_cost_bytes(scratch_bytes(&j));
@@ -272,7 +272,7 @@ static void set_tables(const pl_node *node, job *j, char *scratch)
 }
 
 /* The input's elements one after the other: where they are, or a copy in `block`. */
-static int pin_dense(const pl_data_call *call, const void **ret_in, pl_block *block, bool *pinned,
+static int pin_dense(const pl_eager_call *call, const void **ret_in, pl_block *block, bool *pinned,
                      pl_error *reterr)
 {
     pl_tensor *in = call->inputs[0];
@@ -291,7 +291,7 @@ static int pin_dense(const pl_data_call *call, const void **ret_in, pl_block *bl
     return r;
 }
 
-static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out, pl_error *reterr)
+static int resize(const pl_eager_call *call, job *j, pl_tensor *tensor, void *out, pl_error *reterr)
 {
     const void *in;
     bool pinned = false;
@@ -314,7 +314,7 @@ static int resize(const pl_data_call *call, job *j, pl_tensor *tensor, void *out
     return r;
 }
 
-int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_resize(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     const int64_t *size = call->node->attrs[PL_ATTR_resize_size].value.values;
     const pl_shape *in = &call->inputs[0]->shape;
@@ -330,10 +330,10 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
     job j = describe(call->node, pl_threads_count_here(call->runtime->threads), in, &shape);
     uint64_t needed = pl_add_sat_u64(pl_buffer_new_cost_bytes(call->runtime->pool, (uint64_t)bytes),
                                      pl_memory_cost_bytes(pl_tensor_bytes(call->inputs[0])));
-    r = pl_data_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(&j)),
-                             "what it reads and makes", reterr);
+    r = pl_eager_check_budget(call, pl_add_sat_u64(needed, scratch_bytes(&j)),
+                              "what it reads and makes", reterr);
     if (r == 0)
-        r = pl_data_new(call, call->node->dtype, &shape, &tensor, &out, reterr);
+        r = pl_eager_new(call, call->node->dtype, &shape, &tensor, &out, reterr);
     if (r < 0)
         return r;
     if (bytes == 0)
@@ -349,30 +349,30 @@ int pl_data_resize(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *r
 
 /* ---- row by row ---- */
 
-struct pl_data_rows {
+struct pl_eager_rows {
     job j;
     float *wide[2]; /* of the input's rows, the last two that are of use, by their number */
     int64_t next;   /* row of the result */
 };
 
-bool pl_data_takes_rows(const pl_node *resize)
+bool pl_eager_takes_rows(const pl_node *resize)
 {
     const int64_t *size = resize->attrs[PL_ATTR_resize_size].value.values;
     return resize->op->id == PL_OP_resize && resize->inputs[0]->dtype == PL_U8 &&
            !is_nearest(resize) && !is_antialiased(resize) && size[0] > 0 && size[1] > 0;
 }
 
-uint64_t pl_data_rows_bytes(const pl_node *resize, const pl_shape *in, const pl_shape *out)
+uint64_t pl_eager_rows_bytes(const pl_node *resize, const pl_shape *in, const pl_shape *out)
 {
     const job j = describe(resize, 1, in, out);
-    return rounded(sizeof(pl_data_rows)) + scratch_bytes(&j);
+    return rounded(sizeof(pl_eager_rows)) + scratch_bytes(&j);
 }
 
-pl_data_rows *pl_data_rows_begin(const pl_node *resize, const pl_shape *in, const pl_shape *out,
-                                 void *scratch, void *made)
+pl_eager_rows *pl_eager_rows_begin(const pl_node *resize, const pl_shape *in, const pl_shape *out,
+                                   void *scratch, void *made)
 {
-    pl_data_rows *rows = scratch;
-    *rows = (pl_data_rows){.j = describe(resize, 1, in, out)};
+    pl_eager_rows *rows = scratch;
+    *rows = (pl_eager_rows){.j = describe(resize, 1, in, out)};
     set_tables(resize, &rows->j, (char *)scratch + rounded(sizeof *rows));
     rows->j.out = made;
     rows->wide[0] = (float *)rows->j.scratch;
@@ -381,9 +381,9 @@ pl_data_rows *pl_data_rows_begin(const pl_node *resize, const pl_shape *in, cons
 }
 
 /* Of two taps the lower is the upper or the row before it: both are there when the upper is. */
-void pl_data_rows_take(void *context, int64_t y, const uint8_t *row)
+void pl_eager_rows_take(void *context, int64_t y, const uint8_t *row)
 {
-    pl_data_rows *rows = context;
+    pl_eager_rows *rows = context;
     const job *j = &rows->j;
     int64_t n = j->width * j->channels;
     if (rows->next == j->height || y < j->down[rows->next].lower)

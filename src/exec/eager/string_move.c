@@ -11,7 +11,7 @@
 #include "tensor/strings.h"
 
 typedef struct mover {
-    const pl_data_call *call;
+    const pl_eager_call *call;
     pl_graph *graph;
     pl_session *session;
     pl_feed *feeds;
@@ -24,7 +24,7 @@ typedef struct mover {
 
 static int no_memory(const mover *m, pl_error *reterr)
 {
-    return pl_data_fail(m->call, -ENOMEM, reterr, "no memory to compute it");
+    return pl_eager_fail(m->call, -ENOMEM, reterr, "no memory to compute it");
 }
 
 /* The numbers of one input's elements. */
@@ -32,7 +32,7 @@ static int number_elements(mover *m, int i, pl_tensor **ret_tensor, pl_error *re
 {
     void *data;
     const pl_strings *in = &m->inputs[i];
-    int r = pl_data_new(m->call, PL_I64, &in->tensor->shape, ret_tensor, &data, reterr);
+    int r = pl_eager_new(m->call, PL_I64, &in->tensor->shape, ret_tensor, &data, reterr);
     if (r < 0)
         return r;
     for (int64_t k = 0; k < in->n; k++)
@@ -76,12 +76,12 @@ static int run_on_numbers(mover *m, pl_tensor **ret_tensor, pl_error *reterr)
         r = pl_session_new(m->graph, m->call->runtime, &m->session, reterr);
     if (r < 0)
         return r;
-    const pl_data_graph graph = {.session = m->session,
-                                 .fetch = {same, NULL},
-                                 .feeds = m->feeds,
-                                 .n_feeds = node->n_inputs,
-                                 .budget_bytes =
-                                     m->call->budget_bytes - m->held_bytes + 1}; /* 0 is no limit */
+    const pl_eager_graph graph = {.session = m->session,
+                                  .fetch = {same, NULL},
+                                  .feeds = m->feeds,
+                                  .n_feeds = node->n_inputs,
+                                  .budget_bytes = m->call->budget_bytes - m->held_bytes +
+                                                  1}; /* 0 is no limit */
     return m->call->run_graph(m->call->context, &graph, ret_tensor, reterr);
 }
 
@@ -111,8 +111,8 @@ static int put_strings(mover *m, const pl_tensor *moved, const int64_t *numbers,
     uint64_t made =
         pl_buffer_new_cost_bytes(m->call->runtime->pool, pl_strings_buffer_bytes(n, n_bytes));
     made = pl_add_sat_u64(made, pl_memory_cost_bytes(pl_tensor_bytes(moved)));
-    int r = pl_data_check_budget(m->call, pl_add_sat_u64(made, m->held_bytes),
-                                 "what it reads and makes", reterr);
+    int r = pl_eager_check_budget(m->call, pl_add_sat_u64(made, m->held_bytes),
+                                  "what it reads and makes", reterr);
     if (r == 0)
         r = pl_strings_begin(&maker, m->call->runtime, &moved->shape, n_bytes, m->call->node->name,
                              reterr);
@@ -147,7 +147,7 @@ static int move(mover *m, pl_tensor **ret_tensor, pl_error *reterr)
 
 static int check_inputs(mover *m, pl_error *reterr)
 {
-    m->held_bytes = pl_data_input_bytes(m->call);
+    m->held_bytes = pl_eager_input_bytes(m->call);
     for (int i = 0; i < m->call->node->n_inputs; i++) {
         const pl_tensor *in = m->call->inputs[i];
         pl_region whole = pl_region_whole(&in->shape);
@@ -155,7 +155,7 @@ static int check_inputs(mover *m, pl_error *reterr)
         m->held_bytes = pl_add_sat_u64(m->held_bytes, pl_memory_cost_bytes(n * sizeof(int64_t)));
         m->held_bytes = pl_add_sat_u64(m->held_bytes, pl_memory_cost_bytes(n * sizeof(pl_string)));
     }
-    return pl_data_must_fit(m->call, m->held_bytes, "what it reads", reterr);
+    return pl_eager_must_fit(m->call, m->held_bytes, "what it reads", reterr);
 }
 
 static void mover_done(mover *m)
@@ -172,7 +172,7 @@ static void mover_done(mover *m)
     free(m->inputs);
 }
 
-int pl_data_move(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_move(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     size_t n = (size_t)call->node->n_inputs;
     mover m = {.call = call};

@@ -17,7 +17,7 @@
 enum { TEXT_BYTES = 512 };
 
 typedef struct parser {
-    const pl_data_call *call;
+    const pl_eager_call *call;
     locale_t plain; /* a point is a point, whatever the program's language */
     pl_kind kind;
     size_t item_bytes;
@@ -86,8 +86,8 @@ static int refuse(const parser *p, int64_t number, const char *text, pl_error *r
     char some[41] = {0};
     for (size_t i = 0; i < sizeof some - 1 && text[i]; i++)
         some[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    return pl_data_fail(p->call, -EINVAL, reterr, "string %" PRId64 ", '%s', is no %s", number,
-                        some, pl_dtype_info_of(p->call->node->dtype)->name);
+    return pl_eager_fail(p->call, -EINVAL, reterr, "string %" PRId64 ", '%s', is no %s", number,
+                         some, pl_dtype_info_of(p->call->node->dtype)->name);
 }
 
 static int read_one(const parser *p, pl_string s, int64_t number, void *to, pl_error *reterr)
@@ -118,7 +118,7 @@ static int read_all(const parser *p, const pl_strings *in, char *to, pl_error *r
     return 0;
 }
 
-int pl_data_string_to_number(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_string_to_number(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_dtype dtype = call->node->dtype;
     const pl_dtype_info *info = pl_dtype_info_of(dtype);
@@ -127,11 +127,11 @@ int pl_data_string_to_number(const pl_data_call *call, pl_tensor **ret_tensor, p
     pl_strings in = {0};
     pl_tensor *tensor = NULL;
     void *data;
-    int r = p.plain ? 0 : pl_data_fail(call, -ENOMEM, reterr, "no memory to compute it");
+    int r = p.plain ? 0 : pl_eager_fail(call, -ENOMEM, reterr, "no memory to compute it");
     if (r == 0)
         r = pl_strings_pin(&in, call->inputs[0], reterr);
     if (r == 0)
-        r = pl_data_new_promised(call, dtype, &call->inputs[0]->shape, &tensor, &data, reterr);
+        r = pl_eager_new_promised(call, dtype, &call->inputs[0]->shape, &tensor, &data, reterr);
     if (r == 0) {
         r = read_all(&p, &in, data, reterr);
         pl_buffer_unpin(tensor->buffer);

@@ -24,16 +24,16 @@ static void copy_to(char *to, pl_string s)
 
 /* ---- a part of each ---- */
 
-typedef pl_string part_of(const pl_data_call *call, pl_string s);
+typedef pl_string part_of(const pl_eager_call *call, pl_string s);
 
-static int map(const pl_data_call *call, part_of *part, const pl_strings *in,
+static int map(const pl_eager_call *call, part_of *part, const pl_strings *in,
                pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings_maker maker;
     uint64_t n_bytes = 0;
     for (int64_t i = 0; i < in->n; i++)
         n_bytes += part(call, pl_strings_at(in, i)).n;
-    int r = pl_data_begin_strings(call, &maker, &in->tensor->shape, n_bytes, reterr);
+    int r = pl_eager_begin_strings(call, &maker, &in->tensor->shape, n_bytes, reterr);
     if (r < 0)
         return r;
     for (int64_t i = 0; i < in->n; i++) {
@@ -43,7 +43,7 @@ static int map(const pl_data_call *call, part_of *part, const pl_strings *in,
     return pl_strings_end(&maker, ret_tensor, reterr);
 }
 
-static int map_pinned(const pl_data_call *call, part_of *part, pl_tensor **ret_tensor,
+static int map_pinned(const pl_eager_call *call, part_of *part, pl_tensor **ret_tensor,
                       pl_error *reterr)
 {
     pl_strings in;
@@ -55,7 +55,7 @@ static int map_pinned(const pl_data_call *call, part_of *part, pl_tensor **ret_t
     return r;
 }
 
-static pl_string stripped(const pl_data_call *call, pl_string s)
+static pl_string stripped(const pl_eager_call *call, pl_string s)
 {
     const char *begin = s.data, *end = begin + s.n;
     (void)call;
@@ -66,7 +66,7 @@ static pl_string stripped(const pl_data_call *call, pl_string s)
     return (pl_string){begin, (size_t)(end - begin)};
 }
 
-static pl_string cut(const pl_data_call *call, pl_string s)
+static pl_string cut(const pl_eager_call *call, pl_string s)
 {
     int64_t start = call->node->attrs[PL_ATTR_substr_start].value.i, n = (int64_t)s.n;
     int64_t length = call->node->attrs[PL_ATTR_substr_length].value.i;
@@ -75,28 +75,28 @@ static pl_string cut(const pl_data_call *call, pl_string s)
     return (pl_string){(const char *)s.data + start, (size_t)length};
 }
 
-int pl_data_string_strip(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_string_strip(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     return map_pinned(call, stripped, ret_tensor, reterr);
 }
 
-int pl_data_string_substr(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_string_substr(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int64_t length = call->node->attrs[PL_ATTR_substr_length].value.i;
     if (length < 0)
-        return pl_data_fail(call, -EINVAL, reterr, "'length' is %" PRId64 ": it is 0 or more",
-                            length);
+        return pl_eager_fail(call, -EINVAL, reterr, "'length' is %" PRId64 ": it is 0 or more",
+                             length);
     return map_pinned(call, cut, ret_tensor, reterr);
 }
 
-int pl_data_string_length(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_string_length(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings in;
     void *data;
     int r = pl_strings_pin(&in, call->inputs[0], reterr);
     if (r < 0)
         return r;
-    r = pl_data_new_promised(call, PL_I64, &call->inputs[0]->shape, ret_tensor, &data, reterr);
+    r = pl_eager_new_promised(call, PL_I64, &call->inputs[0]->shape, ret_tensor, &data, reterr);
     if (r == 0) {
         for (int64_t i = 0; i < in.n; i++)
             ((int64_t *)data)[i] = (int64_t)pl_strings_at(&in, i).n;
@@ -116,7 +116,7 @@ typedef struct splitter {
     bool done;
 } splitter;
 
-static splitter split_begin(const pl_data_call *call, pl_string s)
+static splitter split_begin(const pl_eager_call *call, pl_string s)
 {
     const char *separator = call->node->attrs[PL_ATTR_split_separator].value.text;
     return (splitter){s.data, (const char *)s.data + s.n, separator, strlen(separator), false};
@@ -146,7 +146,7 @@ static bool next_part(splitter *s, pl_string *ret_part)
     return true;
 }
 
-static int split(const pl_data_call *call, pl_string whole, pl_tensor **ret_tensor,
+static int split(const pl_eager_call *call, pl_string whole, pl_tensor **ret_tensor,
                  pl_error *reterr)
 {
     pl_strings_maker maker;
@@ -156,7 +156,7 @@ static int split(const pl_data_call *call, pl_string whole, pl_tensor **ret_tens
     for (splitter s = split_begin(call, whole); next_part(&s, &part); n++)
         n_bytes += part.n;
     const pl_shape shape = PL_SHAPE(n);
-    int r = pl_data_begin_strings(call, &maker, &shape, n_bytes, reterr);
+    int r = pl_eager_begin_strings(call, &maker, &shape, n_bytes, reterr);
     if (r < 0)
         return r;
     for (splitter s = split_begin(call, whole); next_part(&s, &part);)
@@ -164,7 +164,7 @@ static int split(const pl_data_call *call, pl_string whole, pl_tensor **ret_tens
     return pl_strings_end(&maker, ret_tensor, reterr);
 }
 
-int pl_data_string_split(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_string_split(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings in;
     int r = pl_strings_pin(&in, call->inputs[0], reterr);
@@ -210,11 +210,11 @@ static void several_done(several *s)
     free(s->inputs);
 }
 
-static int several_init(several *s, const pl_data_call *call, pl_error *reterr)
+static int several_init(several *s, const pl_eager_call *call, pl_error *reterr)
 {
     *s = (several){.n_inputs = call->node->n_inputs, .shape = call->inputs[0]->shape};
     s->inputs = calloc((size_t)s->n_inputs, sizeof *s->inputs);
-    int r = s->inputs ? 0 : pl_data_fail(call, -ENOMEM, reterr, "no memory to compute it");
+    int r = s->inputs ? 0 : pl_eager_fail(call, -ENOMEM, reterr, "no memory to compute it");
     for (int i = 0; r == 0 && i < s->n_inputs; i++) {
         r = pl_shape_broadcast(&s->shape, &call->inputs[i]->shape, &s->shape, reterr);
         if (r == 0)
@@ -227,7 +227,7 @@ static int several_init(several *s, const pl_data_call *call, pl_error *reterr)
     return r;
 }
 
-static int join(const pl_data_call *call, const several *s, pl_tensor **ret_tensor,
+static int join(const pl_eager_call *call, const several *s, pl_tensor **ret_tensor,
                 pl_error *reterr)
 {
     pl_strings_maker maker;
@@ -237,7 +237,7 @@ static int join(const pl_data_call *call, const several *s, pl_tensor **ret_tens
     for (int64_t at = 0; at < s->n; at++)
         for (int i = 0; i < s->n_inputs; i++)
             n_bytes += at_input(s, i, at).n;
-    int r = pl_data_begin_strings(call, &maker, &s->shape, n_bytes, reterr);
+    int r = pl_eager_begin_strings(call, &maker, &s->shape, n_bytes, reterr);
     if (r < 0)
         return r;
     for (int64_t at = 0; at < s->n; at++) {
@@ -257,7 +257,7 @@ static int join(const pl_data_call *call, const several *s, pl_tensor **ret_tens
     return pl_strings_end(&maker, ret_tensor, reterr);
 }
 
-int pl_data_string_join(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_string_join(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     several s;
     int r = several_init(&s, call, reterr);
@@ -268,7 +268,7 @@ int pl_data_string_join(const pl_data_call *call, pl_tensor **ret_tensor, pl_err
     return r;
 }
 
-int pl_data_compare(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_compare(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     several s;
     void *data;
@@ -276,7 +276,7 @@ int pl_data_compare(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *
     int r = several_init(&s, call, reterr);
     if (r < 0)
         return r;
-    r = pl_data_new_promised(call, PL_BOOL, &s.shape, ret_tensor, &data, reterr);
+    r = pl_eager_new_promised(call, PL_BOOL, &s.shape, ret_tensor, &data, reterr);
     for (int64_t at = 0; r == 0 && at < s.n; at++) {
         pl_string a = at_input(&s, 0, at), b = at_input(&s, 1, at);
         bool same = a.n == b.n && (a.n == 0 || memcmp(a.data, b.data, a.n) == 0);

@@ -16,7 +16,7 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-bool pl_data_takes(const pl_node *node)
+bool pl_is_eager(const pl_node *node)
 {
     if (node->op->op_class == PL_CLASS_SOURCE)
         return false;
@@ -28,7 +28,7 @@ bool pl_data_takes(const pl_node *node)
     return false;
 }
 
-int pl_data_fail(const pl_data_call *call, int code, pl_error *reterr, const char *format, ...)
+int pl_eager_fail(const pl_eager_call *call, int code, pl_error *reterr, const char *format, ...)
 {
     char text[PL_ERROR_MESSAGE_BYTES];
     va_list arguments;
@@ -39,38 +39,43 @@ int pl_data_fail(const pl_data_call *call, int code, pl_error *reterr, const cha
                         text);
 }
 
-static int does_not_fit(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
+static int does_not_fit(const pl_eager_call *call, uint64_t bytes, const char *of, pl_error *reterr)
 {
-    return pl_data_fail(call, PL_EBUDGET, reterr, "%s needs %s; the budget is %s: give at least %s",
-                        of, PL_SIZE(bytes), PL_SIZE(call->budget_bytes), PL_SIZE(bytes));
+    return pl_eager_fail(call, PL_EBUDGET, reterr,
+                         "%s needs %s; the budget is %s: give at least %s", of, PL_SIZE(bytes),
+                         PL_SIZE(call->budget_bytes), PL_SIZE(bytes));
 }
 
-int pl_data_must_fit(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
+int pl_eager_must_fit(const pl_eager_call *call, uint64_t bytes, const char *of, pl_error *reterr)
 {
     return bytes <= call->budget_bytes ? 0 : does_not_fit(call, bytes, of, reterr);
 }
 
-int pl_data_promise(const pl_data_call *call, uint64_t bytes)
+int pl_eager_promise(const pl_eager_call *call, uint64_t bytes)
 {
-    return bytes <= call->budget_bytes ? call->promise(call->context, bytes) : PL_EBUDGET;
+    if (bytes > call->budget_bytes)
+        return PL_EBUDGET;
+    int r = pl_admission_begin(call->admission, bytes);
+    return r > 0 ? 0 : r < 0 ? r : PL_EBUDGET;
 }
 
-int pl_data_not_promised(const pl_data_call *call, int code, uint64_t bytes, const char *of,
-                         pl_error *reterr)
+int pl_eager_not_promised(const pl_eager_call *call, int code, uint64_t bytes, const char *of,
+                          pl_error *reterr)
 {
     if (code == -ECANCELED)
-        return pl_data_fail(call, code, reterr, "the run was cancelled");
+        return pl_eager_fail(call, code, reterr, "the run was cancelled");
     return code == PL_EBUDGET ? does_not_fit(call, bytes, of, reterr) : code;
 }
 
-int pl_data_check_budget(const pl_data_call *call, uint64_t bytes, const char *of, pl_error *reterr)
+int pl_eager_check_budget(const pl_eager_call *call, uint64_t bytes, const char *of,
+                          pl_error *reterr)
 {
-    int r = pl_data_promise(call, bytes);
-    return r < 0 ? pl_data_not_promised(call, r, bytes, of, reterr) : 0;
+    int r = pl_eager_promise(call, bytes);
+    return r < 0 ? pl_eager_not_promised(call, r, bytes, of, reterr) : 0;
 }
 
 /* Once for all inputs that are in one buffer. */
-uint64_t pl_data_input_bytes(const pl_data_call *call)
+uint64_t pl_eager_input_bytes(const pl_eager_call *call)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < call->node->n_inputs; i++) {
@@ -84,15 +89,15 @@ uint64_t pl_data_input_bytes(const pl_data_call *call)
     return bytes;
 }
 
-static int check_made(const pl_data_call *call, uint64_t bytes, pl_error *reterr)
+static int check_made(const pl_eager_call *call, uint64_t bytes, pl_error *reterr)
 {
     bytes = pl_add_sat_u64(pl_buffer_new_cost_bytes(call->runtime->pool, bytes),
-                           pl_data_input_bytes(call));
-    return pl_data_check_budget(call, bytes, "what it reads and makes", reterr);
+                           pl_eager_input_bytes(call));
+    return pl_eager_check_budget(call, bytes, "what it reads and makes", reterr);
 }
 
-int pl_data_begin_strings(const pl_data_call *call, pl_strings_maker *maker, const pl_shape *shape,
-                          uint64_t n_bytes, pl_error *reterr)
+int pl_eager_begin_strings(const pl_eager_call *call, pl_strings_maker *maker,
+                           const pl_shape *shape, uint64_t n_bytes, pl_error *reterr)
 {
     int64_t n;
     int r = pl_shape_count(shape, &n, reterr);
@@ -102,18 +107,18 @@ int pl_data_begin_strings(const pl_data_call *call, pl_strings_maker *maker, con
                  : pl_strings_begin(maker, call->runtime, shape, n_bytes, call->node->name, reterr);
 }
 
-int pl_data_new_promised(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,
-                         pl_tensor **ret_tensor, void **ret_data, pl_error *reterr)
+int pl_eager_new_promised(const pl_eager_call *call, pl_dtype dtype, const pl_shape *shape,
+                          pl_tensor **ret_tensor, void **ret_data, pl_error *reterr)
 {
     int64_t bytes;
     int r = pl_tensor_size(dtype, shape, &bytes, reterr);
     if (r == 0)
         r = check_made(call, (uint64_t)bytes, reterr);
-    return r < 0 ? r : pl_data_new(call, dtype, shape, ret_tensor, ret_data, reterr);
+    return r < 0 ? r : pl_eager_new(call, dtype, shape, ret_tensor, ret_data, reterr);
 }
 
-int pl_data_new(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,
-                pl_tensor **ret_tensor, void **ret_data, pl_error *reterr)
+int pl_eager_new(const pl_eager_call *call, pl_dtype dtype, const pl_shape *shape,
+                 pl_tensor **ret_tensor, void **ret_data, pl_error *reterr)
 {
     int64_t bytes;
     pl_buffer *buffer;
@@ -133,23 +138,23 @@ int pl_data_new(const pl_data_call *call, pl_dtype dtype, const pl_shape *shape,
 
 /* ---- files ---- */
 
-static int path_of(const pl_data_call *call, pl_string name, char path[PATH_MAX], pl_error *reterr)
+static int path_of(const pl_eager_call *call, pl_string name, char path[PATH_MAX], pl_error *reterr)
 {
     if (name.n >= PATH_MAX || memchr(name.data, '\0', name.n))
-        return pl_data_fail(call, -EINVAL, reterr, "a name of %zu bytes%s cannot be a file's",
-                            name.n, name.n < PATH_MAX ? ", one of them NUL," : "");
+        return pl_eager_fail(call, -EINVAL, reterr, "a name of %zu bytes%s cannot be a file's",
+                             name.n, name.n < PATH_MAX ? ", one of them NUL," : "");
     memcpy(path, name.data, name.n);
     path[name.n] = '\0';
     return 0;
 }
 
-static int file_failed(const pl_data_call *call, const char *path, int code, pl_error *reterr)
+static int file_failed(const pl_eager_call *call, const char *path, int code, pl_error *reterr)
 {
     const char *why = code == -EINVAL ? "it is not a regular file" : pl_error_text(code);
-    return pl_data_fail(call, code, reterr, "cannot read '%.200s': %s", path, why);
+    return pl_eager_fail(call, code, reterr, "cannot read '%.200s': %s", path, why);
 }
 
-static int open_named(const pl_data_call *call, pl_string name, char path[PATH_MAX],
+static int open_named(const pl_eager_call *call, pl_string name, char path[PATH_MAX],
                       uint64_t *ret_bytes, pl_error *reterr)
 {
     int r = path_of(call, name, path, reterr);
@@ -159,7 +164,7 @@ static int open_named(const pl_data_call *call, pl_string name, char path[PATH_M
     return fd < 0 ? file_failed(call, path, fd, reterr) : fd;
 }
 
-static PL_COLD int refuse_files(const pl_data_call *call, int code, const pl_strings *names,
+static PL_COLD int refuse_files(const pl_eager_call *call, int code, const pl_strings *names,
                                 const uint64_t *sizes, int64_t largest, uint64_t cost,
                                 pl_error *reterr)
 {
@@ -169,22 +174,22 @@ static PL_COLD int refuse_files(const pl_data_call *call, int code, const pl_str
         return r;
     snprintf(of, sizeof of, "'%.200s', which has %s%s,", path, PL_SIZE(sizes[largest]),
              names->n > 1 ? ", with the other files" : "");
-    return pl_data_not_promised(call, code, cost, of, reterr);
+    return pl_eager_not_promised(call, code, cost, of, reterr);
 }
 
-static int check_files(const pl_data_call *call, const pl_strings *names, const uint64_t *sizes,
+static int check_files(const pl_eager_call *call, const pl_strings *names, const uint64_t *sizes,
                        int64_t largest, uint64_t bytes, pl_error *reterr)
 {
     uint64_t cost =
         pl_buffer_new_cost_bytes(call->runtime->pool, pl_strings_buffer_bytes(names->n, bytes));
     cost = pl_add_sat_u64(cost, pl_buffer_bytes(names->tensor->buffer));
     cost = pl_add_sat_u64(cost, (uint64_t)names->n * sizeof *sizes);
-    int r = pl_data_promise(call, cost);
+    int r = pl_eager_promise(call, cost);
     return r < 0 ? refuse_files(call, r, names, sizes, largest, cost, reterr) : 0;
 }
 
 /* What all files have, each in sizes[i]. If there is one, it stays open: *ret_fd. */
-static int measure(const pl_data_call *call, const pl_strings *names, uint64_t *sizes,
+static int measure(const pl_eager_call *call, const pl_strings *names, uint64_t *sizes,
                    uint64_t *ret_bytes, int *ret_fd, pl_error *reterr)
 {
     char path[PATH_MAX];
@@ -206,7 +211,7 @@ static int measure(const pl_data_call *call, const pl_strings *names, uint64_t *
 }
 
 /* Closes what is open. */
-static int read_one(const pl_data_call *call, pl_string name, int fd, uint64_t bytes, char *to,
+static int read_one(const pl_eager_call *call, pl_string name, int fd, uint64_t bytes, char *to,
                     pl_error *reterr)
 {
     char path[PATH_MAX];
@@ -223,7 +228,7 @@ static int read_one(const pl_data_call *call, pl_string name, int fd, uint64_t b
     return named < 0 ? named : file_failed(call, path, r, reterr);
 }
 
-static int read_all(const pl_data_call *call, const pl_strings *names, uint64_t *sizes,
+static int read_all(const pl_eager_call *call, const pl_strings *names, uint64_t *sizes,
                     pl_tensor **ret_tensor, pl_error *reterr)
 {
     uint64_t bytes;
@@ -247,11 +252,11 @@ static int read_all(const pl_data_call *call, const pl_strings *names, uint64_t 
     return r;
 }
 
-static int read_file(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+static int read_file(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings names = {0};
     pl_block sizes = {0};
-    int r = pl_data_must_fit(call, pl_data_input_bytes(call), "what it reads", reterr);
+    int r = pl_eager_must_fit(call, pl_eager_input_bytes(call), "what it reads", reterr);
     if (r == 0)
         r = pl_strings_pin(&names, call->inputs[0], reterr);
     if (r == 0)
@@ -267,7 +272,7 @@ static int read_file(const pl_data_call *call, pl_tensor **ret_tensor, pl_error 
 /* ---- raw bytes ---- */
 
 /* How many elements each string is; all must have as many. */
-static int count_raw(const pl_data_call *call, const pl_strings *strings, int64_t *ret_n,
+static int count_raw(const pl_eager_call *call, const pl_strings *strings, int64_t *ret_n,
                      pl_error *reterr)
 {
     size_t item_bytes = pl_dtype_info_of(call->node->dtype)->item_bytes;
@@ -275,20 +280,20 @@ static int count_raw(const pl_data_call *call, const pl_strings *strings, int64_
     for (int64_t i = 0; i < strings->n; i++) {
         size_t n = pl_strings_at(strings, i).n;
         if (n != first)
-            return pl_data_fail(call, -EINVAL, reterr,
-                                "string %" PRId64 " has %zu bytes, and the first %zu: all must "
-                                "have as many",
-                                i, n, first);
+            return pl_eager_fail(call, -EINVAL, reterr,
+                                 "string %" PRId64 " has %zu bytes, and the first %zu: all must "
+                                 "have as many",
+                                 i, n, first);
     }
     if (first % item_bytes != 0)
-        return pl_data_fail(call, -EINVAL, reterr,
-                            "%zu bytes are no whole number of %s, which have %zu", first,
-                            pl_dtype_info_of(call->node->dtype)->name, item_bytes);
+        return pl_eager_fail(call, -EINVAL, reterr,
+                             "%zu bytes are no whole number of %s, which have %zu", first,
+                             pl_dtype_info_of(call->node->dtype)->name, item_bytes);
     *ret_n = (int64_t)(first / item_bytes);
     return 0;
 }
 
-static int decode_strings(const pl_data_call *call, const pl_strings *strings,
+static int decode_strings(const pl_eager_call *call, const pl_strings *strings,
                           pl_tensor **ret_tensor, pl_error *reterr)
 {
     int64_t n = 0;
@@ -298,7 +303,7 @@ static int decode_strings(const pl_data_call *call, const pl_strings *strings,
     if (r < 0)
         return r;
     shape.dims[shape.rank++] = n;
-    r = pl_data_new_promised(call, call->node->dtype, &shape, ret_tensor, &data, reterr);
+    r = pl_eager_new_promised(call, call->node->dtype, &shape, ret_tensor, &data, reterr);
     if (r < 0)
         return r;
     for (int64_t i = 0; i < strings->n; i++) {
@@ -313,7 +318,7 @@ static int decode_strings(const pl_data_call *call, const pl_strings *strings,
     return 0;
 }
 
-static int decode_raw(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+static int decode_raw(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_strings strings;
     int r = pl_strings_pin(&strings, call->inputs[0], reterr);
@@ -327,7 +332,7 @@ static int decode_raw(const pl_data_call *call, pl_tensor **ret_tensor, pl_error
 /* ---- which is whose ---- */
 
 /* The ops that measure what they make of strings, and are promised it. NULL: it is none of them. */
-typedef int run_op(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr);
+typedef int run_op(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr);
 
 static run_op *plain_op(const pl_node *node)
 {
@@ -335,33 +340,33 @@ static run_op *plain_op(const pl_node *node)
     case PL_OP_decode_raw:
         return decode_raw;
     case PL_OP_string_length:
-        return pl_data_string_length;
+        return pl_eager_string_length;
     case PL_OP_string_join:
-        return pl_data_string_join;
+        return pl_eager_string_join;
     case PL_OP_string_split:
-        return pl_data_string_split;
+        return pl_eager_string_split;
     case PL_OP_string_strip:
-        return pl_data_string_strip;
+        return pl_eager_string_strip;
     case PL_OP_string_substr:
-        return pl_data_string_substr;
+        return pl_eager_string_substr;
     case PL_OP_string_to_number:
-        return pl_data_string_to_number;
+        return pl_eager_string_to_number;
     case PL_OP_equal:
     case PL_OP_not_equal:
-        return pl_data_compare;
+        return pl_eager_compare;
     default:
         return NULL;
     }
 }
 
-static int run_plain(const pl_data_call *call, run_op *run, pl_tensor **ret_tensor,
+static int run_plain(const pl_eager_call *call, run_op *run, pl_tensor **ret_tensor,
                      pl_error *reterr)
 {
-    int r = pl_data_must_fit(call, pl_data_input_bytes(call), "what it reads", reterr);
+    int r = pl_eager_must_fit(call, pl_eager_input_bytes(call), "what it reads", reterr);
     return r < 0 ? r : run(call, ret_tensor, reterr);
 }
 
-int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_eager_op_run(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr)
 {
     run_op *plain = plain_op(call->node);
     if (plain)
@@ -372,10 +377,10 @@ int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *rete
     case PL_OP_decode_jpeg:
     case PL_OP_decode_png:
     case PL_OP_decode_image:
-        return pl_data_decode(call, ret_tensor, reterr);
+        return pl_eager_decode(call, ret_tensor, reterr);
     case PL_OP_resize:
-        return call->decoded ? pl_data_decode_resized(call, ret_tensor, reterr)
-                             : pl_data_resize(call, ret_tensor, reterr);
+        return call->decoded ? pl_eager_decode_resized(call, ret_tensor, reterr)
+                             : pl_eager_resize(call, ret_tensor, reterr);
     case PL_OP_identity:
         *ret_tensor = pl_tensor_ref(call->inputs[0]);
         return 0;
@@ -383,6 +388,6 @@ int pl_data_run(const pl_data_call *call, pl_tensor **ret_tensor, pl_error *rete
         *ret_tensor = pl_tensor_ref(call->inputs[1]);
         return 0;
     default:
-        return pl_data_move(call, ret_tensor, reterr);
+        return pl_eager_move(call, ret_tensor, reterr);
     }
 }

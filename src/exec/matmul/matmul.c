@@ -60,7 +60,7 @@ static int run_whole(const pl_matmul_plan *plan, const pl_matmul_job *job, pl_er
 
 static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right, uint64_t *end)
 {
-    pl_stream *stream = right ? &s->b : &s->a;
+    pl_panel_stream *stream = right ? &s->b : &s->a;
     stream->in_blocks = true;
     stream->blocks = pl_matmul_blocks_of(s->plan, right);
     stream->offset = *end;
@@ -105,7 +105,7 @@ static void prepare_strips(pl_matmul_state *s)
     s->b.offset = s->job->b.offset;
 }
 
-static int start_stream(pl_matmul_state *s, pl_stream *stream)
+static int start_stream(pl_matmul_state *s, pl_panel_stream *stream)
 {
     uint64_t bytes = (uint64_t)stream->piece_rows * stream->row_bytes;
     if (stream->in_blocks)
@@ -113,7 +113,7 @@ static int start_stream(pl_matmul_state *s, pl_stream *stream)
     if (stream->in_blocks || stream->matrix->where == PL_MATRIX_FILE)
         stream->file =
             pl_panel_file_open(stream->in_blocks ? s->job->scratch_fd : stream->matrix->fd);
-    return pl_stream_init(s, stream, bytes);
+    return pl_panel_stream_init(s, stream, bytes);
 }
 
 static int start_all(pl_matmul_state *s)
@@ -135,8 +135,8 @@ static int start_all(pl_matmul_state *s)
 
 static void end_streams(pl_matmul_state *s)
 {
-    pl_stream_done(s, &s->a);
-    pl_stream_done(s, &s->b);
+    pl_panel_stream_done(s, &s->a);
+    pl_panel_stream_done(s, &s->b);
     pl_strip_done(s, &s->a_strip);
     pl_strip_done(s, &s->c_strip);
 }

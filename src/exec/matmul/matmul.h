@@ -56,10 +56,7 @@ PL_MUST_CHECK int pl_matmul_run(const pl_matmul_plan *plan, const pl_matmul_job 
 /* Many products of one shape, all resident: operand i lies at the sum of index * stride along the
  * batch's axes; a stride of 0 repeats it. */
 typedef struct pl_matmul_batch {
-    pl_dtype dtype;
-    int64_t m, n, k;
-    bool a_transposed, b_transposed;
-    bool b_is_a; /* the same matrices, used the other way round */
+    const pl_matmul_question *question; /* of one */
     const void *a, *b;
     void *c;
     int64_t a_row_bytes, b_row_bytes, c_row_bytes;
@@ -68,9 +65,8 @@ typedef struct pl_matmul_batch {
     int64_t a_strides[PL_RANK_MAX], b_strides[PL_RANK_MAX], c_strides[PL_RANK_MAX]; /* bytes */
 } pl_matmul_batch;
 
-/* By n_threads of them. Claims pl_matmul_batch_workspace_bytes() at most. */
+/* With question->n_threads threads. Claims pl_matmul_batch_workspace_bytes() at most. */
 PL_MUST_CHECK int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory,
-                                      pl_threads *threads, int n_threads, pl_stop stop,
-                                      pl_error *reterr);
+                                      pl_threads *threads, pl_stop stop, pl_error *reterr);
 
 #endif

@@ -37,19 +37,20 @@ static int64_t offset_of(const pl_matmul_batch *b, int64_t index, const int64_t 
 
 static pl_gemm product_at(const pl_matmul_batch *b, int64_t index)
 {
+    const pl_matmul_question *q = b->question;
     return (pl_gemm){
-        .dtype = b->dtype,
-        .m = b->m,
-        .n = b->n,
-        .k = b->k,
+        .dtype = q->dtype,
+        .m = q->m,
+        .n = q->n,
+        .k = q->k,
         .a = (const char *)b->a + offset_of(b, index, b->a_strides),
         .b = (const char *)b->b + offset_of(b, index, b->b_strides),
         .c = (char *)b->c + offset_of(b, index, b->c_strides),
         .a_row_bytes = b->a_row_bytes,
         .b_row_bytes = b->b_row_bytes,
         .c_row_bytes = b->c_row_bytes,
-        .a_transposed = b->a_transposed,
-        .b_transposed = b->b_transposed,
+        .a_transposed = q->a_transposed,
+        .b_transposed = q->b_transposed,
     };
 }
 
@@ -68,21 +69,21 @@ static int run_part(void *context, int64_t part, int worker)
     for (int64_t i = first; i < end && i < run->n_products; i++) {
         pl_gemm g = product_at(run->batch, i);
         const pl_product_part large = pl_product_part_of(run->threads, &g);
-        if (!(run->batch->b_is_a ? pl_product_square_in_parts : pl_product_run_in_parts)(
+        if (!(run->batch->question->b_is_a ? pl_product_square_in_parts : pl_product_run_in_parts)(
                 run->threads, &g, &large, go_on, (void *)run))
             return -ECANCELED;
     }
     return 0;
 }
 
-static double products_of(const pl_matmul_batch *b)
+static double multiplications(const pl_matmul_question *q)
 {
-    return (double)b->m * (double)b->n * (double)b->k;
+    return (double)q->m * (double)q->n * (double)q->k;
 }
 
 static int run_shared_out(batch_run *run, pl_threads *threads)
 {
-    double per_part = PART_PRODUCTS / (products_of(run->batch) + 1);
+    double per_part = PART_PRODUCTS / (multiplications(run->batch->question) + 1);
     run->part_products = per_part < 1 ? 1 : (int64_t)per_part;
     int64_t n_parts = (run->n_products + run->part_products - 1) / run->part_products;
     return pl_threads_run(threads, n_parts, run_part, run);
@@ -99,15 +100,17 @@ static int run_in_turn(batch_run *run, pl_threads *threads)
 }
 
 int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory, pl_threads *threads,
-                        int n_threads, pl_stop stop, pl_error *reterr)
+                        pl_stop stop, pl_error *reterr)
 {
-    if (!pl_matmul_takes(batch->dtype))
+    const pl_matmul_question *q = batch->question;
+    int n_threads = q->n_threads;
+    if (!pl_matmul_takes(q->dtype))
         return pl_error_set(reterr, -ENOTSUP, "%s is not multiplied: cast it first",
-                            pl_dtype_info_of(batch->dtype)->name);
+                            pl_dtype_info_of(q->dtype)->name);
     batch_run run = {.batch = batch, .stop = stop, .n_products = count_of(batch)};
-    bool shared = pl_matmul_is_shared_out(batch->m, batch->n, batch->k, run.n_products, n_threads);
-    uint64_t workspace = pl_matmul_batch_workspace_bytes(batch->dtype, batch->m, batch->n, batch->k,
-                                                         run.n_products, n_threads);
+    bool shared = pl_matmul_is_shared_out(q->m, q->n, q->k, run.n_products, n_threads);
+    uint64_t workspace =
+        pl_matmul_batch_workspace_bytes(q->dtype, q->m, q->n, q->k, run.n_products, n_threads);
     pl_blas_use use;
     int r = pl_blas_use_begin(&use, memory, shared ? 1 : n_threads, workspace, reterr);
     if (r < 0)

@@ -290,14 +290,14 @@ static int run_groups(pl_matmul_state *s, const step *t, const step *next)
 
 static int get_pieces(pl_matmul_state *s, step *t)
 {
-    int r = s->a_streams ? pl_stream_get(s, &s->a, t->a_key, &t->a_piece) : 0;
-    return r == 0 && s->b_streams ? pl_stream_get(s, &s->b, t->b_key, &t->b_piece) : r;
+    int r = s->a_streams ? pl_panel_stream_get(s, &s->a, t->a_key, &t->a_piece) : 0;
+    return r == 0 && s->b_streams ? pl_panel_stream_get(s, &s->b, t->b_key, &t->b_piece) : r;
 }
 
 static int want_pieces(pl_matmul_state *s, const step *t)
 {
-    int r = s->a_streams ? pl_stream_want(s, &s->a, t->a_key) : 0;
-    return r == 0 && s->b_streams ? pl_stream_want(s, &s->b, t->b_key) : r;
+    int r = s->a_streams ? pl_panel_stream_want(s, &s->a, t->a_key) : 0;
+    return r == 0 && s->b_streams ? pl_panel_stream_want(s, &s->b, t->b_key) : r;
 }
 
 static int run_step(pl_matmul_state *s, int64_t number, int64_t n_all)

@@ -13,14 +13,14 @@
 #include "exec/matmul/panel_io.h"
 #include "plan/matmul_plan_private.h"
 
-typedef struct pl_stream_slot {
+typedef struct pl_panel_stream_slot {
     int64_t key; /* of the piece in it, or on its way; -1: none */
     pl_block block;
     char *data;
     pl_panel_request request;
-} pl_stream_slot;
+} pl_panel_stream_slot;
 
-typedef struct pl_stream {
+typedef struct pl_panel_stream {
     const pl_matrix *matrix;
     pl_panel_file file;
     uint64_t offset; /* of the first piece */
@@ -29,8 +29,8 @@ typedef struct pl_stream {
     int64_t n_rows, piece_rows; /* else whole rows */
     uint64_t row_bytes;
     int current; /* slot that is computed with */
-    pl_stream_slot slots[2];
-} pl_stream;
+    pl_panel_stream_slot slots[2];
+} pl_panel_stream;
 
 typedef struct pl_strip {
     const pl_matrix *matrix;
@@ -48,7 +48,7 @@ typedef struct pl_matmul_state {
     pl_block bounce;
     pl_panel_io *io;
     bool a_streams, b_streams, a_stays, c_stays;
-    pl_stream a, b;
+    pl_panel_stream a, b;
     pl_strip a_strip, c_strip;
     pl_matmul_blocks c_blocks; /* where tiles of C go first; n_down 0: to their place */
     uint64_t c_blocks_offset;
@@ -56,11 +56,13 @@ typedef struct pl_matmul_state {
 } pl_matmul_state;
 
 /* matmul_stream.c: each returns 0 or a code, with the message set. */
-PL_MUST_CHECK int pl_stream_init(pl_matmul_state *state, pl_stream *stream, uint64_t piece_bytes);
-PL_MUST_CHECK int pl_stream_want(pl_matmul_state *state, pl_stream *stream, int64_t key);
-PL_MUST_CHECK int pl_stream_get(pl_matmul_state *state, pl_stream *stream, int64_t key,
-                                const char **ret_data);
-void pl_stream_done(pl_matmul_state *state, pl_stream *stream);
+PL_MUST_CHECK int pl_panel_stream_init(pl_matmul_state *state, pl_panel_stream *stream,
+                                       uint64_t piece_bytes);
+PL_MUST_CHECK int pl_panel_stream_want(pl_matmul_state *state, pl_panel_stream *stream,
+                                       int64_t key);
+PL_MUST_CHECK int pl_panel_stream_get(pl_matmul_state *state, pl_panel_stream *stream, int64_t key,
+                                      const char **ret_data);
+void pl_panel_stream_done(pl_matmul_state *state, pl_panel_stream *stream);
 
 /* `matrix` is where it is loaded from, or written to; a file's bytes lie in their page as there. */
 PL_MUST_CHECK int pl_strip_init(pl_matmul_state *state, pl_strip *strip, const pl_matrix *matrix,

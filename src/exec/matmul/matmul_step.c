@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step that is a product of matrices: finds where operands and result are, and has matmul.h do
- * it. What is on disk is read and written there, past the pool, unless the pool has it in memory
- * just now: then it is asked for its rows. */
+/* A step that is a product of matrices: finds where operands and result are, and calls matmul.h.
+ * Values on disk are read and written there, past the pool, unless the pool has them in memory now:
+ * then it is asked for their rows. */
 #include <string.h>
 
 #include "exec/matmul/matmul.h"
@@ -81,15 +81,16 @@ static void find_place(const product_run *p, int number, int64_t row_bytes, plac
 
 static int begin(product_run *p, pl_error *reterr)
 {
-    const pl_product *q = p->product;
+    const pl_product *product = p->product;
+    const pl_matmul_question *q = &product->question;
     int64_t item = pl_dtype_info_of(q->dtype)->item_bytes;
-    find_place(p, q->a.value, (q->a.transposed ? q->m : q->k) * item, &p->a);
-    find_place(p, q->b.value, (q->b.transposed ? q->k : q->n) * item, &p->b);
+    find_place(p, product->a.value, (q->a_transposed ? q->m : q->k) * item, &p->a);
+    find_place(p, product->b.value, (q->b_transposed ? q->k : q->n) * item, &p->b);
     find_place(p, p->step->value, q->n * item, &p->c);
-    if (q->plan.scratch_disk_bytes == 0)
-        return 0;
-    return pl_chunk_reserve_copy(p->run->runtime->pool, q->plan.scratch_disk_bytes, &p->scratch,
-                                 reterr);
+    uint64_t disk_bytes = product->plan.scratch_disk_bytes;
+    return disk_bytes == 0
+               ? 0
+               : pl_chunk_reserve_copy(p->run->runtime->pool, disk_bytes, &p->scratch, reterr);
 }
 
 static void end(product_run *p)
@@ -120,6 +121,11 @@ static int64_t offset_at(const pl_product *q, int64_t index, const int64_t *stri
     return offset;
 }
 
+static int64_t c_matrix_bytes(const pl_product *p)
+{
+    return p->question.m * p->question.n * pl_dtype_info_of(p->question.dtype)->item_bytes;
+}
+
 /* The matrix that lies `offset` bytes behind the first. */
 static pl_matrix matrix_at(place *from, int64_t offset)
 {
@@ -133,7 +139,7 @@ static pl_matrix matrix_at(place *from, int64_t offset)
 static int run_one(product_run *p, pl_error *reterr)
 {
     const pl_product *q = p->product;
-    int64_t c_bytes = q->m * q->n * pl_dtype_info_of(q->dtype)->item_bytes;
+    int64_t c_bytes = c_matrix_bytes(q);
     int64_t a_offset = offset_at(q, p->at, q->a.strides);
     int64_t b_offset = offset_at(q, p->at, q->b.strides);
     place a = p->a, b = p->b; /* fill_rows() reads where this one is */
@@ -159,15 +165,9 @@ static int run_one(product_run *p, pl_error *reterr)
 static int run_batch(product_run *p, pl_error *reterr)
 {
     const pl_product *q = p->product;
-    int64_t c_bytes = q->m * q->n * pl_dtype_info_of(q->dtype)->item_bytes;
+    int64_t c_bytes = c_matrix_bytes(q);
     pl_matmul_batch batch = {
-        .dtype = q->dtype,
-        .m = q->m,
-        .n = q->n,
-        .k = q->k,
-        .a_transposed = q->a.transposed,
-        .b_transposed = q->b.transposed,
-        .b_is_a = q->b_is_a,
+        .question = &q->plan.question,
         .a = p->a.matrix.data,
         .b = p->b.matrix.data,
         .c = p->c.matrix.data,
@@ -184,7 +184,7 @@ static int run_batch(product_run *p, pl_error *reterr)
         c_bytes *= q->dims[i];
     }
     return pl_matmul_batch_run(&batch, p->run->runtime->memory, p->run->runtime->threads,
-                               p->step->n_workers, pl_run_stop(p->run), reterr);
+                               pl_run_stop(p->run), reterr);
 }
 
 static int run_all(product_run *p, pl_error *reterr)

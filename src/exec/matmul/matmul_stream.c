@@ -19,7 +19,7 @@ int pl_matmul_wait(pl_matmul_state *state, pl_panel_request *q, const char *name
 
 /* ---- streams ---- */
 
-int pl_stream_init(pl_matmul_state *state, pl_stream *stream, uint64_t piece_bytes)
+int pl_panel_stream_init(pl_matmul_state *state, pl_panel_stream *stream, uint64_t piece_bytes)
 {
     int64_t n_pieces = stream->in_blocks
                            ? stream->blocks.n_down * stream->blocks.n_across
@@ -34,7 +34,7 @@ int pl_stream_init(pl_matmul_state *state, pl_stream *stream, uint64_t piece_byt
     return r;
 }
 
-void pl_stream_done(pl_matmul_state *state, pl_stream *stream)
+void pl_panel_stream_done(pl_matmul_state *state, pl_panel_stream *stream)
 {
     pl_panel_file_close(&stream->file);
     for (int i = 0; i < 2; i++)
@@ -42,7 +42,7 @@ void pl_stream_done(pl_matmul_state *state, pl_stream *stream)
 }
 
 /* Where a piece lies in the file. One that is a block is dense, whatever its rows. */
-static pl_panel_request locate(const pl_stream *s, int64_t key)
+static pl_panel_request locate(const pl_panel_stream *s, int64_t key)
 {
     pl_panel_request q = {.file = &s->file, .n_rows = 1};
     if (s->in_blocks) {
@@ -61,7 +61,7 @@ static pl_panel_request locate(const pl_stream *s, int64_t key)
     return q;
 }
 
-static int load(pl_matmul_state *state, pl_stream *s, pl_stream_slot *slot, int64_t key)
+static int load(pl_matmul_state *state, pl_panel_stream *s, pl_panel_stream_slot *slot, int64_t key)
 {
     pl_panel_request q = locate(s, key);
     slot->data = slot->block.data; /* NULL where a piece has no bytes */
@@ -83,7 +83,7 @@ static int load(pl_matmul_state *state, pl_stream *s, pl_stream_slot *slot, int6
     return 0;
 }
 
-int pl_stream_want(pl_matmul_state *state, pl_stream *s, int64_t key)
+int pl_panel_stream_want(pl_matmul_state *state, pl_panel_stream *s, int64_t key)
 {
     if (s->slots[0].key == key || s->slots[1].key == key)
         return 0;
@@ -91,9 +91,10 @@ int pl_stream_want(pl_matmul_state *state, pl_stream *s, int64_t key)
     return load(state, s, &s->slots[other], key);
 }
 
-int pl_stream_get(pl_matmul_state *state, pl_stream *s, int64_t key, const char **ret_data)
+int pl_panel_stream_get(pl_matmul_state *state, pl_panel_stream *s, int64_t key,
+                        const char **ret_data)
 {
-    int r = pl_stream_want(state, s, key);
+    int r = pl_panel_stream_want(state, s, key);
     if (r < 0)
         return r;
     s->current = s->slots[1].key == key;

@@ -1,70 +1,296 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call is given: it is looked at whether that can be, gathered, and planned of its
- * descriptions. See session_call.h. */
+/* The first phases of a run: check what is asked for, and gather the tensors that it is given. See
+ * pipeline.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/matmul/blas.h"
 #include "exec/npy/npy_tensor.h"
-#include "exec/session/session_call.h"
-#include "exec/step/device_step.h"
-#include "plan/matmul_plan.h"
-#include "tensor/pool.h"
+#include "exec/session/pipeline.h"
 #include "tensor/shape.h"
 
-typedef pl_call call;
+/* ---- check ---- */
 
-/* ---- what is given ---- */
-
-static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_request_check(const pl_run_request *request, pl_error *reterr)
 {
-    int feed = c->feed_of[node->number] - 1;
+    for (int i = 0; i < request->n_fetches; i++)
+        if (!request->fetches[i].node)
+            return pl_error_set(reterr, -EINVAL, "fetch %d is NULL", i);
+    for (int i = 0; i < request->n_feeds; i++)
+        if (!request->feeds[i].placeholder || !request->feeds[i].tensor)
+            return pl_error_set(reterr, -EINVAL, "feed %d has no %s: it is NULL", i,
+                                request->feeds[i].placeholder ? "tensor" : "placeholder");
+    return 0;
+}
+
+/* Two results for one file. */
+static int check_paths(const pl_run_request *request, pl_error *reterr)
+{
+    const pl_fetch *fetches = request->fetches;
+    for (int i = 0; i < request->n_fetches; i++)
+        for (int k = 0; fetches[i].npy_path && k < i; k++)
+            if (fetches[k].npy_path && strcmp(fetches[i].npy_path, fetches[k].npy_path) == 0)
+                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
+                                    fetches[k].node->name, fetches[i].node->name,
+                                    fetches[i].npy_path);
+    return 0;
+}
+
+static int check_nodes(const pl_run_request *request, pl_error *reterr)
+{
+    const pl_graph *graph = request->session->graph;
+    for (int i = 0; i < request->n_fetches; i++) {
+        const pl_node *node = request->fetches[i].node;
+        if (node->graph != graph)
+            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph", node->op->name,
+                                node->name);
+    }
+    for (int i = 0; i < request->n_feeds; i++) {
+        const pl_node *node = request->feeds[i].placeholder;
+        if (node->op->id != PL_OP_placeholder || node->graph != graph)
+            return pl_error_set(reterr, -EINVAL, "%s '%s' is not a placeholder of this graph",
+                                node->op->name, node->name);
+    }
+    return 0;
+}
+
+/* The key that alike requests are found by, and room for all that is found out. */
+static pl_checked_request *checked_alloc(const pl_run_request *request)
+{
+    size_t n = (size_t)pl_graph_n_nodes(request->session->graph) + 1;
+    size_t n_fetches = (size_t)request->n_fetches + 1, n_feeds = (size_t)request->n_feeds + 1;
+    pl_checked_request *checked = calloc(1, sizeof *checked);
+    if (!checked)
+        return NULL;
+    checked->n_refs = 1;
+    checked->n_fetches = request->n_fetches;
+    checked->n_feeds = request->n_feeds;
+    checked->fetches = calloc(n_fetches, sizeof *checked->fetches);
+    checked->fed = calloc(n_feeds, sizeof(pl_node *));
+    checked->needed = calloc(n, sizeof *checked->needed);
+    checked->feed_of = calloc(n, sizeof *checked->feed_of);
+    checked->n_fetched = calloc(n, sizeof *checked->n_fetched);
+    if (checked->fetches && checked->fed && checked->needed && checked->feed_of &&
+        checked->n_fetched)
+        return checked;
+    pl_checked_request_unref(checked);
+    return NULL;
+}
+
+static int add_feeds(pl_checked_request *checked, const pl_run_request *request, pl_error *reterr)
+{
+    for (int i = 0; i < request->n_feeds; i++) {
+        const pl_node *node = request->feeds[i].placeholder;
+        if (checked->feed_of[node->number] > 0)
+            return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
+        checked->feed_of[node->number] = i + 1;
+        checked->fed[i] = node;
+    }
+    return 0;
+}
+
+static int add_fetches(pl_checked_request *checked, const pl_run_request *request, pl_error *reterr)
+{
+    const pl_graph *graph = request->session->graph;
+    pl_node **nodes = calloc((size_t)request->n_fetches + 1, sizeof(pl_node *));
+    if (!nodes)
+        return pl_pipeline_no_memory(reterr);
+    for (int i = 0; i < request->n_fetches; i++) {
+        const pl_fetch *fetch = &request->fetches[i];
+        nodes[i] = pl_graph_node(graph, fetch->node->number);
+        checked->n_fetched[fetch->node->number]++;
+        checked->fetches[i] = (pl_plan_fetch){fetch->node, fetch->npy_path != NULL};
+        if (fetch->node->number >= checked->n_nodes)
+            checked->n_nodes = fetch->node->number + 1; /* inputs come before */
+    }
+    pl_graph_mark_needed(graph, nodes, request->n_fetches, checked->needed);
+    free(nodes);
+    return 0;
+}
+
+static bool is_outside(const pl_node *node)
+{
+    return node->op->id == PL_OP_placeholder || node->op->id == PL_OP_constant ||
+           node->op->id == PL_OP_variable || node->op->id == PL_OP_file;
+}
+
+/* The plan reads a value if it is fetched or an input of a planned op. What lies beneath eager ops is
+ * not the plan's. Assignments are its inputs even so: commit finds them among its values. */
+static void mark_planned(const pl_checked_request *checked, const pl_graph *graph, bool *planned)
+{
+    for (int i = checked->n_nodes - 1; i >= 0; i--) {
+        const pl_node *node = pl_graph_node(graph, i);
+        planned[i] = planned[i] || checked->n_fetched[i] > 0;
+        for (int k = 0; planned[i] && !pl_is_eager(node) && k < node->n_inputs; k++)
+            planned[node->inputs[k]->number] = true;
+        planned[i] = planned[i] || (checked->needed[i] && node->op->op_class == PL_CLASS_STATE);
+    }
+}
+
+static int list_planned(pl_checked_request *checked, const pl_graph *graph, pl_error *reterr)
+{
+    size_t n = (size_t)checked->n_nodes + 1;
+    bool *planned = calloc(n, sizeof *planned);
+    checked->planned = calloc(n, sizeof(pl_node *));
+    if (!planned || !checked->planned) {
+        free(planned);
+        return pl_pipeline_no_memory(reterr);
+    }
+    mark_planned(checked, graph, planned);
+    for (int i = 0; i < checked->n_nodes; i++)
+        if (planned[i])
+            checked->planned[checked->n_planned++] = pl_graph_node(graph, i);
+    free(planned);
+    return 0;
+}
+
+static int list_nodes(pl_checked_request *checked, const pl_graph *graph, bool nested,
+                      pl_error *reterr)
+{
+    int n_outside = 0;
+    for (int i = 0; i < checked->n_nodes; i++)
+        n_outside += checked->needed[i] && is_outside(pl_graph_node(graph, i));
+    checked->outside = calloc((size_t)n_outside + 1, sizeof(pl_node *));
+    if (!checked->outside)
+        return pl_pipeline_no_memory(reterr);
+    for (int i = 0; i < checked->n_nodes; i++) {
+        const pl_node *node = pl_graph_node(graph, i);
+        if (!checked->needed[i])
+            continue;
+        if (is_outside(node))
+            checked->outside[checked->n_outside++] = node;
+        checked->assigns = checked->assigns || node->op->op_class == PL_CLASS_STATE;
+        checked->has_eager_ops = checked->has_eager_ops || pl_is_eager(node);
+    }
+    return checked->has_eager_ops || nested ? list_planned(checked, graph, reterr) : 0;
+}
+
+/* With two assignments to one variable, which value would it get? */
+static int check_assignments(const pl_checked_request *checked, const pl_graph *graph,
+                             pl_error *reterr)
+{
+    if (!checked->assigns)
+        return 0;
+    const pl_node **by = calloc((size_t)checked->n_nodes + 1, sizeof(pl_node *));
+    int r = by ? 0 : pl_pipeline_no_memory(reterr);
+    for (int i = 0; r == 0 && i < checked->n_nodes; i++) {
+        const pl_node *node = pl_graph_node(graph, i);
+        if (!checked->needed[i] || node->op->op_class != PL_CLASS_STATE)
+            continue;
+        const pl_node **other = &by[node->inputs[0]->number];
+        if (*other)
+            r = pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
+                             (*other)->name, node->name, node->inputs[0]->name);
+        *other = node;
+    }
+    free(by);
+    return r;
+}
+
+static int check_anew(const pl_run_request *request, bool nested, pl_checked_request **ret_checked,
+                      pl_error *reterr)
+{
+    const pl_graph *graph = request->session->graph;
+    int r = check_nodes(request, reterr);
+    if (r < 0)
+        return r;
+    pl_checked_request *checked = checked_alloc(request);
+    if (!checked)
+        return pl_pipeline_no_memory(reterr);
+    r = add_feeds(checked, request, reterr);
+    if (r == 0)
+        r = add_fetches(checked, request, reterr);
+    if (r == 0)
+        r = list_nodes(checked, graph, nested, reterr);
+    if (r == 0)
+        r = check_assignments(checked, graph, reterr);
+    if (r == 0)
+        *ret_checked = checked;
+    else
+        pl_checked_request_unref(checked);
+    return r;
+}
+
+/* Is the request nested in one whose values it reads? Else it is another graph's. */
+static bool reads_outer(const pl_pipeline *p)
+{
+    return p->outer && p->outer->request.session == p->request.session;
+}
+
+static pl_checked_request *find_checked(const pl_pipeline *p)
+{
+    return reads_outer(p) ? pl_session_find_nested(p->request.session, p->outer->check,
+                                                   p->request.fetches[0].node)
+                          : pl_session_find_request(&p->request);
+}
+
+static void keep_checked(const pl_pipeline *p)
+{
+    if (reads_outer(p))
+        pl_session_keep_nested(p->request.session, p->outer->check, p->request.fetches[0].node,
+                               p->check);
+    else
+        pl_session_keep_request(p->request.session, p->check);
+}
+
+int pl_pipeline_check(pl_pipeline *p, pl_error *reterr)
+{
+    int r = 0;
+    p->check = find_checked(p);
+    if (!p->check) {
+        r = check_anew(&p->request, reads_outer(p), &p->check, reterr);
+        if (r == 0)
+            keep_checked(p);
+    }
+    return r < 0 ? r
+                 : check_paths(&p->request, reterr); /* the one alike had other paths, perhaps */
+}
+
+/* ---- gather ---- */
+
+static int find_feed(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
+                     pl_error *reterr)
+{
+    int feed = p->check->feed_of[node->number] - 1;
     if (feed < 0)
         return 0;
-    *ret_tensor = pl_tensor_ref(c->feeds[feed].tensor);
+    *ret_tensor = pl_tensor_ref(p->request.feeds[feed].tensor);
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
-/* Nothing of it is in memory that the plan does not know of. */
-static int open_file(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+/* Reads nothing yet: the plan decides what of it comes into memory. */
+static int open_file(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
+                     pl_error *reterr)
 {
-    pl_error why;
-    int r = pl_npy_open(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text, true,
-                        ret_tensor, &why);
+    pl_error why = {0};
+    int r = pl_npy_open(p->request.session->runtime, node->attrs[PL_ATTR_file_path].value.text,
+                        true, ret_tensor, &why);
     if (r < 0)
         return pl_error_set(reterr, r, "file '%s': %s", node->name, why.message);
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
-/* The tensor of a source, the caller's; NULL if it has none (which choose.c refuses, if it is
- * used). */
-int pl_call_find_given(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+/* NULL if it has none: choose.c refuses that if it is used. */
+static int find_tensor(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
+                       pl_error *reterr)
 {
     *ret_tensor = NULL;
-    if (c->staged) {
-        pl_tensor *tensor = c->staged[node->number];
-        *ret_tensor = tensor ? pl_tensor_ref(tensor) : NULL;
-        return 0;
-    }
     switch (node->op->id) {
     case PL_OP_placeholder:
-        return find_feed(c, node, ret_tensor, reterr);
+        return find_feed(p, node, ret_tensor, reterr);
     case PL_OP_constant:
         if (pl_node_payload(node))
             *ret_tensor = pl_tensor_ref(pl_node_payload(node));
         return 0;
     case PL_OP_variable:
-        *ret_tensor = pl_session_variable(c->session, node);
+        *ret_tensor = pl_session_variable(p->request.session, node);
         return 0;
-    case PL_OP_file:
-        return open_file(c, node, ret_tensor, reterr);
     default:
-        return 0;
+        return open_file(p, node, ret_tensor, reterr);
     }
 }
 
-void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
+void pl_pipeline_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source)
 {
     int axes[PL_RANK_MAX];
     bool permuted = pl_tensor_order(tensor, axes);
@@ -79,220 +305,60 @@ void pl_call_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_sour
     source->swapped = source->permuted && pl_axes_swap_last_two(axes, tensor->shape.rank);
 }
 
-static int gather_sources(call *c, pl_error *reterr)
+/* Takes over the tensor. */
+static void add_source(pl_pipeline *p, const pl_node *node, pl_tensor *tensor)
 {
-    int n = pl_graph_n_nodes(c->session->graph), r = 0;
-    for (int i = 0; r == 0 && i < n; i++) {
-        const pl_node *node = pl_graph_node(c->session->graph, i);
-        pl_tensor *tensor = NULL;
-        if (!c->needed[i])
-            continue;
-        c->assigns = c->assigns || node->op->op_class == PL_CLASS_STATE;
-        r = pl_call_find_given(c, node, &tensor, reterr);
-        if (tensor) {
-            pl_call_describe(node, tensor, &c->sources[c->n_sources]);
-            c->given[c->n_sources++] = tensor;
-        }
+    pl_gather_phase *g = &p->gather;
+    pl_pipeline_describe(node, tensor, &g->sources[g->n_sources]);
+    g->tensors[g->n_sources++] = tensor;
+}
+
+void pl_pipeline_drop_sources(pl_pipeline *p)
+{
+    for (int i = 0; i < p->gather.n_sources; i++)
+        pl_tensor_unref(p->gather.tensors[i]);
+    p->gather.n_sources = 0;
+}
+
+void pl_pipeline_list_sources(pl_pipeline *p)
+{
+    pl_pipeline_drop_sources(p);
+    for (int i = 0; i < p->check->n_planned; i++) {
+        const pl_node *node = p->check->planned[i];
+        if (p->gather.values[node->number])
+            add_source(p, node, pl_tensor_ref(p->gather.values[node->number]));
     }
-    return r;
 }
 
-void pl_call_drop_sources(call *c)
+static int make_room(pl_pipeline *p, pl_error *reterr)
 {
-    for (int i = 0; i < c->n_sources; i++)
-        pl_tensor_unref(c->given[i]);
-    c->n_sources = 0;
+    pl_gather_phase *g = &p->gather;
+    int n = reads_outer(p) || p->check->has_eager_ops ? p->check->n_planned : p->check->n_outside;
+    g->sources = calloc((size_t)n + 1, sizeof *g->sources);
+    g->tensors = calloc((size_t)n + 1, sizeof(pl_tensor *));
+    if (reads_outer(p))
+        g->values = p->outer->gather.values;
+    else if (p->check->has_eager_ops)
+        g->values = calloc((size_t)p->check->n_nodes, sizeof(pl_tensor *));
+    bool missing = p->check->has_eager_ops && !g->values;
+    return g->sources && g->tensors && !missing ? 0 : pl_pipeline_no_memory(reterr);
 }
 
-int pl_call_check_given(const call *c, pl_error *reterr)
+int pl_pipeline_gather(pl_pipeline *p, pl_error *reterr)
 {
-    for (int i = 0; i < c->n_fetches; i++)
-        if (!c->fetches[i].node)
-            return pl_error_set(reterr, -EINVAL, "fetch %d is NULL", i);
-    for (int i = 0; i < c->n_feeds; i++)
-        if (!c->feeds[i].placeholder || !c->feeds[i].tensor)
-            return pl_error_set(reterr, -EINVAL, "feed %d has no %s: it is NULL", i,
-                                c->feeds[i].placeholder ? "tensor" : "placeholder");
-    return 0;
-}
-
-int pl_call_check_paths(const call *c, pl_error *reterr)
-{
-    for (int i = 0; i < c->n_fetches; i++)
-        for (int k = 0; c->fetches[i].npy_path && k < i; k++)
-            if (c->fetches[k].npy_path &&
-                strcmp(c->fetches[i].npy_path, c->fetches[k].npy_path) == 0)
-                return pl_error_set(reterr, -EINVAL, "'%s' and '%s' are both to be written to '%s'",
-                                    c->fetches[k].node->name, c->fetches[i].node->name,
-                                    c->fetches[i].npy_path);
-    return 0;
-}
-
-static int check_fetches(call *c, pl_error *reterr)
-{
-    for (int i = 0; i < c->n_fetches; i++) {
-        const pl_node *node = c->fetches[i].node;
-        if (node->graph != c->session->graph)
-            return pl_error_set(reterr, -EINVAL, "%s '%s' is of another graph", node->op->name,
-                                node->name);
-        c->n_fetched[node->number]++;
+    pl_gather_phase *g = &p->gather;
+    bool again = g->sources != NULL;
+    int r = again ? 0 : make_room(p, reterr);
+    if (r < 0 || reads_outer(p) || (again && g->values))
+        return r;
+    for (int i = 0; r == 0 && i < p->check->n_outside; i++) {
+        const pl_node *node = p->check->outside[i];
+        pl_tensor *tensor;
+        r = find_tensor(p, node, &tensor, reterr);
+        if (g->values)
+            g->values[node->number] = tensor;
+        else if (tensor)
+            add_source(p, node, tensor);
     }
-    for (int i = 0; i < c->n_feeds; i++) {
-        const pl_node *node = c->feeds[i].placeholder;
-        if (node->op->id != PL_OP_placeholder || node->graph != c->session->graph)
-            return pl_error_set(reterr, -EINVAL, "%s '%s' is no placeholder of this graph",
-                                node->op->name, node->name);
-        if (c->feed_of[node->number] > 0)
-            return pl_error_set(reterr, -EINVAL, "placeholder '%s' is fed twice", node->name);
-        c->feed_of[node->number] = i + 1;
-    }
-    return 0;
-}
-
-/* Two assignments to one variable: which one would it be? */
-static int check_assignments(const call *c, pl_error *reterr)
-{
-    int n = pl_graph_n_nodes(c->session->graph);
-    const pl_node **by = c->assigns ? calloc((size_t)n + 1, sizeof(pl_node *)) : NULL;
-    int r = c->assigns && !by ? pl_call_no_memory(reterr) : 0;
-    for (int i = 0; r == 0 && c->assigns && i < n; i++) {
-        const pl_node *node = pl_graph_node(c->session->graph, i);
-        if (!c->needed[i] || node->op->op_class != PL_CLASS_STATE)
-            continue;
-        const pl_node **other = &by[node->inputs[0]->number];
-        if (*other)
-            r = pl_error_set(reterr, -EINVAL, "'%s' and '%s' both assign to '%s' in one run",
-                             (*other)->name, node->name, node->inputs[0]->name);
-        *other = node;
-    }
-    free(by);
-    return r;
-}
-
-/* ---- the plan ---- */
-
-static bool is_given(const call *c, const pl_node *node)
-{
-    for (int i = 0; i < c->n_sources; i++)
-        if (c->sources[i].node == node)
-            return true;
-    return false;
-}
-
-/* What is fetched twice is a tensor first; but of what is from outside, all that are to be written
- * count. */
-static bool goes_to_file(const call *c, int at)
-{
-    const pl_node *node = c->fetches[at].node;
-    bool alone = c->n_fetched[node->number] == 1 && node->op->op_class != PL_CLASS_STATE;
-    return c->fetches[at].npy_path && (alone || is_given(c, node));
-}
-
-static uint64_t most_bytes(const call *c)
-{
-    bool given = c->options && c->options->budget_bytes > 0;
-    return given ? c->options->budget_bytes : UINT64_MAX;
-}
-
-uint64_t pl_call_budget_bytes(call *c)
-{
-    return pl_turn_budget_bytes(&c->turn, most_bytes(c));
-}
-
-uint64_t pl_call_sure_bytes(call *c)
-{
-    return pl_turn_sure_bytes(&c->turn, most_bytes(c));
-}
-
-bool pl_call_has_budget(call *c, uint64_t bytes)
-{
-    return pl_turn_allows(&c->turn, bytes, most_bytes(c));
-}
-
-/* Workers call it side by side, each with one thread. */
-static uint64_t blas_bytes(pl_dtype dtype, int64_t rows)
-{
-    return pl_matmul_workspace_bytes(dtype, rows, 1);
-}
-
-int pl_call_make_plan(call *c, pl_error *reterr)
-{
-    pl_runtime *runtime = c->session->runtime;
-    pl_pool_state state;
-    pl_pool_state_read(runtime->pool, &state);
-    pl_plan_fetch *fetches = calloc((size_t)c->n_fetches + 1, sizeof *fetches);
-    if (!fetches)
-        return pl_call_no_memory(reterr);
-    for (int i = 0; i < c->n_fetches; i++)
-        fetches[i] = (pl_plan_fetch){c->fetches[i].node, goes_to_file(c, i)};
-    pl_plan_device *devices;
-    pl_plan_request request = {
-        .graph = c->session->graph,
-        .fetches = fetches,
-        .n_fetches = c->n_fetches,
-        .sources = c->sources,
-        .n_sources = c->n_sources,
-        .budget_bytes = pl_call_budget_bytes(c),
-        .own_bytes = c->own_bytes,
-        .disk = state.room,
-        .slab_bytes = runtime->pool->slab_bytes,
-        .small_bytes = runtime->pool->slab_bytes / PL_POOL_SMALL_SHARE,
-        .library_bytes = blas_bytes,
-        .library_there_bytes = pl_blas_there_bytes(),
-        .n_threads = pl_threads_count(runtime->threads),
-    };
-    int r = pl_request_devices(runtime, &request, &devices, reterr);
-    if (r == 0)
-        r = pl_plan_new(&request, &c->plan, reterr);
-    free(devices);
-    free(fetches);
-    return r;
-}
-
-int pl_call_prepare(call *c, pl_error *reterr)
-{
-    size_t n = (size_t)pl_graph_n_nodes(c->session->graph) + 1;
-    pl_node **nodes = calloc((size_t)c->n_fetches + 1, sizeof(pl_node *));
-    c->needed = calloc(n, sizeof *c->needed);
-    c->feed_of = calloc(n, sizeof *c->feed_of);
-    c->n_fetched = calloc(n, sizeof *c->n_fetched);
-    c->sources = calloc(n, sizeof *c->sources);
-    c->given = calloc(n, sizeof(pl_tensor *));
-    bool made = nodes && c->needed && c->feed_of && c->n_fetched && c->sources && c->given;
-    int r = made ? check_fetches(c, reterr) : pl_call_no_memory(reterr);
-    if (r == 0)
-        r = pl_call_check_paths(c, reterr);
-    for (int i = 0; r == 0 && i < c->n_fetches; i++)
-        nodes[i] = pl_graph_node(c->session->graph, c->fetches[i].node->number);
-    if (r == 0) {
-        pl_graph_mark_needed(c->session->graph, nodes, c->n_fetches, c->needed);
-        for (size_t i = 0; i + 1 < n; i++)
-            if (c->needed[i])
-                c->assigns |=
-                    pl_graph_node(c->session->graph, (int)i)->op->op_class == PL_CLASS_STATE;
-        r = check_assignments(c, reterr);
-    }
-    free(nodes);
-    return r;
-}
-
-static int gather_and_plan(call *c, pl_error *reterr)
-{
-    int r = gather_sources(c, reterr);
-    if (r == 0 && pl_call_count_own(c) < 0)
-        r = pl_call_no_memory(reterr);
-    return r < 0 ? r : pl_call_make_plan(c, reterr);
-}
-
-/* What stages have left in memory may be all that is in the way. */
-int pl_call_plan(call *c, pl_error *reterr)
-{
-    int r = gather_and_plan(c, reterr);
-    if (r == PL_EBUDGET && c->own_bytes > 0 && pl_call_evict_idle(c, NULL)) {
-        pl_call_drop_sources(c);
-        r = gather_and_plan(c, reterr);
-    }
-    if (r == 0)
-        pl_plan_tell_fallbacks(c->session->runtime, c->plan);
     return r;
 }

@@ -85,8 +85,8 @@ static void drop_all(pl_session *session)
         pl_tensor_let_go(session->variables[i]);
     free(PL_TAKE(session->variables));
     session->n_nodes = 0;
-    for (int i = 0; i < PL_KEPT_PLANS; i++)
-        pl_kept_plan_unref(PL_TAKE(session->plans[i]));
+    for (int i = 0; i < PL_KEPT_REQUESTS; i++)
+        pl_checked_request_unref(PL_TAKE(session->requests[i]));
 }
 
 /* With the lock held: alone from here on, or false, when somebody else has closed it. */

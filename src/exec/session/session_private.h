@@ -25,9 +25,9 @@ typedef enum pl_session_state {
     PL_SESSION_CLOSED
 } pl_session_state;
 
-/* As many as a program runs in turns, with some to spare. */
-enum { PL_KEPT_PLANS = 8 };
-typedef struct pl_kept_plan pl_kept_plan;
+/* As many as a program alternates between, with some to spare. */
+enum { PL_KEPT_REQUESTS = 8 };
+typedef struct pl_checked_request pl_checked_request;
 
 /* A run that is under way. */
 typedef struct pl_run_mark {
@@ -43,17 +43,18 @@ struct pl_session {
     const pl_graph *graph; /* gone once the session is closed */
     pl_runtime *runtime;   /* constant, as is all above mu but counts and links */
     pl_link in_graph, in_runtime;
-    pthread_mutex_t mu;                 /* leaf lock, held for a few loads and stores */
-    pthread_cond_t left;                /* mu; the last user has left, or it is closed */
-    pl_session_state state;             /* mu */
-    bool keeps_runtime;                 /* mu */
-    int n_users;                        /* mu */
-    pl_run_mark *runs;                  /* mu; that are under way */
-    pl_tensor **variables;              /* mu; by number of the node */
-    int n_nodes;                        /* mu */
-    pl_kept_plan *plans[PL_KEPT_PLANS]; /* mu; last used first */
-    bool assigning;                     /* mu; a run that assigns is under way, alone */
-    pthread_cond_t assigned;            /* mu; it has ended */
+    pthread_mutex_t mu;     /* leaf lock, held for a few loads and stores */
+    pthread_cond_t left;    /* mu; the last user has left, or it is closed */
+    pl_session_state state; /* mu */
+    bool keeps_runtime;     /* mu */
+    int n_users;            /* mu */
+    pl_run_mark *runs;      /* mu; that are under way */
+    pl_tensor **variables;  /* mu; by number of the node */
+    int n_nodes;            /* mu */
+    pl_checked_request *requests[PL_KEPT_REQUESTS]; /* mu; last used first: session_plans.h */
+    uint64_t n_planned;                             /* mu; plans ever made, for tests */
+    bool assigning;                                 /* mu; a run that assigns is under way, alone */
+    pthread_cond_t assigned;                        /* mu; it has ended */
 };
 
 /* ---- session_life.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run: its plan is found in its turn, the steps are run, and what is kept goes to the caller and
- * to the variables. See plimsoll/session.h. */
+/* pl_session_run(): check -> gather -> eager ops -> plan -> admit -> run -> commit, and the last two
+ * of these phases. See pipeline.h and plimsoll/session.h. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,271 +8,308 @@
 #include <unistd.h>
 
 #include "exec/npy/npy_tensor.h"
-#include "exec/session/session_call.h"
+#include "exec/session/pipeline.h"
 
-typedef pl_call call;
+typedef pl_pipeline pipeline;
 
-/* Of one call, with plans for what is left each time. Who makes tensors for ever can still keep it
- * from ending well. */
+/* Of one request: a run that is refused memory that it was promised is planned anew, for what is
+ * left. A user who goes on making tensors can still keep it from ending well. */
 enum { RUNS_MAX = 5 };
 
-static int set_values(call *c, pl_error *reterr)
+/* ---- run ---- */
+
+static int set_values(pipeline *p, pl_error *reterr)
 {
-    pl_run *run = &c->run;
-    run->runtime = c->session->runtime;
-    run->plan = c->plan;
-    run->options = c->options;
-    run->after_stages = c->staged ? c->mark.name : NULL;
-    run->cancelled = c->outer ? &c->outer->mark.cancelled : &c->mark.cancelled;
-    pthread_mutex_init(&run->telling, NULL);
-    run->values = calloc((size_t)c->plan->n_values + 1, sizeof *run->values);
-    c->files = calloc((size_t)c->n_fetches + 1, sizeof *c->files);
-    if (!run->values || !c->files)
-        return pl_call_no_memory(reterr);
-    for (int i = 0; i < c->plan->n_values; i++)
-        run->values[i].fd = -1;
-    for (int i = 0; i < c->n_sources; i++) {
-        pl_live_value *value = &run->values[c->plan->value_of[c->sources[i].node->number]];
-        const pl_tensor *tensor = c->given[i];
+    pl_run *steps = &p->run.steps;
+    const pl_plan *plan = p->plan.plan;
+    steps->runtime = p->request.session->runtime;
+    steps->plan = plan;
+    steps->options = p->request.options;
+    steps->after_eager_ops = p->check->has_eager_ops ? p->mark.name : NULL;
+    steps->cancelled = p->outer ? &p->outer->mark.cancelled : &p->mark.cancelled;
+    pthread_mutex_init(&steps->telling, NULL);
+    steps->values = calloc((size_t)plan->n_values + 1, sizeof *steps->values);
+    p->run.files = calloc((size_t)p->request.n_fetches + 1, sizeof *p->run.files);
+    if (!steps->values || !p->run.files)
+        return pl_pipeline_no_memory(reterr);
+    for (int i = 0; i < plan->n_values; i++)
+        steps->values[i].fd = -1;
+    for (int i = 0; i < p->gather.n_sources; i++) {
+        pl_live_value *value = &steps->values[plan->value_of[p->gather.sources[i].node->number]];
+        const pl_tensor *tensor = p->gather.tensors[i];
         value->buffer = pl_buffer_ref(tensor->buffer);
         value->offset = (uint64_t)tensor->offset_bytes;
         memcpy(value->strides, tensor->strides, sizeof value->strides);
         pl_tensor_order(tensor, value->order);
     }
-    for (int i = 0; i < c->n_fetches; i++) {
-        pl_live_value *value = &run->values[c->plan->value_of[c->fetches[i].node->number]];
-        value->path = c->fetches[i].npy_path;
-        value->file = &c->files[i];
+    for (int i = 0; i < p->request.n_fetches; i++) {
+        const pl_fetch *fetch = &p->request.fetches[i];
+        pl_live_value *value = &steps->values[plan->value_of[fetch->node->number]];
+        value->path = fetch->npy_path;
+        value->file = &p->run.files[i];
     }
     return 0;
 }
 
-int pl_call_kept(call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
+int pl_pipeline_result(pipeline *p, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    int number = c->plan->value_of[node->number];
-    pl_live_value *value = &c->run.values[number];
-    if (c->plan->values[number].from_outside) { /* the first values are the sources */
-        *ret_tensor = pl_tensor_ref(c->given[number]);
+    const pl_plan *plan = p->plan.plan;
+    int number = plan->value_of[node->number];
+    if (plan->values[number].from_outside) { /* the first values are the sources */
+        *ret_tensor = pl_tensor_ref(p->gather.tensors[number]);
         return 0;
     }
-    return pl_tensor_wrap(pl_buffer_ref(value->buffer), node->dtype, &c->plan->shapes[node->number],
-                          NULL, 0, ret_tensor, reterr);
+    return pl_tensor_wrap(pl_buffer_ref(p->run.steps.values[number].buffer), node->dtype,
+                          &plan->shapes[node->number], NULL, 0, ret_tensor, reterr);
 }
 
 /* Results that are not in their files yet are written; files get their names later, together. */
-static int finish_fetch(call *c, int i, pl_tensor **ret_tensor, pl_error *reterr)
+static int finish_fetch(pipeline *p, int i, pl_tensor **ret_tensor, pl_error *reterr)
 {
-    const pl_fetch *fetch = &c->fetches[i];
-    const pl_plan_value *value = &c->plan->values[c->plan->value_of[fetch->node->number]];
+    const pl_fetch *fetch = &p->request.fetches[i];
+    const pl_plan *plan = p->plan.plan;
+    const pl_plan_value *value = &plan->values[plan->value_of[fetch->node->number]];
     if (value->place == PL_PLACE_FILE && !value->from_outside)
         return 0;
-    int r = pl_call_kept(c, fetch->node, ret_tensor, reterr);
+    int r = pl_pipeline_result(p, fetch->node, ret_tensor, reterr);
     if (r < 0 || !fetch->npy_path)
         return r;
-    r = pl_npy_write(*ret_tensor, fetch->npy_path, &c->files[i], reterr);
+    r = pl_npy_write(*ret_tensor, fetch->npy_path, &p->run.files[i], reterr);
     if (value->saved)
         pl_buffer_leave((*ret_tensor)->buffer);
     pl_tensor_unref(PL_TAKE(*ret_tensor));
     return r;
 }
 
-static int finish_fetches(call *c, pl_tensor **tensors, pl_error *reterr)
+static int finish_fetches(pipeline *p, pl_tensor **results, pl_error *reterr)
 {
-    for (int i = 0; i < c->plan->n_values; i++) { /* all is written */
-        pl_live_value *value = &c->run.values[i];
+    const pl_plan *plan = p->plan.plan;
+    for (int i = 0; i < plan->n_values; i++) { /* all is written */
+        pl_live_value *value = &p->run.steps.values[i];
         value->fd = -1;
-        if (c->plan->values[i].kept && value->pinned) {
+        if (plan->values[i].kept && value->pinned) {
             pl_buffer_unpin(value->buffer);
             value->pinned = false;
         }
     }
-    for (int i = 0; i < c->n_fetches; i++) {
-        int r = finish_fetch(c, i, &tensors[i], reterr);
+    for (int i = 0; i < p->request.n_fetches; i++) {
+        int r = finish_fetch(p, i, &results[i], reterr);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* The variable that a value of the plan is assigned to; NULL: none. Assignments are values of the
- * plan, or were made by stages before it and are sources of it. */
-static const pl_node *variable_at(const call *c, int value)
+static int run_steps(pipeline *p, pl_tensor **results, pl_error *reterr)
 {
-    const pl_node *node = c->plan->values[value].node;
+    int r = set_values(p, reterr);
+    if (r < 0)
+        return r;
+    atomic_store(&p->mark.peak_bytes, p->plan.peak_bytes);
+    r = pl_run_steps(&p->run.steps, reterr);
+    return r < 0 ? r : finish_fetches(p, results, reterr);
+}
+
+static void discard_files(pipeline *p)
+{
+    for (int i = 0; p->run.files && i < p->request.n_fetches; i++)
+        pl_npy_discard(&p->run.files[i]);
+    free(PL_TAKE(p->run.files));
+}
+
+/* Before the plan is dropped. */
+static void drop_steps(pipeline *p)
+{
+    pl_run *steps = &p->run.steps;
+    discard_files(p);
+    for (int i = 0; steps->values && i < p->plan.plan->n_values; i++)
+        pl_run_drop_value(steps, i);
+    if (steps->runtime)
+        pthread_mutex_destroy(&steps->telling);
+    free(steps->values);
+    *steps = (pl_run){0};
+}
+
+/* Nobody has seen anything of the run: files have no names yet, and variables are as they were. Only
+ * progress was reported, which waits until it is as far again. */
+static void undo_run(pipeline *p, pl_tensor **results)
+{
+    double told = p->run.steps.told;
+    for (int i = 0; i < p->request.n_fetches; i++)
+        pl_tensor_unref(PL_TAKE(results[i]));
+    drop_steps(p);
+    pl_pipeline_drop_plan(p);
+    p->run.steps.told = told;
+}
+
+/* ---- commit ---- */
+
+/* The variable that a value of the plan is assigned to; NULL: none. Assignments are values of the
+ * plan, or sources of it that eager ops have made. */
+static const pl_node *variable_at(const pipeline *p, int value)
+{
+    const pl_node *node = p->plan.plan->values[value].node;
     return node->op->op_class == PL_CLASS_STATE ? node->inputs[0] : NULL;
 }
 
 /* held[]: by value of the plan. */
-static int hold_variables(call *c, pl_tensor **held, pl_error *reterr)
+static int hold_variables(pipeline *p, pl_tensor **held, pl_error *reterr)
 {
     int r = 0;
-    for (int i = 0; r == 0 && i < c->plan->n_values; i++) {
+    for (int i = 0; r == 0 && i < p->plan.plan->n_values; i++) {
         pl_tensor *tensor = NULL;
-        if (!variable_at(c, i))
+        if (!variable_at(p, i))
             continue;
-        r = pl_call_kept(c, c->plan->values[i].node, &tensor, reterr);
+        r = pl_pipeline_result(p, p->plan.plan->values[i].node, &tensor, reterr);
         if (r == 0)
-            r = pl_session_hold(c->session, variable_at(c, i), tensor, &held[i], reterr);
+            r = pl_session_hold(p->request.session, variable_at(p, i), tensor, &held[i], reterr);
         pl_tensor_unref(tensor);
     }
     return r;
 }
 
-/* Or lets go of what is held. */
-static void put_variables(const call *c, pl_tensor **held, bool well)
+static void put_variables(const pipeline *p, pl_tensor **held, bool committed)
 {
-    for (int i = 0; i < c->plan->n_values; i++)
-        if (held[i] && well)
-            pl_session_put(c->session, variable_at(c, i), held[i]);
+    for (int i = 0; i < p->plan.plan->n_values; i++)
+        if (held[i] && committed)
+            pl_session_put(p->request.session, variable_at(p, i), held[i]);
         else
             pl_tensor_let_go(held[i]);
 }
 
-/* All of them or none, as far as a look ahead can tell. */
-static int publish_files(const call *c, pl_error *reterr)
+/* All files or none, as far as a look ahead can tell. */
+static int publish_files(const pipeline *p, pl_error *reterr)
 {
     int r = 0;
-    for (int i = 0; r == 0 && i < c->n_fetches; i++)
-        r = pl_npy_look(&c->files[i], reterr);
-    for (int i = 0; r == 0 && i < c->n_fetches; i++)
-        r = pl_npy_publish(&c->files[i], reterr);
+    for (int i = 0; r == 0 && i < p->request.n_fetches; i++)
+        r = pl_npy_look(&p->run.files[i], reterr);
+    for (int i = 0; r == 0 && i < p->request.n_fetches; i++)
+        r = pl_npy_publish(&p->run.files[i], reterr);
     return r;
-}
-
-static void discard_files(call *c)
-{
-    for (int i = 0; c->files && i < c->n_fetches; i++)
-        pl_npy_discard(&c->files[i]);
-    free(PL_TAKE(c->files));
-}
-
-static void drop_run(call *c)
-{
-    for (int i = 0; c->run.values && i < c->plan->n_values; i++)
-        pl_run_drop_value(&c->run, i);
-    if (c->run.runtime)
-        pthread_mutex_destroy(&c->run.telling);
-    free(c->run.values);
-    c->run = (pl_run){0};
-}
-
-void pl_call_done(call *c)
-{
-    discard_files(c);
-    drop_run(c);
-    pl_call_end_turn(c);
-    pl_call_drop_stages(c);
-    free(c->needed);
-    free(c->feed_of);
-    free(c->n_fetched);
-    free(c->sources);
-    free(c->given);
-}
-
-/* What was promised was taken by somebody who asks no one: a user's tensor. *ret_begun: not the
- * plan was refused, but a claim of its run. */
-static int run_plan_once(call *c, pl_tensor **tensors, bool *ret_begun, pl_error *reterr)
-{
-    int r = pl_call_take_turn(c, reterr);
-    *ret_begun = r == 0;
-    if (r == 0)
-        r = set_values(c, reterr);
-    if (r == 0)
-        atomic_store(&c->mark.peak_bytes, c->plan->peak_bytes);
-    if (r == 0)
-        r = pl_run_steps(&c->run, reterr);
-    if (r == 0)
-        r = finish_fetches(c, tensors, reterr);
-    return r;
-}
-
-/* Nobody has seen anything of it: files have no names yet, and variables are as they were. But that
- * progress was told, which then waits until it is as far again. */
-static void undo_run(call *c, pl_tensor **tensors)
-{
-    double told = c->run.told;
-    for (int i = 0; i < c->n_fetches; i++)
-        pl_tensor_unref(PL_TAKE(tensors[i]));
-    discard_files(c);
-    drop_run(c);
-    pl_call_end_turn(c);
-    c->run.told = told;
-}
-
-/* A run that is refused what it was promised is planned anew, in what is left. */
-int pl_call_run_plan(call *c, pl_tensor **tensors, pl_error *reterr)
-{
-    for (int i = 0;; i++) {
-        bool begun;
-        int r = run_plan_once(c, tensors, &begun, reterr);
-        if (r != PL_EBUDGET || !begun || i == RUNS_MAX - 1)
-            return r;
-        undo_run(c, tensors);
-    }
 }
 
 /* What can fail comes first, so that files get their names and variables their values, or neither.
  */
-static int commit(call *c, pl_error *reterr)
+static int commit(pipeline *p, pl_error *reterr)
 {
-    if (!c->assigns)
-        return publish_files(c, reterr);
-    pl_tensor **held = calloc((size_t)c->plan->n_values + 1, sizeof(pl_tensor *));
+    if (!p->check->assigns)
+        return publish_files(p, reterr);
+    pl_tensor **held = calloc((size_t)p->plan.plan->n_values + 1, sizeof(pl_tensor *));
     if (!held)
-        return pl_call_no_memory(reterr);
-    int r = hold_variables(c, held, reterr);
+        return pl_pipeline_no_memory(reterr);
+    int r = hold_variables(p, held, reterr);
     if (r == 0)
-        r = publish_files(c, reterr);
-    put_variables(c, held, r == 0);
+        r = publish_files(p, reterr);
+    put_variables(p, held, r == 0);
     free(held);
     return r;
 }
 
-/* Have stages made all that is fetched? As functions of datasets have it that only read: then a
- * plan would have no steps. It is made all the same for who wants to be told, or written to. */
-static bool is_made(const call *c)
+/* ---- all phases ---- */
+
+static int check_cancelled(const void *context)
 {
-    bool made = c->staged && !c->assigns && !(c->options && c->options->progress);
-    for (int i = 0; made && i < c->n_fetches; i++)
-        made = !c->fetches[i].npy_path && c->staged[c->fetches[i].node->number];
+    return pl_pipeline_cancelled(context);
+}
+
+/* A callback of a run would wait for that run, and so for itself: there, what does not fit is an
+ * error. */
+void pl_pipeline_init(pipeline *p, const pl_run_request *request, pipeline *outer)
+{
+    const pl_run_options *options = request->options;
+    *p = (pipeline){.request = *request, .outer = outer};
+    p->mark.name = request->n_fetches > 0 ? request->fetches[0].node->name : "";
+    p->admit.admission = (pl_admission){.runtime = request->session->runtime,
+                                        .check = check_cancelled,
+                                        .context = p,
+                                        .most_bytes = options ? options->budget_bytes : 0,
+                                        .may_wait = !pl_run_is_telling()};
+}
+
+void pl_pipeline_done(pipeline *p)
+{
+    drop_steps(p);
+    pl_pipeline_drop_plan(p);
+    pl_admission_done(&p->admit.admission);
+    pl_pipeline_end_assigning(p);
+    bool shared = p->outer && p->gather.values == p->outer->gather.values;
+    for (int i = 0; p->gather.values && !shared && i < p->check->n_nodes; i++)
+        pl_tensor_unref(p->gather.values[i]);
+    if (!shared)
+        free(p->gather.values);
+    free(p->gather.sources);
+    free(p->gather.tensors);
+    pl_checked_request_unref(p->check);
+}
+
+/* plan -> admit -> run, of what is gathered. All of it again if other runs came in between, or if a
+ * user has taken memory that was promised: users ask nobody. */
+static int plan_and_run(pipeline *p, pl_tensor **results, pl_error *reterr)
+{
+    for (int n_runs = 0;;) {
+        int r = pl_pipeline_plan(p, reterr);
+        r = pl_pipeline_admit(p, r, reterr);
+        if (r < 0)
+            return r;
+        if (r > 0) {
+            r = run_steps(p, results, reterr);
+            if (r != PL_EBUDGET || ++n_runs == RUNS_MAX)
+                return r;
+            undo_run(p, results);
+        }
+        r = pl_pipeline_gather(p, reterr);
+        if (r < 0)
+            return r;
+    }
+}
+
+int pl_pipeline_run_nested(pipeline *p, pl_tensor **results, pl_error *reterr)
+{
+    int r = pl_pipeline_check(p, reterr);
+    if (r == 0)
+        r = pl_pipeline_gather(p, reterr);
+    return r < 0 ? r : plan_and_run(p, results, reterr);
+}
+
+/* Have eager ops made all that is fetched? Datasets have such functions, that only read. Then a plan
+ * would have no steps, and is made only to report progress or to write files. */
+static bool is_made(const pipeline *p)
+{
+    bool made = p->check->has_eager_ops && !p->check->assigns &&
+                !(p->request.options && p->request.options->progress);
+    for (int i = 0; made && i < p->request.n_fetches; i++)
+        made =
+            !p->request.fetches[i].npy_path && p->gather.values[p->request.fetches[i].node->number];
     return made;
 }
 
-static int fetch_made(const call *c, pl_tensor **tensors, pl_error *reterr)
+static int take_made(const pipeline *p, pl_tensor **results, pl_error *reterr)
 {
-    if (pl_call_check(c) < 0)
+    if (pl_pipeline_cancelled(p) < 0)
         return pl_error_set(reterr, -ECANCELED, "the run was cancelled");
-    for (int i = 0; i < c->n_fetches; i++)
-        tensors[i] = pl_tensor_ref(c->staged[c->fetches[i].node->number]);
+    for (int i = 0; i < p->request.n_fetches; i++)
+        results[i] = pl_tensor_ref(p->gather.values[p->request.fetches[i].node->number]);
     return 0;
 }
 
-static int run_call(call *c, pl_tensor **tensors, pl_error *reterr)
+/* check -> gather -> eager ops -> plan -> admit -> run -> commit */
+static int run_phases(pipeline *p, pl_tensor **results, pl_error *reterr)
 {
-    int r = c->staged ? pl_call_run_stages(c, reterr) : 0;
-    if (r == 0 && is_made(c))
-        return fetch_made(c, tensors, reterr);
+    int r = pl_pipeline_check(p, reterr);
     if (r == 0)
-        r = pl_call_run_plan(c, tensors, reterr);
+        r = pl_pipeline_begin_assigning(p, reterr);
     if (r == 0)
-        r = commit(c, reterr);
-    if (r < 0)
-        discard_files(c);
-    else
-        pl_run_tell_end(&c->run);
-    return r;
-}
-
-/* Alone among those who assign, for what a run leaves must not be lost to another's. */
-static int run_in_turn(call *c, pl_tensor **tensors, pl_error *reterr)
-{
-    if (!c->assigns)
-        return run_call(c, tensors, reterr);
-    int r = pl_call_begin_assigning(c, reterr);
-    if (r < 0)
-        return r;
-    r = run_call(c, tensors, reterr);
-    pl_call_end_assigning(c);
+        r = pl_pipeline_gather(p, reterr);
+    if (r == 0)
+        r = pl_pipeline_run_eager_ops(p, reterr);
+    if (r == 0 && is_made(p))
+        return take_made(p, results, reterr);
+    if (r == 0)
+        r = plan_and_run(p, results, reterr);
+    if (r == 0)
+        r = commit(p, reterr);
+    if (r == 0)
+        pl_run_tell_end(&p->run.steps);
     return r;
 }
 
@@ -284,27 +321,24 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
     PL_NOT_NULL_IF(n_fetches > 0, fetches, reterr);
     PL_NOT_NULL_IF(n_feeds > 0, feeds, reterr);
     PL_TAKE_OPTIONS(pl_run_options, options, random_stream, reterr);
-    call c = {session, fetches, n_fetches, feeds, n_feeds, options};
-    int r = pl_call_check_given(&c, reterr);
+    const pl_run_request request = {session, fetches, n_fetches, feeds, n_feeds, options};
+    pipeline p;
+    int r = pl_request_check(&request, reterr);
     if (r < 0)
         return r;
-    c.mark.name = n_fetches > 0 ? fetches[0].node->name : "";
-    r = pl_session_enter(session, &c.mark, reterr);
+    pl_pipeline_init(&p, &request, NULL);
+    r = pl_session_enter(session, &p.mark, reterr);
     if (r < 0)
         return r;
-    pl_tensor **tensors = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
-    r = tensors ? pl_call_begin(&c, reterr) : pl_call_no_memory(reterr);
-    if (r == 0 && !c.kept)
-        r = pl_call_find_stages(&c, reterr);
-    if (r == 0)
-        r = run_in_turn(&c, tensors, reterr);
-    pl_call_done(&c);
-    pl_session_leave(session, &c.mark);
-    for (int i = 0; tensors && i < n_fetches; i++)
+    pl_tensor **results = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
+    r = results ? run_phases(&p, results, reterr) : pl_pipeline_no_memory(reterr);
+    pl_pipeline_done(&p);
+    pl_session_leave(session, &p.mark);
+    for (int i = 0; results && i < n_fetches; i++)
         if (r == 0 && ret_tensors)
-            ret_tensors[i] = tensors[i];
+            ret_tensors[i] = results[i];
         else
-            pl_tensor_unref(tensors[i]);
-    free(tensors);
+            pl_tensor_unref(results[i]);
+    free(results);
     return r;
 }

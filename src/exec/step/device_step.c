@@ -23,7 +23,7 @@ static_assert((int)PL_DEVICE_NODES_MAX <= (int)PL_DEVICE_CHAIN_OPS_MAX,
 typedef struct device_run {
     pl_run *run;
     const pl_step *step;
-    pl_job job;
+    pl_device_job job;
     pl_device_chain chain;
     int axis_of[PL_RANK_MAX]; /* the chain's axis for each of the result; -1: it is 1 */
     char *turn;               /* where axes are put in order */
@@ -114,7 +114,7 @@ static int compute_chain(device_run *d, const pl_region *tile, pl_error *reterr)
     for (int i = 0; i < tile->rank; i++)
         if (d->axis_of[i] >= 0)
             extents[d->axis_of[i]] *= tile->extent[i];
-    return pl_job_chain(&d->job, &d->chain, extents, reterr);
+    return pl_device_job_chain(&d->job, &d->chain, extents, reterr);
 }
 
 /* ---- products ---- */
@@ -187,11 +187,11 @@ static int send(device_run *d, const pl_region *tile, pl_error *reterr)
         const pl_node *node = pl_graph_node(d->step->node->graph, work->inputs[i]);
         pl_region region = pl_device_input_region(d->run->plan, d->step, i, tile);
         uint64_t bytes = region_bytes(&region, node);
-        int r = pl_job_fill_begin(&d->job, i, bytes, reterr);
+        int r = pl_device_job_fill_begin(&d->job, i, bytes, reterr);
         if (r < 0)
             return r;
         r = load(d, i, &region, d->job.staging[i], reterr);
-        int ended = pl_job_fill_end(&d->job, i, bytes, r < 0 ? NULL : reterr);
+        int ended = pl_device_job_fill_end(&d->job, i, bytes, r < 0 ? NULL : reterr);
         if (r < 0 || ended < 0)
             return r < 0 ? r : ended;
     }
@@ -203,12 +203,12 @@ static int fetch(device_run *d, const pl_region *tile, pl_error *reterr)
     int result = d->step->work->n_inputs;
     uint64_t bytes = region_bytes(tile, d->step->node);
     if (pl_device_stays(d->run->plan, d->step, result))
-        return pl_job_wait(&d->job, reterr);
-    int r = pl_job_fetch_begin(&d->job, result, bytes, reterr);
+        return pl_device_job_wait(&d->job, reterr);
+    int r = pl_device_job_fetch_begin(&d->job, result, bytes, reterr);
     if (r < 0)
         return r;
     r = pl_run_store(d->run, d->step->value, tile, d->job.staging[result], reterr);
-    int ended = pl_job_fetch_end(&d->job, result, r < 0 ? NULL : reterr);
+    int ended = pl_device_job_fetch_end(&d->job, result, r < 0 ? NULL : reterr);
     return r < 0 ? r : ended;
 }
 
@@ -320,32 +320,32 @@ static cl_mem buffer_there(const device_run *d, int input)
 static int begin(device_run *d, pl_device *device, char *scratch, pl_error *reterr)
 {
     const pl_device_work *work = d->step->work;
-    pl_job_buffer buffers[PL_JOB_BUFFERS_MAX];
+    pl_device_job_buffer buffers[PL_JOB_BUFFERS_MAX];
     int n = work->n_inputs + 1, r = 0;
     char *at = aligned(scratch);
     if (pl_device_stays(d->run->plan, d->step, work->n_inputs))
         r = make_on_device(d, device, reterr);
     for (int i = 0; i < n; i++) {
-        buffers[i] = (pl_job_buffer){.there = buffer_there(d, i)};
+        buffers[i] = (pl_device_job_buffer){.there = buffer_there(d, i)};
         if (buffers[i].there)
             continue;
-        buffers[i] = (pl_job_buffer){.bytes = work->buffer_bytes[i], .staging = at};
+        buffers[i] = (pl_device_job_buffer){.bytes = work->buffer_bytes[i], .staging = at};
         at += pl_staging_bytes(work->buffer_bytes[i]);
     }
     if (work->workspace_bytes > 0) {
-        buffers[n++] =
-            (pl_job_buffer){.bytes = work->workspace_bytes, .staging = device->unified ? at : NULL};
+        buffers[n++] = (pl_device_job_buffer){.bytes = work->workspace_bytes,
+                                              .staging = device->unified ? at : NULL};
         at += device->unified ? pl_staging_bytes(work->workspace_bytes) : 0;
     }
     d->turn = at;
     if (r == 0)
-        r = pl_job_begin(&d->job, device, n, buffers, reterr);
+        r = pl_device_job_begin(&d->job, device, n, buffers, reterr);
     if (r < 0 || is_product(d->step))
         return r;
     build_chain(d);
-    r = pl_job_set_chain(&d->job, &d->chain, reterr);
+    r = pl_device_job_set_chain(&d->job, &d->chain, reterr);
     if (r < 0)
-        pl_job_end(&d->job);
+        pl_device_job_end(&d->job);
     return r;
 }
 
@@ -363,6 +363,6 @@ int pl_run_device(pl_run *run, const pl_step *step, char *scratch, pl_error *ret
     if (r < 0)
         return pl_run_name_error(step->node, r, &why, reterr);
     r = pl_run_parallel(run, &frame, 1, step->n_tiles, run_part, &d, reterr);
-    pl_job_end(&d.job);
+    pl_device_job_end(&d.job);
     return r;
 }

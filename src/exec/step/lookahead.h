@@ -29,13 +29,13 @@ enum {
  */
 #define PL_LOOKAHEAD_VALUE_BYTES (4 * PL_MIB)
 
-typedef struct pl_stream {
+typedef struct pl_lookahead_stream {
     uintptr_t next, end; /* of what was not yet asked for along with this strip */
     uintptr_t share_bytes;
-} pl_stream;
+} pl_lookahead_stream;
 
 typedef struct pl_lookahead {
-    pl_stream streams[PL_LOOKAHEAD_STREAMS_MAX];
+    pl_lookahead_stream streams[PL_LOOKAHEAD_STREAMS_MAX];
     int n_streams;
     int n_operations;
     bool is_taken; /* by one more call for the whole strip */
@@ -64,7 +64,8 @@ static inline int64_t pl_lookahead_n_calls(const pl_lookahead *ahead, int64_t n)
     return ahead->n_operations * pl_lookahead_divide_up(n, ahead->piece) + ahead->is_taken;
 }
 
-static inline void pl_stream_begin(pl_stream *s, uintptr_t at, int64_t bytes, int64_t n_calls)
+static inline void pl_lookahead_stream_begin(pl_lookahead_stream *s, uintptr_t at, int64_t bytes,
+                                             int64_t n_calls)
 {
     int64_t n_lines = bytes / PL_LOOKAHEAD_LINE_BYTES;
     s->next = at;
@@ -78,7 +79,7 @@ static inline void pl_stream_begin(pl_stream *s, uintptr_t at, int64_t bytes, in
 static inline __attribute__((always_inline)) void pl_lookahead_ask(pl_lookahead *ahead)
 {
     for (int i = 0; i < ahead->n_streams; i++) {
-        pl_stream *s = &ahead->streams[i];
+        pl_lookahead_stream *s = &ahead->streams[i];
         uintptr_t left = s->end - s->next;
         uintptr_t end = s->next + (left < s->share_bytes ? left : s->share_bytes);
         for (; s->next != end; s->next += PL_LOOKAHEAD_LINE_BYTES)

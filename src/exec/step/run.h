@@ -36,7 +36,7 @@ typedef struct pl_run {
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
     const _Atomic int *cancelled; /* by the session */
-    const char *after_stages; /* what is told to be done if there are no steps; NULL: nothing was */
+    const char *after_eager_ops;  /* reported as done if there are no steps; NULL: nothing was */
     int step;
     int device;            /* whose memory is claimed, from 0 */
     uint64_t device_bytes; /* that are claimed there */

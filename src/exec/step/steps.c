@@ -45,7 +45,7 @@ static void call_back(const pl_run *run, double fraction)
     bool before = is_telling; /* a callback's run tells too */
     is_telling = true;
     const char *name =
-        run->plan->n_steps > 0 ? run->plan->steps[run->step].node->name : run->after_stages;
+        run->plan->n_steps > 0 ? run->plan->steps[run->step].node->name : run->after_eager_ops;
     run->options->progress(run->options->progress_context, fraction, name);
     is_telling = before;
 }
@@ -69,7 +69,7 @@ void pl_run_tell(pl_run *run, double in_step)
 void pl_run_tell_end(const pl_run *run)
 {
     const pl_run_options *options = run->options;
-    if (options && options->progress && (run->plan->n_steps > 0 || run->after_stages))
+    if (options && options->progress && (run->plan->n_steps > 0 || run->after_eager_ops))
         call_back(run, 1);
 }
 

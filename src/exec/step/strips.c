@@ -417,8 +417,8 @@ static void begin_ahead(chain *c, const pl_chain *of, const walk *w, int64_t fro
         const operand *o = c->streams[i];
         uintptr_t at = o ? (uintptr_t)o->data + (uintptr_t)offset_of(o, w, then)
                          : (uintptr_t)last->to + (uintptr_t)(then * last->step_bytes);
-        pl_stream_begin(&c->ahead.streams[i], at, n * (o ? o->item_bytes : last->item_bytes),
-                        n_calls);
+        pl_lookahead_stream_begin(&c->ahead.streams[i], at,
+                                  n * (o ? o->item_bytes : last->item_bytes), n_calls);
     }
 }
 

@@ -23,7 +23,8 @@ static void run_strip(pl_lookahead *ahead, int64_t n, int64_t item_bytes)
 {
     int64_t n_calls = pl_lookahead_n_calls(ahead, n), n_asked = 0;
     for (int i = 0; i < ahead->n_streams; i++)
-        pl_stream_begin(&ahead->streams[i], (uintptr_t)(i * 1000), n * item_bytes, n_calls);
+        pl_lookahead_stream_begin(&ahead->streams[i], (uintptr_t)(i * 1000), n * item_bytes,
+                                  n_calls);
     for (int i = 0; i < ahead->n_operations; i++)
         for (int64_t begin = 0; begin < n; begin += ahead->piece, n_asked++)
             pl_lookahead_ask(ahead);
@@ -48,7 +49,7 @@ static void all_lines_are_asked_for_by_the_end_of_a_strip(void **state)
                         continue;
                     run_strip(&ahead, n, item_bytes);
                     for (int k = 0; k < n_streams; k++) {
-                        const pl_stream *s = &ahead.streams[k];
+                        const pl_lookahead_stream *s = &ahead.streams[k];
                         assert_int_equal(s->next, s->end);
                         assert_int_equal(s->end - (uintptr_t)(k * 1000),
                                          n * item_bytes / PL_LOOKAHEAD_LINE_BYTES *

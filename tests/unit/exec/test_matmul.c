@@ -874,13 +874,15 @@ static void check_batch(pl_dtype dtype, shapes s, bool one_right)
     assert_int_equal(fill_rows(&a, 0, 12, data[0], NULL), 0);
     assert_int_equal(fill_rows(&b, 0, 12, data[1], NULL), 0);
     int64_t a_first = one_right ? 4 : 0, b_each = one_right ? 0 : 1;
+    const pl_matmul_question question = {.dtype = dtype,
+                                         .m = s.m,
+                                         .n = s.n,
+                                         .k = s.k,
+                                         .a_transposed = s.ta,
+                                         .b_transposed = s.tb,
+                                         .n_threads = 2};
     pl_matmul_batch batch = {
-        .dtype = dtype,
-        .m = s.m,
-        .n = s.n,
-        .k = s.k,
-        .a_transposed = s.ta,
-        .b_transposed = s.tb,
+        .question = &question,
         .a = data[0],
         .b = data[1],
         .c = data[2],
@@ -893,7 +895,7 @@ static void check_batch(pl_dtype dtype, shapes s, bool one_right)
         .b_strides = {4 * b_each * b_one * item, b_each * b_one * item},
         .c_strides = {4 * c_one * item, c_one * item},
     };
-    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, 2, (pl_stop){0}, NULL), 0);
+    assert_int_equal(pl_matmul_batch_run(&batch, memory, threads, (pl_stop){0}, NULL), 0);
     for (int64_t i = 0; i < 12; i++) {
         int64_t a_at = a_first ? i : i % 4, b_at = b_each * i;
         run r = {.p = {.dtype = dtype, .m = s.m, .n = s.n, .k = s.k, .ta = s.ta, .tb = s.tb}};

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-#include "exec/session/admission.h"
 #include "exec/step/run.h"
+#include "tensor/admission.h"
 
 enum { N = 400000 };
 
@@ -413,11 +413,11 @@ static void what_waits_to_assign_can_be_cancelled(void **state)
     assert_int_equal(h.r, -ECANCELED); /* by the session, with the other */
 }
 
-/* ---- turns ---- */
+/* ---- admission ---- */
 
 typedef struct queuer {
     pthread_t thread;
-    pl_turn turn;
+    pl_admission admission;
     uint64_t bytes;
     _Atomic int waits;
     int r;
@@ -434,33 +434,33 @@ static int go_on(const void *context)
 static void *queue_up(void *context)
 {
     queuer *q = context;
-    q->r = pl_turn_begin(&q->turn, q->bytes);
+    q->r = pl_admission_begin(&q->admission, q->bytes);
     return NULL;
 }
 
-/* What a turn of 20 of 32 MiB is told that comes while another one is urgent, and while so much is
- * claimed; before it has its turn, so much more or less is. */
+/* What a run of 20 of 32 MiB is told that comes while another one is urgent, and while so much is
+ * claimed; before it is admitted, so much more or less is. */
 static int begin_after_urgent(uint64_t before, uint64_t after)
 {
-    pl_turn small = {.runtime = runtime, .check = go_on}, urgent = small;
-    queuer q = {.turn = {.runtime = runtime, .check = go_on, .context = &q, .may_wait = true},
+    pl_admission small = {.runtime = runtime, .check = go_on}, urgent = small;
+    queuer q = {.admission = {.runtime = runtime, .check = go_on, .context = &q, .may_wait = true},
                 .bytes = 20 * PL_MIB};
     pl_block block = {0};
     urgent.crowded = urgent.may_wait = true;
-    assert_int_equal(pl_turn_wait(&urgent), 0); /* for nobody */
-    assert_int_equal(pl_turn_begin(&small, 0), 1);
+    assert_int_equal(pl_admission_wait(&urgent), 0); /* for nobody */
+    assert_int_equal(pl_admission_begin(&small, 0), 1);
     assert_int_equal(pl_memory_take(runtime->memory, before, "before", &block, &error), 0);
     assert_int_equal(pthread_create(&q.thread, NULL, queue_up, &q), 0);
     while (!q.waits)
         usleep(100);
     pl_memory_give(runtime->memory, &block);
     assert_int_equal(pl_memory_take(runtime->memory, after, "after", &block, &error), 0);
-    pl_turn_done(&urgent);
+    pl_admission_done(&urgent);
     pthread_join(q.thread, NULL);
     pl_memory_give(runtime->memory, &block);
     if (q.r == 1)
-        pl_turn_end(&q.turn, q.bytes);
-    pl_turn_end(&small, 0);
+        pl_admission_end(&q.admission);
+    pl_admission_end(&small);
     return q.r;
 }
 

@@ -251,7 +251,7 @@ static void what_is_fed_has_to_fit(void **state)
     assert_int_equal(run_with(y, twice, 2, NULL, &first), -EINVAL);
     assert_string_equal(error.message, "placeholder 'x' is fed twice");
     assert_int_equal(run_with(y, &no_place, 1, NULL, &first), -EINVAL);
-    assert_string_equal(error.message, "neg 'y' is no placeholder of this graph");
+    assert_string_equal(error.message, "neg 'y' is not a placeholder of this graph");
     const pl_feed well = {x, good}, no_tensor = {x, NULL};
     assert_int_equal(run_with(y, &well, 1, NULL, &first), 0);
     assert_int_equal(run_with(y, &no_tensor, 1, NULL, &first), -EINVAL); /* also with a plan kept */

@@ -2,7 +2,7 @@
 /* Graphs of many small nodes: how they become steps, and what is kept of one run for the next. */
 #include "session_fixture.h"
 
-#include "exec/session/session_private.h"
+#include "exec/session/session_plans.h"
 #include "plan/plan.h"
 
 enum { N_NODES = 20000 };
@@ -106,8 +106,9 @@ static void long_chains_are_planned_on_a_short_stack(void **state)
 static int n_kept(void)
 {
     int n = 0;
-    while (n < PL_KEPT_PLANS && session->plans[n])
-        n++;
+    for (int i = 0; i < PL_KEPT_REQUESTS && session->requests[i]; i++)
+        for (int k = 0; k < PL_KEPT_PLANS && session->requests[i]->plans[k]; k++)
+            n++;
     return n;
 }
 
@@ -153,12 +154,12 @@ static void plans_that_are_kept_have_a_bound(void **state)
 {
     (void)state;
     pl_node *y = constant_of("x", 1, 4);
-    for (int i = 0; i < 3 * PL_KEPT_PLANS; i++) {
+    for (int i = 0; i < 3 * PL_KEPT_REQUESTS; i++) {
         y = must_add("neg", NULL, NODES(y), NO_ATTRS);
         assert_true(first_of(y) == (i % 2 ? 1 : -1));
         assert_true(first_of(y) == (i % 2 ? 1 : -1));
     }
-    assert_int_equal(n_kept(), PL_KEPT_PLANS);
+    assert_int_equal(n_kept(), PL_KEPT_REQUESTS);
 }
 
 /* Its plan is made for the budget that there is, each time. */
@@ -218,6 +219,159 @@ static void a_kept_plan_does_not_hide_that_two_results_have_one_path(void **stat
     unlink(paths[1]);
 }
 
+/* ---- behind eager ops ---- */
+
+static uint64_t n_planned(void)
+{
+    pthread_mutex_lock(&session->mu);
+    uint64_t n = session->n_planned;
+    pthread_mutex_unlock(&session->mu);
+    return n;
+}
+
+/* The bytes of `n` numbers: first, first + 1, ... */
+static pl_tensor *raw(double first, int64_t n)
+{
+    pl_tensor *tensor;
+    const pl_shape scalar = PL_SHAPE();
+    double *numbers = calloc((size_t)n + 1, sizeof *numbers);
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = first + (double)i;
+    const pl_string bytes = {(const char *)numbers, (size_t)n * sizeof *numbers};
+    assert_int_equal(pl_tensor_new_strings(runtime, &scalar, &bytes, "raw", &tensor, &error), 0);
+    free(numbers);
+    return tensor;
+}
+
+static pl_node *decoded(pl_node *text)
+{
+    return must_add("decode_raw", NULL, NODES(text), ATTRS(pl_attr_dtype("dtype", PL_F64)));
+}
+
+/* Decodes `n` numbers of which the first is `first`, for a graph that adds 100 to it. */
+static void check_decoded(pl_node *sum, pl_node *text, double first, int64_t n)
+{
+    pl_tensor *given = raw(first, n), *result = fed(sum, text, given, 0);
+    assert_int_equal(pl_tensor_shape(result)->dims[0], n);
+    assert_true(element_of(result, 0) == 100 + first);
+    pl_tensor_unref(result);
+    pl_tensor_unref(given);
+}
+
+static void runs_that_decode_share_a_plan_for_each_size(void **state)
+{
+    (void)state;
+    pl_node *text = place("text", PL_STRING, PL_SHAPE()), *v = variable_of("v", 100, 1);
+    pl_node *sum = must_add("add", "sum", NODES(decoded(text), v), NO_ATTRS);
+    for (int i = 0; i < 20; i++)
+        check_decoded(sum, text, i, 1 + i % PL_KEPT_PLANS);
+    assert_int_equal(n_planned(), PL_KEPT_PLANS);
+    check_decoded(sum, text, 0, 50); /* in place of the one that was used longest ago */
+    check_decoded(sum, text, 0, 2);
+    assert_int_equal(n_planned(), PL_KEPT_PLANS + 1);
+    check_decoded(sum, text, 0, 1);
+    assert_int_equal(n_planned(), PL_KEPT_PLANS + 2);
+    assert_int_equal(n_kept(), PL_KEPT_PLANS);
+}
+
+/* `twice` is read by an eager op and is not eager: it has a plan of its own, as the sum has. */
+static void inputs_of_eager_ops_share_plans_too(void **state)
+{
+    (void)state;
+    pl_node *x = place("x", PL_F32, PL_SHAPE(PL_UNKNOWN, PL_UNKNOWN, 1));
+    pl_node *twice = must_add("add", "twice", NODES(x, x), NO_ATTRS);
+    pl_node *small = must_add("resize", "small", NODES(twice), ATTRS(INTS("size", 1, 1)));
+    pl_node *sum = must_add("sum", "sum", NODES(small), NO_ATTRS);
+    for (int i = 0; i < 12; i++) {
+        pl_tensor *given;
+        float data[9], got;
+        int64_t side = 1 + 2 * (i % 2);
+        const pl_shape shape = PL_SHAPE(side, side, 1);
+        for (int k = 0; k < 9; k++)
+            data[k] = (float)i;
+        assert_int_equal(pl_tensor_new(runtime, PL_F32, &shape, data, "x", &given, &error), 0);
+        pl_tensor *result = fed(sum, x, given, 0);
+        assert_int_equal(pl_tensor_read(result, NULL, NULL, &got, &error), 0);
+        assert_true(got == (float)(2 * i));
+        pl_tensor_unref(result);
+        pl_tensor_unref(given);
+    }
+    assert_int_equal(n_planned(), 2 + 1); /* of `twice` for each size; of the sum for one */
+}
+
+static void variables_are_assigned_behind_eager_ops_with_kept_plans(void **state)
+{
+    (void)state;
+    pl_node *text = place("text", PL_STRING, PL_SHAPE()), *v = variable_of("v", 0, 2);
+    pl_node *add = must_add("assign_add", "add", NODES(v, decoded(text)), NO_ATTRS);
+    for (int i = 0; i < 5; i++) {
+        pl_tensor *given = raw(1, 2);
+        pl_tensor_unref(fed(add, text, given, 0));
+        pl_tensor_unref(given);
+    }
+    pl_tensor *value;
+    assert_int_equal(pl_session_get(session, v, &value, &error), 0);
+    assert_true(element_of(value, 0) == 5 && element_of(value, 1) == 11);
+    pl_tensor_unref(value);
+    assert_int_equal(n_planned(), 1);
+}
+
+/* An error leaves what is kept as it was, and a size that does not fit is refused each time. */
+static void errors_behind_eager_ops_leave_kept_plans_alone(void **state)
+{
+    (void)state;
+    pl_node *text = place("text", PL_STRING, PL_SHAPE()), *v = variable_of("v", 100, 3);
+    pl_node *sum = must_add("add", "sum", NODES(decoded(text), v), NO_ATTRS);
+    check_decoded(must_add("add", NULL, NODES(decoded(text), v), NO_ATTRS), text, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        check_decoded(sum, text, i, 3);
+        pl_tensor *two = raw(0, 2);
+        assert_null(fed(sum, text, two, -EINVAL));
+        assert_non_null(strstr(error.message, "add 'sum'"));
+        pl_tensor_unref(two);
+    }
+    assert_int_equal(n_planned(), 2 + 3);
+    int r;
+    assert_null(run_for(sum, NULL, &r));
+    assert_int_equal(r, -EINVAL);
+    assert_non_null(strstr(error.message, "placeholder 'text' has no value: feed it"));
+}
+
+static void a_kept_plan_behind_an_eager_op_needs_its_budget_too(void **state)
+{
+    (void)state;
+    pl_node *text = place("text", PL_STRING, PL_SHAPE());
+    pl_node *y = must_add("sort", "y", NODES(decoded(text)), NO_ATTRS);
+    pl_tensor *given = raw(0, 20000), *result = NULL;
+    const pl_feed feed = {text, given};
+    const pl_fetch fetch = {y, NULL};
+    const uint64_t budgets[] = {8 * PL_MIB, 8 * PL_MIB, PL_MIB, PL_MIB, 8 * PL_MIB};
+    const uint64_t planned[] = {1, 1, 2, 3, 3};
+    for (int i = 0; i < 5; i++) {
+        const pl_run_options options = {.budget_bytes = budgets[i]};
+        assert_int_equal(pl_session_run(session, &fetch, 1, &feed, 1, &options, &result, &error),
+                         0);
+        assert_true(element_of(result, 19999) == 19999);
+        pl_tensor_unref(result);
+        assert_int_equal(n_planned(), planned[i]);
+    }
+    pl_tensor_unref(given);
+}
+
+/* Nodes that are added between runs are not the kept request's. */
+static void a_graph_may_grow_between_runs_that_decode(void **state)
+{
+    (void)state;
+    pl_node *text = place("text", PL_STRING, PL_SHAPE()), *v = variable_of("v", 100, 1);
+    pl_node *sum = must_add("add", "sum", NODES(decoded(text), v), NO_ATTRS);
+    for (int i = 0; i < 10; i++) {
+        check_decoded(sum, text, i, 3);
+        for (int k = 0; k < 50; k++)
+            must_add("neg", NULL, NODES(sum), NO_ATTRS);
+    }
+    assert_int_equal(n_planned(), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +383,12 @@ int main(void)
         SMALL_CASE(what_the_budget_had_part_in_is_not_kept),
         SMALL_CASE(assignments_are_not_lost_by_keeping),
         SMALL_CASE(a_kept_plan_does_not_hide_that_two_results_have_one_path),
+        SMALL_CASE(runs_that_decode_share_a_plan_for_each_size),
+        SMALL_CASE(inputs_of_eager_ops_share_plans_too),
+        SMALL_CASE(variables_are_assigned_behind_eager_ops_with_kept_plans),
+        SMALL_CASE(errors_behind_eager_ops_leave_kept_plans_alone),
+        SMALL_CASE(a_kept_plan_behind_an_eager_op_needs_its_budget_too),
+        SMALL_CASE(a_graph_may_grow_between_runs_that_decode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values and steps, of the nodes that were chosen. See choose_private.h. */
+/* Makes values and steps of the nodes that choose.c has chosen. See choose_private.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static int add_value(pl_plan *plan, const pl_node *node, bool from_outside, pl_e
     return 0;
 }
 
-int pl_chosen_add_source(pl_chooser *c, const pl_plan_source *source, pl_error *reterr)
+int pl_build_add_source(pl_chooser *c, const pl_plan_source *source, pl_error *reterr)
 {
     pl_plan *plan = c->plan;
     const pl_shape *shape = &plan->shapes[source->node->number];
@@ -54,13 +54,13 @@ int pl_chosen_add_source(pl_chooser *c, const pl_plan_source *source, pl_error *
     value->holder = source->holder ? source->holder : source->node;
     value->holder_bytes =
         source->holder ? source->holder_bytes : pl_memory_cost_bytes(value->bytes);
-    c->wants[source->node->number].source = true;
+    c->demands[source->node->number].source = true;
     return 0;
 }
 
 static int check_given(const pl_chooser *c, const pl_node *node, pl_error *reterr)
 {
-    const pl_want *w = &c->wants[node->number];
+    const pl_node_demand *w = &c->demands[node->number];
     if (!w->needed || w->source || node->op->op_class != PL_CLASS_SOURCE ||
         pl_node_is_generator(node))
         return 0;
@@ -113,7 +113,7 @@ static int add_product(pl_plan *plan, pl_step *step, const bool *stored, pl_erro
     int r = pl_product_new(plan, stored, step->node, &step->product);
     if (r < 0)
         return pl_error_set(reterr, r, "no memory for a plan");
-    if (step->product && step->product->b_is_a)
+    if (step->product && step->product->question.b_is_a)
         plan->values[step->product->a.value].place = PL_PLACE_MEMORY;
     return 0;
 }
@@ -122,7 +122,7 @@ static int add_step(pl_chooser *c, const pl_program_context *context, const pl_n
                     pl_error *reterr)
 {
     pl_plan *plan = c->plan;
-    const pl_want *w = &c->wants[node->number];
+    const pl_node_demand *w = &c->demands[node->number];
     int number = plan->n_steps;
     pl_step *step = &plan->steps[plan->n_steps++];
     bool reduces = node->op->op_class == PL_CLASS_REDUCE;
@@ -146,7 +146,7 @@ static int add_step(pl_chooser *c, const pl_program_context *context, const pl_n
 }
 
 /* Values in the order of their nodes, then a step for each that is not from outside. */
-int pl_chosen_add_all(pl_chooser *c, pl_error *reterr)
+int pl_build_steps(pl_chooser *c, pl_error *reterr)
 {
     pl_plan *plan = c->plan;
     const pl_graph *graph = c->request->graph;
@@ -160,7 +160,7 @@ int pl_chosen_add_all(pl_chooser *c, pl_error *reterr)
         const pl_node *node = pl_graph_node(graph, i);
         newest[i] = -1;
         r = check_given(c, node, reterr);
-        if (r == 0 && c->wants[i].root && !c->wants[i].source)
+        if (r == 0 && c->demands[i].root && !c->demands[i].source)
             r = add_value(plan, node, false, reterr);
         stored[i] = r == 0 && plan->value_of[i] >= 0;
         dense[i] = stored[i] && !plan->values[plan->value_of[i]].permuted &&
@@ -170,7 +170,7 @@ int pl_chosen_add_all(pl_chooser *c, pl_error *reterr)
     int n_steps = plan->n_values - c->request->n_sources;
     for (int i = 0; r == 0 && i < (plan->order ? n_steps : n); i++) {
         int number = plan->order ? plan->order[i] : i;
-        if (c->wants[number].root && !c->wants[number].source)
+        if (c->demands[number].root && !c->demands[number].source)
             r = add_step(c, &context, pl_graph_node(graph, number), reterr);
     }
     free(stored);
@@ -192,7 +192,7 @@ static void keep(pl_plan *plan, int number, bool to_file)
         value->place = PL_PLACE_FILE;
 }
 
-void pl_chosen_keep(pl_chooser *c)
+void pl_build_mark_kept(pl_chooser *c)
 {
     pl_plan *plan = c->plan;
     for (int i = 0; i < plan->n_steps; i++)
