@@ -49,7 +49,7 @@ typedef struct this_run {
     char ledger_path[PATH_MAX];
     char guard_path[PATH_MAX];
     char *const *command; /* as it is started: a kernel's has more than was given */
-    bool hang_told;
+    bool hang_reported;
 } this_run;
 
 static int fail(const pl_error *error)
@@ -335,7 +335,7 @@ static int prepare(this_run *run, pl_error *reterr)
     return run->options->kernel ? prepare_kernel(run, reterr) : 0;
 }
 
-static void tell(const this_run *run, const json_t *report)
+static void print_report(const this_run *run, const json_t *report)
 {
     if (!run->options->quiet)
         pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
@@ -351,8 +351,8 @@ static void keep_hang(void *context, const pl_inspect_process *processes, int n,
         pl_say_error("%s", error.message);
         return;
     }
-    tell(run, report);
-    run->hang_told = true;
+    print_report(run, report);
+    run->hang_reported = true;
     json_decref(report);
 }
 
@@ -384,22 +384,16 @@ static void say_no_report(const this_run *run, const char *why)
                  run->options->record ? run->record.directory : run->record.id);
 }
 
-/* A run inside of another: the outer one sees only that we end with some status. */
-static void tell_outer(const this_run *run, const char *verdict)
+/* If this run is inside another, the outer supervisor sees only our exit status: leave it the
+ * verdict as well. */
+static void report_to_outer_run(const this_run *run, enum pl_verdict_kind verdict)
 {
-    static const char *const told_on[] = {
-        "refused", "leak",    "killed-for-memory",   "stopped-for-memory",
-        "hang",    "crashed", "illegal-instruction",
-    };
     pl_ledger *outer = NULL;
     pl_error error;
-    bool told = false;
-    for (size_t i = 0; verdict && i < PL_COUNT_OF(told_on); i++)
-        told |= strcmp(verdict, told_on[i]) == 0;
-    if (!told || !getenv(PL_LEDGER_VARIABLE) || pl_ledger_open_run(&outer, &error) < 0)
+    if (!pl_verdict_has(verdict, PL_TRAIT_EXPLAINS) || !getenv(PL_LEDGER_VARIABLE) ||
+        pl_ledger_open_run(&outer, &error) < 0)
         return;
-    pl_event event = {.kind = PL_EVENT_INNER, .pid = getpid()};
-    snprintf(event.where.function, sizeof event.where.function, "%s", verdict);
+    pl_event event = {.kind = PL_EVENT_INNER, .pid = getpid(), .detail = 1 + (uint32_t)verdict};
     snprintf(event.where.file, sizeof event.where.file, "%.119s",
              run->options->record ? run->record.directory : run->record.id);
     pl_ledger_event(outer, &event);
@@ -414,11 +408,10 @@ static void explain(const this_run *run)
         say_no_report(run, error.message);
     else
         save_report(run, report);
-    const char *verdict = json_string_value(json_object_get(report, "verdict"));
-    tell_outer(run, verdict);
-    bool told = run->hang_told && verdict && strcmp(verdict, "hang") == 0;
-    if (report && !told)
-        tell(run, report);
+    enum pl_verdict_kind verdict = pl_report_verdict(report);
+    report_to_outer_run(run, verdict);
+    if (report && !(run->hang_reported && verdict == PL_VERDICT_HANG))
+        print_report(run, report);
     json_decref(report);
     if (!run->options->record && pl_record_prune(PL_RECORD_KEEP, &error) < 0)
         fail(&error);

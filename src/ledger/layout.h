@@ -210,7 +210,7 @@ enum pl_event_kind {
     PL_EVENT_ROSE,          /* one more PL_RISES-th of the line was reached, for the first time */
     PL_EVENT_LINE,          /* the line moved to limit_bytes; detail: pl_line_cause */
     PL_EVENT_DENIED,        /* the system refused `bytes` that were below the line; see below */
-    PL_EVENT_INNER,         /* a run inside of this one was ended; see below */
+    PL_EVENT_INNER,         /* a run inside this one failed; see below */
 };
 
 /* Why the line moved, and what the fields of PL_EVENT_LINE say. */
@@ -366,8 +366,9 @@ enum pl_denied_limits {
     PL_DENIED_DATA = 2,    /* RLIMIT_DATA was */
 };
 
-/* PL_EVENT_DENIED: pid asked, where is its line, detail: pl_denied_limits. PL_EVENT_INNER: where.function is the verdict,
- * where.file the inner run's record. */
+/* PL_EVENT_DENIED: `pid` made the request at `where`; detail: pl_denied_limits.
+ * PL_EVENT_INNER: `pid` was its supervisor; detail: 1 + its verdict (report/verdict_kind.h, whose
+ * numbers never change); where.file: its record. */
 static_assert(sizeof(pl_python_frame) == 192, "shared layout");
 static_assert(sizeof(pl_slot) == 128, "shared layout");
 static_assert(offsetof(pl_ledger_sum, n_slots) == 40, "tests/programs/outsider.py writes it");

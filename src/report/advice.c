@@ -33,16 +33,24 @@ static const char *budget_option(const pl_facts *facts)
     return facts->in_notebook ? "%plimsoll budget SIZE" : "--budget";
 }
 
-static void advise_holder(const char *holder, advice *to)
+static void advise_holder(const pl_holder *holder, advice *to)
 {
-    if (strcmp(holder, PL_PLACE_MODULES) == 0)
+    switch (holder->kind) {
+    case PL_HOLDER_UNKNOWN:
+        break;
+    case PL_HOLDER_CODE:
+        say(to, "free or batch what %s keeps", holder->place);
+        break;
+    case PL_HOLDER_MODULES:
         say(to, "import less: modules hold most of it");
-    else if (strchr(holder, ':') == NULL && strchr(holder, '/') == holder)
-        say(to, "close and remove '%s': it is a file in memory", holder);
-    else if (strncmp(holder, "memfd:", strlen("memfd:")) == 0)
-        say(to, "close '%s': it is a file in memory", holder);
-    else
-        say(to, "free or batch what %s keeps", holder);
+        break;
+    case PL_HOLDER_FILE:
+        say(to, "close and remove '%s': it is a file in memory", holder->place);
+        break;
+    case PL_HOLDER_MEMFD:
+        say(to, "close '%s': it is a file in memory", holder->place);
+        break;
+    }
 }
 
 /* Others in the group took what the run was to have. */
@@ -72,9 +80,9 @@ static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to
     }
 }
 
-static void advise_less_memory(const pl_facts *facts, const char *holder, advice *to)
+static void advise_less_memory(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
-    if (holder[0] != '\0')
+    if (holder->kind != PL_HOLDER_UNKNOWN)
         advise_holder(holder, to);
     else
         say(to, "load less at a time: smaller batches, slices, narrower types");
@@ -96,7 +104,7 @@ static void advise_never_fits(const pl_facts *facts, advice *to)
     advise_more(facts, bytes, to);
 }
 
-static void advise_refused(const pl_facts *facts, const char *holder, advice *to)
+static void advise_refused(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
     if (refusal->process.bytes > refusal->limit_bytes && refusal->limit_bytes > 0)
@@ -109,7 +117,7 @@ static void advise_refused(const pl_facts *facts, const char *holder, advice *to
 }
 
 /* A line that was passed by far was no hindrance: a lower one would not be, either. */
-static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
+static void advise_oom(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
     if (facts->observed)
         say(to, "run it without --observe, so that requests are refused before the system kills");
@@ -119,7 +127,7 @@ static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
         say(to, "%s below %s, so that requests are refused before the system kills",
             facts->in_notebook ? "draw the line with %plimsoll budget SIZE" : "set --budget",
             PL_SIZE(pl_min_u64(facts->limit_bytes, facts->true_limit_bytes)));
-    if (holder[0] != '\0')
+    if (holder->kind != PL_HOLDER_UNKNOWN)
         advise_holder(holder, to);
     else
         say(to, "nothing of it was seen by the guard: a static program, or one started without "
@@ -142,13 +150,6 @@ static void advise_bus_error(const pl_facts *facts, advice *to)
     }
 }
 
-/* Words of glibc's, when it finds its heap in disorder. */
-static bool is_about_heap(const char *reason)
-{
-    return strstr(reason, "corrupted") != NULL || strstr(reason, "free()") != NULL ||
-           strstr(reason, "malloc") != NULL;
-}
-
 static void advise_crash(const pl_facts *facts, advice *to)
 {
     const pl_fact_crash *crash = &facts->crash;
@@ -164,17 +165,19 @@ static void advise_crash(const pl_facts *facts, advice *to)
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
         say(to, "memory was short just before: use less, or allow more with %s",
             budget_option(facts));
-    if (crash->stack_full)
+    if (crash->cause == PL_CRASH_STACK_OVERFLOW)
         say(to,
             "end the recursion, or allow more stack with 'ulimit -s' or threading.stack_size()");
     else if (signal == SIGBUS)
         advise_bus_error(facts, to);
     else if (signal == SIGFPE)
         say(to, "check the divisor where the stack begins");
-    else if (signal == SIGABRT && is_about_heap(crash->reason))
-        say(to, "%s: run it under 'valgrind' or with -fsanitize=address to find where",
-            strstr(crash->reason, "double free") != NULL ? "a block was freed before"
-                                                         : "something wrote past a block earlier");
+    else if (crash->cause == PL_CRASH_DOUBLE_FREE)
+        say(to, "a block was freed twice: run it under 'valgrind' or with -fsanitize=address to "
+                "find where");
+    else if (crash->cause == PL_CRASH_HEAP_CORRUPTION)
+        say(to, "the heap was damaged earlier, by a write past the end of a block or a free() of a "
+                "bad pointer: run it under 'valgrind' or with -fsanitize=address to find where");
     if (signal == SIGBUS && crash->mapping[0] != '\0')
         return; /* the file's fault, not the module's */
     if (crash->in_program && crash->place[0] != '\0')
@@ -204,7 +207,7 @@ static void advise_hang(const pl_facts *facts, advice *to)
     say(to, "if it hangs in DataLoader workers, try num_workers=0, or the 'spawn' start method");
 }
 
-int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *holder,
+int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder *holder,
               char (*lines)[PL_ADVICE_BYTES], int max)
 {
     advice to = {.lines = lines, .max = max};
@@ -218,9 +221,9 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_refused(facts, holder, &to);
         break;
     case PL_VERDICT_LEAK:
-        if (holder[0] != '\0' && strcmp(holder, PL_PLACE_MODULES) != 0)
+        if (holder->kind != PL_HOLDER_UNKNOWN && holder->kind != PL_HOLDER_MODULES)
             say(&to, "let go of what %s collects: lists that only grow, graphs kept by losses",
-                holder);
+                holder->place);
         else
             say(&to, "look for what only grows: lists, caches, losses that keep their graph");
         say(&to, "more memory only delays it");
@@ -229,7 +232,7 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_oom(facts, holder, &to);
         break;
     case PL_VERDICT_STOPPED_FOR_MEMORY:
-        if (holder[0] == '\0')
+        if (holder->kind == PL_HOLDER_UNKNOWN)
             say(&to, "most of it was taken where the guard does not see it: look for static "
                      "programs, native code that maps memory itself, and pages written after a "
                      "fork");
@@ -273,6 +276,8 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
                 facts->cell);
         break;
     case PL_VERDICT_RUNNING:
+    case PL_VERDICT_UNREADABLE:
+    case PL_VERDICTS:
         break;
     }
     if (pl_verdict_stalled(facts))

@@ -24,8 +24,8 @@ typedef struct builder {
     json_t *report;
     const char *record_directory;
     pl_snapshot snapshot;
-    pl_story *story; /* NULL: nothing crashed */
-    json_t *hang;    /* NULL: none was seen */
+    pl_crash_analysis *analysis; /* NULL: nothing crashed */
+    json_t *hang;                /* NULL: none was seen */
     pl_facts facts;
     pl_verdict verdict;
     enum pl_sites_moment moment; /* of which "sites" tell */
@@ -91,7 +91,7 @@ static void put_exit(builder *b)
     put(b, "exit", object);
 }
 
-static void put_verdict(builder *b, const char *holder)
+static void put_verdict(builder *b, const pl_holder *holder)
 {
     char advice[MAX_ADVICE][PL_ADVICE_BYTES];
     int n_advice = pl_advice(&b->facts, b->verdict.kind, holder, advice, MAX_ADVICE);
@@ -235,7 +235,7 @@ static void put_events(builder *b, const char *key, bool (*is_one)(const pl_even
 static void put_crash(builder *b)
 {
     const pl_crash *crash = &b->snapshot.crash;
-    if (b->story == NULL)
+    if (b->analysis == NULL)
         return;
     json_t *object = json_object();
     const char *fault = pl_signal_fault(crash->signal);
@@ -247,22 +247,22 @@ static void put_crash(builder *b)
     if (crash->signal != SIGABRT)
         pl_json_put(&b->json, object, "address",
                     json_sprintf("0x%llx", (unsigned long long)crash->address));
-    pl_json_put_text(&b->json, object, "reason", b->story->reason);
-    pl_json_put_text(&b->json, object, "mapping", b->story->mapping);
-    pl_json_put_text(&b->json, object, "exception", b->story->exception);
+    pl_json_put_text(&b->json, object, "reason", b->analysis->reason);
+    pl_json_put_text(&b->json, object, "mapping", b->analysis->mapping);
+    pl_json_put_text(&b->json, object, "exception", b->analysis->exception);
     put(b, "crash", object);
 }
 
 static void put_instruction(builder *b)
 {
-    if (b->story == NULL || !b->story->has_instruction)
+    if (b->analysis == NULL || !b->analysis->has_instruction)
         return;
-    const pl_instruction *instruction = &b->story->instruction;
+    const pl_instruction *instruction = &b->analysis->instruction;
     json_t *object = json_object();
     pl_json_put_text(&b->json, object, "text", instruction->text);
     pl_json_put_text(&b->json, object, "set", instruction->set);
-    if (b->story->native.n_frames > 0)
-        pl_json_put_text(&b->json, object, "module", b->story->native.frames[0].module);
+    if (b->analysis->native.n_frames > 0)
+        pl_json_put_text(&b->json, object, "module", b->analysis->native.frames[0].module);
     if (instruction->set[0] != '\0')
         pl_json_put(&b->json, object, "cpu_has_set", json_boolean(instruction->cpu_has_set));
     pl_json_put(&b->json, object, "deliberate", json_boolean(instruction->deliberate));
@@ -271,12 +271,9 @@ static void put_instruction(builder *b)
 
 static bool verdict_is_of_crash(const builder *b)
 {
-    enum pl_verdict_kind kind = b->verdict.kind;
-    return b->story != NULL &&
-           (((kind == PL_VERDICT_CRASHED || kind == PL_VERDICT_ILLEGAL_INSTRUCTION ||
-              kind == PL_VERDICT_KILLED) &&
-             pl_verdict_crash_explains_end(&b->facts)) ||
-            b->facts.crash.bad_alloc);
+    return b->analysis != NULL && ((pl_verdict_has(b->verdict.kind, PL_TRAIT_SIGNAL) &&
+                                    pl_verdict_crash_explains_end(&b->facts)) ||
+                                   b->facts.crash.cause == PL_CRASH_BAD_ALLOC);
 }
 
 /* The stacks that the verdict points at: of the crash, or the line of the last refusal. */
@@ -287,10 +284,10 @@ static void put_crash_stacks(builder *b)
         put(b, "python",
             pl_json_python_stack(&b->json, &b->snapshot.places, crash->python,
                                  crash->n_python_frames));
-    if (b->story->native.n_frames > 0)
+    if (b->analysis->native.n_frames > 0)
         put(b, "native",
-            pl_json_native_stack(&b->json, b->story->native.frames,
-                                 (size_t)b->story->native.n_frames));
+            pl_json_native_stack(&b->json, b->analysis->native.frames,
+                                 (size_t)b->analysis->native.n_frames));
 }
 
 /* The stack that the verdict points at: of its crash, of the last refusal, or of a worker's crash
@@ -444,10 +441,10 @@ static void put_timeline(builder *b)
 
 static void build_document(builder *b)
 {
-    char holder[PL_FACT_PLACE_BYTES];
-    json_t *sites = pl_sites_build(&b->json, &b->snapshot, b->moment, holder);
+    pl_holder holder;
+    json_t *sites = pl_sites_build(&b->json, &b->snapshot, b->moment, &holder);
     put_identity(b);
-    put_verdict(b, holder);
+    put_verdict(b, &holder);
     put_memory(b);
     put_events(b, "refusals", pl_event_is_refusal, build_refusal);
     put_stacks(b);
@@ -467,17 +464,8 @@ static void build_document(builder *b)
     put_events(b, "deaths", is_death, build_end_of_process);
     put_events(b, "marks", is_mark, build_mark);
     put_timeline(b);
-    json_t *brief = NULL;
-    if (pl_brief_build(b->report, &brief) < 0)
+    if (pl_brief_put(b->report, b->verdict.kind) < 0)
         b->json.failed = true;
-    if (brief != NULL)
-        put(b, "brief", brief);
-}
-
-static bool is_about_refusal(enum pl_verdict_kind kind)
-{
-    return kind == PL_VERDICT_REFUSED || kind == PL_VERDICT_LEAK ||
-           kind == PL_VERDICT_FINISHED_AFTER_REFUSALS;
 }
 
 static int gather(builder *b)
@@ -486,19 +474,19 @@ static int gather(builder *b)
     if (r < 0)
         return r;
     if (b->snapshot.has_crash) {
-        b->story = malloc(sizeof(*b->story));
-        if (b->story == NULL)
+        b->analysis = malloc(sizeof(*b->analysis));
+        if (b->analysis == NULL)
             return -ENOMEM;
-        r = pl_story_tell(&b->snapshot.crash, b->record_directory, b->story);
+        r = pl_crash_analyse(&b->snapshot.crash, b->record_directory, b->analysis);
         if (r < 0)
             return r;
     }
     r = pl_hang_load(b->record_directory, &b->snapshot.places, &b->hang);
     if (r < 0)
         return r;
-    pl_facts_gather(&b->snapshot, b->story, pl_hang_has_cycle(b->hang), &b->facts);
+    pl_facts_gather(&b->snapshot, b->analysis, pl_hang_has_cycle(b->hang), &b->facts);
     pl_verdict_judge(&b->facts, &b->verdict);
-    b->moment = pl_sites_moment_of(&b->snapshot, is_about_refusal(b->verdict.kind));
+    b->moment = pl_sites_moment_of(&b->snapshot, pl_verdict_has(b->verdict.kind, PL_TRAIT_REFUSAL));
     return 0;
 }
 
@@ -523,7 +511,7 @@ int pl_report_build(const pl_ledger *ledger, const char *record_directory, json_
         pl_error_set(reterr, r, "cannot make the report: %s", pl_error_text(r));
     json_decref(b->report);
     json_decref(b->hang);
-    free(b->story);
+    free(b->analysis);
     pl_snapshot_done(&b->snapshot);
     free(b);
     return r;

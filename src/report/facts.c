@@ -72,10 +72,12 @@ static void gather_denied(const pl_snapshot *snapshot, const pl_event *event, pl
 
 static void gather_inner(const pl_event *event, pl_facts *facts)
 {
-    const pl_python_frame *where = &event->where;
-    pl_json_clean(where->function, sizeof(where->function), facts->inner_verdict,
-                  sizeof(facts->inner_verdict));
-    pl_json_clean(where->file, sizeof(where->file), facts->inner_run, sizeof(facts->inner_run));
+    if (event->detail < 1 || event->detail > PL_VERDICTS)
+        return;
+    facts->has_inner = true;
+    facts->inner_verdict = (enum pl_verdict_kind)(event->detail - 1);
+    pl_json_clean(event->where.file, sizeof(event->where.file), facts->inner_run,
+                  sizeof(facts->inner_run));
 }
 
 static void gather_events(const pl_snapshot *snapshot, pl_facts *facts)
@@ -151,27 +153,30 @@ static double refused_before(const pl_snapshot *snapshot, const pl_crash *crash)
     return before_s;
 }
 
-static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
+static void gather_place(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
+                         pl_fact_crash *fact)
 {
     const pl_crash *crash = &snapshot->crash;
     int python = pl_place_pick_python(crash->python, (int)crash->n_python_frames);
-    int native = pl_place_pick_native(story->native.frames, story->native.n_frames);
+    int native = pl_place_pick_native(analysis->native.frames, analysis->native.n_frames);
     if (python >= 0)
         pl_place_python(&crash->python[python], &snapshot->places, fact->place);
     else if (native >= 0)
-        pl_place_native(&story->native.frames[native], fact->place);
-    fact->has_line = python >= 0 || (native >= 0 && story->native.frames[native].source[0] != '\0');
+        pl_place_native(&analysis->native.frames[native], fact->place);
+    fact->has_line =
+        python >= 0 || (native >= 0 && analysis->native.frames[native].source[0] != '\0');
     /* An illegal instruction is its own module's; another fault is its caller's, not libc's. */
     int culprit = crash->signal == SIGILL ? 0 : native;
-    if (culprit < 0 || culprit >= story->native.n_frames)
+    if (culprit < 0 || culprit >= analysis->native.n_frames)
         return;
-    const char *module = story->native.frames[culprit].module;
+    const char *module = analysis->native.frames[culprit].module;
     snprintf(fact->module, sizeof(fact->module), "%.60s", pl_place_file_name(module));
     fact->in_interpreter = pl_place_is_interpreter(module);
     fact->in_program = strcmp(fact->module, fact->process.name) == 0;
 }
 
-static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
+static void gather_crash(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
+                         pl_fact_crash *fact)
 {
     const pl_crash *crash = &snapshot->crash;
     fact->process.pid = crash->pid;
@@ -179,15 +184,15 @@ static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_
     fact->process.before_end_s = pl_snapshot_before_end_s(snapshot, crash->time_ns);
     pl_snapshot_name(snapshot, crash->pid, NULL, fact->process.name);
     fact->signal = crash->signal;
-    fact->sender_pid = pl_story_sender(crash);
+    fact->sender_pid = pl_crash_sender(crash);
     fact->refused_before_s = refused_before(snapshot, crash);
-    fact->bad_alloc = strstr(story->exception, "bad_alloc") != NULL;
-    snprintf(fact->reason, sizeof(fact->reason), "%s", story->reason);
-    snprintf(fact->mapping, sizeof(fact->mapping), "%s", story->mapping);
-    fact->stack_full = story->full_stack_bytes > 0;
-    if (story->has_instruction && !story->instruction.deliberate && !story->instruction.cpu_has_set)
-        snprintf(fact->missing_set, sizeof(fact->missing_set), "%s", story->instruction.set);
-    gather_place(snapshot, story, fact);
+    fact->cause = analysis->cause;
+    snprintf(fact->reason, sizeof(fact->reason), "%s", analysis->reason);
+    snprintf(fact->mapping, sizeof(fact->mapping), "%s", analysis->mapping);
+    if (analysis->has_instruction && !analysis->instruction.deliberate &&
+        !analysis->instruction.cpu_has_set)
+        snprintf(fact->missing_set, sizeof(fact->missing_set), "%s", analysis->instruction.set);
+    gather_place(snapshot, analysis, fact);
 }
 
 static bool tells_charge(const pl_event *event)
@@ -288,8 +293,8 @@ static void gather_end(const pl_snapshot *snapshot, pl_facts *facts)
     }
 }
 
-void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lock_cycle,
-                     pl_facts *ret_facts)
+void pl_facts_gather(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
+                     bool lock_cycle, pl_facts *ret_facts)
 {
     *ret_facts = (pl_facts){.command.pid = snapshot->command_pid, .lock_cycle = lock_cycle};
     pl_snapshot_name(snapshot, snapshot->command_pid, NULL, ret_facts->command.name);
@@ -303,8 +308,8 @@ void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lo
     gather_killed_worker(snapshot, ret_facts);
     gather_outside(snapshot, ret_facts);
     gather_hang(snapshot, ret_facts);
-    if (story != NULL)
-        gather_crash(snapshot, story, &ret_facts->crash);
+    if (analysis != NULL)
+        gather_crash(snapshot, analysis, &ret_facts->crash);
     else
         ret_facts->crash.refused_before_s = -1;
 }

@@ -138,7 +138,7 @@ static int load_saved(const pl_record *record, json_t **ret_report, pl_error *re
     if (r < 0)
         return r;
     bool ours = json_integer_value(json_object_get(report, "schema")) == PL_REPORT_SCHEMA &&
-                json_is_string(json_object_get(report, "verdict"));
+                pl_report_verdict(report) != PL_VERDICT_UNREADABLE;
     if (!ours) {
         json_decref(report);
         return PL_EVERSION;

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "plimsoll/ledger.h"
+#include "report/verdict_kind.h"
 #include "supervise/inspect.h"
 #include "supervise/record.h"
 
@@ -18,6 +19,9 @@ enum { PL_REPORT_SCHEMA = 1 };
 /* How every document of ours is written: for people to read, and in ASCII for any locale. Reals are
  * seconds to a millisecond, of runs of up to 30 years: 12 digits. */
 #define PL_REPORT_JSON_FLAGS (JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12))
+
+/* The verdict of a document; PL_VERDICT_UNREADABLE when it names none that we know. */
+enum pl_verdict_kind pl_report_verdict(const json_t *report);
 
 /* Builds the document from a ledger, live or dead, and the files beside it in the record. The
  * caller owns *ret_report (json_decref). */

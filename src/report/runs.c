@@ -19,7 +19,7 @@ static json_t *build_entry(pl_json *json, const pl_record *record)
     int r = pl_report_load(record, &report, &error);
     if (r < 0) {
         json->failed |= r == -ENOMEM; /* the record may be fine */
-        pl_json_put(json, entry, "verdict", json_string("unreadable"));
+        pl_json_put(json, entry, "verdict", json_string(pl_verdict_name(PL_VERDICT_UNREADABLE)));
         pl_json_put(json, entry, "summary", pl_json_text(error.message));
         return entry;
     }

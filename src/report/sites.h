@@ -23,15 +23,18 @@ enum pl_sites_moment pl_sites_moment_of(const pl_snapshot *snapshot, bool about_
 /* "now", "refusal", "peak", "end": as "sites_at" has it. */
 const char *pl_sites_moment_name(enum pl_sites_moment moment);
 
+/* Back from the name; PL_SITES_AT_END when it is unknown. */
+enum pl_sites_moment pl_sites_moment_parse(const char *name);
+
 uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment moment);
 
 /* To free what is less than this part of what was in use would not help. */
 enum { PL_SITES_NOTICEABLE = 8 };
 
-/* The array for the report, a site of each process by itself. `holder` becomes the place that held
- * most, "" when none held a noticeable part. */
+/* The array for the report, a site of each process by itself. *ret_holder is the place
+ * that held most, if that is a noticeable part. */
 json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites_moment moment,
-                       char holder[PL_FACT_PLACE_BYTES]);
+                       pl_holder *ret_holder);
 
 /* The number of the cell at `cell` (1 + its place in the ledger), as of its last run; 0: none. */
 uint32_t pl_sites_cell_number(const pl_snapshot *snapshot, uint32_t cell);

@@ -65,19 +65,19 @@ static void print_label(const pl_printer *printer, const char *label)
             (int)(strlen(label) < 6 ? 6 - strlen(label) : 1), "");
 }
 
-static const char *verdict_color(const char *verdict)
+static const char *severity_color(enum pl_verdict_severity severity)
 {
-    if (strcmp(verdict, "finished") == 0 || strcmp(verdict, "running") == 0)
-        return "\033[1;32m";
-    if (strcmp(verdict, "finished-after-refusals") == 0 || strcmp(verdict, "killed") == 0)
-        return "\033[1;33m";
-    return "\033[1;31m";
+    static const char *const colors[] = {
+        [PL_SEVERITY_GOOD] = "\033[1;32m",    /* green */
+        [PL_SEVERITY_WARNING] = "\033[1;33m", /* yellow */
+        [PL_SEVERITY_BAD] = "\033[1;31m",     /* red */
+    };
+    return colors[severity];
 }
 
 /* Colours what stands before the first colon: the verdict in words. */
 void pl_print_summary(const pl_printer *printer, const char *summary)
 {
-    const char *verdict = pl_get_text(printer->report, "verdict");
     char lead[64];
     size_t n = strcspn(summary, ":");
     n = n < sizeof(lead) ? n : 0;
@@ -85,7 +85,7 @@ void pl_print_summary(const pl_printer *printer, const char *summary)
     lead[n] = '\0';
     fputs("plimsoll: ", printer->out);
     if (printer->color)
-        fputs(verdict_color(verdict), printer->out);
+        fputs(severity_color(pl_verdict_severity(printer->verdict)), printer->out);
     pl_print_clean(printer, lead);
     if (printer->color)
         fputs("\033[0m", printer->out);
@@ -190,9 +190,19 @@ static void print_short(const pl_printer *printer)
     }
 }
 
+enum pl_verdict_kind pl_report_verdict(const json_t *report)
+{
+    enum pl_verdict_kind kind = PL_VERDICT_UNREADABLE;
+    (void)!pl_verdict_parse(pl_get_text(report, "verdict"), &kind);
+    return kind;
+}
+
 void pl_report_text(const json_t *report, FILE *out, unsigned flags)
 {
-    pl_printer printer = {.out = out, .color = flags & PL_REPORT_COLOR, .report = report};
+    pl_printer printer = {.out = out,
+                          .color = flags & PL_REPORT_COLOR,
+                          .report = report,
+                          .verdict = pl_report_verdict(report)};
     if (flags & PL_REPORT_FULL)
         pl_print_full(&printer);
     else

@@ -7,12 +7,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/base.h"
+#include "report/verdict_kind.h"
 
 typedef struct pl_printer {
     FILE *out;
     bool color;
     const json_t *report;
+    enum pl_verdict_kind verdict; /* of that report */
 } pl_printer;
 
 /* A string of the object, "" when it is not there. */

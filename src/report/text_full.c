@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "report/brief.h"
+#include "report/sites.h"
 #include "report/text.h"
 
 enum { SHOWN_REFUSALS = 8, SHOWN_PROCESSES = 16, SHOWN_MARKS = 8, PLOT_COLUMNS = 60 };
@@ -168,14 +169,15 @@ static void print_memory(const pl_printer *printer)
     print_plot(printer, limit_bytes);
 }
 
-static const char *title_of_sites(const char *at)
+static const char *title_of_sites(enum pl_sites_moment moment)
 {
-    if (strcmp(at, "now") == 0)
-        return "what holds the memory now";
-    if (strcmp(at, "refusal") == 0)
-        return "what held the memory at the last refusal";
-    return strcmp(at, "peak") == 0 ? "what held the memory at the peak"
-                                   : "what held the memory at the end";
+    static const char *const titles[] = {
+        [PL_SITES_NOW] = "what holds the memory now",
+        [PL_SITES_AT_REFUSAL] = "what held the memory at the last refusal",
+        [PL_SITES_AT_PEAK] = "what held the memory at the peak",
+        [PL_SITES_AT_END] = "what held the memory at the end",
+    };
+    return titles[moment];
 }
 
 static void print_sites(const pl_printer *printer)
@@ -183,7 +185,8 @@ static void print_sites(const pl_printer *printer)
     const json_t *sites = json_object_get(printer->report, "sites");
     if (json_array_size(sites) == 0)
         return;
-    heading(printer, title_of_sites(pl_get_text(printer->report, "sites_at")));
+    const char *at = pl_get_text(printer->report, "sites_at");
+    heading(printer, title_of_sites(pl_sites_moment_parse(at)));
     row_bytes(printer, "in use", pl_get_u64(printer->report, "sites_in_use_bytes"));
     for (size_t i = 0; i < json_array_size(sites); i++) {
         const json_t *site = json_array_get(sites, i);

@@ -23,16 +23,6 @@ static const double at_once_s = 2.0;
 /* "At the limit", for a run whose end nobody saw: the sampler may be one step behind. */
 static const double near_limit = 0.95;
 
-const char *pl_verdict_name(enum pl_verdict_kind kind)
-{
-    static const char *const names[] = {
-#define PL_VERDICT_NAME(kind_, name) [kind_] = name,
-        PL_VERDICT_TABLE(PL_VERDICT_NAME)
-#undef PL_VERDICT_NAME
-    };
-    return (size_t)kind < PL_COUNT_OF(names) ? names[kind] : "?";
-}
-
 const char *pl_signal_name(int signal)
 {
     static _Thread_local char text[32];
@@ -377,7 +367,8 @@ static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
     const pl_fact_crash *crash = &facts->crash;
     if (!pl_verdict_crash_explains_end(facts))
         return false;
-    if (crash->bad_alloc && crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s) {
+    if (crash->cause == PL_CRASH_BAD_ALLOC && crash->refused_before_s >= 0 &&
+        crash->refused_before_s <= at_once_s) {
         conclude_refused(facts, verdict);
         add_evidence(verdict, "it aborted by std::bad_alloc, which nothing caught");
         return true;
@@ -546,8 +537,9 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
     text[0] = '\0';
     if (facts->n_refusals > 0 || facts->n_stopped > 0)
         return text;
-    if (facts->inner_verdict[0] != '\0')
-        snprintf(text, size, "; a run inside of it ended so: %s", facts->inner_verdict);
+    if (facts->has_inner)
+        snprintf(text, size, "; a run inside of it ended so: %s",
+                 pl_verdict_name(facts->inner_verdict));
     else if (facts->denied.pid != 0)
         snprintf(text, size, "; the system refused %s to %s%s%s before",
                  PL_SIZE(facts->denied.bytes), WHO(&facts->denied),
@@ -573,7 +565,7 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
 static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
 {
     int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
-    if (signal == 0 || (WIFEXITED(facts->wait_status) && facts->inner_verdict[0] != '\0'))
+    if (signal == 0 || (WIFEXITED(facts->wait_status) && facts->has_inner))
         return false;
     const char *fault = pl_signal_fault(signal);
     if (fault != NULL) {
@@ -667,10 +659,10 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
     } else if (!ended_well(facts)) {
         bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
         conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts), PART(facts));
-        if (facts->inner_verdict[0] != '\0')
+        if (facts->has_inner)
             add_evidence(verdict, "'plimsoll explain %s' tells of the inner run", facts->inner_run);
         add_denied_evidence(facts, verdict);
-        if (!memory && facts->denied.pid == 0 && facts->inner_verdict[0] == '\0')
+        if (!memory && facts->denied.pid == 0 && !facts->has_inner)
             add_evidence(verdict, "no request was refused, and no process was stopped or killed");
     } else if (facts->n_refusals > 0) {
         conclude(verdict, PL_VERDICT_FINISHED_AFTER_REFUSALS,

@@ -11,30 +11,7 @@
 #include "base/base.h"
 #include "ledger/layout.h"
 #include "report/leak.h"
-
-/* In the order of docs/report-format.md. */
-#define PL_VERDICT_TABLE(X)                                                                        \
-    X(PL_VERDICT_FINISHED, "finished")                                                             \
-    X(PL_VERDICT_FINISHED_AFTER_REFUSALS, "finished-after-refusals")                               \
-    X(PL_VERDICT_FAILED, "failed")                                                                 \
-    X(PL_VERDICT_REFUSED, "refused")                                                               \
-    X(PL_VERDICT_LEAK, "leak")                                                                     \
-    X(PL_VERDICT_KILLED_FOR_MEMORY, "killed-for-memory")                                           \
-    X(PL_VERDICT_STOPPED_FOR_MEMORY, "stopped-for-memory")                                         \
-    X(PL_VERDICT_KILLED, "killed")                                                                 \
-    X(PL_VERDICT_CRASHED, "crashed")                                                               \
-    X(PL_VERDICT_ILLEGAL_INSTRUCTION, "illegal-instruction")                                       \
-    X(PL_VERDICT_HANG, "hang")                                                                     \
-    X(PL_VERDICT_RUNNING, "running")                                                               \
-    X(PL_VERDICT_LOST, "lost")
-
-enum pl_verdict_kind {
-#define PL_VERDICT_ENUM(kind, name) kind,
-    PL_VERDICT_TABLE(PL_VERDICT_ENUM)
-#undef PL_VERDICT_ENUM
-};
-
-const char *pl_verdict_name(enum pl_verdict_kind kind);
+#include "report/verdict_kind.h"
 
 enum { PL_FACT_NAME_BYTES = 64, PL_FACT_PLACE_BYTES = 224, PL_VERDICT_EVIDENCE = 8 };
 
@@ -65,14 +42,22 @@ typedef struct pl_fact_line {
     char file[PL_FACT_PLACE_BYTES]; /* of a limit: "/sys/fs/cgroup/a/memory.max" */
 } pl_fact_line;
 
+/* Causes that have advice, or a verdict, of their own. */
+enum pl_crash_cause {
+    PL_CRASH_CAUSE_OTHER,
+    PL_CRASH_STACK_OVERFLOW,
+    PL_CRASH_BAD_ALLOC,       /* std::bad_alloc, which nothing caught */
+    PL_CRASH_DOUBLE_FREE,     /* glibc: a block was freed twice */
+    PL_CRASH_HEAP_CORRUPTION, /* glibc: its heap was overwritten, or given a bad pointer */
+};
+
 typedef struct pl_fact_crash {
     pl_fact_process process;
     int signal;
     pid_t sender_pid; /* another process that sent the signal; 0: it was the process's own fault */
-    double refused_before_s;           /* time since a refusal in that process; < 0: none */
-    bool stack_full;                   /* its stack was used up */
-    bool bad_alloc;                    /* ended by std::bad_alloc, which nobody caught */
-    char reason[256];                  /* "access to address 0x0, ..."; "" = unknown */
+    double refused_before_s; /* time since a refusal in that process; < 0: none */
+    enum pl_crash_cause cause;
+    char reason[256];                  /* in words: "access to address 0x0, ..."; "" = unknown */
     char place[PL_FACT_PLACE_BYTES];   /* Python line, else native symbol; "" = unknown */
     char mapping[PL_FACT_PLACE_BYTES]; /* file behind the address that a bus error touched */
     char missing_set[32]; /* instruction set that the faulting bytes need and this CPU lacks */
@@ -130,8 +115,9 @@ typedef struct pl_facts {
     pl_fact_process denied;       /* the last that the system refused; pid 0: nobody */
     uint32_t denied_limits;       /* pl_denied_limits that were in force */
     char denied_place[PL_FACT_PLACE_BYTES];
-    char inner_verdict[32]; /* of a run inside of this one, unless it ended by itself */
-    char inner_run[PL_FACT_NAME_BYTES];
+    bool has_inner; /* a run inside this one failed, and may explain this one's failure */
+    enum pl_verdict_kind inner_verdict;
+    char inner_run[PL_FACT_NAME_BYTES]; /* its id, or its record's path */
 
     pl_fact_line moved_limit; /* the last of the changes of a cgroup's limit */
     pl_fact_line neighbours;  /* when they left least: others in the cgroup, that grew */
@@ -169,10 +155,23 @@ bool pl_verdict_crash_explains_end(const pl_facts *facts);
 /* The place of the import system's own lines: they hold the code of what was imported. */
 #define PL_PLACE_MODULES "imported modules"
 
-/* What to do next, most useful first: writes at most `max` lines, returns how many.
- * `holder` is the place that holds most memory, "" when unknown. */
+enum pl_holder_kind {
+    PL_HOLDER_UNKNOWN, /* no place is known to hold a good part */
+    PL_HOLDER_CODE,
+    PL_HOLDER_MODULES, /* the import system: the code of what was imported */
+    PL_HOLDER_FILE,    /* a file in memory: of a tmpfs */
+    PL_HOLDER_MEMFD,   /* a file in memory, which has no name in any folder */
+};
+
+/* The place that holds most of the memory. */
+typedef struct pl_holder {
+    enum pl_holder_kind kind;
+    char place[PL_FACT_PLACE_BYTES];
+} pl_holder;
+
+/* What to do next, most useful first: writes at most `max` lines, returns how many. */
 enum { PL_ADVICE_BYTES = 384 };
-int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *holder,
+int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder *holder,
               char (*lines)[PL_ADVICE_BYTES], int max);
 
 /* Was the command ended for a system call that its seccomp mode forbids? */

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "report/crash_analysis.h"
 #include "report/place.h"
-#include "report/story.h"
 #include "report_fixture.h"
 #include "sys/proc.h"
 
@@ -392,20 +392,51 @@ static void a_bus_error_names_the_file_behind_the_address(void **state)
     json_decref(report);
 }
 
+static enum pl_crash_cause cause_of_abort(const char *message, const char *exception)
+{
+    pl_crash crash = {.pid = 4121, .signal = SIGABRT, .signal_code = SI_TKILL, .sender_pid = 4121};
+    pl_crash_analysis analysis;
+    snprintf(crash.abort_message, sizeof(crash.abort_message), "%s", message);
+    snprintf(crash.exception_type, sizeof(crash.exception_type), "%s", exception);
+    assert_int_equal(pl_crash_analyse(&crash, "/nonexistent", &analysis), 0);
+    return analysis.cause;
+}
+
+static void the_cause_of_an_abort_is_read_from_glibcs_words_once(void **state)
+{
+    (void)state;
+    assert_int_equal(cause_of_abort("double free or corruption (fasttop)\n", ""),
+                     PL_CRASH_DOUBLE_FREE);
+    assert_int_equal(cause_of_abort("free(): double free detected in tcache 2\n", ""),
+                     PL_CRASH_DOUBLE_FREE);
+    assert_int_equal(cause_of_abort("munmap_chunk(): invalid pointer\n", ""),
+                     PL_CRASH_HEAP_CORRUPTION);
+    assert_int_equal(cause_of_abort("corrupted size vs. prev_size\n", ""),
+                     PL_CRASH_HEAP_CORRUPTION);
+    assert_int_equal(
+        cause_of_abort("a.out: malloc.c:2379: sysmalloc: Assertion `x == y' failed.\n", ""),
+        PL_CRASH_HEAP_CORRUPTION);
+    assert_int_equal(cause_of_abort("a.out: a.c:7: f: Assertion `n_malloc() == 0' failed.\n", ""),
+                     PL_CRASH_CAUSE_OTHER);
+    assert_int_equal(cause_of_abort("", "St9bad_alloc"), PL_CRASH_BAD_ALLOC);
+    assert_int_equal(cause_of_abort("", "St13runtime_error"), PL_CRASH_CAUSE_OTHER);
+    assert_int_equal(cause_of_abort("", ""), PL_CRASH_CAUSE_OTHER);
+}
+
 static void mappings_are_found_by_address(void **state)
 {
     (void)state;
-    pl_mapping found;
+    pl_map_region found;
     static const char maps[] = "7f00-7f10 r-xp 0000 08:01 12   /usr/lib/a b.so\n"
                                "rubbish\n"
                                "7f18-7f20 rw-p 0000 00:00 0\n";
-    assert_true(pl_story_find_mapping(maps, 0x7f0f, &found));
+    assert_true(pl_map_region_find(maps, 0x7f0f, &found));
     assert_string_equal(found.path, "/usr/lib/a b.so");
-    assert_true(pl_story_find_mapping(maps, 0x7f10, &found)); /* the next one above */
+    assert_true(pl_map_region_find(maps, 0x7f10, &found)); /* the next one above */
     assert_int_equal(found.low, 0x7f18);
     assert_string_equal(found.path, "");
-    assert_false(pl_story_find_mapping(maps, 0x7f20, &found));
-    assert_false(pl_story_find_mapping("", 0, &found));
+    assert_false(pl_map_region_find(maps, 0x7f20, &found));
+    assert_false(pl_map_region_find("", 0, &found));
 }
 
 /* Puts a segmentation fault at `address`, with the stack pointer at `sp`, into the record. */
@@ -594,10 +625,16 @@ static void what_is_saved_is_loaded_and_a_bad_file_falls_back_to_the_ledger(void
     json_t *report = build(f), *loaded = NULL;
     char path[PATH_MAX];
     assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_REPORT, path), 0);
-    json_object_set_new(report, "verdict", json_string("from the file"));
+    json_object_set_new(report, "verdict", json_string("lost"));
     assert_int_equal(pl_report_save(report, path, NULL), 0);
     assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
-    assert_string_equal(text_of(loaded, "verdict"), "from the file");
+    assert_string_equal(text_of(loaded, "verdict"), "lost");
+    json_decref(loaded);
+
+    json_object_set_new(report, "verdict", json_string("of a later version"));
+    assert_int_equal(pl_report_save(report, path, NULL), 0);
+    assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
+    assert_string_equal(text_of(loaded, "verdict"), "finished");
     json_decref(loaded);
 
     json_object_set_new(report, "schema", json_integer(2));
@@ -695,6 +732,7 @@ int main(void)
         TEST(a_crash_that_was_not_written_to_its_end_is_not_used),
         TEST(a_bus_error_names_the_file_behind_the_address),
         TEST(mappings_are_found_by_address),
+        TEST(the_cause_of_an_abort_is_read_from_glibcs_words_once),
         TEST(a_full_stack_is_told_from_a_wild_pointer),
         TEST(a_dead_supervisor_leaves_a_record_that_can_be_judged),
         TEST(processes_that_were_stopped_or_died_are_listed),

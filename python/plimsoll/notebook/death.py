@@ -12,9 +12,6 @@ from . import before, program, tables
 WAIT_S = 10
 # Kernels in a row that ran no cell: their user has not been told yet of the one before them.
 MOST_SKIPPED = 8
-# How a kernel ends that is shut down or restarted: of itself, or by a signal, which its supervisor
-# may get as well.
-ENDED_AS_ASKED = ("finished", "finished-after-refusals", "killed", "lost")
 
 
 class Previous:
@@ -75,7 +72,7 @@ class Previous:
 
     def _take(self, report):
         """A death is kept. Of a kernel that ran no cell, the one before it is asked for."""
-        if is_death(report):
+        if is_news(report):
             self._report, self.died_run = report, self._run
         elif not report.get("cells") and self._n_skipped < MOST_SKIPPED:
             self._n_skipped += 1
@@ -88,21 +85,11 @@ class Previous:
             return None
         stopped = self._report.get("verdict") == "killed"
         page = tables.Page(f"The kernel before this one {'was stopped' if stopped else 'died'}")
-        page.pairs([(line.get("label", ""), line.get("text", "")) for line in _brief(self._report)])
+        page.pairs([(line.get("label", ""), line.get("text", "")) for line in self._report["brief"]])
         return page
 
 
-def is_death(report):
-    """Did the kernel end in a way that its user wonders about?
-
-    What may have been asked for is news only to somebody whose cell was running."""
-    verdict = report.get("verdict", "running")
-    if verdict in ENDED_AS_ASKED:
-        return "cell" in report.get("notebook", {})
-    if verdict == "failed":  # at its start, say because its ports were taken: Jupyter tries again
-        return bool(report.get("cells"))
-    return verdict != "running"
-
-
-def _brief(report):
-    return report.get("brief") or [{"label": "", "text": report.get("summary", "")}]
+def is_news(report):
+    """Should the user see it? Decided when the report was made: see `news_for` in
+    docs/report-format.md."""
+    return report.get("news_for") == "user"

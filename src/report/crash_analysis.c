@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See story.h. */
-#include "report/story.h"
+/* See crash_analysis.h. */
+#include "report/crash_analysis.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ enum { MAPS_MAX_BYTES = 8 << 20 };
  * the pointer, locals lie at most a frame away, and larger frames are probed page by page. */
 static const uint64_t near_stack_bytes = 64 * PL_KIB;
 
-pid_t pl_story_sender(const pl_crash *crash)
+pid_t pl_crash_sender(const pl_crash *crash)
 {
     bool sent = crash->signal_code == SI_USER || crash->signal_code == SI_TKILL ||
                 crash->signal_code == SI_QUEUE;
@@ -32,19 +32,53 @@ pid_t pl_story_sender(const pl_crash *crash)
 
 /* The stack is full when the access was to it and it is not there: below a main thread's stack
  * nothing is mapped, below another's lies a guard page. What lies above is the stack. */
-static void find_full_stack(const pl_crash *crash, const char *maps, pl_story *story)
+static void find_full_stack(const pl_crash *crash, const char *maps, pl_crash_analysis *analysis)
 {
     uint64_t sp = crash->registers[PL_REGISTER_SP], address = crash->address;
     uint64_t apart = sp > address ? sp - address : address - sp;
     bool fault = crash->signal_code == SEGV_MAPERR || crash->signal_code == SEGV_ACCERR;
     if (crash->signal != SIGSEGV || !fault || sp == 0 || apart > near_stack_bytes)
         return;
-    pl_mapping mapping;
-    bool found = pl_story_find_mapping(maps, address, &mapping);
+    pl_map_region mapping;
+    bool found = pl_map_region_find(maps, address, &mapping);
     if (found && address >= mapping.low) /* the guard page */
-        found = pl_story_find_mapping(maps, mapping.high, &mapping);
-    if (found)
-        story->full_stack_bytes = mapping.high - mapping.low;
+        found = pl_map_region_find(maps, mapping.high, &mapping);
+    if (!found)
+        return;
+    analysis->full_stack_bytes = mapping.high - mapping.low;
+    analysis->cause = PL_CRASH_STACK_OVERFLOW;
+}
+
+static bool contains_any(const char *text, const char *const *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strstr(text, parts[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* Classifies text that others wrote: glibc's last message and the name of a C++ exception. This is
+ * the only place that looks for words in it; everything behind uses the enum. glibc (malloc/malloc.c,
+ * the calls of malloc_printerr()) names the function or structure whose check failed: "free():
+ * invalid pointer", "corrupted size vs. prev_size", "double free or corruption (out)". The message
+ * of a failed assert() quotes the program's own expression, which may contain any of these words:
+ * only what stands before it counts ("malloc.c:2379: sysmalloc: Assertion `..."). */
+static enum pl_crash_cause classify_abort(const char *whole_message, const char *exception)
+{
+    char message[sizeof(((pl_crash *)NULL)->abort_message)];
+    static const char *const heap[] = {"malloc",         "realloc()",  "calloc()", "free()",
+                                       "munmap_chunk()", "memalign()", "corrupted"};
+    snprintf(message, sizeof(message), "%s", whole_message);
+    char *quoted = strstr(message, "Assertion `");
+    if (quoted != NULL)
+        *quoted = '\0';
+    if (strstr(message, "double free") != NULL)
+        return PL_CRASH_DOUBLE_FREE;
+    if (contains_any(message, heap, PL_COUNT_OF(heap)))
+        return PL_CRASH_HEAP_CORRUPTION;
+    if (strstr(exception, "bad_alloc") != NULL)
+        return PL_CRASH_BAD_ALLOC;
+    return PL_CRASH_CAUSE_OTHER;
 }
 
 static const char *fpe_reason(int code)
@@ -66,83 +100,84 @@ static const char *fpe_reason(int code)
     }
 }
 
-static void segv_reason(const pl_crash *crash, pl_story *story)
+static void segv_reason(const pl_crash *crash, pl_crash_analysis *analysis)
 {
-    if (story->full_stack_bytes > 0)
-        snprintf(story->reason, sizeof(story->reason),
+    if (analysis->full_stack_bytes > 0)
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "the stack of %s is full: endless recursion, most likely",
-                 PL_SIZE(story->full_stack_bytes));
+                 PL_SIZE(analysis->full_stack_bytes));
     else if (crash->signal_code == SEGV_MAPERR)
-        snprintf(story->reason, sizeof(story->reason),
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "access to address 0x%" PRIx64 ", where nothing is mapped", crash->address);
     else if (crash->signal_code == SEGV_ACCERR)
-        snprintf(story->reason, sizeof(story->reason),
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "access to address 0x%" PRIx64 ", which is protected%s%.150s", crash->address,
-                 story->mapping[0] != '\0' ? ": " : "", story->mapping);
+                 analysis->mapping[0] != '\0' ? ": " : "", analysis->mapping);
     else if (crash->signal_code == SI_KERNEL)
-        snprintf(story->reason, sizeof(story->reason),
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "access to an address that no process can have: a wild pointer");
 }
 
-static void bus_reason(const pl_crash *crash, pl_story *story)
+static void bus_reason(const pl_crash *crash, pl_crash_analysis *analysis)
 {
     if (crash->signal_code == BUS_ADRALN)
-        snprintf(story->reason, sizeof(story->reason),
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "access to address 0x%" PRIx64 ": misaligned", crash->address);
-    else if (strncmp(story->mapping, "/dev/shm/", strlen("/dev/shm/")) == 0)
-        snprintf(story->reason, sizeof(story->reason),
-                 "/dev/shm is full, or '%.150s' was cut short", story->mapping);
-    else if (story->mapping[0] == '/')
-        snprintf(story->reason, sizeof(story->reason),
+    else if (strncmp(analysis->mapping, "/dev/shm/", strlen("/dev/shm/")) == 0)
+        snprintf(analysis->reason, sizeof(analysis->reason),
+                 "/dev/shm is full, or '%.150s' was cut short", analysis->mapping);
+    else if (analysis->mapping[0] == '/')
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "the mapped file '%.150s' is shorter than its mapping, or its disk failed",
-                 story->mapping);
+                 analysis->mapping);
     else
-        snprintf(story->reason, sizeof(story->reason),
+        snprintf(analysis->reason, sizeof(analysis->reason),
                  "the file behind the mapping is shorter, or /dev/shm is full");
 }
 
-static void abort_reason(const pl_crash *crash, pl_story *story)
+static void abort_reason(const pl_crash *crash, pl_crash_analysis *analysis)
 {
     char message[sizeof(crash->abort_message)];
     pl_json_clean(crash->abort_message, sizeof(crash->abort_message), message, sizeof(message));
     message[strcspn(message, "\n")] = '\0';
+    analysis->cause = classify_abort(message, analysis->exception);
     if (message[0] != '\0')
-        snprintf(story->reason, sizeof(story->reason), "%s", message);
-    else if (story->exception[0] != '\0')
-        snprintf(story->reason, sizeof(story->reason), "nothing caught the C++ exception %s",
-                 story->exception);
+        snprintf(analysis->reason, sizeof(analysis->reason), "%s", message);
+    else if (analysis->exception[0] != '\0')
+        snprintf(analysis->reason, sizeof(analysis->reason), "nothing caught the C++ exception %s",
+                 analysis->exception);
     else
-        snprintf(story->reason, sizeof(story->reason), "it called abort()");
+        snprintf(analysis->reason, sizeof(analysis->reason), "it called abort()");
 }
 
-static void find_reason(const pl_crash *crash, pl_story *story)
+static void find_reason(const pl_crash *crash, pl_crash_analysis *analysis)
 {
-    if (pl_story_sender(crash) != 0) {
-        snprintf(story->reason, sizeof(story->reason), "process %d sent it",
+    if (pl_crash_sender(crash) != 0) {
+        snprintf(analysis->reason, sizeof(analysis->reason), "process %d sent it",
                  (int)crash->sender_pid);
         return;
     }
     switch (crash->signal) {
     case SIGSEGV:
-        segv_reason(crash, story);
+        segv_reason(crash, analysis);
         break;
     case SIGBUS:
-        bus_reason(crash, story);
+        bus_reason(crash, analysis);
         break;
     case SIGFPE:
-        snprintf(story->reason, sizeof(story->reason), "%s", fpe_reason(crash->signal_code));
+        snprintf(analysis->reason, sizeof(analysis->reason), "%s", fpe_reason(crash->signal_code));
         break;
     case SIGABRT:
-        abort_reason(crash, story);
+        abort_reason(crash, analysis);
         break;
     case SIGILL:
-        if (story->has_instruction && story->instruction.deliberate)
-            snprintf(story->reason, sizeof(story->reason),
+        if (analysis->has_instruction && analysis->instruction.deliberate)
+            snprintf(analysis->reason, sizeof(analysis->reason),
                      "the program trapped itself, by '%s': a check of its own failed",
-                     story->instruction.text);
-        else if (story->has_instruction)
-            snprintf(story->reason, sizeof(story->reason), "it stopped at '%s'",
-                     story->instruction.text);
+                     analysis->instruction.text);
+        else if (analysis->has_instruction)
+            snprintf(analysis->reason, sizeof(analysis->reason), "it stopped at '%s'",
+                     analysis->instruction.text);
         break;
     default:
         break;
@@ -150,7 +185,7 @@ static void find_reason(const pl_crash *crash, pl_story *story)
 }
 
 /* Reads the line at `line`, which ends before `length`. */
-static bool parse_mapping(const char *line, size_t length, pl_mapping *mapping)
+static bool parse_mapping(const char *line, size_t length, pl_map_region *mapping)
 {
     int at_path = 0;
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*x %*x:%*x %*u%n", &mapping->low,
@@ -163,12 +198,12 @@ static bool parse_mapping(const char *line, size_t length, pl_mapping *mapping)
     return true;
 }
 
-bool pl_story_find_mapping(const char *maps, uint64_t address, pl_mapping *ret_mapping)
+bool pl_map_region_find(const char *maps, uint64_t address, pl_map_region *ret_mapping)
 {
     bool found = false;
     for (const char *line = maps; *line != '\0';) {
         size_t length = strcspn(line, "\n");
-        pl_mapping mapping;
+        pl_map_region mapping;
         if (parse_mapping(line, length, &mapping) && address < mapping.high &&
             (!found || mapping.low < ret_mapping->low)) {
             *ret_mapping = mapping;
@@ -205,37 +240,39 @@ static int read_maps(const pl_crash *crash, const char *record_directory, char *
     return 0;
 }
 
-static int look_at_maps(const pl_crash *crash, const char *record_directory, pl_story *story)
+static int look_at_maps(const pl_crash *crash, const char *record_directory,
+                        pl_crash_analysis *analysis)
 {
     char *maps = NULL;
     int r = read_maps(crash, record_directory, &maps);
     if (maps == NULL)
         return r;
-    pl_mapping mapping;
-    if (pl_story_find_mapping(maps, crash->address, &mapping) && crash->address >= mapping.low)
-        memcpy(story->mapping, mapping.path, sizeof(story->mapping));
-    find_full_stack(crash, maps, story);
+    pl_map_region mapping;
+    if (pl_map_region_find(maps, crash->address, &mapping) && crash->address >= mapping.low)
+        memcpy(analysis->mapping, mapping.path, sizeof(analysis->mapping));
+    find_full_stack(crash, maps, analysis);
     free(maps);
     return 0;
 }
 
-int pl_story_tell(const pl_crash *crash, const char *record_directory, pl_story *ret_story)
+int pl_crash_analyse(const pl_crash *crash, const char *record_directory,
+                     pl_crash_analysis *ret_analysis)
 {
-    *ret_story = (pl_story){0};
-    int r = pl_inspect_crash(crash, record_directory, &ret_story->native, NULL);
+    *ret_analysis = (pl_crash_analysis){0};
+    int r = pl_inspect_crash(crash, record_directory, &ret_analysis->native, NULL);
     if (r < 0)
-        ret_story->native.n_frames = 0;
+        ret_analysis->native.n_frames = 0;
     if (r != -ENOMEM && (crash->signal == SIGBUS || crash->signal == SIGSEGV))
-        r = look_at_maps(crash, record_directory, ret_story);
+        r = look_at_maps(crash, record_directory, ret_analysis);
     if (r == -ENOMEM)
         return r;
     if (crash->exception_type[0] != '\0')
-        pl_inspect_type_name(crash->exception_type, ret_story->exception,
-                             sizeof(ret_story->exception));
+        pl_inspect_type_name(crash->exception_type, ret_analysis->exception,
+                             sizeof(ret_analysis->exception));
     if (crash->signal == SIGILL && crash->n_instruction_bytes > 0)
-        ret_story->has_instruction =
+        ret_analysis->has_instruction =
             pl_inspect_instruction(crash->instruction, crash->n_instruction_bytes,
-                                   &ret_story->instruction) >= 0;
-    find_reason(crash, ret_story);
+                                   &ret_analysis->instruction) >= 0;
+    find_reason(crash, ret_analysis);
     return 0;
 }
