@@ -314,7 +314,7 @@ PL_HIDDEN void pl_interpreter_take_back(void);
 
 /* A request was refused: the MemoryError that comes of it shall say why. 0 bytes: for small
  * objects. */
-PL_HIDDEN void pl_interpreter_refused(uint64_t asked_bytes);
+PL_HIDDEN void pl_interpreter_refused(const pl_event *event);
 
 /* The sentence of the last refusal in this process, as snprintf() would return it; "" before one.
  */

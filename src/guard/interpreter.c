@@ -20,6 +20,8 @@
 #include "base/size.h"
 #include "guard/guard.h"
 #include "ledger/cell.h"
+#include "ledger/refusal.h"
+#include "probe/frame_text.h"
 #include "probe/python.h"
 #include "sys/proc.h"
 
@@ -143,23 +145,22 @@ void *pl_interpreter_thread(void)
     return pl_interpreter_present() ? api.this_thread_state() : NULL;
 }
 
-/* What was so when the exception was raised: kept as it was, put into words when it is read. */
+/* The last refusal, kept as numbers until somebody reads the text of the exception: its event in the
+ * ledger, and what is not in that. See ledger/refusal.h. */
 enum { HOLDERS = 3 };
 
-typedef struct moment {
-    uint64_t asked_bytes; /* 0: small objects, one by one */
-    uint32_t cell_number; /* of the notebook cell that ran; 0: none */
-    uint64_t charged_bytes;
-    uint64_t limit_bytes;
-    bool line_is_cells; /* a cell's own limit, not the budget */
+typedef struct refusal_snapshot {
+    pl_event event;       /* kind 0: nothing was refused yet */
+    bool line_is_cells;   /* a cell's own limit, not the budget */
+    bool line_is_cgroups; /* a cgroup leaves less than the budget */
     struct {
         pl_python_frame place;
         uint32_t cell_number; /* of the notebook cell that ran; 0: none */
         uint64_t bytes;
     } holders[HOLDERS]; /* largest first; bytes 0: none */
-} moment;
+} refusal_snapshot;
 
-static moment last_refusal;
+static refusal_snapshot last_refusal;
 
 static uint32_t cell_number_of(const pl_site *site)
 {
@@ -169,7 +170,7 @@ static uint32_t cell_number_of(const pl_site *site)
                : 0;
 }
 
-static void note_holder(moment *now, const pl_site *site, uint64_t bytes)
+static void note_holder(refusal_snapshot *now, const pl_site *site, uint64_t bytes)
 {
     for (int i = 0; i < HOLDERS; i++) {
         if (bytes <= now->holders[i].bytes)
@@ -183,15 +184,13 @@ static void note_holder(moment *now, const pl_site *site, uint64_t bytes)
     }
 }
 
-static void take_moment(moment *now, uint64_t asked_bytes)
+static void take_snapshot(refusal_snapshot *now, const pl_event *event)
 {
     pl_ledger *ledger = pl_guard_state.ledger;
     memset(now, 0, sizeof *now);
-    now->asked_bytes = asked_bytes;
-    now->cell_number = atomic_load(&ledger->sum.cell_number);
-    now->charged_bytes = pl_ledger_charged_bytes(ledger);
-    now->limit_bytes = pl_ledger_limit_bytes(ledger);
+    memcpy(&now->event, event, sizeof now->event);
     now->line_is_cells = atomic_load(&ledger->sum.cell_limit_bytes) != 0;
+    now->line_is_cgroups = event->limit_bytes < pl_ledger_wanted_bytes(ledger);
     pl_unclaimed unclaimed = {0};
     uint64_t sum = 0;
     for (int i = 0; i < PL_SITES; i++) {
@@ -202,74 +201,65 @@ static void take_moment(moment *now, uint64_t asked_bytes)
             note_holder(now, site, bytes);
     }
     /* Other threads allocate meanwhile: no more is said to be held than is in use. */
-    for (int i = 0; i < HOLDERS && sum > now->charged_bytes; i++)
+    uint64_t charged = event->charged_bytes;
+    for (int i = 0; i < HOLDERS && sum > charged; i++)
         now->holders[i].bytes =
-            (uint64_t)((double)now->holders[i].bytes * ((double)now->charged_bytes / (double)sum));
+            (uint64_t)((double)now->holders[i].bytes * ((double)charged / (double)sum));
 }
 
 enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1280 };
 
-/* "train.py:4 in load()"; in a notebook "In [3] line 4 in load()" and, where another cell called
- * it, " run by In [5]". */
+/* As pl_frame_text() has it, without folders; and " run by In [5]" where another cell called it. */
 static void write_place(const pl_python_frame *place, uint32_t run_by, char text[PLACE_BYTES])
 {
     uint32_t cell = pl_cell_number_of(pl_guard_state.ledger, place->file);
     const char *slash = strrchr(place->file, '/');
-    bool named = place->function[0] && strcmp(place->function, "<module>") != 0 &&
-                 strncmp(place->function, "<cell line", 10) != 0; /* IPython 8's <module> */
-    bool call = named && place->function[0] != '<'; /* "<listcomp>" takes no brackets */
-    if (place->line == PL_LINE_OF_FILE) {
-        snprintf(text, PLACE_BYTES, "the file %s", place->file);
-        return;
-    }
-    if (pl_python_is_import(place->file)) {
-        snprintf(text, PLACE_BYTES, "imported modules");
-        return;
-    }
-    int n =
-        cell ? snprintf(text, PLACE_BYTES, "In [%u] line %u", cell, place->line)
-             : snprintf(text, PLACE_BYTES, "%s:%u", slash ? slash + 1 : place->file, place->line);
-    if (named)
-        n += snprintf(text + n, (size_t)(PLACE_BYTES - n), " in %s%s", place->function,
-                      call ? "()" : "");
-    if (run_by && run_by != cell)
-        snprintf(text + n, (size_t)(PLACE_BYTES - n), " run by In [%u]", run_by);
+    const char *file = slash && place->line != PL_LINE_OF_FILE ? slash + 1 : place->file;
+    size_t n = pl_frame_text(file, place->line, place->function, cell, text, PLACE_BYTES);
+    if (run_by && run_by != cell && place->line != PL_LINE_OF_FILE)
+        snprintf(text + n, PLACE_BYTES - n, " run by In [%u]", run_by);
 }
 
 static_assert(PLACE_BYTES > sizeof(pl_python_frame) + 48, "a place always fits");
 
-/* To free anything makes no room for a request that is larger than the line; nor does a larger
- * budget where the cgroup draws the line. */
-static void write_what_to_do(const moment *then, char *text, size_t size)
+/* Freeing memory does not help a request that is larger than the line, nor does a larger budget
+ * where a cgroup sets the line. */
+static void write_what_to_do(const refusal_snapshot *then, char *text, size_t size)
 {
     const pl_ledger *ledger = pl_guard_state.ledger;
     uint64_t true_limit = ledger->header.true_limit_bytes;
     bool in_notebook = atomic_load(&ledger->sum.kernel_pid) == (uint32_t)pl_guard_state.pid;
-    const char *more = then->line_is_cells ? "allow more with %%plimsoll limit=SIZE"
-                       : then->limit_bytes < pl_ledger_wanted_bytes(ledger)
-                           ? "give its memory cgroup more"
-                       : in_notebook ? "allow more with %plimsoll budget SIZE"
-                                     : "allow more with --budget";
-    if (then->asked_bytes <= then->limit_bytes)
-        snprintf(text, size, "free or batch some of it, or %s", more);
-    else if (true_limit == 0 || then->asked_bytes <= true_limit)
-        snprintf(text, size, "it can never fit: ask for less at once, or in slices, or %s", more);
+    const char *option = pl_line_option(then->line_is_cells, in_notebook);
+    char more[64];
+    if (then->line_is_cgroups && !then->line_is_cells)
+        snprintf(more, sizeof more, "give its memory cgroup more");
     else
+        snprintf(more, sizeof more, "allow more with %s", option);
+    switch (
+        pl_refusal_fit(pl_refusal_asked_bytes(&then->event), then->event.limit_bytes, true_limit)) {
+    case PL_FIT_WHEN_FREED:
+        snprintf(text, size, "free or batch some of it, or %s", more);
+        break;
+    case PL_FIT_HIGHER_LINE:
+        snprintf(text, size, "it can never fit: ask for less at once, or in slices, or %s", more);
+        break;
+    case PL_FIT_NEVER:
         snprintf(text, size,
                  "it can never fit, nor in the %s that the system would give: ask for less at "
                  "once, or in slices",
                  PL_SIZE(true_limit));
+        break;
+    }
 }
 
 /* What the user reads: how much was asked for, how much is in use, who holds it, what to do. */
-static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
+static void write_sentence(const refusal_snapshot *then, char text[SENTENCE_BYTES])
 {
     char what_to_do[160];
-    int n = 0;
-    if (then->asked_bytes)
-        n = snprintf(text, SENTENCE_BYTES, "refused %s: ", PL_SIZE(then->asked_bytes));
+    uint64_t asked_bytes = pl_refusal_asked_bytes(&then->event);
+    int n = asked_bytes ? snprintf(text, SENTENCE_BYTES, "refused %s: ", PL_SIZE(asked_bytes)) : 0;
     n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s of the %s budget are in use",
-                  PL_SIZE(then->charged_bytes), PL_SIZE(then->limit_bytes));
+                  PL_SIZE(then->event.charged_bytes), PL_SIZE(then->event.limit_bytes));
     for (int i = 0; i < HOLDERS && then->holders[i].bytes > 0; i++) {
         char place[PLACE_BYTES];
         write_place(&then->holders[i].place, then->holders[i].cell_number, place);
@@ -283,7 +273,7 @@ static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
 static_assert(SENTENCE_BYTES > 240 + HOLDERS * (PLACE_BYTES + 32), "a sentence always fits");
 
 /* As the text of an exception, where it has to say who speaks. */
-static void write_error(const moment *then, char text[SENTENCE_BYTES])
+static void write_error(const refusal_snapshot *then, char text[SENTENCE_BYTES])
 {
     static const char who[] = "plimsoll: ";
     char sentence[SENTENCE_BYTES];
@@ -294,7 +284,7 @@ static void write_error(const moment *then, char text[SENTENCE_BYTES])
 int pl_interpreter_refusal(char *text, size_t size)
 {
     char sentence[SENTENCE_BYTES] = "";
-    if (last_refusal.limit_bytes)
+    if (last_refusal.event.kind != PL_EVENT_NONE)
         write_sentence(&last_refusal, sentence);
     return snprintf(text, size, "%s", sentence);
 }
@@ -311,10 +301,10 @@ static bool has_no_arguments(python_object *self)
 }
 
 /* An exception that a later notebook cell raises by itself has nothing to do with it. */
-static bool is_of_another_cell(const moment *then)
+static bool is_of_another_cell(const refusal_snapshot *then)
 {
     uint32_t running = atomic_load(&pl_guard_state.ledger->sum.cell_number);
-    return running != 0 && running != then->cell_number;
+    return running != 0 && running != then->event.cell_number;
 }
 
 static python_object *text_of_error(python_object *self)
@@ -341,11 +331,11 @@ static void stand_in_for_text(void)
         atomic_store(slot, text_of_error);
 }
 
-void pl_interpreter_refused(uint64_t asked_bytes)
+void pl_interpreter_refused(const pl_event *event)
 {
     if (!pl_interpreter_present())
         return;
-    take_moment(&last_refusal, asked_bytes);
+    take_snapshot(&last_refusal, event);
     stand_in_for_text();
 }
 

@@ -58,8 +58,8 @@ static void send_event(uint32_t kind, uint64_t bytes)
     };
     pl_callsite_python(&event.where);
     pl_handling_begin();
-    pl_interpreter_refused(kind == PL_EVENT_REFUSED ? bytes : 0);
     pl_ledger_event(guard->ledger, &event);
+    pl_interpreter_refused(&event);
     atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
     pl_ledger_mark_refusal(guard->ledger);
     /* As good as the peak, and looked at exactly, unlike what the supervisor may have marked. */

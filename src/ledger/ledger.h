@@ -57,8 +57,8 @@ static inline void pl_peak_raise(pl_atomic_u64 *peak, uint64_t value)
         ;
 }
 
-/* Puts an event into the ring. The ledger fills in sequence, time, charged, limit and cell. */
-void pl_ledger_event(pl_ledger *ledger, const pl_event *event);
+/* Puts an event into the ring, and fills in its time, charged, limit and cell, for the caller too. */
+void pl_ledger_event(pl_ledger *ledger, pl_event *event);
 
 /* Copies event number `number` (counted from 0); false when it was overwritten or is unfinished. */
 bool pl_ledger_event_read(const pl_ledger *ledger, uint64_t number, pl_event *ret_event);

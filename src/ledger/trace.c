@@ -53,19 +53,18 @@ static pl_event *take_entry(pl_ledger *ledger, uint64_t *ret_number)
     return NULL;
 }
 
-void pl_ledger_event(pl_ledger *ledger, const pl_event *event)
+void pl_ledger_event(pl_ledger *ledger, pl_event *event)
 {
-    pl_event full = *event;
-    full.time_ns = pl_clock_monotonic_ns();
-    full.charged_bytes = pl_ledger_charged_bytes(ledger);
-    full.limit_bytes = pl_ledger_limit_bytes(ledger);
-    full.cell_number = atomic_load(&ledger->sum.cell_number);
+    event->time_ns = pl_clock_monotonic_ns();
+    event->charged_bytes = pl_ledger_charged_bytes(ledger);
+    event->limit_bytes = pl_ledger_limit_bytes(ledger);
+    event->cell_number = atomic_load(&ledger->sum.cell_number);
 
     uint64_t number;
     pl_event *entry = take_entry(ledger, &number);
     if (!entry)
         return;
-    write_entry(entry, &full);
+    write_entry(entry, event);
     atomic_store(&entry->sequence, number + 1);
 }
 

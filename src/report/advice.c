@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "ledger/refusal.h"
 #include "report/verdict.h"
 
 typedef struct advice {
@@ -25,12 +26,9 @@ __attribute__((format(printf, 2, 3))) static void say(advice *advice_, const cha
     va_end(args);
 }
 
-/* How the line is moved: of a cell, while that has a limit of its own. */
 static const char *budget_option(const pl_facts *facts)
 {
-    if (facts->line_is_cells)
-        return "%%plimsoll limit=SIZE";
-    return facts->in_notebook ? "%plimsoll budget SIZE" : "--budget";
+    return pl_line_option(facts->line_is_cells, facts->in_notebook);
 }
 
 static void advise_holder(const pl_holder *holder, advice *to)
@@ -89,13 +87,13 @@ static void advise_less_memory(const pl_facts *facts, const pl_holder *holder, a
     advise_more(facts, 0, to);
 }
 
-/* To free anything would not help it. */
-static void advise_never_fits(const pl_facts *facts, advice *to)
+/* Freeing memory would not help this request. */
+static void advise_never_fits(const pl_facts *facts, enum pl_refusal_fit fit, advice *to)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
     uint64_t bytes = refusal->process.bytes;
     char nor[64] = "";
-    if (facts->true_limit_bytes > 0 && bytes > facts->true_limit_bytes)
+    if (fit == PL_FIT_NEVER)
         snprintf(nor, sizeof(nor), ", nor in the %s that the system would give",
                  PL_SIZE(facts->true_limit_bytes));
     say(to, "%s can never fit in %s%s: ask for less at once%s%s, or in slices", PL_SIZE(bytes),
@@ -107,8 +105,10 @@ static void advise_never_fits(const pl_facts *facts, advice *to)
 static void advise_refused(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
-    if (refusal->process.bytes > refusal->limit_bytes && refusal->limit_bytes > 0)
-        advise_never_fits(facts, to);
+    enum pl_refusal_fit fit =
+        pl_refusal_fit(refusal->process.bytes, refusal->limit_bytes, facts->true_limit_bytes);
+    if (fit != PL_FIT_WHEN_FREED && refusal->limit_bytes > 0)
+        advise_never_fits(facts, fit, to);
     else
         advise_less_memory(facts, holder, to);
     if (refusal->process.bytes > refusal->limit_bytes / 2 && refusal->process.bytes > 0 &&

@@ -41,8 +41,7 @@ static void fill_refusal(const pl_snapshot *snapshot, const pl_event *event,
         .in_python = event->kind != PL_EVENT_REFUSED || event->where.line != 0,
     };
     fill_process(snapshot, event, false, &refusal->process);
-    if (event->kind != PL_EVENT_REFUSED)
-        refusal->process.bytes = 0;
+    refusal->process.bytes = pl_refusal_asked_bytes(event);
     if (pl_json_has_frame(&event->where))
         pl_place_python(&event->where, &snapshot->places, refusal->place);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/frame_text.h"
 #include "probe/python.h"
 #include "report/json.h"
 
@@ -29,23 +30,6 @@ static const char *short_path(const char *path, const char *directory)
     return path;
 }
 
-/* " in load()"; nothing for code outside of functions, which IPython has named in both ways. */
-static void write_function(const char *function, char *text, size_t size)
-{
-    bool outside = function[0] == '\0' || strcmp(function, "<module>") == 0 ||
-                   strncmp(function, "<cell line:", strlen("<cell line:")) == 0;
-    bool call = function[0] != '<'; /* "<lambda>" and "<listcomp>" take no brackets */
-    if (!outside && size > 0)
-        snprintf(text, size, " in %s%s", function, call ? "()" : "");
-}
-
-void pl_place_cell(uint32_t number, uint64_t line, const char *function,
-                   char place[PL_FACT_PLACE_BYTES])
-{
-    int n = snprintf(place, PL_FACT_PLACE_BYTES, "In [%" PRIu32 "] line %" PRIu64, number, line);
-    write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
-}
-
 void pl_place_python(const pl_python_frame *frame, const pl_places *places,
                      char place[PL_FACT_PLACE_BYTES])
 {
@@ -53,21 +37,8 @@ void pl_place_python(const pl_python_frame *frame, const pl_places *places,
     pl_json_clean(frame->file, sizeof(frame->file), file, sizeof(file));
     pl_json_clean(frame->function, sizeof(frame->function), function, sizeof(function));
     uint32_t cell = pl_cells_number_of(places->cells, file);
-    if (cell != 0) {
-        pl_place_cell(cell, frame->line, function, place);
-        return;
-    }
-    if (frame->line == PL_LINE_OF_FILE) {
-        snprintf(place, PL_FACT_PLACE_BYTES, "%s", file);
-        return;
-    }
-    if (pl_python_is_import(file)) {
-        snprintf(place, PL_FACT_PLACE_BYTES, "%s", PL_PLACE_MODULES);
-        return;
-    }
-    int n = snprintf(place, PL_FACT_PLACE_BYTES, "%s:%" PRIu32, short_path(file, places->directory),
-                     frame->line);
-    write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
+    const char *shown = frame->line == PL_LINE_OF_FILE ? file : short_path(file, places->directory);
+    pl_frame_text(shown, frame->line, function, cell, place, PL_FACT_PLACE_BYTES);
 }
 
 void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES])

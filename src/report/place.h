@@ -8,14 +8,9 @@
 #include "supervise/inspect.h"
 
 /* "train.py:12 in load()": without the working directory, or what leads to an installed package.
- * "In [3] line 4 in load()" in a notebook's cell. PL_PLACE_MODULES for the import system.
- */
+ * "In [3] line 4 in load()" in a notebook's cell; see probe/frame_text.h. */
 void pl_place_python(const pl_python_frame *frame, const pl_places *places,
                      char place[PL_FACT_PLACE_BYTES]);
-
-/* The latter, for a frame whose cell is known already. */
-void pl_place_cell(uint32_t number, uint64_t line, const char *function,
-                   char place[PL_FACT_PLACE_BYTES]);
 
 /* "file.c:12 in parse_file() of libfoo.so" where there is debug information, without the module
  * where that is a program; else "libfoo.so parse_file" or "libfoo.so+0x1234". */

@@ -237,12 +237,6 @@ bool pl_snapshot_runs(const pl_snapshot *snapshot)
     return !snapshot->ended && (snapshot->state.supervisor_alive || snapshot->state.command_alive);
 }
 
-bool pl_event_is_refusal(const pl_event *event)
-{
-    return event->kind == PL_EVENT_REFUSED || event->kind == PL_EVENT_RAISED ||
-           event->kind == PL_EVENT_REFUSED_SMALL;
-}
-
 /* The script for "python3 -u train.py", the module for "python -m train", else the program. */
 static const char *name_of(const char *const *arguments, int n)
 {

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "ledger/layout.h"
+#include "ledger/refusal.h"
 #include "report/cells.h"
 #include "report/verdict.h"
 #include "supervise/record.h"
@@ -55,8 +56,6 @@ double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns);
 
 /* Does the run go on, as far as can be seen? */
 bool pl_snapshot_runs(const pl_snapshot *snapshot);
-
-bool pl_event_is_refusal(const pl_event *event);
 
 /* What a process is called: by its event, its slot, or the command line. Valid UTF-8; "" when
  * nothing tells. */

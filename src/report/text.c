@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "probe/frame_text.h"
 #include "report/place.h"
 #include "report/report.h"
 
@@ -141,7 +142,8 @@ void pl_print_python_frame(const pl_printer *printer, const json_t *frame)
     uint64_t cell = pl_get_u64(frame, "cell");
     if (cell > 0 && cell <= UINT32_MAX) {
         char place[PL_FACT_PLACE_BYTES];
-        pl_place_cell((uint32_t)cell, pl_get_u64(frame, "line"), function, place);
+        pl_frame_text("", pl_get_u64(frame, "line"), function, (uint32_t)cell, place,
+                      sizeof(place));
         pl_print_clean(printer, place);
         return;
     }

@@ -152,9 +152,6 @@ bool pl_verdict_stalled(const pl_facts *facts);
 /* Is the end told by the crash that is on record? */
 bool pl_verdict_crash_explains_end(const pl_facts *facts);
 
-/* The place of the import system's own lines: they hold the code of what was imported. */
-#define PL_PLACE_MODULES "imported modules"
-
 enum pl_holder_kind {
     PL_HOLDER_UNKNOWN, /* no place is known to hold a good part */
     PL_HOLDER_CODE,

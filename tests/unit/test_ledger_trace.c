@@ -39,7 +39,7 @@ static int tear_down(void **state)
 
 static void add_event(pl_ledger *ledger, uint64_t bytes)
 {
-    const pl_event event = {.kind = PL_EVENT_REFUSED, .pid = 12, .tid = 13, .bytes = bytes};
+    pl_event event = {.kind = PL_EVENT_REFUSED, .pid = 12, .tid = 13, .bytes = bytes};
     pl_ledger_event(ledger, &event);
 }
 
