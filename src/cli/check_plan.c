@@ -54,7 +54,7 @@ static int print_json(const pl_verify_summary *summary, const pl_check_plan *pla
     pl_json_put(&json, root, "line_bytes", pl_json_u64(plan->line_bytes));
     pl_json_put(&json, root, "fits", json_boolean(z->all <= plan->line_bytes));
     pl_json_put(&json, root, "largest_batch", pl_json_u64(z->best));
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;

@@ -270,6 +270,6 @@ int pl_check_print_summary(pl_check_printer *printer, const pl_verify_summary *s
     else if (printer->form == PL_CHECK_JSON)
         r = print_summary_json(printer, summary, n_moved, reterr);
     if (printer->json.failed)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the answer");
+        return pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory");
     return r;
 }

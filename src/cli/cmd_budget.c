@@ -69,7 +69,7 @@ static int parse_arguments(int argc, char **argv, budget_arguments *arguments, p
         }
     }
     if (r == 0 && optind < argc)
-        r = pl_error_set(reterr, PL_EUSAGE, "budget: '%s' is one argument too many", argv[optind]);
+        r = pl_error_set(reterr, PL_EUSAGE, "budget: unexpected argument '%s'", argv[optind]);
     return r;
 }
 
@@ -96,7 +96,7 @@ static void print_text(const pl_budget *budget)
     printf("  %-13s %12s\n", "reserve", PL_SIZE(budget->reserve_bytes));
     pl_say_to(stdout, "* %-13s %12s  set by %s%s\n", "line", PL_SIZE(budget->line_bytes),
               budget->sources[budget->decisive].name,
-              budget->cut ? "; the request was cut to what there is" : "");
+              budget->cut ? "; the request was cut to what the system gives" : "");
 }
 
 static json_t *source_to_json(const pl_budget_source *source)
@@ -129,7 +129,7 @@ static int print_json(const pl_budget *budget, pl_error *reterr)
 {
     json_t *root = budget_to_json(budget);
     int r = root ? pl_report_print(root, stdout, reterr)
-                 : pl_error_set(reterr, -ENOMEM, "no memory for the answer");
+                 : pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory");
     json_decref(root);
     return r;
 }

@@ -12,9 +12,9 @@
 #include "cli/installed.h"
 #include "preflight/doctor.h"
 #include "report/json.h"
+#include "report/printer.h"
 #include "report/report.h"
-#include "report/text.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 const char pl_doctor_usage[] =
     "usage: plimsoll doctor [OPTION...]\n"
@@ -44,7 +44,7 @@ static int parse_workers(const char *text, unsigned *ret_n, pl_error *reterr)
 {
     uint64_t n;
     const char *cursor = text;
-    if (!pl_text_take_u64(&cursor, &n) || *cursor != '\0' || n == 0 || n > MOST_WORKERS)
+    if (!pl_fixed_text_take_u64(&cursor, &n) || *cursor != '\0' || n == 0 || n > MOST_WORKERS)
         return pl_error_set(reterr, PL_EUSAGE, "doctor: '%s' is no number of workers (1 to %d)",
                             text, MOST_WORKERS);
     *ret_n = (unsigned)n;
@@ -187,7 +187,7 @@ static int print_json(const pl_doctor_facts *facts, const pl_findings *findings,
     pl_json_put(&json, root, "findings", list);
     pl_json_put(&json, root, "python", python_to_json(&json, facts));
     pl_json_put(&json, root, "packages", packages);
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;

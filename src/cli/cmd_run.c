@@ -22,8 +22,8 @@
 #include "cli/wanted_budget.h"
 #include "plimsoll/budget.h"
 #include "report/report.h"
-#include "supervise/program.h"
-#include "supervise/record.h"
+#include "supervise/executable.h"
+#include "supervise/run_record.h"
 #include "supervise/supervise.h"
 #include "sys/proc.h"
 
@@ -44,7 +44,7 @@ typedef struct run_options {
 
 typedef struct this_run {
     const run_options *options;
-    pl_record record;
+    pl_run_record record;
     pl_ledger *ledger;
     char ledger_path[PATH_MAX];
     char guard_path[PATH_MAX];
@@ -261,10 +261,10 @@ static void discard(const this_run *run)
 
 static int create_record(this_run *run, const pl_budget *budget, pl_error *reterr)
 {
-    int r = pl_record_create(run->options->record, &run->record, reterr);
+    int r = pl_run_record_create(run->options->record, &run->record, reterr);
     if (r < 0)
         return r;
-    r = pl_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
+    r = pl_run_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
     if (r < 0)
         return pl_error_set(reterr, r, "the record's path is too long: '%s'",
                             run->record.directory);
@@ -283,7 +283,7 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
     if (r == 0 || run->options->record || pl_kernel_run_use_temporary(folder) < 0)
         return r;
     discard(run);
-    run->record = (pl_record){0};
+    run->record = (pl_run_record){0};
     if (create_record(run, budget, &second) < 0)
         return r; /* why the first could not be is what the user can mend */
     pl_say_error("%s; the kernel's record is kept in '%s'", reterr->message, folder);
@@ -291,12 +291,12 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
 }
 
 /* Better said before it starts than found out at the line. */
-static void tell_obstacle(const this_run *run)
+static void warn_if_unguardable(const this_run *run)
 {
-    pl_program program;
-    char text[PL_PROGRAM_SENTENCE_BYTES];
-    pl_program_look(run->options->command[0], run->guard_path, &program);
-    pl_program_sentence(&program, text);
+    pl_executable program;
+    char text[PL_EXECUTABLE_SENTENCE_BYTES];
+    pl_executable_look(run->options->command[0], run->guard_path, &program);
+    pl_executable_sentence(&program, text);
     bool refuses = !(run->options->flags & PL_RUN_OBSERVE);
     if (text[0] && refuses && !run->options->quiet)
         pl_say_error("%s", text);
@@ -307,7 +307,7 @@ static int pass_on_budget(const run_options *options, pl_error *reterr)
 {
     if (options->budget && getenv(PL_BUDGET_VARIABLE) &&
         setenv(PL_BUDGET_VARIABLE, options->budget, 1) < 0)
-        return pl_error_set(reterr, -errno, "no memory for the command's environment");
+        return pl_error_set(reterr, -errno, "cannot set the command's environment: out of memory");
     return 0;
 }
 
@@ -325,12 +325,13 @@ static int prepare(this_run *run, pl_error *reterr)
     if (r < 0)
         return r;
     if (budget.cut && !run->options->quiet)
-        pl_say_error("the budget is %s: more than that is not there", PL_SIZE(budget.line_bytes));
+        pl_say_error("the budget was cut to %s, all that the system gives",
+                     PL_SIZE(budget.line_bytes));
     r = pass_on_budget(run->options, reterr);
     if (r < 0)
         return r;
     describe_run(run, &budget);
-    tell_obstacle(run);
+    warn_if_unguardable(run);
     run->command = run->options->command;
     return run->options->kernel ? prepare_kernel(run, reterr) : 0;
 }
@@ -366,7 +367,7 @@ static void save_report(const this_run *run, const json_t *report)
 {
     char path[PATH_MAX];
     pl_error error = {.message = "the path of the record's report is too long"};
-    if (pl_record_path(run->record.directory, PL_RECORD_REPORT, path) < 0 ||
+    if (pl_run_record_path(run->record.directory, PL_RECORD_REPORT, path) < 0 ||
         pl_report_save(report, path, &error) < 0)
         fail(&error);
     if (run->options->report && pl_report_save(report, run->options->report, &error) < 0)
@@ -413,7 +414,7 @@ static void explain(const this_run *run)
     if (report && !(run->hang_reported && verdict == PL_VERDICT_HANG))
         print_report(run, report);
     json_decref(report);
-    if (!run->options->record && pl_record_prune(PL_RECORD_KEEP, &error) < 0)
+    if (!run->options->record && pl_run_record_prune(PL_RECORD_KEEP, &error) < 0)
         fail(&error);
 }
 
@@ -455,8 +456,9 @@ static void explain_apart(const this_run *run)
         _exit(0);
     int status = pid > 0 ? wait_for_report(pid) : 0;
     if (status != 0)
-        say_no_report(run, WIFSIGNALED(status) ? "making the report ended by a signal"
-                                               : "making the report failed");
+        say_no_report(run, WIFSIGNALED(status)
+                               ? "the process that makes the report was ended by a signal"
+                               : "the process that makes the report failed");
 }
 
 int pl_cmd_run(int argc, char **argv)

@@ -46,7 +46,7 @@ static int print_json(pl_error *reterr)
     pl_json_put(&json, root, "glibc_here", json_string(gnu_get_libc_version()));
     pl_json_put(&json, root, "python", json_string(PL_BUILT_PYTHON));
     pl_json_put(&json, root, "libraries", list);
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/installed.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 #include "sys/cpu.h"
 
 static char load_extension[] = "--ext=plimsoll.notebook";
@@ -95,7 +95,7 @@ static void describe_kernel(pl_ledger_header *header, const char *connection_fil
 
     char id[PL_RECORD_ID_BYTES] = "";
     static_assert(sizeof header->previous >= sizeof id, "an id fits");
-    if (pl_record_of_kernel(header->kernel, id, NULL) == 0)
+    if (pl_run_record_of_kernel(header->kernel, id, NULL) == 0)
         memcpy(header->previous, id, sizeof id);
 }
 
@@ -221,7 +221,7 @@ int pl_kernel_run_prepare(const pl_ledger_header *header, char *const *command,
     *ret_command = command;
     *ret_warning = is_ipython && !extended
                        ? "cannot find the Python package 'plimsoll' beside the program: the kernel "
-                         "runs without %plimsoll, and its cells are not told apart"
+                         "runs without %plimsoll, and its cells are not recorded"
                        : NULL;
     return 0;
 }

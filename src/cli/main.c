@@ -36,23 +36,23 @@ static const struct command {
      "\n"
      "The exit status is the command's own; 128+N if signal N ended it; 125 if plimsoll itself\n"
      "failed; 126 if the command cannot be run, 127 if it cannot be found.\n"},
-    {"explain", pl_cmd_explain, "say what happened to a run",
+    {"explain", pl_cmd_explain, "explain what happened to a run",
      "usage: plimsoll explain [RUN] [--json]\n"
      "\n"
      "RUN is an id from 'plimsoll runs' or the start of one, the pid of one of its processes, the\n"
      "path of a record, or 'last' (the default).\n"},
-    {"top", pl_cmd_top, "show how a run stands now: memory, processes, notebook cells",
+    {"top", pl_cmd_top, "show the state of a run now: memory, processes, notebook cells",
      "usage: plimsoll top [RUN] [--json]\n"
      "\n"
      "RUN is named as for 'plimsoll explain'. The default is the run that this process is in, "
      "else\n"
      "the newest that still runs.\n"},
     {"runs", pl_cmd_runs, "list the runs on record", "usage: plimsoll runs [--json]\n"},
-    {"budget", pl_cmd_budget, "show what memory there is to have, and who says so",
+    {"budget", pl_cmd_budget, "show how much memory is available, and what limits it",
      "usage: plimsoll budget [--budget SIZE|N%] [--reserve SIZE] [--json]\n"},
-    {"doctor", pl_cmd_doctor, "say what would go wrong on this machine, and what mends it",
+    {"doctor", pl_cmd_doctor, "find what would go wrong on this machine, and how to fix it",
      pl_doctor_usage},
-    {"check", pl_cmd_check, "say which files of a dataset are bad, before a training finds out",
+    {"check", pl_cmd_check, "find the bad files of a dataset before training hits them",
      pl_check_usage},
     {"jupyter", pl_cmd_jupyter, "make, list and remove Jupyter kernels that run under the line",
      pl_jupyter_usage},
@@ -62,7 +62,7 @@ enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_help(void)
 {
-    printf("plimsoll keeps programs below a line of memory, and says why they died\n\n"
+    printf("plimsoll keeps programs below a line of memory, and explains why they died\n\n"
            "usage: plimsoll COMMAND [ARG...]\n\n");
     for (int i = 0; i < N_COMMANDS; i++)
         printf("  %-9s %s\n", commands[i].name, commands[i].summary);

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "report/text.h"
+#include "report/printer.h"
 
 /* Two paths and a sentence; what is longer is cut. */
 enum { SAID_BYTES = 3 * PATH_MAX };

@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "guard/guard.h"
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
@@ -100,10 +100,10 @@ static void copy_stack(int to, pl_crash *crash)
 
 static bool name_crash_file(pid_t pid, char path[PATH_MAX + 32])
 {
-    pl_text text = pl_text_begin(path, PATH_MAX + 32);
-    pl_text_add(&text, pl_guard_state.directory);
-    pl_text_add(&text, "/crash.");
-    pl_text_add_u64(&text, (uint64_t)pid);
+    pl_fixed_text text = pl_fixed_text_begin(path, PATH_MAX + 32);
+    pl_fixed_text_add(&text, pl_guard_state.directory);
+    pl_fixed_text_add(&text, "/crash.");
+    pl_fixed_text_add_u64(&text, (uint64_t)pid);
     return !text.overflow && pl_guard_state.directory[0];
 }
 

@@ -57,9 +57,9 @@ typedef struct pl_request {
     uint32_t large_place; /* of a block that grows; 0: none */
 } pl_request;
 
-static void forget(const pl_block *block);
+static void forget(const pl_tracked_block *block);
 
-static void add_to_site(const pl_block *block, int64_t bytes, int64_t n_blocks)
+static void add_to_site(const pl_tracked_block *block, int64_t bytes, int64_t n_blocks)
 {
     if (block->site && block->claimed_bytes)
         pl_site_add(block->site, bytes, n_blocks);
@@ -71,17 +71,17 @@ static void add_to_site(const pl_block *block, int64_t bytes, int64_t n_blocks)
  * span, or mapped over. Left there, free() would find it first, and our claim never. */
 static void track(pl_request *request, uint64_t claimed, uint64_t weight)
 {
-    pl_block stale;
-    if (pl_block_maybe_tracked(request->block) && pl_block_take(request->block, &stale))
+    pl_tracked_block stale;
+    if (pl_tracked_block_maybe(request->block) && pl_tracked_block_take(request->block, &stale))
         forget(&stale);
-    pl_block block = {
+    pl_tracked_block block = {
         .claimed_bytes = claimed,
         .weight_bytes = weight,
         .site = pl_callsite_find(request->caller),
         .generation = pl_guard_state.generation,
         .large_place = request->large_place,
     };
-    if (pl_block_track(request->block, &block)) {
+    if (pl_tracked_block_add(request->block, &block)) {
         add_to_site(&block, (int64_t)weight, 1);
     } else if (claimed) {
         /* No room to remember the claim: from here on it counts by what it touches. */
@@ -97,8 +97,8 @@ void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *ca
 
 void pl_guard_change_site(void *data, pl_site *site)
 {
-    pl_block block;
-    if (!pl_block_change_site(data, site, &block) || block.site == site ||
+    pl_tracked_block block;
+    if (!pl_tracked_block_change_site(data, site, &block) || block.site == site ||
         block.generation != pl_guard_state.generation)
         return;
     add_to_site(&block, -(int64_t)block.weight_bytes, -1);
@@ -273,10 +273,10 @@ EXPORT void *pvalloc(size_t size)
 
 /* Its site no longer holds a tracked block. One from before a fork is the parent's affair: false.
  */
-static bool leave_site(const pl_block *block)
+static bool leave_site(const pl_tracked_block *block)
 {
     pl_guard_notice_fork();
-    pl_block_end(block);
+    pl_tracked_block_end(block);
     if (block->generation != pl_guard_state.generation)
         return false;
     add_to_site(block, -(int64_t)block->weight_bytes, -1);
@@ -284,7 +284,7 @@ static bool leave_site(const pl_block *block)
 }
 
 /* And gives back what it was charged. */
-static void forget(const pl_block *block)
+static void forget(const pl_tracked_block *block)
 {
     if (leave_site(block) && block->claimed_bytes)
         pl_line_release(block->claimed_bytes);
@@ -294,8 +294,8 @@ static PL_COLD void slow_free(void *address)
 {
     if (pl_bootstrap_owns(address))
         return;
-    pl_block block;
-    bool tracked = pl_block_take(address, &block);
+    pl_tracked_block block;
+    bool tracked = pl_tracked_block_take(address, &block);
     if (tracked) {
         pl_line_begin_give();
         forget(&block);
@@ -309,7 +309,7 @@ static PL_COLD void slow_free(void *address)
 
 EXPORT void free(void *block)
 {
-    if (PL_UNLIKELY(pl_block_maybe_tracked(block))) {
+    if (PL_UNLIKELY(pl_tracked_block_maybe(block))) {
         slow_free(block);
         return;
     }
@@ -327,7 +327,7 @@ static void *realloc_bootstrap(void *old, size_t size)
 
 /* A block that changes its size: what it was, and what it asks for. */
 typedef struct pl_resizing {
-    pl_block before; /* zero when it was not tracked */
+    pl_tracked_block before; /* zero when it was not tracked */
     bool tracked;
     uint64_t had;    /* claimed by us for it */
     uint64_t wants;  /* to be claimed for it in all */
@@ -338,7 +338,7 @@ static pl_resizing start_resizing(const void *old, size_t size)
 {
     pl_resizing resizing = {0};
     bool large = size >= PL_LARGE_BYTES;
-    resizing.tracked = old && pl_block_find(old, &resizing.before);
+    resizing.tracked = old && pl_tracked_block_find(old, &resizing.before);
     if (resizing.before.generation == pl_guard_state.generation)
         resizing.had = resizing.before.claimed_bytes;
     resizing.wants = large && !pl_guard_state.sparse ? size : 0;
@@ -364,7 +364,7 @@ static bool grant_resizing(pl_resizing *resizing, size_t size, bool exhausted)
 static void *resize(pl_resizing *resizing, void *old, size_t size, const void *caller)
 {
     if (resizing->tracked)
-        (void)pl_block_take(old, &resizing->before);
+        (void)pl_tracked_block_take(old, &resizing->before);
     void *block = pl_real.realloc(old, size);
     if (!block && size != 0) { /* realloc(p, 0) frees */
         int error = errno;
@@ -372,7 +372,7 @@ static void *resize(pl_resizing *resizing, void *old, size_t size, const void *c
             pl_line_release(resizing->wants - resizing->had);
         if (error == ENOMEM)
             pl_line_denied(size);
-        if (resizing->tracked && !pl_block_track(old, &resizing->before))
+        if (resizing->tracked && !pl_tracked_block_add(old, &resizing->before))
             pl_line_release(resizing->had);
         errno = error;
         return NULL;
@@ -408,8 +408,8 @@ static void *plain_realloc(void *old, size_t size)
 {
     if (pl_bootstrap_owns(old))
         return realloc_bootstrap(old, size);
-    pl_block block;
-    if (pl_block_maybe_tracked(old) && pl_block_take(old, &block))
+    pl_tracked_block block;
+    if (pl_tracked_block_maybe(old) && pl_tracked_block_take(old, &block))
         forget(&block);
     return pl_real.realloc(old, size);
 }
@@ -417,7 +417,7 @@ static void *plain_realloc(void *old, size_t size)
 EXPORT void *realloc(void *old, size_t size)
 {
     bool exhausted = countdown_exhausted(size);
-    if (PL_LIKELY(!exhausted && !pl_block_maybe_tracked(old)))
+    if (PL_LIKELY(!exhausted && !pl_tracked_block_maybe(old)))
         return pl_real.realloc(old, size);
     if (exhausted)
         pl_thread.countdown += size;
@@ -521,8 +521,8 @@ EXPORT void *mmap64(void *address, size_t n, int protection, int flags, int fd, 
 
 EXPORT int munmap(void *address, size_t n)
 {
-    pl_block block;
-    if (!pl_block_maybe_tracked(address) || !pl_block_take(address, &block))
+    pl_tracked_block block;
+    if (!pl_tracked_block_maybe(address) || !pl_tracked_block_take(address, &block))
         return pl_real.munmap(address, n);
     pl_line_begin_give();
     forget(&block);
@@ -532,7 +532,7 @@ EXPORT int munmap(void *address, size_t n)
 }
 
 /* A mapping that stands for itself, and not as a sample for others, has another size now. */
-static void resize_at_site(pl_block *block, size_t n)
+static void resize_at_site(pl_tracked_block *block, size_t n)
 {
     if (block->generation == pl_guard_state.generation)
         add_to_site(block, (int64_t)n - (int64_t)block->weight_bytes, 0);
@@ -548,19 +548,19 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
         to = __builtin_va_arg(arguments, void *);
         __builtin_va_end(arguments);
     }
-    pl_block block;
-    bool tracked = pl_block_maybe_tracked(old) && pl_block_take(old, &block);
+    pl_tracked_block block;
+    bool tracked = pl_tracked_block_maybe(old) && pl_tracked_block_take(old, &block);
     if (new_n > old_n && !pl_thread.inside && pl_guard_state.ledger &&
         !pl_line_fits(new_n, CALLER)) {
         if (tracked)
-            pl_block_track(old, &block);
+            pl_tracked_block_add(old, &block);
         return MAP_FAILED;
     }
     void *mapping = pl_real.mremap(old, old_n, new_n, flags, to);
     if (tracked && mapping != MAP_FAILED && block.weight_bytes == old_n)
         resize_at_site(&block, new_n);
     if (tracked)
-        pl_block_track(mapping == MAP_FAILED ? old : mapping, &block);
+        pl_tracked_block_add(mapping == MAP_FAILED ? old : mapping, &block);
     return mapping;
 }
 

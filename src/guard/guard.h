@@ -18,7 +18,7 @@
  * Rules: no allocation, no lock, no stdio on any path that malloc() can reach. errno is the real
  * allocator's. Nothing of the allocator's state is changed while there is no pressure.
  *
- * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
+ * The files: entry.c (the interposed symbols), real.c (what is beneath), tracked_block.c (tracked blocks),
  * line.c (look, refuse, relieve), runtime.c (what it does for our runtime), handling.c (room for
  * what follows an exception), callsite.c (who asks), interpreter.c (exceptions in Python), crash.c
  * and exception.c (the last words of a dying process), start.c (joining, fork), notebook.c (what a
@@ -72,20 +72,20 @@ typedef struct pl_guard {
     pl_ledger *run;    /* the same; in an outsider, the ledger that it could not join */
     pl_owner owner;
     pid_t pid;
-    uint32_t generation;        /* raised in each forked child: older blocks are the parent's */
-    uint64_t fork_bytes;        /* anonymous memory inherited by fork, shared with the parent */
-    bool refuses;               /* not --observe */
-    bool sparse;                /* large requests count when touched */
-    char program[PATH_MAX];     /* path of the executable: the loader calls it "" */
-    char directory[PATH_MAX];   /* of the run's record; "": not known */
-    pl_atomic_u64 spent_bytes;  /* by small requests and mappings, of all threads */
-    pl_atomic_u64 look_at;      /* spent_bytes at which to look next */
-    pl_atomic_u64 over_number;  /* counts excursions over the line; odd while over it */
-    pl_atomic_u64 raised_at;    /* charged when an exception was last raised; 0: not this time */
-    pl_atomic_u64 told_number;  /* the last excursion that was put into the record */
-    pl_atomic_u64 trimmed_ns;   /* when memory was last given back */
-    pl_atomic_u64 trim_cost_ns; /* how long that took */
-    pl_atomic_u64 freed_bytes;  /* of large blocks, since then */
+    uint32_t generation;           /* raised in each forked child: older blocks are the parent's */
+    uint64_t fork_bytes;           /* anonymous memory inherited by fork, shared with the parent */
+    bool refuses;                  /* not --observe */
+    bool sparse;                   /* large requests count when touched */
+    char program[PATH_MAX];        /* path of the executable: the loader calls it "" */
+    char directory[PATH_MAX];      /* of the run's record; "": not known */
+    pl_atomic_u64 spent_bytes;     /* by small requests and mappings, of all threads */
+    pl_atomic_u64 look_at;         /* spent_bytes at which to look next */
+    pl_atomic_u64 over_number;     /* counts excursions over the line; odd while over it */
+    pl_atomic_u64 raised_at;       /* charged when an exception was last raised; 0: not this time */
+    pl_atomic_u64 reported_number; /* the last excursion that was put into the record */
+    pl_atomic_u64 trimmed_ns;      /* when memory was last given back */
+    pl_atomic_u64 trim_cost_ns;    /* how long that took */
+    pl_atomic_u64 freed_bytes;     /* of large blocks, since then */
     pl_atomic_u64 n_gives_begun, n_gives_ended; /* of tracked memory: a look should meet none */
     _Atomic bool trim_due; /* the line was passed: what is freed from now on shall come back */
     pl_atomic_u32 call;    /* the ledger's, when we last followed it */
@@ -137,49 +137,52 @@ PL_HIDDEN size_t pl_bootstrap_bytes(const void *block);
 /* Lets the allocator give unused memory back to the system. */
 PL_HIDDEN void pl_real_trim(void);
 
-/* ---- block.c: tracked blocks ---- */
+/* ---- tracked_block.c: tracked blocks ---- */
 
-typedef struct pl_block {
+typedef struct pl_tracked_block {
     uint64_t claimed_bytes; /* charged to us for this block; 0: only sampled */
     uint64_t weight_bytes;  /* what it stands for in its site */
     pl_site *site;          /* NULL: unattributed */
     uint32_t generation;
-    uint32_t large_place; /* 1 + its place among the large blocks, by pl_block_track(); 0: none */
-} pl_block;
+    uint32_t
+        large_place; /* 1 + its place among the large blocks, by pl_tracked_block_add(); 0: none */
+} pl_tracked_block;
 
 /* One counter per page (modulo the table): is any tracked block there? free() asks this and, nearly
  * always, nothing else. */
 enum { PL_FILTER_PAGES = 1 << 20 };
-extern PL_HIDDEN _Atomic uint8_t pl_block_filter[PL_FILTER_PAGES];
+extern PL_HIDDEN _Atomic uint8_t pl_tracked_block_filter[PL_FILTER_PAGES];
 
 static inline size_t pl_filter_index(const void *block)
 {
     return ((uintptr_t)block >> 12) & (PL_FILTER_PAGES - 1);
 }
 
-static inline bool pl_block_maybe_tracked(const void *block)
+static inline bool pl_tracked_block_maybe(const void *block)
 {
-    return atomic_load_explicit(&pl_block_filter[pl_filter_index(block)], memory_order_relaxed);
+    return atomic_load_explicit(&pl_tracked_block_filter[pl_filter_index(block)],
+                                memory_order_relaxed);
 }
 
 /* Marks pages that free() must always look at (the bootstrap pool's). */
 PL_HIDDEN void pl_filter_add(const void *block);
 
 /* False when there is no room: the block then stays untracked. */
-PL_HIDDEN bool pl_block_track(void *address, const pl_block *block);
+PL_HIDDEN bool pl_tracked_block_add(void *address, const pl_tracked_block *block);
 
 /* Looks a block up, or takes it out of the table. False: it is not tracked. What was taken still
- * counts for what it has touched, until pl_block_end(). */
-PL_HIDDEN bool pl_block_find(const void *address, pl_block *ret_block);
-PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
-PL_HIDDEN void pl_block_end(const pl_block *block);
+ * counts for what it has touched, until pl_tracked_block_end(). */
+PL_HIDDEN bool pl_tracked_block_find(const void *address, pl_tracked_block *ret_block);
+PL_HIDDEN bool pl_tracked_block_take(const void *address, pl_tracked_block *ret_block);
+PL_HIDDEN void pl_tracked_block_end(const pl_tracked_block *block);
 
 /* Gives a tracked block to another site, which is told by the caller, as is the one before. */
-PL_HIDDEN bool pl_block_change_site(const void *address, pl_site *site, pl_block *ret_before);
+PL_HIDDEN bool pl_tracked_block_change_site(const void *address, pl_site *site,
+                                            pl_tracked_block *ret_before);
 
 /* Bytes of large, claimed blocks that have been touched: as they are `exactly` now, or as they were
  * when it was last worth the walk. The sites learn of it on the way. */
-PL_HIDDEN uint64_t pl_block_touched_bytes(bool exactly);
+PL_HIDDEN uint64_t pl_tracked_block_touched_bytes(bool exactly);
 
 /* ---- line.c ---- */
 

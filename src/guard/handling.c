@@ -53,7 +53,7 @@ static bool has_room(void)
 /* A program that a handler starts, say: it holds so little that its failing would make no room. */
 static bool holds_little(void)
 {
-    const pl_slot *slot = &guard->ledger->slots[guard->owner];
+    const pl_ledger_slot *slot = &guard->ledger->slots[guard->owner];
     uint64_t own = atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
     return own <= reserve() / 2 && pl_ledger_charged_bytes(guard->ledger) <=
                                        pl_ledger_limit_bytes(guard->ledger) + reserve() / 2;

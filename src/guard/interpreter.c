@@ -245,7 +245,7 @@ static void write_what_to_do(const refusal_snapshot *then, char *text, size_t si
         break;
     case PL_FIT_NEVER:
         snprintf(text, size,
-                 "it can never fit, nor in the %s that the system would give: ask for less at "
+                 "it can never fit, not even in the %s that the system would give: ask for less at "
                  "once, or in slices",
                  PL_SIZE(true_limit));
         break;

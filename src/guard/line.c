@@ -117,7 +117,7 @@ static int measure(bool exactly, pl_proc_memory *ret_memory, uint64_t *ret_uncla
         if (r < 0)
             return r;
         uint64_t own = pl_sub_sat_u64(ret_memory->private_bytes, guard->fork_bytes);
-        uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes(exactly));
+        uint64_t unclaimed = pl_sub_sat_u64(own, pl_tracked_block_touched_bytes(exactly));
         *ret_unclaimed = pl_min_u64(*ret_unclaimed, unclaimed);
         if (atomic_load(&guard->n_gives_begun) == n_ended)
             break;
@@ -283,7 +283,7 @@ void pl_line_release(uint64_t bytes)
  * takes time: it is over when a trim below the line brings nothing more. */
 static void trim_after_excursion(void)
 {
-    const pl_slot *slot = &guard->ledger->slots[guard->owner];
+    const pl_ledger_slot *slot = &guard->ledger->slots[guard->owner];
     uint64_t before = atomic_load(&slot->measured_bytes);
     if (relieve() && !update_over() &&
         pl_sub_sat_u64(before, atomic_load(&slot->measured_bytes)) < PL_MIB)
@@ -331,9 +331,9 @@ static bool is_limited(int resource)
 /* A program may try smaller and smaller pieces, or go on asking: a few tell what there is to tell. */
 void pl_line_denied(uint64_t bytes)
 {
-    enum { MOST_TOLD = 8 };
-    static pl_atomic_u64 n_told;
-    if (atomic_fetch_add(&n_told, 1) >= MOST_TOLD)
+    enum { MOST_REPORTED = 8 };
+    static pl_atomic_u64 n_reported;
+    if (atomic_fetch_add(&n_reported, 1) >= MOST_REPORTED)
         return;
     pl_event event = {.kind = PL_EVENT_DENIED,
                       .pid = guard->pid,
@@ -412,10 +412,11 @@ static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
 }
 
 /* A program that is not refused anything is at least reported, once for each excursion. */
-static void tell_over(uint64_t number)
+static void report_over(uint64_t number)
 {
-    uint64_t told = atomic_load(&guard->told_number);
-    if (told != number && atomic_compare_exchange_strong(&guard->told_number, &told, number)) {
+    uint64_t reported = atomic_load(&guard->reported_number);
+    if (reported != number &&
+        atomic_compare_exchange_strong(&guard->reported_number, &reported, number)) {
         pl_event event = {.kind = PL_EVENT_OVER, .pid = guard->pid, .bytes = charged()};
         memcpy(event.where.function, guard->ledger->slots[guard->owner].name,
                sizeof guard->ledger->slots[guard->owner].name);
@@ -473,7 +474,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     if (!guard->refuses)
         return true;
     if (!pl_interpreter_present()) {
-        tell_over(number);
+        report_over(number);
         return true;
     }
 

@@ -40,7 +40,7 @@ static void set_directory(const char *ledger_path)
 }
 
 /* A short name for reports: what /proc calls the process. */
-static void describe_slot(pl_slot *slot, uint32_t flags)
+static void describe_slot(pl_ledger_slot *slot, uint32_t flags)
 {
     pl_proc_stat stat;
     if (pl_proc_stat_read(getpid(), &stat) == 0)
@@ -90,7 +90,7 @@ static int join(pl_ledger *ledger, uint32_t flags)
     int r = pl_ledger_join(ledger, 1, &owner);
     if (r < 0)
         return r;
-    pl_slot *slot = &ledger->slots[owner];
+    pl_ledger_slot *slot = &ledger->slots[owner];
     pl_guard_state.owner = owner;
     pl_guard_state.pid = getpid();
     describe_slot(slot, flags);
@@ -130,7 +130,7 @@ static bool is_command(const pl_ledger_header *header)
 }
 
 /* `sh -c 'exec prog'`, `env prog`: what a report names is the program that there is in the end. */
-static void tell_executed(pl_ledger_header *header)
+static void record_executed(pl_ledger_header *header)
 {
     char words[sizeof header->executed - 1];
     if (!is_command(header))
@@ -167,7 +167,7 @@ void pl_guard_start(void)
         if (r < 0)
             stay_outside(ledger, r);
         else
-            tell_executed(&ledger->header);
+            record_executed(&ledger->header);
     }
     errno = saved;
     pl_thread.inside = false;

@@ -117,7 +117,7 @@ int pl_kernelspecs_init(pl_kernelspecs *ret_specs, char *const *folders, size_t 
         r = add_kernels(&specs, folders[i]);
     if (r < 0) {
         pl_kernelspecs_done(&specs);
-        return pl_error_set(reterr, r, "no memory for the list of kernels");
+        return pl_error_set(reterr, r, "cannot list the kernels: out of memory");
     }
     if (specs.n_items > 0)
         qsort(specs.items, specs.n_items, sizeof(*specs.items), compare_names);

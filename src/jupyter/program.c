@@ -68,7 +68,7 @@ int pl_program_self(char path[PATH_MAX], pl_error *reterr)
         return 0;
     return pl_error_set(reterr, -ENOENT,
                         "cannot find this program's own file, which the kernels would start: it "
-                        "was moved, or /proc is not there");
+                        "was moved, or /proc is not mounted");
 }
 
 bool pl_program_is_python_word(const char *word)

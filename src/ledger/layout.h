@@ -178,7 +178,7 @@ enum pl_slot_flags {
 /* The start time of an owner that left: it fits no process, so that the slot can be reclaimed. */
 #define PL_SLOT_LEFT UINT64_MAX
 
-typedef struct pl_slot {
+typedef struct pl_ledger_slot {
     _Alignas(64) pl_atomic_u32 pid; /* 0: free. Taken by compare-and-swap from 0 */
     pl_atomic_u32 flags;            /* pl_slot_flags */
     pl_atomic_u64 start_ticks;      /* see pl_proc_identity_read(); 0 while joining; PL_SLOT_LEFT */
@@ -195,7 +195,7 @@ typedef struct pl_slot {
     uint32_t python_version; /* PY_VERSION_HEX */
     uint64_t python_runtime; /* address of _PyRuntime in that process; 0: none */
     char name[32];           /* the program, or the Python script */
-} pl_slot;
+} pl_ledger_slot;
 
 enum pl_event_kind {
     PL_EVENT_NONE,
@@ -235,7 +235,7 @@ typedef struct pl_event {
     uint32_t spare;
 } pl_event;
 
-typedef struct pl_sample {
+typedef struct pl_memory_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t charged_bytes;
     uint64_t resident_bytes; /* of the tree: PSS where cheap, else RSS */
@@ -245,7 +245,7 @@ typedef struct pl_sample {
     uint32_t psi_some_ppm;    /* share of the time that some task stalled for memory, 1e-6 */
     uint64_t available_bytes; /* MemAvailable */
     uint64_t n_oom_kills;     /* as counted, not less the baseline */
-} pl_sample;
+} pl_memory_sample;
 
 typedef struct pl_site_frame {
     uint64_t offset; /* from the module's load address */
@@ -337,20 +337,20 @@ typedef struct pl_crash {
 } pl_crash;
 
 /* See ledger/room.h. Each on a cache line of its own: idle_bytes changes with every run. */
-typedef struct pl_room {
+typedef struct pl_ledger_room {
     _Alignas(64) pl_atomic_u64 idle_bytes;
     pl_atomic_u64 wanted_bytes;   /* by who waits, in this process */
     pl_atomic_u64 stuck_until_ns; /* CLOCK_MONOTONIC; 0: it is not */
     pl_atomic_u32 answered;       /* a call; 0: none yet, also of missed */
     pl_atomic_u32 missed;
-} pl_room;
+} pl_ledger_room;
 
 struct pl_ledger {
     _Alignas(4096) pl_ledger_header header;
     _Alignas(4096) pl_ledger_sum sum;
-    _Alignas(4096) pl_slot slots[PL_SLOTS];
+    _Alignas(4096) pl_ledger_slot slots[PL_SLOTS];
     _Alignas(4096) pl_event events[PL_EVENTS];
-    _Alignas(4096) pl_sample samples[PL_SAMPLES];
+    _Alignas(4096) pl_memory_sample samples[PL_SAMPLES];
     _Alignas(4096) pl_site sites[PL_SITES];
     pl_atomic_u32 site_cells[PL_SITES]; /* 1 + the place in cells[]; 0: no cell ran. Apart from the
                                            sites, to be walked at the end of each cell */
@@ -358,7 +358,7 @@ struct pl_ledger {
     _Alignas(4096) pl_cell cells[PL_CELLS];
     pl_cell_file cell_files[PL_CELL_FILES];
     _Alignas(4096) pl_crash crashes[PL_CRASHES];
-    _Alignas(4096) pl_room rooms[PL_ROOMS];
+    _Alignas(4096) pl_ledger_room rooms[PL_ROOMS];
 };
 
 enum pl_denied_limits {
@@ -370,12 +370,12 @@ enum pl_denied_limits {
  * PL_EVENT_INNER: `pid` was its supervisor; detail: 1 + its verdict (report/verdict_kind.h, whose
  * numbers never change); where.file: its record. */
 static_assert(sizeof(pl_python_frame) == 192, "shared layout");
-static_assert(sizeof(pl_slot) == 128, "shared layout");
+static_assert(sizeof(pl_ledger_slot) == 128, "shared layout");
 static_assert(offsetof(pl_ledger_sum, n_slots) == 40, "tests/programs/outsider.py writes it");
 static_assert(offsetof(pl_ledger_sum, charged_bytes) == 128, "tests/programs/ledger.py reads it");
-static_assert(sizeof(pl_room) == 64, "shared layout");
+static_assert(sizeof(pl_ledger_room) == 64, "shared layout");
 static_assert(sizeof(pl_event) == 256, "shared layout");
-static_assert(sizeof(pl_sample) == 64, "shared layout");
+static_assert(sizeof(pl_memory_sample) == 64, "shared layout");
 static_assert(sizeof(pl_site) == 424, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
 static_assert(sizeof(pl_cell) == 200, "shared layout");

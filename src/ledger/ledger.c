@@ -118,11 +118,11 @@ static int check_head(int fd, const char *path, pl_error *reterr)
                             "'%s' was written on another kind of machine; read it there", path);
     if (head.version != PL_LEDGER_VERSION)
         return pl_error_set(reterr, PL_EVERSION,
-                            "'%s' is of version %u of the record; this plimsoll reads version %u",
-                            path, head.version & 0xffff, PL_LEDGER_VERSION & 0xffff);
+                            "'%s' is a record of version %u; this plimsoll reads version %u", path,
+                            head.version & 0xffff, PL_LEDGER_VERSION & 0xffff);
     struct stat info;
     if (fstat(fd, &info) < 0)
-        return pl_error_set(reterr, -errno, "cannot look at '%s': %s", path, strerror(errno));
+        return pl_error_set(reterr, -errno, "cannot stat '%s': %s", path, strerror(errno));
     if (head.file_bytes != sizeof(pl_ledger) || (uint64_t)info.st_size < sizeof(pl_ledger))
         return pl_error_set(reterr, PL_ECORRUPT, "'%s' is truncated: %jd of %zu bytes", path,
                             (intmax_t)info.st_size, sizeof(pl_ledger));
@@ -153,7 +153,7 @@ int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *reterr)
     PL_NOT_NULL(ret_ledger, reterr);
     const char *path = getenv(PL_LEDGER_VARIABLE);
     if (!path || !*path)
-        return pl_error_set(reterr, -ENOENT, "not inside of 'plimsoll run': $%s is not set",
+        return pl_error_set(reterr, -ENOENT, "not inside 'plimsoll run': $%s is not set",
                             PL_LEDGER_VARIABLE);
     return pl_ledger_open(path, 1, ret_ledger, reterr);
 }

@@ -64,7 +64,7 @@ void pl_ledger_event(pl_ledger *ledger, pl_event *event);
 bool pl_ledger_event_read(const pl_ledger *ledger, uint64_t number, pl_event *ret_event);
 
 /* Adds a sample to the timeline. One writer: the supervisor. */
-void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample);
+void pl_ledger_sample(pl_ledger *ledger, const pl_memory_sample *sample);
 
 /* The site with this key in this process, or a new one of the cell that runs, then to be described
  * by the caller (`*ret_is_new`). The key tells cells apart as it does places. NULL when the table

@@ -57,6 +57,6 @@ void pl_room_answer(pl_ledger *ledger, pl_owner owner, uint32_t call, bool is_st
 /* ---- claim.c ---- */
 
 /* Its process is gone. */
-void pl_room_empty(pl_ledger *ledger, const pl_slot *slot);
+void pl_room_empty(pl_ledger *ledger, const pl_ledger_slot *slot);
 
 #endif

@@ -104,7 +104,7 @@ static uint64_t halve_samples(pl_ledger *ledger)
 
 /* The last sample is always the newest, however long the step has grown: what came just before a
  * death matters most. It stays in place once it is a step away from the one before it. */
-void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample)
+void pl_ledger_sample(pl_ledger *ledger, const pl_memory_sample *sample)
 {
     uint64_t n = pl_min_u64(atomic_load(&ledger->sum.n_samples), PL_SAMPLES);
     uint64_t step = atomic_load(&ledger->sum.sample_step_ns);

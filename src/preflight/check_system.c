@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "preflight/checks.h"
 #include "preflight/rooted.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 /* ---- threads ---- */
 
@@ -19,7 +19,7 @@ static void check_variable(const pl_doctor_facts *facts, pl_findings *findings, 
     if (text == NULL || text[0] == '\0')
         return;
     /* OMP_NUM_THREADS may be "4,2": a number for each level. */
-    if (!pl_text_take_u64(&cursor, &n) || (*cursor != '\0' && *cursor != ',')) {
+    if (!pl_fixed_text_take_u64(&cursor, &n) || (*cursor != '\0' && *cursor != ',')) {
         pl_say(findings, PL_FINDING_WARN, "%s='%.40s' is no number of threads, and is passed over",
                name, text);
         pl_fix(findings, "export %s=%u", name, usable);

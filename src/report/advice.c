@@ -55,11 +55,10 @@ static void advise_holder(const pl_holder *holder, advice *to)
 static void advise_neighbour(const pl_facts *facts, advice *to)
 {
     const pl_fact_process *who = &facts->neighbours.process;
-    char name[PL_FACT_NAME_BYTES + 24] = "the others in its memory cgroup";
+    char name[PL_FACT_NAME_BYTES + 24] = "the other processes of its memory cgroup";
     if (who->pid != 0)
         snprintf(name, sizeof(name), "'%s' (pid %d)", who->name, (int)who->pid);
-    say(to,
-        "give %s a memory cgroup apart from this run's, or end it: %s were taken of what both have",
+    say(to, "move %s to another memory cgroup, or end it: it took %s of the memory that both share",
         name, PL_SIZE(who->bytes));
 }
 
@@ -130,9 +129,8 @@ static void advise_oom(const pl_facts *facts, const pl_holder *holder, advice *t
     if (holder->kind != PL_HOLDER_UNKNOWN)
         advise_holder(holder, to);
     else
-        say(to, "nothing of it was seen by the guard: a static program, or one started without "
-                "the environment, has to be told its own limit, and a stack that grows is ended by "
-                "'ulimit -s'");
+        say(to, "the guard saw none of it: give a static program, or one started without the "
+                "environment, a limit of its own; 'ulimit -s' bounds a stack that grows");
     say(to, "or give the container or machine more memory");
 }
 
@@ -171,7 +169,7 @@ static void advise_crash(const pl_facts *facts, advice *to)
     else if (signal == SIGBUS)
         advise_bus_error(facts, to);
     else if (signal == SIGFPE)
-        say(to, "check the divisor where the stack begins");
+        say(to, "check the divisor in the innermost frame of the stack");
     else if (crash->cause == PL_CRASH_DOUBLE_FREE)
         say(to, "a block was freed twice: run it under 'valgrind' or with -fsanitize=address to "
                 "find where");
@@ -191,8 +189,7 @@ static void advise_crash(const pl_facts *facts, advice *to)
     else if (crash->place[0] != '\0')
         say(to, "begin at %s", crash->place);
     else if (crash->process.pid == 0)
-        say(to,
-            "no stack of it is left: run it under gdb, or allow a core file (ulimit -c unlimited)");
+        say(to, "it left no stack: run it under gdb, or allow a core file (ulimit -c unlimited)");
     else
         say(to, "build it with -g, and run it again for a stack with names");
 }
@@ -200,7 +197,7 @@ static void advise_crash(const pl_facts *facts, advice *to)
 static void advise_hang(const pl_facts *facts, advice *to)
 {
     if (facts->lock_cycle)
-        say(to, "take the locks of the ring in one order everywhere");
+        say(to, "take the locks of the cycle in the same order everywhere");
     else
         say(to, "look at what each thread waits for: '%splimsoll explain' shows every stack",
             facts->in_notebook ? "%" : "");
@@ -240,12 +237,12 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder 
         break;
     case PL_VERDICT_KILLED:
         if (pl_verdict_is_seccomp(facts) && pl_verdict_signal(facts->wait_status) == SIGKILL)
-            say(&to, "run it once without plimsoll: if it goes well there, let it take its memory "
+            say(&to, "run it once without plimsoll: if it works there, let it take its memory "
                      "before it enters the strict mode, or give it a filter that allows the "
                      "guard's system calls ('man plimsoll-run' lists them)");
         else if (pl_verdict_is_seccomp(facts))
             say(&to,
-                "run it once without plimsoll: if it goes well there, allow the guard's system "
+                "run it once without plimsoll: if it works there, allow the guard's system "
                 "calls (openat, read, close, mincore, gettid, and what 'man plimsoll-run' lists)");
         else if (facts->stop_signal == 0)
             say(&to, "ask who sent it: %s, a batch system's time limit, a container being stopped",
@@ -282,8 +279,8 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder 
     }
     if (pl_verdict_stalled(facts))
         say(&to,
-            "%s, or let it use less%s: above memory.high, and where nothing is left but what "
-            "is in use, the kernel makes programs wait",
+            "%s, or let it use less%s: above memory.high, or with no memory left to reclaim, the "
+            "kernel makes programs wait",
             facts->n_throttles > 0 ? "raise memory.high" : "give its cgroup more memory",
             facts->observed ? ", without --observe" : "");
     return to.n;

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "report/code_place.h"
 #include "report/json.h"
-#include "report/place.h"
+#include "report/printer.h"
 #include "report/sites.h"
-#include "report/text.h"
 
 enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
 
@@ -186,7 +186,7 @@ static void write_thread(const pl_printer *printer, const json_t *thread)
 
 static void write_more_threads(const pl_printer *printer, const json_t *threads)
 {
-    fprintf(printer->out, "and %zu threads more", json_array_size(threads) - SHORT_THREADS);
+    fprintf(printer->out, "and %zu more threads", json_array_size(threads) - SHORT_THREADS);
 }
 
 static void write_next(const pl_printer *printer, const json_t *next)
@@ -220,7 +220,7 @@ static const json_t *pick_native(const json_t *report, const json_t *native)
 {
     const char *signal = pl_get_text(json_object_get(report, "crash"), "signal");
     for (size_t i = 0; strcmp(signal, "SIGABRT") == 0 && i < json_array_size(native); i++)
-        if (!pl_place_is_plumbing(pl_get_text(json_array_get(native, i), "module")))
+        if (!pl_code_place_is_plumbing(pl_get_text(json_array_get(native, i), "module")))
             return json_array_get(native, i);
     return json_array_get(native, 0);
 }

@@ -9,10 +9,10 @@
 
 #include "report/brief.h"
 #include "report/cell_table.h"
+#include "report/code_place.h"
 #include "report/facts.h"
 #include "report/hang.h"
 #include "report/json.h"
-#include "report/place.h"
 #include "report/report.h"
 #include "report/sites.h"
 
@@ -57,14 +57,14 @@ static json_t *timestamp(uint64_t realtime_ns)
 static void put_identity(builder *b)
 {
     const pl_snapshot *snapshot = &b->snapshot;
-    const char *id = pl_place_file_name(b->record_directory);
+    const char *id = pl_code_place_file_name(b->record_directory);
     json_t *command = json_array();
     for (int i = 0; i < snapshot->n_arguments; i++)
         pl_json_add(&b->json, command, pl_json_text(snapshot->arguments[i]));
     put(b, "schema", json_integer(PL_REPORT_SCHEMA));
     put(b, "run", pl_json_text(id));
     put(b, "record",
-        pl_json_text(pl_record_is_listed(b->record_directory) ? id : b->record_directory));
+        pl_json_text(pl_run_record_is_listed(b->record_directory) ? id : b->record_directory));
     put(b, "command", command);
     put(b, "directory", pl_json_text(snapshot->header.directory));
     put(b, "started", timestamp(snapshot->header.started_realtime_ns));
@@ -402,7 +402,7 @@ static void put_leak(builder *b)
     put(b, "leak", object);
 }
 
-static void add_point(builder *b, json_t *timeline, const pl_sample *sample)
+static void add_point(builder *b, json_t *timeline, const pl_memory_sample *sample)
 {
     json_t *point = json_array();
     pl_json_add(&b->json, point, pl_json_seconds(time_s(b, sample->time_ns)));
@@ -426,7 +426,7 @@ static size_t share_of(const builder *b, size_t i)
  * peak is lost. */
 static void put_timeline(builder *b)
 {
-    const pl_sample *samples = b->snapshot.samples;
+    const pl_memory_sample *samples = b->snapshot.samples;
     size_t n = b->snapshot.n_samples;
     json_t *timeline = json_array();
     for (size_t i = 0, next; i < n; i = next) {
@@ -495,7 +495,7 @@ int pl_report_build(const pl_ledger *ledger, const char *record_directory, json_
 {
     builder *b = calloc(1, sizeof(*b));
     if (b == NULL)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the report");
+        return pl_error_set(reterr, -ENOMEM, "cannot make the report: out of memory");
     b->record_directory = record_directory;
     b->snapshot.ledger = ledger;
     int r = gather(b);

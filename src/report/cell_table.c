@@ -50,7 +50,7 @@ static json_t *build_running(pl_json *json, const pl_snapshot *snapshot, const j
     const json_t *line = find_line(stack, snapshot->cell_number);
     char id[sizeof(cell->id)], title[PL_CELLS_TITLE_BYTES];
     read_id(cell, id);
-    pl_cells_title(snapshot->cells, id, title);
+    pl_cell_sources_title(snapshot->cells, id, title);
     json_t *object = json_object(), *source = json_object_get(line, "source");
     pl_json_put(json, object, "number", json_integer(snapshot->cell_number));
     pl_json_put(json, object, "id", json_string(id));
@@ -170,7 +170,7 @@ static json_t *build_cell(pl_json *json, const pl_snapshot *snapshot, const pl_s
     series held = read_series(cell);
     char id[sizeof(cell->id)], title[PL_CELLS_TITLE_BYTES];
     read_id(cell, id);
-    pl_cells_title(snapshot->cells, id, title);
+    pl_cell_sources_title(snapshot->cells, id, title);
     json_t *object = json_object(), *held_series = json_array();
     for (uint32_t i = 0; i < held.n; i++)
         pl_json_add(json, held_series, pl_json_u64(held.bytes[i]));

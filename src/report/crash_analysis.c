@@ -13,7 +13,7 @@
 
 #include "base/size.h"
 #include "report/json.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 /* /proc/PID/maps of a process with torch and 200 threads is 300 KiB; a corrupt length is not
  * trusted with more than this. */
@@ -85,16 +85,16 @@ static const char *fpe_reason(int code)
 {
     switch (code) {
     case FPE_INTDIV:
-        return "an integer was divided by zero, or the quotient does not fit";
+        return "integer division by zero, or its quotient overflows";
     case FPE_INTOVF:
-        return "an integer overflowed";
+        return "integer overflow";
     case FPE_FLTDIV:
-        return "a number was divided by zero, with that trap on";
+        return "floating-point division by zero (trap enabled)";
     case FPE_FLTOVF:
     case FPE_FLTUND:
     case FPE_FLTRES:
     case FPE_FLTINV:
-        return "a floating point operation failed, with its trap on";
+        return "floating-point exception (trap enabled)";
     default:
         return "";
     }
@@ -104,7 +104,7 @@ static void segv_reason(const pl_crash *crash, pl_crash_analysis *analysis)
 {
     if (analysis->full_stack_bytes > 0)
         snprintf(analysis->reason, sizeof(analysis->reason),
-                 "the stack of %s is full: endless recursion, most likely",
+                 "stack overflow: all %s are used, most likely by endless recursion",
                  PL_SIZE(analysis->full_stack_bytes));
     else if (crash->signal_code == SEGV_MAPERR)
         snprintf(analysis->reason, sizeof(analysis->reason),
@@ -115,7 +115,7 @@ static void segv_reason(const pl_crash *crash, pl_crash_analysis *analysis)
                  analysis->mapping[0] != '\0' ? ": " : "", analysis->mapping);
     else if (crash->signal_code == SI_KERNEL)
         snprintf(analysis->reason, sizeof(analysis->reason),
-                 "access to an address that no process can have: a wild pointer");
+                 "access to an address outside the address space: a wild pointer");
 }
 
 static void bus_reason(const pl_crash *crash, pl_crash_analysis *analysis)
@@ -125,14 +125,14 @@ static void bus_reason(const pl_crash *crash, pl_crash_analysis *analysis)
                  "access to address 0x%" PRIx64 ": misaligned", crash->address);
     else if (strncmp(analysis->mapping, "/dev/shm/", strlen("/dev/shm/")) == 0)
         snprintf(analysis->reason, sizeof(analysis->reason),
-                 "/dev/shm is full, or '%.150s' was cut short", analysis->mapping);
+                 "/dev/shm is full, or '%.150s' was truncated", analysis->mapping);
     else if (analysis->mapping[0] == '/')
         snprintf(analysis->reason, sizeof(analysis->reason),
                  "the mapped file '%.150s' is shorter than its mapping, or its disk failed",
                  analysis->mapping);
     else
         snprintf(analysis->reason, sizeof(analysis->reason),
-                 "the file behind the mapping is shorter, or /dev/shm is full");
+                 "the mapped file is shorter than its mapping, or /dev/shm is full");
 }
 
 static void abort_reason(const pl_crash *crash, pl_crash_analysis *analysis)
@@ -144,7 +144,7 @@ static void abort_reason(const pl_crash *crash, pl_crash_analysis *analysis)
     if (message[0] != '\0')
         snprintf(analysis->reason, sizeof(analysis->reason), "%s", message);
     else if (analysis->exception[0] != '\0')
-        snprintf(analysis->reason, sizeof(analysis->reason), "nothing caught the C++ exception %s",
+        snprintf(analysis->reason, sizeof(analysis->reason), "uncaught C++ exception %s",
                  analysis->exception);
     else
         snprintf(analysis->reason, sizeof(analysis->reason), "it called abort()");
@@ -173,7 +173,7 @@ static void find_reason(const pl_crash *crash, pl_crash_analysis *analysis)
     case SIGILL:
         if (analysis->has_instruction && analysis->instruction.deliberate)
             snprintf(analysis->reason, sizeof(analysis->reason),
-                     "the program trapped itself, by '%s': a check of its own failed",
+                     "the program stopped itself by '%s': one of its own checks failed",
                      analysis->instruction.text);
         else if (analysis->has_instruction)
             snprintf(analysis->reason, sizeof(analysis->reason), "it stopped at '%s'",
@@ -220,7 +220,7 @@ static int read_maps(const pl_crash *crash, const char *record_directory, char *
 {
     char file[32], path[PATH_MAX];
     snprintf(file, sizeof(file), "crash.%d", (int)crash->pid);
-    if (pl_record_path(record_directory, file, path) < 0)
+    if (pl_run_record_path(record_directory, file, path) < 0)
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0)

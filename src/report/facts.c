@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/code_place.h"
 #include "report/json.h"
-#include "report/place.h"
 
 /* What a hanging tree may use of the processor since it was seen to hang: timers and polls. More
  * means that it went on. */
@@ -43,7 +43,7 @@ static void fill_refusal(const pl_snapshot *snapshot, const pl_event *event,
     fill_process(snapshot, event, false, &refusal->process);
     refusal->process.bytes = pl_refusal_asked_bytes(event);
     if (pl_json_has_frame(&event->where))
-        pl_place_python(&event->where, &snapshot->places, refusal->place);
+        pl_code_place_python(&event->where, &snapshot->places, refusal->place);
 }
 
 static void gather_line(const pl_snapshot *snapshot, const pl_event *event, pl_facts *facts)
@@ -66,7 +66,7 @@ static void gather_denied(const pl_snapshot *snapshot, const pl_event *event, pl
     facts->denied_limits = event->detail;
     facts->denied_place[0] = '\0';
     if (pl_json_has_frame(&event->where))
-        pl_place_python(&event->where, &snapshot->places, facts->denied_place);
+        pl_code_place_python(&event->where, &snapshot->places, facts->denied_place);
 }
 
 static void gather_inner(const pl_event *event, pl_facts *facts)
@@ -156,12 +156,12 @@ static void gather_place(const pl_snapshot *snapshot, const pl_crash_analysis *a
                          pl_fact_crash *fact)
 {
     const pl_crash *crash = &snapshot->crash;
-    int python = pl_place_pick_python(crash->python, (int)crash->n_python_frames);
-    int native = pl_place_pick_native(analysis->native.frames, analysis->native.n_frames);
+    int python = pl_code_place_pick_python(crash->python, (int)crash->n_python_frames);
+    int native = pl_code_place_pick_native(analysis->native.frames, analysis->native.n_frames);
     if (python >= 0)
-        pl_place_python(&crash->python[python], &snapshot->places, fact->place);
+        pl_code_place_python(&crash->python[python], &snapshot->places, fact->place);
     else if (native >= 0)
-        pl_place_native(&analysis->native.frames[native], fact->place);
+        pl_code_place_native(&analysis->native.frames[native], fact->place);
     fact->has_line =
         python >= 0 || (native >= 0 && analysis->native.frames[native].source[0] != '\0');
     /* An illegal instruction is its own module's; another fault is its caller's, not libc's. */
@@ -169,8 +169,8 @@ static void gather_place(const pl_snapshot *snapshot, const pl_crash_analysis *a
     if (culprit < 0 || culprit >= analysis->native.n_frames)
         return;
     const char *module = analysis->native.frames[culprit].module;
-    snprintf(fact->module, sizeof(fact->module), "%.60s", pl_place_file_name(module));
-    fact->in_interpreter = pl_place_is_interpreter(module);
+    snprintf(fact->module, sizeof(fact->module), "%.60s", pl_code_place_file_name(module));
+    fact->in_interpreter = pl_code_place_is_interpreter(module);
     fact->in_program = strcmp(fact->module, fact->process.name) == 0;
 }
 
@@ -206,7 +206,7 @@ static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
 {
     size_t n = 0, i_event = 0;
     for (size_t i = 0; i <= snapshot->n_samples; i++) {
-        const pl_sample *sample = i < snapshot->n_samples ? &snapshot->samples[i] : NULL;
+        const pl_memory_sample *sample = i < snapshot->n_samples ? &snapshot->samples[i] : NULL;
         for (; i_event < snapshot->n_events; i_event++) {
             const pl_event *event = &snapshot->events[i_event];
             if (sample != NULL && event->time_ns > sample->time_ns)
@@ -252,7 +252,7 @@ static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
     facts->n_refusals = snapshot->n_refusals;
     facts->sampled = snapshot->n_samples > 0;
     if (facts->sampled) {
-        const pl_sample *last = &snapshot->samples[snapshot->n_samples - 1];
+        const pl_memory_sample *last = &snapshot->samples[snapshot->n_samples - 1];
         facts->last_resident_bytes = pl_max_u64(last->resident_bytes, last->cgroup_bytes);
         facts->last_available_bytes = last->available_bytes;
     }

@@ -5,7 +5,7 @@
 #define PL_REPORT_FACTS_H
 
 #include "report/crash_analysis.h"
-#include "report/snapshot.h"
+#include "report/ledger_snapshot.h"
 #include "report/verdict.h"
 
 /* `analysis` is NULL when nothing crashed. `lock_cycle`: a ring of locks was seen in the hang. */

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "ledger/layout.h"
-#include "report/cells.h"
+#include "report/cell_sources.h"
 #include "supervise/inspect.h"
 
 /* Copies at most `size` bytes of `field`, up to a NUL, as valid UTF-8: U+FFFD for what is not.
@@ -37,12 +37,13 @@ void pl_json_add(pl_json *json, json_t *array, json_t *value);
 void pl_json_put_text(pl_json *json, json_t *object, const char *key, const char *text);
 
 /* A frame in a notebook's cell tells its number, and what the line says. */
-json_t *pl_json_python_frame(pl_json *json, const pl_places *places, const pl_python_frame *frame);
-json_t *pl_json_python_stack(pl_json *json, const pl_places *places, const pl_python_frame *frames,
-                             size_t n);
+json_t *pl_json_python_frame(pl_json *json, const pl_place_context *places,
+                             const pl_python_frame *frame);
+json_t *pl_json_python_stack(pl_json *json, const pl_place_context *places,
+                             const pl_python_frame *frames, size_t n);
 
 /* The same for a frame that was written without knowing of cells. */
-void pl_json_find_cell(pl_json *json, const pl_places *places, json_t *frame);
+void pl_json_find_cell(pl_json *json, const pl_place_context *places, json_t *frame);
 
 json_t *pl_json_native_stack(pl_json *json, const pl_native_frame *frames, size_t n);
 

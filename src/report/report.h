@@ -12,7 +12,7 @@
 #include "plimsoll/ledger.h"
 #include "report/verdict_kind.h"
 #include "supervise/inspect.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 enum { PL_REPORT_SCHEMA = 1 };
 
@@ -31,7 +31,8 @@ PL_MUST_CHECK int pl_report_build(const pl_ledger *ledger, const char *record_di
 /* The document of a record: report.json where it is whole, else built from the ledger. Changes
  * nothing. PL_ECORRUPT, PL_EVERSION or -errno, with a message, when neither can be read; -ENOMEM
  * rather than a report that lacks something. */
-PL_MUST_CHECK int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr);
+PL_MUST_CHECK int pl_report_load(const pl_run_record *record, json_t **ret_report,
+                                 pl_error *reterr);
 
 /* Writes the document to `path`, whole or not at all. */
 PL_MUST_CHECK int pl_report_save(const json_t *report, const char *path, pl_error *reterr);
@@ -60,12 +61,12 @@ void pl_report_runs_text(const json_t *runs, FILE *out);
 
 /* How a run stands at this moment, from its ledger alone: "plimsoll top" in docs/report-format.md;
  * and as tables. Errors as of pl_report_load(). */
-PL_MUST_CHECK int pl_report_top(const pl_record *record, json_t **ret_top, pl_error *reterr);
+PL_MUST_CHECK int pl_report_top(const pl_run_record *record, json_t **ret_top, pl_error *reterr);
 void pl_report_top_text(const json_t *top, FILE *out, unsigned flags);
 
 /* The run to show when none is named: the one that this process is in, else the newest that still
  * runs. -ENOENT with a message when there is none. */
-PL_MUST_CHECK int pl_report_top_find(pl_record *ret_record, pl_error *reterr);
+PL_MUST_CHECK int pl_report_top_find(pl_run_record *ret_record, pl_error *reterr);
 
 /* May what goes to this stream be coloured? A terminal, and NO_COLOR unset or empty. */
 bool pl_report_wants_color(FILE *out);

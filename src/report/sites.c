@@ -8,7 +8,7 @@
 
 #include "ledger/ledger.h"
 #include "probe/python.h"
-#include "report/place.h"
+#include "report/code_place.h"
 
 typedef struct site {
     const pl_site *entry;
@@ -163,10 +163,10 @@ static int native_frames(const struct pl_ledger *ledger, const pl_site *entry, b
 /* "" when nothing is known of it. */
 static void native_place(const pl_native_frame *frames, int n, char place[PL_FACT_PLACE_BYTES])
 {
-    int picked = pl_place_pick_native(frames, n);
+    int picked = pl_code_place_pick_native(frames, n);
     place[0] = '\0';
     if (picked >= 0)
-        pl_place_native(&frames[picked], place);
+        pl_code_place_native(&frames[picked], place);
 }
 
 uint32_t pl_sites_cell_number(const pl_snapshot *snapshot, uint32_t cell)
@@ -196,12 +196,12 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
     if (number != 0)
         pl_json_put(json, object, "cell", json_integer(number));
     if (entry->python.line == PL_LINE_OF_FILE) {
-        pl_place_python(&entry->python, &snapshot->places, place);
+        pl_code_place_python(&entry->python, &snapshot->places, place);
         pl_json_put_text(json, object, "file", place);
     } else if (pl_json_has_frame(&entry->python)) {
         pl_json_put(json, object, "python",
                     pl_json_python_frame(json, &snapshot->places, &entry->python));
-        pl_place_python(&entry->python, &snapshot->places, place);
+        pl_code_place_python(&entry->python, &snapshot->places, place);
     } else {
         pl_native_frame frames[PL_SITE_FRAMES];
         int n = native_frames(snapshot->ledger, entry, true, frames);
@@ -219,7 +219,7 @@ static enum pl_holder_kind holder_kind(const pl_snapshot *snapshot, const pl_sit
     pl_json_clean(entry->python.file, sizeof(entry->python.file), file, sizeof(file));
     if (entry->python.line == PL_LINE_OF_FILE)
         return strncmp(file, memfd, strlen(memfd)) == 0 ? PL_HOLDER_MEMFD : PL_HOLDER_FILE;
-    bool in_cell = pl_cells_number_of(snapshot->places.cells, file) != 0;
+    bool in_cell = pl_cell_sources_number(snapshot->places.cells, file) != 0;
     return !in_cell && pl_python_is_import(file) ? PL_HOLDER_MODULES : PL_HOLDER_CODE;
 }
 
@@ -307,7 +307,7 @@ static void write_places(const pl_snapshot *snapshot, pl_site_groups *groups)
         pl_site_group *group = &groups->groups[i];
         pl_native_frame frames[PL_SITE_FRAMES];
         if (pl_json_has_frame(&group->site->python))
-            pl_place_python(&group->site->python, &snapshot->places, group->place);
+            pl_code_place_python(&group->site->python, &snapshot->places, group->place);
         else
             native_place(frames,
                          native_frames(snapshot->ledger, group->site, i < PL_REPORT_SITES, frames),

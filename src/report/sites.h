@@ -4,7 +4,7 @@
 #define PL_REPORT_SITES_H
 
 #include "report/json.h"
-#include "report/snapshot.h"
+#include "report/ledger_snapshot.h"
 
 enum { PL_REPORT_SITES = 16 };
 

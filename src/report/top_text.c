@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "report/printer.h"
 #include "report/report.h"
-#include "report/text.h"
 
 enum { SHOWN_PROCESSES = 16, WIDTH_NAME = 20, MAX_PLACE = 72 };
 
@@ -43,7 +43,7 @@ static void print_summary(const pl_printer *printer)
     if (n_refusals > 0)
         fprintf(printer->out, ", %" PRIu64 " refused", n_refusals);
     if (!json_is_true(json_object_get(printer->report, "running")))
-        fputs("; it runs no more", printer->out);
+        fputs("; it has ended", printer->out);
     putc('\n', printer->out);
 }
 

@@ -168,7 +168,7 @@ static void add_shell_evidence(const pl_facts *facts, pl_verdict *verdict)
 {
     int signal = pl_verdict_signal(facts->wait_status);
     if (facts->ended && WIFEXITED(facts->wait_status) && signal != 0)
-        add_evidence(verdict, "status %d is how a shell says that %s ended its child",
+        add_evidence(verdict, "status %d is how a shell reports that %s ended its child",
                      WEXITSTATUS(facts->wait_status), pl_signal_name(signal));
 }
 
@@ -226,7 +226,7 @@ static bool judge_running(const pl_facts *facts, pl_verdict *verdict)
     conclude(verdict, PL_VERDICT_RUNNING, "running: %s%s", WHO(&facts->command),
              facts->supervisor_alive ? "" : ", but its supervisor is gone: nothing watches it");
     if (!facts->supervisor_alive)
-        add_evidence(verdict, "the process of the command lives, the supervisor's does not");
+        add_evidence(verdict, "the command is alive, its supervisor is not");
     add_refusal_evidence(facts, verdict);
     return true;
 }
@@ -241,9 +241,9 @@ static bool judge_hang(const pl_facts *facts, pl_verdict *verdict)
         return false;
     conclude(verdict, PL_VERDICT_HANG, "hang: %s made no progress for %.0f s%s",
              WHO(&facts->command), facts->idle_s,
-             facts->lock_cycle ? ": its threads wait for each other's locks in a ring" : "");
+             facts->lock_cycle ? ": its threads are deadlocked" : "");
     if (facts->lock_cycle)
-        add_evidence(verdict, "each lock of the ring is held by the next thread of it");
+        add_evidence(verdict, "each thread of a cycle waits for a lock that the next one holds");
     add_evidence(verdict, "no process of the tree used the processor for %.0f s", facts->idle_s);
     if (facts->ended)
         add_evidence(verdict, "then it %s", END(facts));
@@ -355,8 +355,8 @@ static void add_crash_evidence(const pl_facts *facts, pl_verdict *verdict)
         add_evidence(verdict, "%s %s", WHO(&facts->command), END(facts));
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s)
         add_evidence(verdict,
-                     "a request of the same process was refused %.1f s before: code that does not "
-                     "check for an empty result faults so",
+                     "a request of the same process was refused %.1f s before: typical of code "
+                     "that ignores a NULL return",
                      crash->refused_before_s);
     if (was_denied_before(facts, &crash->process))
         add_denied_evidence(facts, verdict);
@@ -376,7 +376,8 @@ static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
     if (crash->sender_pid != 0) {
         conclude(verdict, PL_VERDICT_KILLED, "killed: process %d sent %s to %s",
                  (int)crash->sender_pid, pl_signal_name(crash->signal), WHO(&crash->process));
-        add_evidence(verdict, "the signal names its sender: it was not a fault of the program's");
+        add_evidence(verdict,
+                     "another process sent the signal: it was not a fault of the program's own");
         return true;
     }
     const char *at = crash->place[0] != '\0' ? " at " : "";
@@ -385,7 +386,7 @@ static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
                  "illegal instruction: %s%s%s: %s needs %s, which this CPU lacks",
                  WHO(&crash->process), at, crash->place,
                  crash->module[0] != '\0' ? crash->module : "its code", crash->missing_set);
-        add_evidence(verdict, "the bytes that it stopped at are an instruction of %s",
+        add_evidence(verdict, "the instruction that it stopped at belongs to %s",
                      crash->missing_set);
     } else {
         const char *fault = pl_signal_fault(crash->signal);
@@ -462,7 +463,7 @@ static bool judge_oom_kill(const pl_facts *facts, pl_verdict *verdict)
     add_peak_evidence(facts, verdict);
     add_shell_evidence(facts, verdict);
     if (!facts->ended)
-        add_evidence(verdict, "the supervisor died with it, and wrote no end");
+        add_evidence(verdict, "the supervisor died with it, and recorded no end");
     return true;
 }
 
@@ -485,19 +486,20 @@ static bool judge_lost(const pl_facts *facts, pl_verdict *verdict)
         if (facts->has_memory_cgroup && !facts->rebooted)
             add_evidence(verdict, "the memory cgroup counted no OOM kill since the start");
         else if (no_kill)
-            add_evidence(verdict, "the machine counted no OOM kill since the start: if it was for "
-                                  "memory, not the kernel but a service killed (systemd-oomd, "
-                                  "earlyoom, an eviction)");
+            add_evidence(
+                verdict,
+                "the machine counted no OOM kill since the start: if memory was the reason, a "
+                "service killed it and not the kernel (systemd-oomd, earlyoom, an eviction)");
         else if (facts->group_gone)
             add_oom_evidence(facts, verdict);
         if (facts->sampled)
             add_evidence(verdict, "the last sample shows %s that the system would give",
                          PAIR(facts->last_resident_bytes, facts->true_limit_bytes, "of"));
     }
-    add_evidence(verdict, facts->rebooted
-                              ? "the machine was restarted since"
-                              : "neither the supervisor nor the command lives, and no end is "
-                                "recorded");
+    add_evidence(verdict,
+                 facts->rebooted
+                     ? "the machine has been restarted since"
+                     : "neither the supervisor nor the command is alive, and no end is recorded");
     add_refusal_evidence(facts, verdict);
     return true;
 }
@@ -510,8 +512,7 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
                  WHO(&facts->command), name);
     else if (signal == SIGPIPE)
         conclude(verdict, PL_VERDICT_KILLED,
-                 "killed: %s wrote to a pipe that nobody reads any more (SIGPIPE)",
-                 WHO(&facts->command));
+                 "killed: %s wrote to a pipe whose reader is gone (SIGPIPE)", WHO(&facts->command));
     else
         conclude(verdict, PL_VERDICT_KILLED, "killed: %s from outside ended %s%s", name,
                  WHO(&facts->command),
@@ -538,7 +539,7 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
     if (facts->n_refusals > 0 || facts->n_stopped > 0)
         return text;
     if (facts->has_inner)
-        snprintf(text, size, "; a run inside of it ended so: %s",
+        snprintf(text, size, "; a run inside it ended as '%s'",
                  pl_verdict_name(facts->inner_verdict));
     else if (facts->denied.pid != 0)
         snprintf(text, size, "; the system refused %s to %s%s%s before",
@@ -611,9 +612,9 @@ static bool judge_cut_short(const pl_facts *facts, pl_verdict *verdict)
         return false;
     bool well = ended_well(facts);
     conclude(verdict, well ? PL_VERDICT_FINISHED : PL_VERDICT_FAILED,
-             "%s: %s %s; a program of the run cut the file of its record short: %s",
+             "%s: %s %s; a program of the run truncated the file of its record: %s",
              well ? "finished" : "failed", WHO(&facts->command), END(facts),
-             "what is told here of memory, places and times is not complete");
+             "what is reported here of memory, places and times is incomplete");
     return true;
 }
 
@@ -629,7 +630,8 @@ static void add_stall_evidence(const pl_facts *facts, pl_verdict *verdict)
 {
     if (stalled(facts))
         add_evidence(verdict,
-                     "its cgroup stalled for memory for %.1f of %.1f s, and wholly for %.1f s",
+                     "its cgroup stalled for memory for %.1f of %.1f s, with all processes waiting "
+                     "for %.1f s",
                      facts->stalled_s, facts->lasted_s, facts->stalled_full_s);
     if (facts->n_throttles >= MANY_THROTTLES)
         add_evidence(verdict,
@@ -660,7 +662,7 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
         bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
         conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts), PART(facts));
         if (facts->has_inner)
-            add_evidence(verdict, "'plimsoll explain %s' tells of the inner run", facts->inner_run);
+            add_evidence(verdict, "'plimsoll explain %s' explains the inner run", facts->inner_run);
         add_denied_evidence(facts, verdict);
         if (!memory && facts->denied.pid == 0 && !facts->has_inner)
             add_evidence(verdict, "no request was refused, and no process was stopped or killed");
@@ -673,7 +675,7 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
                  "finished: %s went on after %s was stopped for memory", ended,
                  WHO(&facts->stopped));
     } else if (facts->over.pid != 0) {
-        conclude(verdict, PL_VERDICT_FINISHED, "finished over the line: %s came to %s, and %s; %s",
+        conclude(verdict, PL_VERDICT_FINISHED, "finished over the line: %s reached %s, and %s; %s",
                  WHO(&facts->over),
                  PAIR(pl_max_u64(facts->peak_bytes, facts->over.bytes), facts->limit_bytes, "of"),
                  END(facts),
@@ -775,7 +777,7 @@ const char *pl_outside_reason(enum pl_outside_cause cause)
         [PL_OUTSIDE_NO_PROC] = "no /proc (chroot)",
         [PL_OUTSIDE_NAMESPACE] = "another pid namespace",
         [PL_OUTSIDE_FULL] = "too many processes",
-        [PL_OUTSIDE_OTHER] = "an error of the system",
+        [PL_OUTSIDE_OTHER] = "a system error",
     };
     return reasons[cause];
 }

@@ -89,7 +89,7 @@ typedef struct pl_facts {
     bool supervisor_alive;
     bool command_alive;
     bool rebooted;
-    bool cut_short; /* a part of the record is lost: see pl_record_state */
+    bool cut_short; /* a part of the record is lost: see pl_run_record_state */
 
     /* Memory. */
     uint64_t limit_bytes;

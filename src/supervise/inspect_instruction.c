@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 #define STRINGIFY_(x)   #x
 #define STRINGIFY(x)    STRINGIFY_(x)
@@ -71,12 +71,12 @@ static const char *const hwcap_words[] = {
 static void read_flags(char *flags, size_t n)
 {
     uint64_t bits[] = {getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
-    pl_text text = pl_text_begin(flags, n);
+    pl_fixed_text text = pl_fixed_text_begin(flags, n);
     for (size_t i = 0; i < PL_COUNT_OF(hwcap_words); i++) {
         if (!(bits[i / 32] >> i % 32 & 1))
             continue;
-        pl_text_add(&text, " ");
-        pl_text_add(&text, hwcap_words[i]);
+        pl_fixed_text_add(&text, " ");
+        pl_fixed_text_add(&text, hwcap_words[i]);
     }
 }
 
@@ -116,12 +116,12 @@ static void capstone_done(capstone *self)
 /* capstone 4 writes "zmm0 , zmm1". */
 static void write_decoded(const cs_insn *decoded, pl_instruction *ret)
 {
-    pl_text text = pl_text_begin(ret->text, sizeof ret->text);
-    pl_text_add(&text, decoded->mnemonic);
-    pl_text_add(&text, decoded->op_str[0] ? " " : "");
+    pl_fixed_text text = pl_fixed_text_begin(ret->text, sizeof ret->text);
+    pl_fixed_text_add(&text, decoded->mnemonic);
+    pl_fixed_text_add(&text, decoded->op_str[0] ? " " : "");
     for (const char *at = decoded->op_str; *at; at++)
         if (at[0] != ' ' || at[1] != ',')
-            pl_text_add_n(&text, at, 1);
+            pl_fixed_text_add_n(&text, at, 1);
 }
 
 static const pl_instruction_set *decode(const capstone *library, csh handle,

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "supervise/inspect_private.h"
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 enum {
     PROOF_ATTEMPTS = 3, /* a real deadlock is proved by the first: its threads never move */
@@ -51,7 +51,7 @@ static bool read_switches(pid_t pid, pid_t tid, uint64_t *ret_n)
 {
     char text[4096]; /* measured: 1,400 bytes on kernel 6.18 */
     return read_task_file(pid, tid, "status", text, sizeof text) > 0 &&
-           pl_text_find_u64(text, "voluntary_ctxt_switches:", ret_n);
+           pl_fixed_text_find_u64(text, "voluntary_ctxt_switches:", ret_n);
 }
 
 /* "202 0x7ffd3c 0x80 0x2 0x0 0x0 0x0 0x7ffd10 0x7f12ab": number, arguments, stack and instruction

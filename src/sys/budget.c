@@ -101,7 +101,7 @@ static void add_mem_limit(pl_budget *budget)
     uint64_t bytes;
     bool is_size = pl_size_parse(text, 0, &bytes, NULL) == 0;
     snprintf(detail, sizeof detail, "environment: MEM_LIMIT=%.40s%s", text,
-             is_size ? "" : " is no size, ignored");
+             is_size ? "" : " is not a size; ignored");
     pl_budget_source *source = add_source(budget, "MEM_LIMIT", detail);
     if (is_size)
         set_bytes(source, bytes, bytes);
@@ -181,7 +181,7 @@ static int draw_system_line(pl_budget *budget, const pl_budget_options *options,
 {
     if (budget->tightest < 0)
         return pl_error_set(reterr, PL_EBUDGET,
-                            "no memory limit can be read here: say --budget SIZE");
+                            "no memory limit can be read here: give --budget SIZE");
     draw_line(budget, UINT64_MAX, options->reserve_bytes);
     return check_system(budget, reterr);
 }

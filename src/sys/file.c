@@ -12,7 +12,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 /* Of linux/magic.h, which not every libc brings. */
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
@@ -26,9 +26,9 @@ enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 static int open_and_unlink(const char *directory)
 {
     char path[PATH_MAX];
-    pl_text text = pl_text_begin(path, sizeof path);
-    pl_text_add(&text, directory);
-    pl_text_add(&text, "/plimsoll-XXXXXX");
+    pl_fixed_text text = pl_fixed_text_begin(path, sizeof path);
+    pl_fixed_text_add(&text, directory);
+    pl_fixed_text_add(&text, "/plimsoll-XXXXXX");
     if (text.overflow)
         return -ENAMETOOLONG;
     int fd = mkostemp(path, O_CLOEXEC);
@@ -74,9 +74,9 @@ int pl_file_open_unnamed(const char *directory)
 int pl_file_open_direct(int fd)
 {
     char path[48];
-    pl_text text = pl_text_begin(path, sizeof path);
-    pl_text_add(&text, "/proc/thread-self/fd/"); /* it may have a table of its own */
-    pl_text_add_u64(&text, (uint64_t)fd);
+    pl_fixed_text text = pl_fixed_text_begin(path, sizeof path);
+    pl_fixed_text_add(&text, "/proc/thread-self/fd/"); /* it may have a table of its own */
+    pl_fixed_text_add_u64(&text, (uint64_t)fd);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0)
         return -errno;

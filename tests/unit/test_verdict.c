@@ -206,7 +206,7 @@ static void a_shells_137_is_read_like_sigkill(void **state)
     (void)state;
     pl_facts facts = ended_run(EXITED(128 + SIGKILL));
     pl_verdict verdict = judge(&facts, PL_VERDICT_KILLED);
-    assert_true(has_evidence(&verdict, "status 137 is how a shell says"));
+    assert_true(has_evidence(&verdict, "status 137 is how a shell reports"));
     facts.n_oom_kills = 1;
     judge(&facts, PL_VERDICT_KILLED_FOR_MEMORY);
     assert_int_equal(pl_verdict_signal(EXITED(128 + 40)), 0);
@@ -302,7 +302,7 @@ static void memory_is_not_acquitted_where_something_else_refused_it(void **state
     facts.inner_verdict = PL_VERDICT_REFUSED;
     strcpy(facts.inner_run, "20261118-1-2");
     verdict = judge(&facts, PL_VERDICT_FAILED);
-    ASSERT_SAYS(verdict.summary, "a run inside of it ended so: refused");
+    ASSERT_SAYS(verdict.summary, "a run inside it ended as 'refused'");
     ASSERT_SAYS(verdict.evidence[0], "plimsoll explain 20261118-1-2");
 }
 
@@ -314,13 +314,13 @@ static void what_ended_an_inner_run_is_not_a_signal_to_the_outer(void **state)
     facts.inner_verdict = PL_VERDICT_STOPPED_FOR_MEMORY;
     strcpy(facts.inner_run, "20261118-1-2");
     pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
-    ASSERT_SAYS(verdict.summary, "a run inside of it ended so: stopped-for-memory");
+    ASSERT_SAYS(verdict.summary, "a run inside it ended as 'stopped-for-memory'");
     assert_null(strstr(verdict.summary, "memory had no part"));
     facts.wait_status = EXITED(128 + SIGSEGV);
     facts.has_inner = true;
     facts.inner_verdict = PL_VERDICT_CRASHED;
     verdict = judge(&facts, PL_VERDICT_FAILED);
-    ASSERT_SAYS(verdict.summary, "a run inside of it ended so: crashed");
+    ASSERT_SAYS(verdict.summary, "a run inside it ended as 'crashed'");
     facts.wait_status = SIGKILL; /* itself */
     judge(&facts, PL_VERDICT_KILLED);
 }
@@ -387,7 +387,7 @@ static void no_budget_is_advised_that_the_system_would_not_give(void **state)
     ASSERT_SAYS(lines[1], "or give its memory cgroup more");
     facts.neighbours = (pl_fact_line){.n = 1, .process = {.pid = 7, .name = "db", .bytes = PL_GIB}};
     assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, HOLDER("train.py:12"), lines, 4), 2);
-    ASSERT_SAYS(lines[1], "give 'db' (pid 7) a memory cgroup apart");
+    ASSERT_SAYS(lines[1], "move 'db' (pid 7) to another memory cgroup");
     ASSERT_SAYS(lines[1], "1.0 GiB were taken");
 }
 
@@ -403,7 +403,7 @@ static void stalls_for_memory_are_told_with_numbers_and_a_cure(void **state)
     facts.own_stalls = true;
     pl_verdict verdict = judge(&facts, PL_VERDICT_FINISHED);
     ASSERT_SAYS(verdict.summary, "but was made to wait for memory");
-    ASSERT_SAYS(verdict.evidence[0], "for 70.0 of 82.0 s, and wholly for 61.0 s");
+    ASSERT_SAYS(verdict.evidence[0], "for 70.0 of 82.0 s, with all processes waiting for 61.0 s");
     char lines[4][PL_ADVICE_BYTES];
     assert_int_equal(pl_advice(&facts, verdict.kind, &unknown_holder, lines, 4), 1);
     ASSERT_SAYS(lines[0], "give its cgroup more memory");
@@ -601,7 +601,7 @@ static void no_progress_until_it_was_ended_is_a_hang(void **state)
     facts.idle_s = 60;
     facts.lock_cycle = true;
     pl_verdict verdict = judge(&facts, PL_VERDICT_HANG);
-    ASSERT_SAYS(verdict.summary, "no progress for 60 s: its threads wait for each other's locks");
+    ASSERT_SAYS(verdict.summary, "no progress for 60 s: its threads are deadlocked");
     facts.wait_status = exited_0;
     judge(&facts, PL_VERDICT_FINISHED);
     facts.wait_status = SIGSEGV;
@@ -694,7 +694,7 @@ static void a_restart_of_the_machine_is_said(void **state)
     pl_facts facts = dead_run();
     facts.rebooted = true;
     pl_verdict verdict = judge(&facts, PL_VERDICT_LOST);
-    assert_true(has_evidence(&verdict, "the machine was restarted since"));
+    assert_true(has_evidence(&verdict, "the machine has been restarted since"));
 }
 
 static void of_a_record_that_was_cut_short_nothing_is_concluded(void **state)
@@ -705,7 +705,7 @@ static void of_a_record_that_was_cut_short_nothing_is_concluded(void **state)
     facts.cut_short = true;
     facts.n_vm_oom_kills = 24; /* for its baseline is zero */
     pl_verdict verdict = judge(&facts, PL_VERDICT_FAILED);
-    ASSERT_SAYS(verdict.summary, "cut the file of its record short");
+    ASSERT_SAYS(verdict.summary, "truncated the file of its record");
     assert_int_equal(pl_advice(&facts, verdict.kind, &unknown_holder, lines, 2), 1);
     ASSERT_SAYS(lines[0], "$PLIMSOLL_LEDGER");
     facts.wait_status = 0;
@@ -750,7 +750,7 @@ static void no_lower_line_is_advised_to_who_passed_it_by_far(void **state)
     ASSERT_SAYS(lines[0], "set --budget below 18.0 GiB");
     facts.limit_bytes = 100 * PL_MIB;
     pl_advice(&facts, PL_VERDICT_KILLED_FOR_MEMORY, &unknown_holder, lines, 4);
-    ASSERT_SAYS(lines[0], "nothing of it was seen by the guard");
+    ASSERT_SAYS(lines[0], "the guard saw none of it");
     ASSERT_SAYS(lines[0], "ulimit -s");
 }
 

@@ -5,8 +5,8 @@
 
 #include "base/size.h"
 #include "report/brief.h"
+#include "report/printer.h"
 #include "report/sites.h"
-#include "report/text.h"
 
 enum { SHOWN_REFUSALS = 8, SHOWN_PROCESSES = 16, SHOWN_MARKS = 8, PLOT_COLUMNS = 60 };
 
@@ -307,7 +307,7 @@ static void print_hang(const pl_printer *printer)
         return;
     heading(printer, "threads when it hung");
     if (json_array_size(cycle) > 0) {
-        fputs("  ring of locks:", printer->out);
+        fputs("  deadlock:", printer->out);
         for (size_t i = 0; i < json_array_size(cycle); i++)
             fprintf(printer->out, " %" JSON_INTEGER_FORMAT " ->",
                     json_integer_value(json_array_get(cycle, i)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON documents as files of a record. */
-#ifndef PL_REPORT_FILE_H
-#define PL_REPORT_FILE_H
+#ifndef PL_REPORT_JSON_FILE_H
+#define PL_REPORT_JSON_FILE_H
 
 #include <jansson.h>
 
@@ -9,10 +9,10 @@
 
 /* Reads an object. -ENOENT when there is no file, -ENOMEM when memory ran out, PL_ECORRUPT when
  * it is not a JSON object or larger than any of ours. */
-PL_MUST_CHECK int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr);
+PL_MUST_CHECK int pl_json_file_load(const char *path, json_t **ret_object, pl_error *reterr);
 
 /* The same of a text. The message is the reason alone. */
-PL_MUST_CHECK int pl_file_parse_json(const char *text, size_t n, json_t **ret_object,
+PL_MUST_CHECK int pl_json_file_parse(const char *text, size_t n, json_t **ret_object,
                                      pl_error *reterr);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the short and the full text. A report may come from a file that anyone wrote: missing
  * fields and wrong types print nothing, and control characters never reach the terminal. */
-#ifndef PL_REPORT_TEXT_H
-#define PL_REPORT_TEXT_H
+#ifndef PL_REPORT_PRINTER_H
+#define PL_REPORT_PRINTER_H
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * be told. Of a family of forked processes, which share pages, the proportional set size is read,
  * as often as its cost allows; in between it is carried on by how the resident size moved. A child
  * of vfork() that has not called exec has no memory of its own. */
-#ifndef PL_SUPERVISE_TREE_H
-#define PL_SUPERVISE_TREE_H
+#ifndef PL_SUPERVISE_PROCESS_TREE_H
+#define PL_SUPERVISE_PROCESS_TREE_H
 
 #include <sys/types.h>
 
@@ -46,7 +46,7 @@ typedef struct pl_tree_index {
     int n_used;
 } pl_tree_index;
 
-typedef struct pl_tree {
+typedef struct pl_process_tree {
     int n;
     pl_tree_process processes[PL_TREE_PROCESSES];
     pl_tree_index by_pid; /* of processes[] */
@@ -61,22 +61,23 @@ typedef struct pl_tree {
     uint64_t pss_cost_ns; /* what reading all shares cost last */
     uint64_t shares_ns;   /* what it cost in this reading; rationed by itself */
     uint64_t pss_read_ns; /* when that was */
-} pl_tree;
+} pl_process_tree;
 
 /* Reads the tree below `root` (not `root` itself). `now_ns` is CLOCK_MONOTONIC; `pressed` allows
  * dearer reading. */
-void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns,
-                  bool pressed);
+void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t root,
+                          uint64_t now_ns, bool pressed);
 
 /* Remembers what each process uses now as its share of a calm tree. */
-void pl_tree_calm(pl_tree *tree);
+void pl_process_tree_calm(pl_process_tree *tree);
 
 /* The process that the run is about: the command or, where that holds little and only waits for one
  * guarded program, as shells and launchers do, that program. */
-pid_t pl_tree_main(const pl_tree *tree, pid_t command, uint64_t enough_bytes);
+pid_t pl_process_tree_main(const pl_process_tree *tree, pid_t command, uint64_t enough_bytes);
 
 /* Whom to stop: the one that grew most since the tree was calm, the command only when nobody else
  * holds `enough_bytes`. NULL: nobody. */
-const pl_tree_process *pl_tree_newcomer(const pl_tree *tree, pid_t command, uint64_t enough_bytes);
+const pl_tree_process *pl_process_tree_victim(const pl_process_tree *tree, pid_t command,
+                                              uint64_t enough_bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report as text: what both forms share. */
-#include "report/text.h"
+#include "report/printer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "probe/frame_text.h"
-#include "report/place.h"
+#include "report/code_place.h"
 #include "report/report.h"
 
 /* What is over the line by less than this part of it needs no explanation. */
@@ -103,10 +103,10 @@ static const char *why_over(const pl_printer *printer, uint64_t over_bytes)
     if (json_array_size(json_object_get(printer->report, "line")) > 0)
         return ": the system has moved the line since the start";
     if (over_bytes <= pl_get_u64(memory, "reserve_bytes"))
-        return ", in the reserve: what is small, or touched without being asked for, is not "
-               "refused at once";
-    return ", past the reserve: taken where the guard is not asked, as in static programs, or for "
-           "stacks, shared memory and pages written after a fork";
+        return ", within the reserve: small requests, and memory touched without a request, are "
+               "not refused at once";
+    return ", beyond the reserve: taken where the guard is not asked, as by static programs, or "
+           "for stacks, shared memory and pages written after a fork";
 }
 
 static void print_claimed(const pl_printer *printer, uint64_t claimed_bytes, uint64_t line_bytes)
@@ -159,7 +159,7 @@ void pl_print_native_frame(const pl_printer *printer, const json_t *frame)
 {
     const char *module = pl_get_text(frame, "module"), *symbol = pl_get_text(frame, "symbol");
     const char *source = pl_get_text(frame, "source");
-    pl_print_clean(printer, module[0] != '\0' ? pl_place_file_name(module) : "?");
+    pl_print_clean(printer, module[0] != '\0' ? pl_code_place_file_name(module) : "?");
     if (symbol[0] != '\0') {
         putc(' ', printer->out);
         pl_print_clean(printer, symbol);
