@@ -247,7 +247,7 @@ static void a_run_is_found_by_id_prefix_pid_path_and_last(void **state)
     pl_run_record record;
     pl_error error = {0};
     assert_int_equal(pl_run_record_open("20261117", &record, &error), -ENOTUNIQ);
-    assert_non_null(strstr(error.message, "2 runs"));
+    assert_non_null(strstr(error.message, "2 run ids"));
     assert_int_equal(pl_run_record_open("nothing", &record, &error), -ENOENT);
     assert_int_equal(pl_run_record_open("", &record, &error), -ENOENT);
     assert_int_equal(pl_run_record_open("/usr", &record, &error), -ENOENT);

@@ -388,7 +388,7 @@ static void no_budget_is_advised_that_the_system_would_not_give(void **state)
     facts.neighbours = (pl_fact_line){.n = 1, .process = {.pid = 7, .name = "db", .bytes = PL_GIB}};
     assert_int_equal(pl_advice(&facts, PL_VERDICT_REFUSED, HOLDER("train.py:12"), lines, 4), 2);
     ASSERT_SAYS(lines[1], "move 'db' (pid 7) to another memory cgroup");
-    ASSERT_SAYS(lines[1], "1.0 GiB were taken");
+    ASSERT_SAYS(lines[1], "it took 1.0 GiB");
 }
 
 static void stalls_for_memory_are_told_with_numbers_and_a_cure(void **state)
@@ -735,7 +735,7 @@ static void who_only_observed_is_advised_to_keep_the_line(void **state)
     facts.peak_bytes = PL_GIB; /* the rest is in files in memory, which no process has resident */
     facts.over.bytes = 9 * PL_GIB;
     verdict = judge(&facts, PL_VERDICT_FINISHED);
-    ASSERT_SAYS(verdict.summary, "came to 9.0 of 8.0 GiB");
+    ASSERT_SAYS(verdict.summary, "reached 9.0 of 8.0 GiB");
 }
 
 static void no_lower_line_is_advised_to_who_passed_it_by_far(void **state)
