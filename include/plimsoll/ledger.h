@@ -58,26 +58,26 @@ PL_API PL_MUST_CHECK int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *re
 PL_API void pl_ledger_close(pl_ledger *ledger);
 
 /* Takes a slot for the calling process, or returns the one it has (an exec keeps pid and start
- * time: whoever joins again starts from zero when `fresh` is set). PL_EFULL with no slot free, of
+ * time: with `fresh`, a process that joins again starts from zero). PL_EFULL with no slot free, of
  * 32,768; -EXDEV in another pid namespace than the ledger was made in, where pids name other
- * processes; -ENOENT where there is no /proc; -EMFILE when its identity cannot be read there. */
+ * processes; -ENOENT where /proc is not mounted; -EMFILE when its identity cannot be read there. */
 PL_API PL_MUST_CHECK int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner);
 
 /* Gives back everything that the owner was charged, and its slot. */
 PL_API void pl_ledger_leave(pl_ledger *ledger, pl_owner owner);
 
-/* Claims `bytes`. PL_EBUDGET, with nothing charged, if the kind's mark would be passed. */
+/* Claims `bytes`. PL_EBUDGET, with nothing charged, if the limit of that kind would be exceeded. */
 PL_API PL_MUST_CHECK int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes,
                                          enum pl_claim_kind kind);
 
 /* Gives back part or all of what the owner claimed. */
 PL_API void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Says how many bytes the caller, which is the owner, uses beyond its claims. Replaces what was
- * said before; it happened already, so it is charged even over every mark. */
+/* Reports how many bytes the caller, which is the owner, uses beyond its claims. Replaces the last
+ * report. The memory is in use already, so it is charged even beyond every limit. */
 PL_API void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Gives back what dead processes held, and what a process killed inside an operation left
+/* Releases what dead processes held, and corrects what a process killed inside an operation left
  * uncounted. Any process may call it; the supervisor does. Returns the number of slots freed. */
 PL_API int pl_ledger_reclaim(pl_ledger *ledger);
 

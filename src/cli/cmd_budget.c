@@ -29,7 +29,8 @@ static int fail(const pl_error *error)
     return PL_EXIT_FAILURE;
 }
 
-/* What getopt_long stopped at; it names long options in optopt only when they lack a value. */
+/* The option that getopt_long stopped at. It puts long options into optopt only when they lack a
+ * value. */
 static int refuse_option(int argc, char **argv, int code, const struct option *longs,
                          pl_error *reterr)
 {
@@ -109,8 +110,8 @@ static json_t *source_to_json(const pl_budget_source *source)
                      (json_int_t)source->limit_bytes);
 }
 
-/* `decisive` and `tightest` are indices of `sources`; the latter is null when nobody could be
- * asked. */
+/* `decisive` and `tightest` are indices of `sources`; the latter is null when no source could be
+ * read. */
 static json_t *budget_to_json(const pl_budget *budget)
 {
     json_t *sources = json_array();

@@ -15,10 +15,10 @@
 #include "jupyter/program.h"
 #include "jupyter/twin.h"
 
-/* A kernel is missing or broken: nothing that trying again would mend, and no failure of ours. */
+/* The kernel is missing or broken: trying again would not help, and plimsoll did not fail. */
 enum { EXIT_NO_KERNEL = 1 };
 
-/* What a verb works on. */
+/* The folders and names that a verb works on. */
 typedef struct workplace {
     const pl_jupyter_options *options;
     pl_jupyter_paths paths;
@@ -69,7 +69,7 @@ static int say_none_found(const workplace *place)
     return EXIT_NO_KERNEL;
 }
 
-/* A twin that Jupyter does not see helps nobody, and it would not say so itself. */
+/* A twin that Jupyter does not see is useless, and Jupyter would not say so. */
 static void warn_if_unseen(const workplace *place, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -190,7 +190,7 @@ static const pl_kernelspec *find_twin(const pl_kernelspecs *there, const char *n
     return found;
 }
 
-/* Whether a folder with a twin's name is one cannot be told when its kernel.json is broken. */
+/* A folder with a twin's name whose kernel.json is broken may be a twin or not. */
 static void say_if_broken(const pl_kernelspecs *there, const char *name)
 {
     size_t n = strlen(PL_TWIN_PREFIX);

@@ -175,8 +175,8 @@ static void describe_command(pl_ledger_header *header, char *const *command)
         header->directory[0] = '\0';
 }
 
-/* How far the line may go up when a cgroup's limit is raised: what was asked for, and what
- * everything else than cgroups gives. */
+/* The highest that the line may go when a cgroup's limit is raised: the request, and every source
+ * other than cgroups. */
 static uint64_t highest_line(const pl_budget *budget)
 {
     uint64_t highest = UINT64_MAX;
@@ -273,8 +273,8 @@ static int create_record(this_run *run, const pl_budget *budget, pl_error *reter
     return pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
 }
 
-/* Without a record there is no line. A kernel whose home is full or may not be written to starts
- * all the same, as it would without us. */
+/* Without a record there is no line. A kernel must start even when its home is full or read-only,
+ * as it would without plimsoll. */
 static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error *reterr)
 {
     char folder[PATH_MAX];
@@ -285,12 +285,12 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
     discard(run);
     run->record = (pl_run_record){0};
     if (create_record(run, budget, &second) < 0)
-        return r; /* why the first could not be is what the user can mend */
+        return r; /* the user can fix the first failure */
     pl_say_error("%s; the kernel's record is kept in '%s'", reterr->message, folder);
     return 0;
 }
 
-/* Better said before it starts than found out at the line. */
+/* Warns before the start, not when the line is reached. */
 static void warn_if_unguardable(const this_run *run)
 {
     pl_executable program;
@@ -302,7 +302,7 @@ static void warn_if_unguardable(const this_run *run)
         pl_say_error("%s", text);
 }
 
-/* What was asked for here is what holds, also for the runtime, and for runs, in the command. */
+/* The budget given here also holds for the runtime, and for runs, inside the command. */
 static int pass_on_budget(const run_options *options, pl_error *reterr)
 {
     if (options->budget && getenv(PL_BUDGET_VARIABLE) &&
@@ -374,8 +374,8 @@ static void save_report(const this_run *run, const json_t *report)
         fail(&error);
 }
 
-/* Nothing is lost: the ledger and what lies beside it stay in the record. It may be that nobody
- * reads what we write, and that the report ended for that. */
+/* Nothing is lost: the ledger and the files beside it stay in the record. If stderr cannot be
+ * written to, which may be why the report failed, nothing is printed. */
 static void say_no_report(const this_run *run, const char *why)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -418,9 +418,9 @@ static void explain(const this_run *run)
         fail(&error);
 }
 
-/* How long a report may still take once somebody asked us to end. systemd waits 90 s before it
- * sends SIGKILL, Kubernetes 30 s and docker stop 10 s; a report takes under a second, or some with
- * large debug information. */
+/* The time that a report may still take after plimsoll was asked to end. systemd waits 90 s before
+ * it sends SIGKILL, Kubernetes 30 s and docker stop 10 s. A report takes under a second, or a few
+ * with large debug information. */
 #define ASKED_TO_END_S 8
 
 /* Waits for the report. A signal that asks us to end leaves it some seconds, a second Ctrl-C
@@ -444,9 +444,9 @@ static int wait_for_report(pid_t pid)
     return status;
 }
 
-/* The command has ended; whatever goes wrong from here on must not change its exit status. libdw
- * ends the process where memory is short, by exit() or by a null pointer, so this is a process of
- * its own. The signals that the supervisor passes on are blocked in both. */
+/* Makes the report in a child process. The command has ended, and nothing that goes wrong from here
+ * on may change its exit status; but when memory is short, libdw ends its process, by exit() or a
+ * null pointer. The signals that the supervisor passes on are blocked in both. */
 static void explain_apart(const this_run *run)
 {
     pid_t pid = fork();
@@ -493,7 +493,7 @@ int pl_cmd_run(int argc, char **argv)
         bool ours = r == -ENOMEM || r == -EMFILE || r == -ENFILE || run.ledger->header.command_pid;
         return r == -ENOENT ? PL_EXIT_NOT_FOUND : ours ? PL_EXIT_FAILURE : PL_EXIT_CANNOT_RUN;
     }
-    signal(SIGPIPE, SIG_IGN); /* nobody may read the report; the command's status is kept */
+    signal(SIGPIPE, SIG_IGN); /* the report may have no reader; the command's status is kept */
     explain_apart(&run);
     pl_ledger_close(run.ledger);
     return exit_status(wait_status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See jupyter_list.h. Kernelspecs are anybody's files: control characters never reach the terminal,
- * and what is not UTF-8 is replaced. */
+/* See jupyter_list.h. Kernelspecs are not trusted: control characters never reach the terminal, and
+ * invalid UTF-8 is replaced. */
 #include "cli/jupyter_list.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void print_kernel(const pl_kernelspecs *known, const pl_kernelspec *kerne
         print_row(widths, kernel->name, twin->name, budget_or_dash(twin), kernel->folder);
         alone = false;
     }
-    /* One that somebody put behind `plimsoll run` by hand guards itself. */
+    /* A kernel whose command is `plimsoll run`, edited by hand, is guarded without a twin. */
     bool guarded = pl_kernelspec_command(kernel) > 0;
     if (alone)
         print_row(widths, kernel->name, guarded ? kernel->name : "-", budget_or_dash(kernel),

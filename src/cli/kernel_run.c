@@ -17,7 +17,8 @@
 
 static char load_extension[] = "--ext=plimsoll.notebook";
 
-/* Made, or there already and this user's alone. -EPERM: somebody else has taken the name. */
+/* Makes the folder, or takes one that exists and is this user's alone. -EPERM: another user has
+ * taken the name. */
 static int make_own(const char *folder)
 {
     struct stat st;
@@ -57,7 +58,7 @@ int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX])
     return setenv("PLIMSOLL_STATE", ret_folder, 1) < 0 ? -errno : 0;
 }
 
-/* The end of a path tells more than its head: a kernel's id, a notebook's name. */
+/* Keeps the end of a path, which says more than its head: a kernel's id, a notebook's name. */
 static void keep_tail(char *field, size_t n, const char *text)
 {
     size_t length = strlen(text), kept = length < n ? length : n - 1;
@@ -172,8 +173,8 @@ static int set_python_path(const char *folder)
     return r;
 }
 
-/* Libraries count processors and take no notice of quotas: forty threads on two cores are slower
- * than two, and each has a stack and buffers of its own. */
+/* Libraries count processors and ignore quotas. Forty threads on two cores are slower than two, and
+ * each has its own stack and buffers. */
 static int set_threads(void)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",

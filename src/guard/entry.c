@@ -31,8 +31,8 @@ static inline bool countdown_exhausted(size_t size)
 #endif
 }
 
-/* The slow path reads /proc, and open() and read() are cancellation points; malloc() is none, and
- * callers rely on that with locks held. */
+/* The slow path reads /proc, and open() and read() are cancellation points. malloc() is not one,
+ * and callers rely on that while they hold locks. */
 int pl_guard_enter(void)
 {
     int cancel;
@@ -47,7 +47,7 @@ void pl_guard_leave(int cancel)
     pl_thread.inside = false;
 }
 
-/* What a request is being made with, so that one path serves the whole family. */
+/* The arguments of a request, so that one path serves the whole malloc family. */
 typedef struct pl_request {
     size_t size;
     size_t alignment;                        /* 0: malloc's own */
@@ -67,8 +67,8 @@ static void add_to_site(const pl_tracked_block *block, int64_t bytes, int64_t n_
         pl_site_add_unclaimed(block->site, bytes, n_blocks);
 }
 
-/* An entry that is there already is of a block whose end was not seen: unmapped as part of a larger
- * span, or mapped over. Left there, free() would find it first, and our claim never. */
+/* An entry that already exists is of a block whose end was not seen: it was unmapped as part of a
+ * larger span, or mapped over. If it stayed, free() would find it first, and never this claim. */
 static void track(pl_request *request, uint64_t claimed, uint64_t weight)
 {
     pl_tracked_block stale;
@@ -331,7 +331,7 @@ typedef struct pl_resizing {
     bool tracked;
     uint64_t had;    /* claimed by us for it */
     uint64_t wants;  /* to be claimed for it in all */
-    uint64_t weight; /* that it will stand for as a sample; 0: none */
+    uint64_t weight; /* that it will represent as a sample; 0: none */
 } pl_resizing;
 
 static pl_resizing start_resizing(const void *old, size_t size)
@@ -403,7 +403,7 @@ static PL_COLD void *slow_realloc(void *old, size_t size, bool exhausted, const 
     return NULL;
 }
 
-/* From inside of the guard, or outside of a run: nothing is claimed, but nothing stays tracked. */
+/* Inside the guard, or outside a run, nothing is claimed, and nothing stays tracked. */
 static void *plain_realloc(void *old, size_t size)
 {
     if (pl_bootstrap_owns(old))
@@ -437,8 +437,7 @@ EXPORT void *realloc(void *old, size_t size)
 }
 
 /* mimalloc, from which free-threaded Python takes its objects, reserves 1 GiB at once and then
- * grows inside of it, where nobody sees it. Refused, it maps segments of 32 MiB one by one instead.
- */
+ * grows inside it, unseen. Refused, it maps segments of 32 MiB one by one instead. */
 static bool is_arena(size_t n, int flags, const void *caller)
 {
     return n == PL_GIB && flags & MAP_NORESERVE && pl_interpreter_is_free_threaded() &&
@@ -452,9 +451,9 @@ static bool is_reservation(int flags, const void *caller)
            !(pl_interpreter_is_free_threaded() && pl_interpreter_calls(caller));
 }
 
-/* Does a mapping stand for memory that will be used? Reservations do not (PROT_NONE,
- * MAP_NORESERVE), nor do commits inside of them (MAP_FIXED), nor what the allocator maps for
- * blocks that were counted when they were asked for. */
+/* Will the memory of this mapping be used? Not that of reservations (PROT_NONE, MAP_NORESERVE) and
+ * of commits inside them (MAP_FIXED); and what the allocator maps for blocks was counted when they
+ * were requested. */
 static bool mapping_counts(int protection, int flags, const void *caller)
 {
     if (!(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
@@ -465,9 +464,9 @@ static bool mapping_counts(int protection, int flags, const void *caller)
     return address < pl_real.allocator_low || address >= pl_real.allocator_high;
 }
 
-/* A mapping is never refused for being one too many, only for being more than the whole line:
- * OpenBLAS, for one, asks again for ever. It counts as it is touched. The interpreter's own
- * mappings are how Python grows by small objects, and are treated as those. */
+/* A mapping is only refused when it is larger than the whole line, not when the line is full:
+ * OpenBLAS, for one, would ask again without end. It counts as it is touched. The interpreter's own
+ * mappings are how Python grows by small objects, and are treated as such. */
 static void *counted_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset,
                           const void *caller)
 {
@@ -488,7 +487,7 @@ static void *counted_mmap(void *address, size_t n, int protection, int flags, in
     void *mapping = pl_real.mmap(address, n, protection, flags, fd, offset);
     if (mapping == MAP_FAILED) {
         int error = errno;
-        if (error == ENOMEM && !(flags & MAP_HUGETLB)) /* a pool of its own, which programs try */
+        if (error == ENOMEM && !(flags & MAP_HUGETLB)) /* a private pool, which programs try */
             pl_line_denied(n);
         errno = error;
         return mapping;
@@ -531,7 +530,7 @@ EXPORT int munmap(void *address, size_t n)
     return r;
 }
 
-/* A mapping that stands for itself, and not as a sample for others, has another size now. */
+/* A mapping that represents only itself, and is not a sample for others, has changed its size. */
 static void resize_at_site(pl_tracked_block *block, size_t n)
 {
     if (block->generation == pl_guard_state.generation)
@@ -564,8 +563,8 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
     return mapping;
 }
 
-/* A thread's first act: a stack for the handlers of crash.c. A thread that never asks for memory
- * would not get one on the slow path, and then could not tell that its own stack overflowed. */
+/* Gives a new thread a stack for the handlers of crash.c. A thread that never asks for memory would
+ * not get one on the slow path, and could then not record the overflow of its own stack. */
 typedef struct thread_start {
     void *(*routine)(void *);
     void *argument;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exceptions in Python code that grows by small objects.
+/* Raises exceptions in Python code that grows by small objects.
  *
  * Nothing of Python is linked: the functions are looked up once, at the start. From inside malloc()
  * only two calls are made into the interpreter, and neither allocates: Py_AddPendingCall(), for the
@@ -7,9 +7,9 @@
  * holds the lock of the interpreter's list of threads.
  *
  * The MemoryError that CPython makes of a refused request has no text. So, from the first refusal
- * on, MemoryError's own __str__ is ours: an exception without arguments then tells what was so when
- * memory was last refused. What is told is kept as numbers and put into words when it is asked for,
- * where allocating is safe. */
+ * on, MemoryError's own __str__ is replaced: an exception without arguments then describes the last
+ * refusal. That is kept as numbers, and written as text when the text is asked for, where
+ * allocating is safe. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static bool found;
 static uint32_t version;
 static bool free_threaded;
 static _Atomic bool raising;
-static _Atomic(text_function) original_text; /* MemoryError's __str__, once ours stands there */
+static _Atomic(text_function) original_text; /* MemoryError's own __str__, once it is replaced */
 static uintptr_t code_low, code_high;        /* where the interpreter's own code lies */
 
 static bool find_all(void)
@@ -89,7 +89,7 @@ static bool find_all(void)
     return true;
 }
 
-/* "3.11.2 (main, ...)" -> 0x030b02f0; 0 for "3.13.0rc1 ...", whose layouts are nobody's promise. */
+/* "3.11.2 (main, ...)" -> 0x030b02f0; 0 for "3.13.0rc1 ...", whose layouts may still change. */
 static uint32_t parse_version(const char *text)
 {
     unsigned major = 0, minor = 0, micro = 0;
@@ -145,8 +145,8 @@ void *pl_interpreter_thread(void)
     return pl_interpreter_present() ? api.this_thread_state() : NULL;
 }
 
-/* The last refusal, kept as numbers until somebody reads the text of the exception: its event in the
- * ledger, and what is not in that. See ledger/refusal.h. */
+/* The last refusal, kept as numbers until the text of the exception is read: its event in the
+ * ledger, and more. See ledger/refusal.h. */
 enum { HOLDERS = 3 };
 
 typedef struct refusal_snapshot {
@@ -209,7 +209,8 @@ static void take_snapshot(refusal_snapshot *now, const pl_event *event)
 
 enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1280 };
 
-/* As pl_frame_text() has it, without folders; and " run by In [5]" where another cell called it. */
+/* Writes what pl_frame_text() does, without folders, and " run by In [5]" where another cell called
+ * it. */
 static void write_place(const pl_python_frame *place, uint32_t run_by, char text[PLACE_BYTES])
 {
     uint32_t cell = pl_cell_number_of(pl_guard_state.ledger, place->file);
@@ -252,7 +253,8 @@ static void write_what_to_do(const refusal_snapshot *then, char *text, size_t si
     }
 }
 
-/* What the user reads: how much was asked for, how much is in use, who holds it, what to do. */
+/* Writes what the user reads: how much was asked for, how much is in use, what holds it, what to
+ * do. */
 static void write_sentence(const refusal_snapshot *then, char text[SENTENCE_BYTES])
 {
     char what_to_do[160];
@@ -272,7 +274,7 @@ static void write_sentence(const refusal_snapshot *then, char text[SENTENCE_BYTE
 
 static_assert(SENTENCE_BYTES > 240 + HOLDERS * (PLACE_BYTES + 32), "a sentence always fits");
 
-/* As the text of an exception, where it has to say who speaks. */
+/* Writes the text of an exception, which must say that it comes from plimsoll. */
 static void write_error(const refusal_snapshot *then, char text[SENTENCE_BYTES])
 {
     static const char who[] = "plimsoll: ";
@@ -300,7 +302,7 @@ static bool has_no_arguments(python_object *self)
     return n == 0;
 }
 
-/* An exception that a later notebook cell raises by itself has nothing to do with it. */
+/* A later notebook cell may raise a MemoryError by itself, which this refusal does not explain. */
 static bool is_of_another_cell(const refusal_snapshot *then)
 {
     uint32_t running = atomic_load(&pl_guard_state.ledger->sum.cell_number);
@@ -362,7 +364,7 @@ static int raise_now(void *argument)
         pl_line_look();
     }
     if (pl_ledger_headroom_bytes(pl_guard_state.ledger) > 0 || !pl_callsite_catches(1, true))
-        return 0; /* there is room again; or this is no place to raise: a request will be refused */
+        return 0; /* there is room again, or no exception may be raised here */
     char text[SENTENCE_BYTES];
     pl_line_raised();
     write_error(&last_refusal, text);
@@ -399,8 +401,8 @@ void pl_interpreter_take_back(void)
     pl_thread.is_raising = false;
 }
 
-/* Never in a free-threaded build: both calls may wait for a lock there, and while a thread waits
- * its objects may be collected, although it is inside of the allocator that they come from. */
+/* Never in a free-threaded build: both calls may wait for a lock there, and while a thread waits,
+ * its objects may be collected, although it is inside the allocator that they come from. */
 bool pl_interpreter_raise(void)
 {
     if (free_threaded || !pl_interpreter_thread())

@@ -71,10 +71,10 @@ static enum pl_outside_cause cause_of(int error)
     }
 }
 
-/* Why this process is an outsider; PL_OUTSIDE_CAUSES: it is none. */
+/* Why this process is an outsider; PL_OUTSIDE_CAUSES: it is not one. */
 static pl_atomic_u32 outside = PL_OUTSIDE_CAUSES;
 
-/* What belongs to the line ends here; a parent may have passed it. */
+/* Resets the state of an excursion over the line, which a child inherits from its parent. */
 static void stay_outside(pl_ledger *run, int error)
 {
     enum pl_outside_cause cause = cause_of(error);
@@ -83,7 +83,7 @@ static void stay_outside(pl_ledger *run, int error)
     atomic_store(&outside, cause);
 }
 
-/* The flags are set at once: the supervisor takes a slot for ours when PL_SLOT_GUARDED is there. */
+/* Sets the flags together: the supervisor takes a slot as guarded once PL_SLOT_GUARDED is set. */
 static int join(pl_ledger *ledger, uint32_t flags)
 {
     pl_owner owner;

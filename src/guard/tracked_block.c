@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracked blocks: large ones, whose claim must come back when they are freed, and sampled ones,
- * whose site must be told.
+ * whose site must be updated.
  *
  *   filter   a byte per page of the address space, modulo its size: how many tracked blocks start
  *            there. free() of an untracked block reads one byte, of a table that takes 8 KiB of
  *            cache for 32 MiB of heap.
  *   table    address -> block, in windows of WINDOW places: an entry may be in any place of its
- *            window, so nothing moves and nothing is left behind when one goes. Two threads never
- *            work on one address: the allocator gives it to one at a time.
+ *            window, so no entry moves, and none leaves a mark behind when it is removed. Two
+ *            threads never work on one address: the allocator gives it to one at a time.
  *   large    the claimed blocks once more, in a list that can be walked for how much of each is
  *            touched; and the largest mappings, which only count as they are touched: a report must
  *            not say that a site holds memory which nobody has written to.
  *
- * All of it is static, zero until used, and never grows: what does not fit is not tracked. */
+ * All of this is static, zero until used, and never grows: a block that does not fit is not
+ * tracked. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,8 +22,8 @@
 
 enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 32768 };
 
-/* Of what is not claimed, so much in one block is listed. The interpreter's arenas, 1 MiB each, are
- * filled soon; OpenBLAS maps 128 MiB for each thread and touches a tenth. */
+/* An unclaimed block is listed from this size on. The interpreter's arenas, 1 MiB each, are filled
+ * soon; OpenBLAS maps 128 MiB for each thread and touches a tenth. */
 #define LISTED_BYTES (16 * PL_MIB)
 
 _Atomic uint8_t pl_tracked_block_filter[PL_FILTER_PAGES];
@@ -69,7 +70,7 @@ static size_t window_of(uint64_t address)
     return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48) & (PLACES - 1);
 }
 
-/* A claim stands for all of its bytes, touched or not; everything else for what is touched. */
+/* A claimed block counts with all of its bytes, touched or not; any other with what is touched. */
 static void update_site(large_block *block, int64_t untouched)
 {
     pl_site *site = atomic_load(&block->site);
@@ -93,7 +94,7 @@ static uint32_t take_free(uint32_t from, uint32_t end)
     return LARGE_BLOCKS;
 }
 
-/* 1 + the place; 0 when there is none left. */
+/* Returns 1 + the place; 0 when none is left. */
 static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_tracked_block *block)
 {
     uint32_t from = atomic_load(&maybe_free), i = take_free(from, LARGE_BLOCKS);
@@ -115,8 +116,8 @@ static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_tracked_blo
     return i + 1;
 }
 
-/* A block that changed its size keeps its place: whoever walks the list at that moment finds it
- * once, and what it had touched. */
+/* A block that changed its size keeps its place, so that a concurrent walk of the list finds it
+ * once, with what it had touched. */
 static bool list_large(uint64_t address, pl_tracked_block *block)
 {
     bool claimed = block->claimed_bytes != 0;
@@ -171,7 +172,7 @@ bool pl_tracked_block_add(void *address, const pl_tracked_block *block)
     return false;
 }
 
-/* NULL is no block: 0 is what an empty place holds. */
+/* NULL is not a block: 0 marks an empty place. */
 static size_t find_place(uint64_t key)
 {
     if (key == 0)
@@ -222,8 +223,8 @@ bool pl_tracked_block_take(const void *address, pl_tracked_block *ret_block)
     return true;
 }
 
-/* How many of the bytes have their lowest bit set: eight at a time, for an array that is being
- * filled is walked again and again. The product adds up the bytes of `set` in its highest one. */
+/* Counts the bytes whose lowest bit is set, eight at a time, because an array that is being filled
+ * is walked again and again. The product adds up the bytes of `set` in its highest byte. */
 static uint64_t count_lowest_bits(const unsigned char *bytes, uint64_t n)
 {
     const uint64_t ones = 0x0101010101010101;
@@ -271,10 +272,10 @@ static uint64_t touched_now(large_block *block, uint64_t address, uint64_t bytes
     return touched;
 }
 
-/* Blocks that are filled are looked at once. A sparse one of many GiB would be walked again at
- * every look: a twentieth of the time is enough for that. The cost is the thread's own: on a busy
- * machine a walk of microseconds may last a second, and what is touched would count twice for
- * twenty. */
+/* A block that is filled is walked once. A sparse one of many GiB would be walked again at every
+ * look, so walks are limited to a twentieth of the time. That is counted in CPU time: on a busy
+ * machine a walk of microseconds may last a second by the clock, and touched memory would count
+ * twice for twenty seconds. */
 static pl_atomic_u64 walked_ns, walk_cost_ns, mappings_walked_ns;
 
 static bool walk_due(uint64_t now)

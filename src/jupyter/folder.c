@@ -17,8 +17,8 @@
 /* Kernelspecs have a handful of files in at most two folders; this bounds what a mistake costs. */
 enum { MAX_DEPTH = 8, MAX_FILES = 1000 };
 
-/* Deeper than what is copied, for folders that somebody added to; each level takes 4 KiB of stack.
- */
+/* Deeper than what is copied, because files may have been added; each level takes 4 KiB of
+ * stack. */
 enum { MAX_REMOVED_DEPTH = 64 };
 
 typedef struct copying {

@@ -134,7 +134,7 @@ static int add_listed(pl_jupyter_paths *paths, const char *list)
     return r;
 }
 
-/* Python's user base is a place of its own only when Jupyter's data folder was moved. */
+/* Python's user base is a separate place only when Jupyter's data folder was moved. */
 static int add_user(pl_jupyter_paths *paths)
 {
     char data[PATH_MAX], base[PATH_MAX];
@@ -180,7 +180,7 @@ static bool is_mine(const char *folder)
 }
 
 /* Unless set, jupyter_core 5 puts an environment first that belongs to the user. Version 4 never
- * does, but whoever makes an environment gets 5 there. */
+ * does, but a new environment gets version 5. */
 static bool prefers_environment(void)
 {
     static const char *const no[] = {"no", "n", "false", "off", "0", "0.0"};

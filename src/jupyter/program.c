@@ -35,7 +35,7 @@ int pl_program_find(const char *name, char path[PATH_MAX])
     return -ENOENT;
 }
 
-/* Cuts the last part of a path off. False when there is none. */
+/* Cuts off the last part of a path. False when there is none. */
 static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');

@@ -44,7 +44,7 @@ static bool is_object_or_absent(const json_t *spec, const char *key)
     return value == NULL || json_is_object(value);
 }
 
-/* What jupyter_client would not take, or NULL. */
+/* What jupyter_client would reject, or NULL. */
 static const char *misfit(const json_t *spec)
 {
     const json_t *argv = json_object_get(spec, "argv"), *word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See twin.h. A twin is made, and an old one taken apart, in a folder `.plimsoll-XXXXXX` beside its
- * final place: on the same file system, so that one rename() does it, and without a kernel.json of
- * its own, so that Jupyter passes it by. */
+ * final place: on the same file system, so that one rename() moves it, and without a kernel.json of
+ * its own, so that Jupyter ignores it. */
 #include "jupyter/twin.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static int make_spec(const pl_kernelspec *original, const pl_twin_options *optio
                         original->folder, options->program);
 }
 
-/* Whatever has the twin's name and is none of ours stays. */
+/* A folder with the twin's name that plimsoll did not make is left alone. */
 static int check_place(const char *path, pl_error *reterr)
 {
     char file[PATH_MAX];
@@ -184,7 +184,7 @@ static int swap_in(const char *made, const char *path, const char *workshop)
         return rename(made, path) < 0 ? -errno : 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* A file system that cannot swap, such as NFS: for a moment there is no twin. */
+    /* The file system cannot swap, as NFS: for a moment there is no twin. */
     char old[PATH_MAX];
     int r = pl_path_join(workshop, "old", old);
     if (r == 0 && rename(path, old) < 0 && errno != ENOENT)
@@ -220,7 +220,7 @@ static int cannot_install(pl_error *reterr, int r, const char *path)
                         path, pl_error_text(r));
 }
 
-/* What stays behind is in nobody's way: worth a word, but the twin is in its place, or is not. */
+/* A folder that stays behind does no harm: it is reported, but the result does not depend on it. */
 static void clear_workshop(const char *workshop, pl_folder_note *note)
 {
     int r = pl_folder_remove(workshop);

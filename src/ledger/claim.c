@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: the arithmetic of the line, kept through any death at any instruction.
+/* Claims: the arithmetic of the line, which stays right when a process dies at any instruction.
  *
  * A claim is two words, charged (everyone's) and claimed (its owner's), and a process can be killed
  * between the two. So:
@@ -91,8 +91,8 @@ int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes, enum pl_c
     uint64_t mark = atomic_load(&ledger->sum.limit_bytes);
     if (kind == PL_CLAIM_RESERVE)
         mark = pl_add_sat_u64(mark, ledger->header.reserve_bytes);
-    /* Refused outside of the bracket where possible: whoever asks again and again must not keep the
-     * slots from being seen at rest, when a settling may be what makes room. */
+    /* Refuses outside the bracket where possible: a process that asks again and again must not keep
+     * the slots from being seen at rest, when a settling may be what makes room. */
     if (!fits(atomic_load(&ledger->sum.charged_bytes), bytes, mark))
         return PL_EBUDGET;
 
@@ -170,8 +170,9 @@ static void ask_for_settling(pl_ledger *ledger)
         ;
 }
 
-/* Empties the slot of somebody who can do nothing any more: dead, or become another by exec. The
- * operations that it died in end here, once what they may have left is asked to be settled. */
+/* Empties the slot of a process that can do nothing any more: it died, or became another program by
+ * exec. The operations that it died in end here, after a settling of what they may have left is
+ * requested. */
 static void empty_dead_slot(pl_ledger *ledger, pl_ledger_slot *slot)
 {
     if (atomic_load(&slot->n_begun) != atomic_load(&slot->n_done))
@@ -245,9 +246,9 @@ static bool sum_at_rest(const pl_ledger *ledger, uint64_t *ret_charged, uint64_t
     return n_begun == n_done;
 }
 
-/* What the dead left over does not change with what the living do: charged may have moved on since
- * it was seen at rest, and the swap then fails, but where it succeeds exactly the excess is taken
- * off. A request that came during the settling stays. */
+/* The excess that dead processes left does not change with what live ones do. charged may have
+ * moved on since it was seen at rest; the swap then fails, and where it succeeds, exactly the
+ * excess is taken off. A request that came during the settling stays. */
 static bool settle_once(pl_ledger *ledger, uint32_t request)
 {
     uint64_t charged, sum;
@@ -259,8 +260,8 @@ static bool settle_once(pl_ledger *ledger, uint32_t request)
     return true;
 }
 
-/* Sixteen looks of some 10 us each; if all fell into somebody's operation, the next reclaim looks
- * again. */
+/* Looks sixteen times, about 10 us each; if all of them fall into another process's operation, the
+ * next reclaim looks again. */
 static void settle(pl_ledger *ledger)
 {
     if (!(atomic_load(&ledger->sum.needs_settling) & 1) || !take_duty(&ledger->sum.settler_pid))
@@ -392,7 +393,7 @@ int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
     return 0;
 }
 
-/* Under the duty it is looked at again: somebody may have reclaimed the slot since it was left. */
+/* Checks again under the duty: another process may have reclaimed the slot since it was left. */
 void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
 {
     PL_NULL_DOES_NOTHING(ledger);
@@ -402,7 +403,7 @@ void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
     end(slot);
     atomic_store(&slot->start_ticks, PL_SLOT_LEFT);
     if (!take_duty(&slot->keeper_pid))
-        return; /* whoever has it is measuring: the next reclaim frees it */
+        return; /* its holder is measuring: the next reclaim frees the slot */
     if (atomic_load(&slot->pid) == (uint32_t)getpid() &&
         atomic_load(&slot->start_ticks) == PL_SLOT_LEFT) {
         empty_dead_slot(ledger, slot);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a ledger file: what everyone under one line shares, and what outlives them all.
+/* The layout of a ledger file, which all processes under one line share, and which outlives them.
  *
  *   header    who runs what, under which line; constant once created, except `limit_bytes`
  *   sum       charged and peak, each on a cache line of its own
@@ -40,8 +40,9 @@ enum {
     PL_CELL_RUNS = 8,
     PL_CELL_FILES = 1024,
     PL_CRASHES = 8,
-    PL_CRASH_COMMAND = PL_CRASHES - 1, /* the place of the command's own, whoever crashed before */
-    PL_CRASH_LAST = PL_CRASHES - 2,    /* of others, of which the first and the last are kept */
+    PL_CRASH_COMMAND =
+        PL_CRASHES - 1, /* the place of the command's own, even if others crashed before */
+    PL_CRASH_LAST = PL_CRASHES - 2, /* of others, of which the first and the last are kept */
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
     PL_SPARSE_PROGRAMS = 8,
@@ -52,7 +53,7 @@ typedef _Atomic uint64_t pl_atomic_u64;
 typedef _Atomic int64_t pl_atomic_i64;
 typedef _Atomic uint32_t pl_atomic_u32;
 
-/* Instead of a line: the frame is no place in source, but a file that is memory (tmpfs, memfd). */
+/* Instead of a line: the frame is not a place in source, but a file in memory (tmpfs, memfd). */
 #define PL_LINE_OF_FILE UINT32_MAX
 
 /* A place in Python source. `file` keeps the path's tail when it is too long. line 0: unknown. */
@@ -72,7 +73,7 @@ enum pl_run_flags {
 /* Why a process that the guard is in could not join: it runs unwatched by it. */
 enum pl_outside_cause {
     PL_OUTSIDE_DESCRIPTORS, /* it had none free to read its identity with */
-    PL_OUTSIDE_NO_PROC,     /* there is no /proc where it runs */
+    PL_OUTSIDE_NO_PROC,     /* /proc is not mounted where it runs */
     PL_OUTSIDE_NAMESPACE,   /* pids of its pid namespace name others */
     PL_OUTSIDE_FULL,        /* PL_SLOTS processes live */
     PL_OUTSIDE_OTHER,
@@ -114,7 +115,7 @@ typedef struct pl_ledger_header {
 
     /* A notebook kernel's run (run --kernel); else empty. */
     char kernel[512];   /* its connection file: the same in the kernel that is started after it */
-    char notebook[512]; /* the notebook's path, where the server tells it */
+    char notebook[512]; /* the notebook's path, if the server passes it */
     char previous[64];  /* the run of the kernel before this one */
 
     /* Written by the supervisor at each sample: since the start. */
@@ -126,9 +127,9 @@ typedef struct pl_ledger_header {
     int32_t wait_status;  /* as waitpid gave it */
     uint32_t n_oom_kills; /* of the cgroup since the baseline */
     uint32_t n_vm_oom_kills;
-    uint32_t stop_signal; /* the signal that the supervisor was told to pass on last, or 0 */
+    uint32_t stop_signal; /* the last signal that the supervisor passed on, or 0 */
     uint32_t
-        seccomp_mode; /* of the command, as /proc says it: 0 none, 1 strict, 2 a filter, 3 killed by it */
+        seccomp_mode; /* of the command, from /proc: 0 none, 1 strict, 2 a filter, 3 killed by it */
     uint32_t spare;
     pl_atomic_u64 ended_realtime_ns;
 } pl_ledger_header;
@@ -152,12 +153,12 @@ typedef struct pl_ledger_sum {
     pl_atomic_u64 n_refusals;
     pl_atomic_u64 n_raised; /* exceptions put into Python code */
     pl_atomic_u64 n_trims;
-    pl_atomic_u32 call;    /* raised when somebody is about to be refused: trim, and see room.h */
+    pl_atomic_u32 call;    /* raised when a process is about to be refused: trim, and see room.h */
     pl_atomic_u32 n_moves; /* rises as room is made for a call */
     pl_atomic_u64 next_event;
-    pl_atomic_u32 settler_pid;         /* who is comparing the sum with the slots; 0: nobody */
-    pl_atomic_u32 needs_settling;      /* odd: somebody died inside an operation; only rises */
-    pl_atomic_u64 sites_peak_bytes;    /* charged when the sites' at_peak_bytes were taken */
+    pl_atomic_u32 settler_pid;      /* the process that compares the sum with the slots; 0: none */
+    pl_atomic_u32 needs_settling;   /* odd: a process died inside an operation; only rises */
+    pl_atomic_u64 sites_peak_bytes; /* charged when the sites' at_peak_bytes were taken */
     pl_atomic_u64 sites_refusal_bytes; /* and their at_refusal_bytes; 0: nothing was refused */
     pl_atomic_u64 cell_limit_bytes;    /* the line, while it is a cell's own limit; else 0 */
     pl_atomic_u32 n_rooms;             /* of rooms[], that were ever used: the first ones */
@@ -171,7 +172,7 @@ enum pl_slot_flags {
     PL_SLOT_GUARDED = 1u << 1,  /* our library is in it */
     PL_SLOT_EXITED = 1u << 2,   /* it ran its exit handlers: not a sudden death */
     PL_SLOT_STOPPED = 1u << 3,  /* the supervisor stopped it for memory */
-    PL_SLOT_OBSERVER = 1u << 4, /* the supervisor's own: holds what nobody claimed */
+    PL_SLOT_OBSERVER = 1u << 4, /* the supervisor's own: holds what no process claimed */
     PL_SLOT_FORKED = 1u << 5,   /* forked without exec: its pages are shared with its parent */
 };
 
@@ -189,8 +190,7 @@ typedef struct pl_ledger_slot {
     pl_atomic_u64 n_begun;          /* by its owner, and done: equal when that is at rest */
     _Alignas(64) pl_atomic_u64 n_done;
     pl_atomic_u32 n_refusals;
-    pl_atomic_u32 keeper_pid; /* who keeps it from changing hands, to measure it or to give it
-                                 back; 0: nobody */
+    pl_atomic_u32 keeper_pid; /* the process that measures it or gives it back; 0: none */
     pl_atomic_u32 parent_pid;
     uint32_t python_version; /* PY_VERSION_HEX */
     uint64_t python_runtime; /* address of _PyRuntime in that process; 0: none */
@@ -270,7 +270,7 @@ typedef struct pl_site {
     pl_atomic_i64 unclaimed_bytes; /* of held: covered by no claim, and so an estimate */
     pl_atomic_i64 untouched_bytes; /* of held: claimed, but never written to, at the last look */
     pl_atomic_u64 untouched_at_peak_bytes;
-    pl_atomic_u64 at_refusal_bytes; /* what it held when memory was refused last, to anybody */
+    pl_atomic_u64 at_refusal_bytes; /* what it held at the last refusal in any process */
     pl_atomic_u64 untouched_at_refusal_bytes;
     pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
     pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
@@ -295,8 +295,8 @@ typedef struct pl_cell {
     char id[64];                  /* the notebook's own, or a hash of the source */
 } pl_cell;
 
-/* What tracebacks call the source of a cell. One that is edited has a file for each of its texts,
- * and so has each piece that a magic runs. */
+/* The name that tracebacks use for the source of a cell. An edited cell has one for each of its
+ * texts, and so has each piece that a magic runs. */
 typedef struct pl_cell_file {
     pl_atomic_u64 key;    /* hash of the name; 0: free */
     pl_atomic_u32 number; /* of the cell that ran it last */

@@ -26,8 +26,8 @@ static int map_file(int fd, int writable, pl_ledger **ret_ledger)
     return 0;
 }
 
-/* All of the space is taken now: a sparse file on a full disk would be SIGBUS in somebody's
- * malloc() later. The limit on file sizes is looked at first: passing it is a deadly signal. */
+/* Allocates all of the space now: a sparse file on a full disk would cause SIGBUS in some malloc()
+ * later. The limit on file sizes is checked first, because exceeding it is a fatal signal. */
 static int fill_new_file(int fd, const char *path, pl_error *reterr)
 {
     struct rlimit limit;
@@ -42,7 +42,7 @@ static int fill_new_file(int fd, const char *path, pl_error *reterr)
     return 0;
 }
 
-/* Of memory that is zero. */
+/* The memory is already zero. */
 static void begin_ledger(pl_ledger *ledger, const pl_ledger_params *params)
 {
     ledger->header.version = PL_LEDGER_VERSION;
@@ -201,7 +201,7 @@ uint64_t pl_ledger_peak_bytes(const pl_ledger *ledger)
     return atomic_load(&ledger->sum.peak_bytes);
 }
 
-/* Each of the two is stored before both are read, so whoever comes last sees both. */
+/* Each caller stores its own value before it reads both, so the last one sees both. */
 static void draw_line(pl_ledger *ledger)
 {
     uint64_t wanted = atomic_load(&ledger->sum.wanted_bytes);

@@ -3,7 +3,8 @@
  * much, where in its Python code, and how full the line was. Everything else is made from that:
  *   refusal_snapshot    guard/interpreter.c: the event, and what held memory then, for the text of
  *                       the exception in the process that was refused
- *   pl_fact_refusal     report/verdict.h: the event, with names and places in words, for the verdict
+ *   pl_fact_refusal     report/verdict.h: the event, with names and places in words, for the
+ *                       verdict
  *   "refusals"          docs/report-format.md: the event as JSON
  * What both sides conclude from its numbers is decided here. Pure; never allocates. */
 #ifndef PL_LEDGER_REFUSAL_H

@@ -6,17 +6,17 @@
 #include "sys/futex.h"
 #include "sys/proc.h"
 
-/* Whoever waits looks this often whether those who do not answer are still there. */
+/* A waiting process checks this often whether those that do not answer are still alive. */
 #define LOOK_NS (50 * PL_NS_PER_MS)
 
-/* So long nobody need have moved anything. A mover tells of every 16 MiB that it writes, for which
- * a disk that others keep busy may take a second or two. */
+/* The time to wait without any progress. A mover reports every 16 MiB that it writes, for which a
+ * busy disk may take a second or two. */
 #define PATIENCE_NS (5 * PL_NS_PER_SEC)
 
-/* And so long in all, however much others free and take meanwhile. */
+/* The time to wait in all, however much others free and take meanwhile. */
 #define LONGEST_NS (120 * PL_NS_PER_SEC)
 
-/* Whoever could not move anything is not asked again for so long. */
+/* A process that could not move anything is not asked again for this time. */
 #define STUCK_NS PL_NS_PER_SEC
 
 bool pl_room_is_own(pl_owner owner)
@@ -24,8 +24,8 @@ bool pl_room_is_own(pl_owner owner)
     return owner >= 0 && owner < PL_ROOMS - 1;
 }
 
-/* Of the last one only what is wanted counts. A process killed while it waits leaves that there:
- * others then move out a little sooner. */
+/* Of the shared last one, only wanted_bytes counts. A process killed while it waits leaves its part
+ * there: others then move out a little sooner. */
 static pl_ledger_room *room_of(pl_ledger *ledger, pl_owner owner)
 {
     return &ledger->rooms[pl_room_is_own(owner) ? owner : PL_ROOMS - 1];
@@ -67,7 +67,7 @@ uint64_t pl_room_idle_bytes(const pl_ledger *ledger)
     return bytes;
 }
 
-/* ---- who is about to be refused ---- */
+/* ---- a process that is about to be refused ---- */
 
 /* Somebody still has to answer the call. */
 static bool is_awaited(const pl_ledger *ledger, uint32_t call)
@@ -118,7 +118,7 @@ static void wait_for_answers(pl_ledger *ledger, uint32_t call, uint64_t bytes)
     }
 }
 
-/* 0 is no call. */
+/* 0 is not a call. */
 static uint32_t raise_call(pl_ledger *ledger)
 {
     uint32_t call = atomic_fetch_add(&ledger->sum.call, 1) + 1;

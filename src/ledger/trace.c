@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ledger remembers beside the sum: events, the timeline, call sites, modules. */
+/* The parts of the ledger beside the sum: events, the timeline, call sites, modules. */
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -33,9 +33,9 @@ static void read_entry(const pl_event *entry, pl_event *ret_event)
 
 #define BEING_WRITTEN UINT64_MAX
 
-/* An entry that somebody still writes, or has since written something newer into, is passed over
- * and the next number taken. Each writer that died inside an entry costs one of PL_EVENTS for good;
- * eight such in a row lose the event. */
+/* An entry that is still being written, or already has something newer, is passed over, and the
+ * next number taken. Each writer that died inside an entry costs one of PL_EVENTS permanently;
+ * after eight such in a row the event is lost. */
 enum { EVENT_TRIES = 8 };
 
 static pl_event *take_entry(pl_ledger *ledger, uint64_t *ret_number)
@@ -232,7 +232,7 @@ uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unc
     return bytes - estimate + pl_min_u64((uint64_t)((double)estimate * share), estimate);
 }
 
-/* Of a dead process, which had no part in what is remembered. */
+/* The site of a dead process, which has no part in what is remembered. */
 static void drop_if_dead(pl_site *site)
 {
     uint32_t owner = atomic_load(&site->owner_pid);

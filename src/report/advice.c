@@ -62,7 +62,7 @@ static void advise_neighbour(const pl_facts *facts, advice *to)
         name, PL_SIZE(who->bytes));
 }
 
-/* What is taken or limited by others is not to be had by a larger budget; nor is the reserve. */
+/* A larger budget cannot give what other processes use or a cgroup limits, nor the reserve. */
 static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to)
 {
     uint64_t least = pl_max_u64(pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB), needed_bytes);

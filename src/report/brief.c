@@ -17,10 +17,10 @@
 
 enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
 
-/* Who held less than this part of what was in use is not worth a word in few lines. */
+/* Places that held less than a MENTIONED_SHARE-th of what was in use are left out. */
 enum { MENTIONED_SHARE = 10 };
 
-/* A cell that runs for less than this was just begun. */
+/* A shorter running time is not mentioned: the cell has only just begun. */
 static const double noticeable_s = 1;
 
 typedef struct brief {
@@ -81,8 +81,8 @@ void pl_brief_cell(const json_t *notebook, char text[PL_BRIEF_CELL_BYTES])
         snprintf(text + n, (size_t)(PL_BRIEF_CELL_BYTES - n), ", running for %.0f s", running_s);
 }
 
-/* Of the lines of the cell, the one that holds most, if that is a good part of all: where no stack
- * is left of a death by memory, it is what the user wants to see. */
+/* The line of the cell that holds most memory, if that is a noticeable part of all. A death by
+ * memory leaves no stack, so this is the best answer to where it happened. */
 static const json_t *largest_of_cell(const pl_printer *printer, const json_t *cell)
 {
     const json_t *sites = json_object_get(printer->report, "sites");
@@ -198,7 +198,7 @@ static void write_next(const pl_printer *printer, const json_t *next)
     }
 }
 
-/* In a notebook the command is a magic, and the terminal is far away. */
+/* In a notebook the command is given as a magic. */
 static void write_more(const pl_printer *printer, const json_t *notebook)
 {
     fprintf(printer->out, "%splimsoll explain ", notebook != NULL ? "%" : "");
@@ -215,7 +215,7 @@ static void add_threads(brief *b)
         add(b, "wait", write_more_threads, threads);
 }
 
-/* Who aborts is told by the first frame that is not part of aborting. */
+/* The innermost frames of an abort are those of abort() itself: show the first that is not. */
 static const json_t *pick_native(const json_t *report, const json_t *native)
 {
     const char *signal = pl_get_text(json_object_get(report, "crash"), "signal");

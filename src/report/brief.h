@@ -15,7 +15,7 @@ PL_MUST_CHECK int pl_brief_put(json_t *report, enum pl_verdict_kind verdict);
 enum { PL_BRIEF_CELL_BYTES = 320 };
 
 /* "In [3] line 2: ctypes.string_at(0), running for 40 s", of the report's "notebook"; "In [3],
- * which begins: import os" when no stack tells the line; "" when no cell ran. */
+ * which begins: import os" when no stack shows the line; "" when no cell ran. */
 void pl_brief_cell(const json_t *notebook, char text[PL_BRIEF_CELL_BYTES]);
 
 #endif

@@ -16,7 +16,7 @@
 #include "report/report.h"
 #include "report/sites.h"
 
-/* What docs/report-format.md promises as the most of each. */
+/* The limits that docs/report-format.md promises. */
 enum { MAX_LISTED = 64, MAX_TIMELINE = 120, MAX_ADVICE = 4, MAX_LEAK_SITES = 3 };
 
 typedef struct builder {
@@ -28,7 +28,7 @@ typedef struct builder {
     json_t *hang;                /* NULL: none was seen */
     pl_facts facts;
     pl_verdict verdict;
-    enum pl_sites_moment moment; /* of which "sites" tell */
+    enum pl_sites_moment moment; /* that "sites" describe */
 } builder;
 
 static void put(builder *b, const char *key, json_t *value)
@@ -215,7 +215,8 @@ static bool is_mark(const pl_event *event)
     return event->kind == PL_EVENT_MARK;
 }
 
-/* The newest MAX_LISTED events of one sort, newest last; no field at all when there are none. */
+/* Lists the newest MAX_LISTED events of one kind, newest last; adds no field when there are
+ * none. */
 static void put_events(builder *b, const char *key, bool (*is_one)(const pl_event *),
                        json_t *(*build_one)(builder *, const pl_event *))
 {
@@ -276,7 +277,7 @@ static bool verdict_is_of_crash(const builder *b)
                                    b->facts.crash.cause == PL_CRASH_BAD_ALLOC);
 }
 
-/* The stacks that the verdict points at: of the crash, or the line of the last refusal. */
+/* The stacks of the crash. */
 static void put_crash_stacks(builder *b)
 {
     const pl_crash *crash = &b->snapshot.crash;
@@ -333,7 +334,7 @@ static bool refused_in_last_cell(const builder *b)
     return false;
 }
 
-/* Where the cell was that ran at the end; NULL when no stack tells. */
+/* The stack of the cell that ran at the end; NULL when there is none. */
 static const json_t *last_stack(const builder *b)
 {
     if (b->verdict.kind == PL_VERDICT_HANG)
@@ -411,7 +412,8 @@ static void add_point(builder *b, json_t *timeline, const pl_memory_sample *samp
     pl_json_add(&b->json, timeline, point);
 }
 
-/* Which of MAX_TIMELINE shares of the time a sample falls into; of few, each is one by itself. */
+/* Which of MAX_TIMELINE equal parts of the run's time a sample falls into. Up to MAX_TIMELINE
+ * samples have a part each. */
 static size_t share_of(const builder *b, size_t i)
 {
     const pl_snapshot *snapshot = &b->snapshot;
@@ -422,8 +424,8 @@ static size_t share_of(const builder *b, size_t i)
     return (size_t)pl_min_u64((uint64_t)(part * MAX_TIMELINE), MAX_TIMELINE - 1);
 }
 
-/* As many points as a reader can use; each is the highest of its share of the time, so that no
- * peak is lost. */
+/* At most MAX_TIMELINE points: the highest sample of each part of the time, so that no peak is
+ * lost. */
 static void put_timeline(builder *b)
 {
     const pl_memory_sample *samples = b->snapshot.samples;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cell_sources.h. Every line that is of use is kept as jansson parsed it, found by the file that it
+/* See cell_sources.h. Every useful line is kept as jansson parsed it, indexed by the file that it
  * names and by its cell's id. */
 #include "report/cell_sources.h"
 
@@ -16,8 +16,8 @@
 #include "report/json_file.h"
 #include "supervise/run_record.h"
 
-/* Of the file, what is read of each end; of a line: a source of 64 KiB, every byte of it escaped,
- * is 384 KiB. */
+/* END_BYTES are read from each end of a large file. A line may be long: a source of 64 KiB with
+ * every byte escaped is 384 KiB. */
 enum { END_BYTES = 16 << 20, MAX_LINE_BYTES = 1 << 20, MAX_FILES = 1 << 16 };
 
 struct pl_cell_sources {
@@ -27,7 +27,7 @@ struct pl_cell_sources {
     bool failed;     /* no memory */
 };
 
-/* As much of a name as a frame keeps: its tail, in whole characters. */
+/* The part of a file name that a frame keeps: its tail, in whole characters. */
 static const char *kept_tail(const char *file)
 {
     size_t room = sizeof((pl_python_frame *)NULL)->file - 1, n = strlen(file);
@@ -39,7 +39,7 @@ static const char *kept_tail(const char *file)
     return file;
 }
 
-/* As much of an id as the ledger keeps, in valid UTF-8. */
+/* The part of an id that the ledger keeps, as valid UTF-8. */
 static void kept_id(const char *id, char kept[sizeof((pl_cell *)NULL)->id])
 {
     size_t room = sizeof((pl_cell *)NULL)->id;
@@ -89,8 +89,9 @@ static void parse_line(pl_cell_sources *cells, const char *text, size_t n)
     json_decref(line);
 }
 
-/* Whole lines only: what follows the last newline is still being written, or was torn. A part that
- * begins inside of a line begins with something that is no object. */
+/* Only whole lines count: text after the last newline is still being written, or was torn. A part
+ * of the file may begin inside a line; its first piece does not parse as an object and is
+ * skipped. */
 static void parse(pl_cell_sources *cells, const char *text, size_t n)
 {
     const char *end = text + n, *line = text, *newline;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of a notebook's run, for whoever names a place in one.
- *   source   what a cell says; it is kept in the record's cells.jsonl when the cell is first run
- *   file     what tracebacks call a source: "/tmp/ipykernel_4121/123456.py"
- *   places   what is needed to say where a frame is: the working directory, and the cells
- * cells.jsonl is written by the kernel, a line for each run of a cell, and is not trusted: a line
- * that is torn or makes no sense is skipped, and of a file over 32 MiB the first and the last half
- * of that are read: sources stand where they first appear, the numbers that count are the last. */
+/* The sources of a notebook's cells, for naming a place in one.
+ *   source   the text of a cell, kept in the record's cells.jsonl when the cell is first run
+ *   file     the name that tracebacks use for a source: "/tmp/ipykernel_4121/123456.py"
+ *   context  what is needed to name a frame: the working directory, and the cells
+ * The kernel writes cells.jsonl, a line for each run of a cell. The file is not trusted: torn or
+ * invalid lines are skipped. Of a file over 32 MiB only the first and the last 16 MiB are read:
+ * a source stands where it first appears, and the last number of a cell is the one that counts. */
 #ifndef PL_REPORT_CELL_SOURCES_H
 #define PL_REPORT_CELL_SOURCES_H
 
@@ -21,14 +21,14 @@ typedef struct pl_place_context {
     const pl_cell_sources *cells; /* NULL: none are known */
 } pl_place_context;
 
-/* What the record and the ledger know of cells. No file at all is no error; 0 or -ENOMEM. The
- * ledger must outlive *ret_cells. */
+/* Loads what the record and the ledger know of cells. A missing file is not an error. 0 or -ENOMEM.
+ * The ledger must outlive *ret_cells. */
 PL_MUST_CHECK int pl_cell_sources_load(const struct pl_ledger *ledger, const char *record_directory,
                                        pl_cell_sources **ret_cells);
 void pl_cell_sources_free(pl_cell_sources *cells); /* NULL is allowed */
 
 /* The number of the cell whose source, or one of whose earlier sources, tracebacks call `file`; 0
- * when it is no cell's. `cells` may be NULL. */
+ * when it is not a cell's. `cells` may be NULL. */
 uint32_t pl_cell_sources_number(const pl_cell_sources *cells, const char *file);
 
 /* A line of that source, trimmed; "" when it is not known. */

@@ -16,20 +16,20 @@ void pl_code_place_python(const pl_python_frame *frame, const pl_place_context *
  * where that is a program; else "libfoo.so parse_file" or "libfoo.so+0x1234". */
 void pl_code_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES]);
 
-/* The frame that tells most: the innermost of the user's own code, not of Python's library or an
+/* The most useful frame: the innermost in the user's own code, not of Python's library or an
  * installed package; else the innermost. -1 when there is none. */
 int pl_code_place_pick_python(const pl_python_frame *frames, int n);
 
-/* Is it a module that faults only on behalf of its caller (libc), or has no name? */
+/* Does this module fault only on behalf of its caller (libc), or have no name? */
 bool pl_code_place_is_plumbing(const char *module);
 
 /* Python itself, or an extension of its standard library. */
 bool pl_code_place_is_interpreter(const char *module);
 
-/* The innermost that is neither the C library's nor the guard's; else the innermost. */
+/* The innermost frame that is neither the C library's nor the guard's; else the innermost. */
 int pl_code_place_pick_native(const pl_native_frame *frames, int n);
 
-/* What follows the last '/'. */
+/* The part of a path after its last '/'. */
 const char *pl_code_place_file_name(const char *path);
 
 #endif

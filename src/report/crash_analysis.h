@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A crash record in words: why it crashed, where, and what the instruction was. Reads crash.PID and
- * the ELF files through supervise/inspect.h; whatever cannot be read is left empty, unless only
- * memory is short. */
+/* Analyses a crash record: the cause, the native stack, and the instruction. Reads crash.PID and
+ * the ELF files through supervise/inspect.h. A part that cannot be read is left empty; only a lack
+ * of memory is an error. */
 #ifndef PL_REPORT_CRASH_ANALYSIS_H
 #define PL_REPORT_CRASH_ANALYSIS_H
 
@@ -24,7 +24,7 @@ typedef struct pl_crash_analysis {
 PL_MUST_CHECK int pl_crash_analyse(const pl_crash *crash, const char *record_directory,
                                    pl_crash_analysis *ret_analysis);
 
-/* Another process sent the signal: its pid; 0 when the crash is the process's own. */
+/* The pid of another process that sent the signal; 0 when the crash is the process's own. */
 pid_t pl_crash_sender(const pl_crash *crash);
 
 /* One line of /proc/PID/maps. `path` is "" for anonymous memory. */
@@ -35,7 +35,7 @@ typedef struct pl_map_region {
 } pl_map_region;
 
 /* The mapping that holds `address`, or, failing that, the next one above it (`low` > address).
- * False when there is neither. Lines that make no sense are skipped. */
+ * False when there is neither. Lines that cannot be parsed are skipped. */
 bool pl_map_region_find(const char *maps, uint64_t address, pl_map_region *ret_mapping);
 
 #endif

@@ -9,8 +9,8 @@
 #include "report/code_place.h"
 #include "report/json.h"
 
-/* What a hanging tree may use of the processor since it was seen to hang: timers and polls. More
- * means that it went on. */
+/* A hanging tree may still use this share of the processor, for timers and polls. One that used
+ * more has gone on. */
 static const double idle_share = 0.02;
 
 static bool is_kernel(const pl_snapshot *snapshot, pid_t pid)
@@ -200,8 +200,8 @@ static bool tells_charge(const pl_event *event)
            event->kind == PL_EVENT_OVER || event->kind == PL_EVENT_ROSE;
 }
 
-/* What the line is about: what is charged. Events are points, too: the guards tell of each step up
- * and of what they refuse, however seldom a busy machine lets the supervisor sample. */
+/* Collects the charged bytes over time. Events are points as well as samples: the guards record
+ * each rise and each refusal, even when a busy machine keeps the supervisor from sampling. */
 static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
 {
     size_t n = 0, i_event = 0;

@@ -8,7 +8,7 @@
 #include "report/ledger_snapshot.h"
 #include "report/verdict.h"
 
-/* `analysis` is NULL when nothing crashed. `lock_cycle`: a ring of locks was seen in the hang. */
+/* `analysis` is NULL when nothing crashed. `lock_cycle`: a deadlock was seen in the hang. */
 void pl_facts_gather(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
                      bool lock_cycle, pl_facts *ret_facts);
 

@@ -87,8 +87,8 @@ static double point_s(const json_t *timeline, size_t i)
     return json_number_value(json_array_get(json_array_get(timeline, i), 0));
 }
 
-/* The highest point of the time that each column stands for; where no point fell into that, what
- * was seen before. Returns the highest of all. */
+/* Fills each column with the highest point of its time span, or the point before when none falls
+ * into it. Returns the highest of all. */
 static uint64_t fill_columns(const json_t *timeline, double whole_s, uint64_t columns[PLOT_COLUMNS])
 {
     size_t n = json_array_size(timeline), next = 0;
@@ -109,7 +109,7 @@ static uint64_t fill_columns(const json_t *timeline, double whole_s, uint64_t co
 
 enum { AXIS_LABEL_BYTES = 32 };
 
-/* In the unit that suits the whole axis: "0 s", "7.5 min", "3.0 h". */
+/* Writes a time in the unit that suits the whole axis: "0 s", "7.5 min", "3.0 h". */
 static void write_time(double at_s, double whole_s, char text[AXIS_LABEL_BYTES])
 {
     double unit_s = whole_s >= 7200 ? 3600 : whole_s >= 120 ? 60 : 1;
@@ -127,7 +127,7 @@ static void print_axis(const pl_printer *printer, double whole_s)
             PLOT_COLUMNS / 2 + 1 - (int)strlen(end), middle, (int)strlen(end), end);
 }
 
-/* Levels of height, a character each: readable in every terminal and log. Drawn against the line,
+/* Draws each height as a character, which any terminal or log can show. The scale ends at the line,
  * unless the run stayed so far below it that nothing would be seen. */
 static void print_plot(const pl_printer *printer, uint64_t limit_bytes)
 {
@@ -235,7 +235,8 @@ static void print_refusals(const pl_printer *printer)
 
 typedef void print_frame(const pl_printer *printer, const json_t *frame);
 
-/* Beneath a frame in a notebook's cell stands what its line says: there is no file to look at. */
+/* A frame in a notebook's cell is followed by the source of its line, because there is no file to
+ * look it up in. */
 static void print_stack(const pl_printer *printer, const char *indent, const json_t *frames,
                         print_frame *print)
 {

@@ -72,8 +72,9 @@ static int write_all(int fd, const char *text, size_t n)
     return 0;
 }
 
-/* The file is complete under its final name, or the old one is still there. Not synced to disk:
- * what a power cut takes can be made again from the ledger, and every run would wait for it. */
+/* Replaces the file atomically: either it is complete under its final name, or the old one is still
+ * there. It is not synced to disk, which every run would have to wait for: a report lost to a power
+ * cut can be made again from the ledger. */
 static int write_and_rename(const char *text, const char *path)
 {
     char temporary[PATH_MAX];
@@ -92,7 +93,7 @@ static int write_and_rename(const char *text, const char *path)
     return r;
 }
 
-/* What a user names with --report may be a pipe or a terminal: those are written, not replaced. */
+/* The file of --report may be a pipe or a terminal, which is written to, not replaced. */
 static int write_in_place(const char *text, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);

@@ -12,8 +12,9 @@
 #include "report/code_place.h"
 #include "report/json.h"
 
-/* How far the end may lie behind the last sample: the supervisor samples until the end, but its
- * step grows with the run. Keeps a clock that was set during the run from making it days long. */
+/* The end may lie at most this far behind the last sample. The supervisor samples until the end,
+ * with a step that grows with the run. This bound keeps a clock that was set during the run from
+ * making the run days long. */
 static const uint64_t end_slack_ns = 5 * PL_NS_PER_SEC;
 
 #define END_TEXT(field) ((field)[sizeof(field) - 1] = '\0')
@@ -259,8 +260,8 @@ static const char *name_of(const char *const *arguments, int n)
     return program;
 }
 
-/* Did the command become another program? What runs a script (#!) has the script's name among its
- * arguments. */
+/* Did the command exec another program? The interpreter of a script (#!) has the script's name
+ * among its arguments, and does not count. */
 static bool became_another(const pl_snapshot *snapshot, const char *const *words, int n)
 {
     for (int i = 0; i < n; i++)

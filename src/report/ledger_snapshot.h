@@ -18,7 +18,7 @@ typedef struct pl_snapshot {
     pl_ledger_header header;
     pl_run_record_state state;
     bool ended;
-    uint64_t end_ns; /* CLOCK_MONOTONIC: of the end, of now, or of the last sign of life */
+    uint64_t end_ns; /* CLOCK_MONOTONIC: of the end, else now, else of the last sign of life */
 
     pid_t command_pid;
     int n_arguments;
@@ -54,11 +54,11 @@ void pl_snapshot_done(pl_snapshot *snapshot);
 double pl_snapshot_since_start_s(const pl_snapshot *snapshot, uint64_t time_ns);
 double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns);
 
-/* Does the run go on, as far as can be seen? */
+/* Is the run still going on, as far as can be seen? */
 bool pl_snapshot_runs(const pl_snapshot *snapshot);
 
-/* What a process is called: by its event, its slot, or the command line. Valid UTF-8; "" when
- * nothing tells. */
+/* The name of a process, from its event, its slot or the command line. Valid UTF-8; "" when
+ * unknown. */
 void pl_snapshot_name(const pl_snapshot *snapshot, pid_t pid, const pl_event *event,
                       char name[PL_FACT_NAME_BYTES]);
 

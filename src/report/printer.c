@@ -12,7 +12,7 @@
 #include "report/code_place.h"
 #include "report/report.h"
 
-/* What is over the line by less than this part of it needs no explanation. */
+/* Being over the line by less than a NOTICEABLY_OVER-th of it needs no explanation. */
 enum { NOTICEABLY_OVER = 64 };
 
 const char *pl_get_text(const json_t *object, const char *key)
@@ -76,7 +76,7 @@ static const char *severity_color(enum pl_verdict_severity severity)
     return colors[severity];
 }
 
-/* Colours what stands before the first colon: the verdict in words. */
+/* Colours the text before the first colon: the verdict in words. */
 void pl_print_summary(const pl_printer *printer, const char *summary)
 {
     char lead[64];
@@ -94,7 +94,7 @@ void pl_print_summary(const pl_printer *printer, const char *summary)
     putc('\n', printer->out);
 }
 
-/* Over the line: why, in a few words. */
+/* Explains in a few words why the line was passed. */
 static const char *why_over(const pl_printer *printer, uint64_t over_bytes)
 {
     const json_t *memory = json_object_get(printer->report, "memory");

@@ -21,7 +21,7 @@ static uint64_t load(const pl_atomic_u64 *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* How the sites are read: of which moment, and lowered by which share. */
+/* How the sites are read: as of which moment, and scaled down by which share. */
 typedef struct view {
     const struct pl_ledger *ledger;
     enum pl_sites_moment moment;
@@ -57,8 +57,8 @@ uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment
     return load(&sum->charged_bytes);
 }
 
-/* Sites are read one after the other while blocks come and go, and samples stand for more than
- * there is by chance: what they add up to is lowered to what was in use. */
+/* Sites are read one after the other while blocks come and go, and samples overestimate by chance.
+ * Their sum is scaled down to what was in use. */
 static view view_of(const pl_snapshot *snapshot, enum pl_sites_moment moment)
 {
     uint64_t sum = sum_of_sites(snapshot->ledger, moment);

@@ -51,7 +51,7 @@ static void put_identity(top *t, const char *record_directory)
         put(t, "notebook", pl_cell_table_notebook(&t->json, &t->snapshot, NULL));
 }
 
-/* As sampled last; before the first sample, as the processes see themselves. */
+/* The last sample; before the first one, what the processes read of themselves. */
 static uint64_t resident_bytes(const pl_snapshot *snapshot)
 {
     if (snapshot->n_samples > 0)
@@ -90,7 +90,8 @@ static int compare_largest_first(const void *left, const void *right)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* The supervisor's own slot is listed when it stands for something: what nobody claimed. */
+/* The supervisor's own slot holds the memory that no process claimed; it is listed unless that is
+ * zero. */
 static size_t collect_processes(const struct pl_ledger *ledger, int n_slots, process *processes)
 {
     size_t n = 0;
@@ -114,7 +115,7 @@ static size_t collect_processes(const struct pl_ledger *ledger, int n_slots, pro
     return n;
 }
 
-/* A guard looks at what is resident only as its program allocates: that may be long ago. */
+/* A guard reads what is resident only when its program allocates, which may be long ago. */
 static uint64_t resident_now(const top *t, const process *from)
 {
     uint64_t bytes;
@@ -222,7 +223,7 @@ int pl_report_top(const pl_run_record *record, json_t **ret_top, pl_error *reter
     return r;
 }
 
-/* Does a supervisor or a command of this record live? What cannot be read does not run. */
+/* Is a supervisor or a command of this record alive? A record that cannot be read does not run. */
 static bool record_runs(const pl_run_record *record)
 {
     char path[PATH_MAX];

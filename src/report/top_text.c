@@ -15,7 +15,7 @@ static void heading(const pl_printer *printer, const char *columns)
             printer->color ? "\033[0m" : "");
 }
 
-/* How many columns a text takes: its characters, as far as they are one column wide. */
+/* The columns that a text takes, if each character is one column wide. */
 static size_t columns_of(const char *text)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules, each a function that either gives the verdict or leaves it to the next. They stand in
- * the order of how directly their evidence speaks: what we did ourselves, what the dying process
- * wrote, what the system counted, what the exit status says. */
+/* The rules, each a function that either gives the verdict or leaves it to the next. The most
+ * direct evidence comes first: what plimsoll did itself, then what the dying process wrote, what
+ * the system counted, and last the exit status. */
 #include "report/verdict.h"
 
 #include <inttypes.h>
@@ -13,14 +13,15 @@
 
 #include "base/size.h"
 
-/* A refusal, or a worker's death, explains an end with an error when it came at most this long
- * before: time for a traceback, exit handlers and the joining of workers. */
+/* A refusal, or a worker's death, explains an end with an error that follows within this time,
+ * which a traceback, exit handlers and joining workers may take. */
 static const double recent_s = 10.0;
 
-/* An abort follows the refusal that caused it at once. */
+/* An abort follows the refusal that caused it within this time. */
 static const double at_once_s = 2.0;
 
-/* "At the limit", for a run whose end nobody saw: the sampler may be one step behind. */
+/* A run whose end nobody saw counts as at the limit from this share of it on: the last sample may
+ * be a step old. */
 static const double near_limit = 0.95;
 
 const char *pl_signal_name(int signal)
@@ -52,7 +53,8 @@ const char *pl_signal_fault(int signal)
     }
 }
 
-/* Only signals that a shell's child is likely to die of: 128 + 40 is a number like any other. */
+/* Does 128 + signal look like a shell's report of a dead child? Only for signals that a child is
+ * likely to die of: 128 + 40 is a number like any other. */
 static bool shells_tell(int signal)
 {
     static const int told[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS, SIGFPE,
@@ -87,7 +89,7 @@ static bool is_recent(const pl_fact_process *process)
     return process->before_end_s <= recent_s;
 }
 
-/* Nobody lives that could tell more: the supervisor is dead, and so is the command. */
+/* Both the supervisor and the command are dead, and the end was not recorded. */
 static bool all_dead(const pl_facts *facts)
 {
     return !facts->ended && !facts->supervisor_alive && !facts->command_alive;
@@ -231,7 +233,7 @@ static bool judge_running(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* A hang ends only by a signal, ours or someone else's, or by a program that gave up. */
+/* A hang ends only by a signal, from plimsoll or another, or when the program gives up. */
 static bool judge_hang(const pl_facts *facts, pl_verdict *verdict)
 {
     bool gave_up = facts->ended && !ended_well(facts) &&
@@ -272,9 +274,10 @@ static bool judge_stopped(const pl_facts *facts, pl_verdict *verdict)
 /* As /proc/PID/status has them. */
 enum { SECCOMP_STRICT = 1, SECCOMP_FILTER = 2, SECCOMP_KILLED = 3 };
 
-/* Filters end with SIGSYS, or send it; nothing else does, but for somebody who sends it. The strict
- * mode, which allows four calls, kills. Since Linux 5.17 whoever is killed by either is in a mode of
- * its own, by which a kill from outside is told from that. */
+/* A seccomp filter ends a process with SIGSYS, or sends that signal; otherwise it appears only when
+ * another process sends it. The strict mode, which allows four calls, ends a process with SIGKILL.
+ * Since Linux 5.17 a process that seccomp killed is in a mode of its own, which distinguishes this
+ * from a kill from outside. */
 bool pl_verdict_is_seccomp(const pl_facts *facts)
 {
     int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
@@ -309,10 +312,10 @@ static bool judge_seccomp(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* It does when the signals agree; a crash shortly before an end with an error does, too: handlers
- * exit, and parents notice. Of another process than the command it does not when the command's own
- * end by that signal came later: only who hands a child's signal on, as timeout(1) does, ends so,
- * and at once. */
+/* A crash explains the end when the signals agree, or when it came shortly before an end with an
+ * error: handlers exit, and parents notice. The crash of another process than the command does not
+ * explain that the command itself ended by the same signal much later: a parent that passes on a
+ * child's signal, as timeout(1) does, does so at once. */
 bool pl_verdict_crash_explains_end(const pl_facts *facts)
 {
     const pl_fact_crash *crash = &facts->crash;
@@ -406,8 +409,9 @@ static bool is_near_limit(const pl_facts *facts)
             (double)facts->last_available_bytes <= (1 - near_limit) * limit);
 }
 
-/* The kernel counts a kill in the victim's cgroup and on the machine. Where there is a cgroup, the
- * machine's count alone may be anybody's death: it then needs a run that was at its limit. */
+/* The kernel counts a kill in the victim's cgroup and on the machine. Where there is a cgroup, a
+ * kill that only the machine counted may be of any process: it then counts only for a run that was
+ * at its limit. */
 static bool oom_counted(const pl_facts *facts)
 {
     return facts->n_oom_kills > 0 ||
@@ -422,9 +426,9 @@ static void add_peak_evidence(const pl_facts *facts, pl_verdict *verdict)
                      PAIR(facts->peak_bytes, facts->true_limit_bytes, "of"));
 }
 
-/* systemd sends SIGTERM to the rest of a service in which the OOM killer ended a process
- * (OOMPolicy=stop, the default), so the command's end is the kill's doing, too. It sends it to each
- * process, and the command may have ended before the supervisor had its own. */
+/* After the OOM killer ends a process of a service, systemd sends SIGTERM to each of the others
+ * (OOMPolicy=stop, the default). The command's end is then a result of the kill, too. It may come
+ * before the supervisor gets its own SIGTERM. */
 static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
 {
     bool refused = facts->refusal.process.pid != 0 && is_recent(&facts->refusal.process);
@@ -531,8 +535,8 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
                               "(earlyoom, systemd-oomd)");
 }
 
-/* What can be said of memory when nothing was refused by us: what the guard saw refused by the
- * system, what an inner run said, or that a limit was in force that refuses without a trace. */
+/* Says whether memory had a part in it when plimsoll refused nothing: an inner run's verdict, a
+ * request that the guard saw the system refuse, or a limit that refuses without a trace. */
 static const char *part_of_memory(const pl_facts *facts, char *text, size_t size)
 {
     text[0] = '\0';
@@ -562,7 +566,7 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
 
 #define PART(facts) part_of_memory((facts), (char[512]){0}, 512)
 
-/* A run inside that ends by 128+N tells of its own command's end: that is not a signal to us. */
+/* An inner run that exits with 128+N reports how its own command ended: this run got no signal. */
 static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
 {
     int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
@@ -591,7 +595,7 @@ static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* Python ends with status 1 when nobody catches an exception; another status is the program's own
+/* Python exits with status 1 after an uncaught exception. Another status is the program's own
  * choice, made after it caught the error. */
 static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
 {
@@ -605,7 +609,8 @@ static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* The counters that were lost read as zero: compared with, they would show kills that never were. */
+/* Counters that were lost read as zero, and comparing with them would show kills that never
+ * happened. */
 static bool judge_cut_short(const pl_facts *facts, pl_verdict *verdict)
 {
     if (!facts->cut_short || !facts->ended)
@@ -618,7 +623,7 @@ static bool judge_cut_short(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* Less is part of any life: caches are read again, pages are written back. */
+/* Shorter stalls are normal: caches are read again, pages are written back. */
 static bool stalled(const pl_facts *facts)
 {
     return facts->own_stalls && facts->stalled_s >= 1 && facts->stalled_s >= facts->lasted_s / 10;
@@ -731,11 +736,12 @@ static void add_line_evidence(const pl_facts *facts, pl_verdict *verdict)
                      PL_SIZE(neighbours->line_bytes));
 }
 
-/* A request above this share of the line is worth naming itself, however memory came to be full. */
+/* A request above this share of the line is named itself, however memory came to be full. */
 static const double noticeable_request = 0.01;
 
-/* The last drop of a steady rise is the rise's: the request that happened to be refused is not what
- * has to change. What was killed or stopped, or asked for a large piece, keeps its own verdict. */
+/* At the end of a steady rise, the small request that happened to be refused is not the problem;
+ * the rise is. A run that was killed or stopped, or asked for a large piece, keeps its own
+ * verdict. */
 static bool is_leak(const pl_facts *facts, const pl_verdict *verdict)
 {
     return verdict->kind == PL_VERDICT_REFUSED &&

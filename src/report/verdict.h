@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From facts to a verdict, and the evidence that it rests on. Pure: no files, no clock, no system.
- *   facts     what the record and the system say, already bounded and cleaned of bad text
- *   verdict   one word for what happened, one sentence, and why we say so
+/* Judges facts: a verdict, and the evidence that it rests on. Pure: no files, no clock, no system.
+ *   facts     what the record and the system say, bounded and with valid text
+ *   verdict   one word for what happened, one sentence, and the evidence
  * The command is the process that `plimsoll run` started; a worker is any other of its tree. */
 #ifndef PL_REPORT_VERDICT_H
 #define PL_REPORT_VERDICT_H
@@ -17,7 +17,7 @@ enum { PL_FACT_NAME_BYTES = 64, PL_FACT_PLACE_BYTES = 224, PL_VERDICT_EVIDENCE =
 
 /* A process of the tree. */
 typedef struct pl_fact_process {
-    pid_t pid;      /* 0: there is none */
+    pid_t pid;      /* 0: none */
     bool is_kernel; /* of a notebook */
     char name[PL_FACT_NAME_BYTES];
     uint64_t bytes;
@@ -28,16 +28,17 @@ typedef struct pl_fact_refusal {
     pl_fact_process process; /* bytes: what it asked for; 0 for an exception that we raised */
     uint64_t charged_bytes;
     uint64_t limit_bytes;
-    bool in_python;                  /* it reached Python code, as a MemoryError */
+    bool in_python;                  /* Python code got it, as a MemoryError */
     char place[PL_FACT_PLACE_BYTES]; /* "train.py:12 in load()"; "" = unknown */
 } pl_fact_refusal;
 
 /* The system moved the line while the run went on. */
 typedef struct pl_fact_line {
-    int n;                   /* how often; 0: never, and nothing below means anything */
-    pl_fact_process process; /* a neighbour: who took most, if that can be seen. bytes: what they
-                                all took, or what the limit was set to (0: lifted) */
-    uint64_t line_bytes;     /* the line from then on */
+    int n; /* how often; 0: never, and nothing below means anything */
+    pl_fact_process
+        process; /* the neighbour that took most, if one can be seen. bytes: what all of them
+                                took, or what the limit was set to (0: lifted) */
+    uint64_t line_bytes; /* the line from then on */
     double since_start_s;
     char file[PL_FACT_PLACE_BYTES]; /* of a limit: "/sys/fs/cgroup/a/memory.max" */
 } pl_fact_line;
@@ -63,8 +64,8 @@ typedef struct pl_fact_crash {
     char missing_set[32]; /* instruction set that the faulting bytes need and this CPU lacks */
     char module[PL_FACT_NAME_BYTES]; /* file name of the module it happened in */
     bool in_interpreter;             /* that module is Python's own */
-    bool in_program;                 /* it is the program itself, not a library of others */
-    bool has_line;                   /* place tells a line of source */
+    bool in_program;                 /* it is the program itself, not a library */
+    bool has_line;                   /* place names a line of source */
 } pl_fact_crash;
 
 typedef struct pl_facts {
@@ -82,7 +83,7 @@ typedef struct pl_facts {
     uint64_t n_oom_kills;    /* of the cgroup, since the start */
     uint64_t n_vm_oom_kills; /* of the whole machine, since the start */
     bool has_memory_cgroup;  /* n_oom_kills means something */
-    bool group_gone;         /* it was in a memory cgroup that is not there any more */
+    bool group_gone;         /* it was in a memory cgroup that no longer exists */
     bool vm_counted;         /* n_vm_oom_kills means something, if the end was not seen */
 
     /* When it did not see the end. */
@@ -108,11 +109,11 @@ typedef struct pl_facts {
     bool own_stalls;       /* those of the cgroup, not of the machine */
     uint64_t n_throttles;  /* waits above memory.high */
 
-    /* What may have refused memory beside the line. */
+    /* Other limits that may have refused memory. */
     uint64_t address_limit_bytes; /* RLIMIT_AS of the command; 0: none */
     uint64_t data_limit_bytes;    /* RLIMIT_DATA of it; 0: none */
     bool own_data_limit;          /* set by us: the guard cannot be in the command */
-    pl_fact_process denied;       /* the last that the system refused; pid 0: nobody */
+    pl_fact_process denied;       /* the last process that the system refused memory; pid 0: none */
     uint32_t denied_limits;       /* pl_denied_limits that were in force */
     char denied_place[PL_FACT_PLACE_BYTES];
     bool has_inner; /* a run inside this one failed, and may explain this one's failure */
@@ -120,20 +121,20 @@ typedef struct pl_facts {
     char inner_run[PL_FACT_NAME_BYTES]; /* its id, or its record's path */
 
     pl_fact_line moved_limit; /* the last of the changes of a cgroup's limit */
-    pl_fact_line neighbours;  /* when they left least: others in the cgroup, that grew */
+    pl_fact_line neighbours;  /* others in the cgroup that grew, at the time when they left least */
 
-    /* What happened on the way. */
+    /* What happened during the run. */
     uint64_t n_refusals;
     pl_fact_refusal refusal; /* the last one; process.pid 0: none */
     pl_fact_crash crash;     /* of the command, else the last; process.pid 0: none */
-    pl_fact_process over;    /* passed the line and could not be refused; pid 0: nobody */
+    pl_fact_process over;    /* passed the line and could not be refused; pid 0: none */
     uint64_t n_stopped;
     pl_fact_process stopped;       /* the command, else the last that the supervisor stopped */
     pl_fact_process killed_worker; /* the last that SIGKILL ended, and not by us */
     uint64_t n_outside[PL_OUTSIDE_CAUSES]; /* processes that could not join, by cause */
     bool hangs;                            /* no progress was seen, and none since */
     double idle_s;
-    bool lock_cycle; /* threads wait for each other in a ring */
+    bool lock_cycle; /* a deadlock: threads wait for each other's locks */
 } pl_facts;
 
 typedef struct pl_verdict {
@@ -146,10 +147,10 @@ typedef struct pl_verdict {
 
 void pl_verdict_judge(const pl_facts *facts, pl_verdict *ret_verdict);
 
-/* Did it wait for memory for so long, or so often, that something should be done? */
+/* Did it wait for memory so long, or so often, that the user should act? */
 bool pl_verdict_stalled(const pl_facts *facts);
 
-/* Is the end told by the crash that is on record? */
+/* Does the crash on record explain how the command ended? */
 bool pl_verdict_crash_explains_end(const pl_facts *facts);
 
 enum pl_holder_kind {
@@ -174,13 +175,13 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder 
 /* Was the command ended for a system call that its seccomp mode forbids? */
 bool pl_verdict_is_seccomp(const pl_facts *facts);
 
-/* The signal that ended the command: itself, or its child as a shell tells (128+N). 0: none. */
+/* The signal that ended the command, or its child, as a shell reports by 128+N. 0: none. */
 int pl_verdict_signal(int wait_status);
 
 /* A few words for why a process could not join. */
 const char *pl_outside_reason(enum pl_outside_cause cause);
 
-/* "SIGKILL". Lives for ever, or until the calling thread asks for the next one. */
+/* "SIGKILL". Valid until the calling thread's next call. */
 const char *pl_signal_name(int signal);
 
 /* "segmentation fault"; NULL for a signal that is not a fault of the program's own. */

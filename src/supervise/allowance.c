@@ -38,8 +38,8 @@ static void drop_gone(pl_allowance *allowance)
     allowance->n_neighbours = kept;
 }
 
-/* What the other processes of the own group have for themselves. A child of ours that was started
- * since the tree was read counts as another's until the next reading; it is small as yet. */
+/* The private memory of the other processes in our group. A child of ours that was started since
+ * the tree was read counts as another until the next reading; it is still small. */
 static uint64_t read_neighbours(pl_allowance *allowance, const pl_process_tree *tree, bool first)
 {
     pid_t pids[PL_ALLOWANCE_NEIGHBOURS];

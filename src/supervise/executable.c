@@ -51,7 +51,7 @@ static bool named_by_script(char line[LINE_BYTES], char name[PATH_MAX])
     return snprintf(name, PATH_MAX, "%s", plain ? argument : interpreter) < PATH_MAX;
 }
 
-/* Opens the program, or the one that reads it. -1 when there is none. */
+/* Opens the program, or the interpreter of a script. -1 when there is none. */
 static int open_program(const char *name, char path[PATH_MAX])
 {
     char next[PATH_MAX];

@@ -3,8 +3,8 @@
  *
  * Decoding is capstone's. It is loaded when first needed: linked in, its tables would add 3.2 MiB
  * of resident memory and 1.5 ms to the start of every run (measured, capstone 4.0.2), for something
- * that few runs meet. What the decoded instruction needs, and what the bytes tell without capstone,
- * each machine's own file knows. */
+ * that few runs meet. The file of each machine finds what the decoded instruction needs, and what
+ * the bytes say without capstone. */
 #include "supervise/inspect_instruction.h"
 
 #include <dlfcn.h>
@@ -55,9 +55,9 @@ static void read_flags(char *flags, size_t n)
 
 static const pl_instruction_machine *const this_machine = &pl_instructions_arm64;
 
-/* The kernel's words for the bits of AT_HWCAP and then AT_HWCAP2, as /proc/cpuinfo has them
- * (arch/arm64/kernel/cpuinfo.c). The vector is asked, not the file: in a process that qemu runs,
- * the file is of the machine beneath. */
+/* The kernel's names for the bits of AT_HWCAP and then AT_HWCAP2, as in /proc/cpuinfo
+ * (arch/arm64/kernel/cpuinfo.c). The vector is read and not that file, because under qemu the file
+ * describes the host. */
 static const char *const hwcap_words[] = {
     "fp",       "asimd",      "evtstrm",  "aes",     "pmull",         "sha1",     "sha2",
     "crc32",    "atomics",    "fphp",     "asimdhp", "cpuid",         "asimdrdm", "jscvt",

@@ -92,7 +92,7 @@ static void read_process(pl_process_tree *tree, const pl_ledger *ledger, pid_t p
         return; /* gone, or dead and waiting to be reaped */
     pl_tree_process *process = find(tree, pid);
     if (process && process->start_ticks != stat.start_ticks)
-        memset(process, 0, sizeof *process); /* the pid was given to somebody new */
+        memset(process, 0, sizeof *process); /* the pid was given to a new process */
     if (!process) {
         if (tree->n == PL_TREE_PROCESSES)
             return;
@@ -149,9 +149,9 @@ static void drop_ended(pl_process_tree *tree)
     index_processes(tree);
 }
 
-/* In one memory each page is mapped once, so that the share of each who uses it is all of it. A
- * child has its parent's from its birth to its exec or not at all, so it is asked for once; again
- * when its parent died and left it the memory. */
+/* Processes that share one address space have each page mapped once, so each one's proportional
+ * share is all of it. A child of vfork() shares its parent's from its birth to its exec, so it is
+ * asked once, and again after the parent died and left it the memory. */
 static void find_in_parents(pl_process_tree *tree)
 {
     for (int i = 0; i < tree->n; i++) {

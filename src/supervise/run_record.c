@@ -193,7 +193,7 @@ static int read_header(const char *directory, pl_ledger_header *ret_header)
     return ret_header->version == PL_LEDGER_VERSION ? 0 : PL_EVERSION;
 }
 
-/* When the run began; by its folder's age where the ledger cannot tell. */
+/* When the run began; the folder's modification time if the ledger cannot be read. */
 static uint64_t started_ns(const char *directory)
 {
     pl_ledger_header header;
@@ -306,7 +306,7 @@ static bool is_of_command(const pl_run_record *record, pid_t pid)
             header.supervisor_pid == pid);
 }
 
-/* Of the dead, the ledger keeps what they held, what was refused to them, and their crashes. */
+/* The ledger still knows dead processes by their sites, refusals and crashes. */
 static bool is_in_ledger(const pl_ledger *ledger, pid_t pid)
 {
     uint32_t wanted = (uint32_t)pid;

@@ -57,9 +57,9 @@ PL_MUST_CHECK int pl_run_record_path(const char *directory, const char *file, ch
 /* Is this folder one that pl_run_record_open() finds by its id? */
 bool pl_run_record_is_listed(const char *directory);
 
-/* What the system can still say of a run, when its record does not tell the end. */
+/* What the system can still say of a run whose record does not contain the end. */
 typedef struct pl_run_record_state {
-    bool cut_short; /* a file that was mapped lost pages: of what is on record, a part is zeros */
+    bool cut_short; /* a mapped file was truncated: a part of the record reads as zeros */
     bool rebooted;  /* the machine restarted since: nothing below is alive, no counter compares */
     bool supervisor_alive;
     bool command_alive;
@@ -70,8 +70,8 @@ typedef struct pl_run_record_state {
     uint64_t n_vm_oom_kills; /* of the machine, since the run's baseline */
 } pl_run_record_state;
 
-/* What is resident of a process of this run now; false when that process is not here any more, or
- * lives where its pid means another one. */
+/* The resident memory of a process of this run now. False when it has ended, or is in another pid
+ * namespace. */
 bool pl_run_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
                                   uint64_t *ret_bytes);
 

@@ -27,7 +27,7 @@ enum { CALM_COST = 400, PRESSED_COST = 10 };
  * listen. */
 #define PATIENCE_NS (500 * PL_NS_PER_MS)
 
-/* Less CPU than this share of the time is no progress: a polling loop with long naps. */
+/* Less CPU than this share of the time is not progress: a polling loop sleeps most of the time. */
 enum { PROGRESS_SHARE = 200 };
 
 static int start_slot(pl_watch *watch)
@@ -113,7 +113,8 @@ static void correct_measures(pl_watch *watch)
         uint64_t most = process->private_bytes;
         uint64_t least =
             process->shares_pages ? 0 : pl_sub_sat_u64(most, atomic_load(&slot->claimed_bytes));
-        if (measured > most || measured < least) /* who is gone meanwhile needs no measure */
+        if (measured > most ||
+            measured < least) /* a process that has ended meanwhile needs no measure */
             (void)!pl_ledger_measure_other(watch->ledger, watch->owner, process->slot, process->pid,
                                            pl_clamp_u64(measured, least, most));
     }
@@ -239,9 +240,10 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return pl_max_u64(a, b) - pl_min_u64(a, b);
 }
 
-/* A changed limit is always told. Neighbours come and go: only when they and the line moved by a
- * sixteenth of it since that was told, once a second, and not for ever, for each event pushes an
- * older one out. What we need ourselves at the start moves the line, too. */
+/* A changed limit is always reported. Neighbours come and go: they are reported only when both they
+ * and the line moved by a sixteenth of the line since the last time, at most once a second, and a
+ * limited number of times, because each event pushes out an older one. The run's own needs at the
+ * start move the line, too. */
 static bool worth_reporting(const pl_watch *watch, uint64_t now_ns)
 {
     enum { MOST_REPORTED = PL_EVENTS / 8 };
@@ -278,8 +280,8 @@ static void note_limits(pl_watch *watch)
 }
 
 /* Limits that are changed and neighbours that grow move the line, down and up again, never above
- * what the user asked for. In steps, so that a neighbour's every page does not move it: the reserve
- * is there for the difference. */
+ * what the user asked for. It moves in steps, not with every page of a neighbour; the reserve
+ * covers the difference. */
 static void follow_system(pl_watch *watch, uint64_t now_ns)
 {
     pl_ledger *ledger = watch->ledger;
@@ -297,22 +299,23 @@ static void follow_system(pl_watch *watch, uint64_t now_ns)
         report_line(watch, now_ns);
 }
 
-/* Whoever was stopped last has not yet given its memory back: the next one may not have to go. */
+/* Has the process that was stopped last not given its memory back yet? Then the next may not have
+ * to be stopped. */
 static bool still_dying(const pl_watch *watch, uint64_t now_ns)
 {
     return watch->stopped_pid && now_ns - watch->stopped_ns < PATIENCE_NS &&
            pl_proc_alive(watch->stopped_pid, 0);
 }
 
-/* Memory that nobody asked for, so that nobody could be refused: first touches, copied pages, a
- * static child. Past the line and the reserve, the newest growth is stopped after some patience; at
- * once when the system is about to choose for us. How near that is depends on how fast it comes:
- * what was gained since the last sample may be gained twice before the next one counts. The command
- * itself is stopped only at the very end, when it would be killed anyway: a guarded one is being
- * told by its guard meanwhile.
+/* Stops processes for memory that was not requested, and so could not be refused: first touches,
+ * copied pages, a static child. Past the line and the reserve, the newest growth is stopped after
+ * PATIENCE_NS, or at once when the system is about to kill. How near that is depends on the speed
+ * of growth: what was gained since the last sample may be gained twice before the next one counts.
+ * The command itself is stopped last, when it would be killed anyway: meanwhile its own guard
+ * refuses its requests.
  *
- * The line is here the one that our own use is judged by: neighbours that grow lower the other,
- * which refuses, but nobody of ours is stopped for them. */
+ * The line here is the one for the run's own use. Neighbours that grow lower the other line, which
+ * refuses, but no process of the run is stopped for them. */
 static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
 {
     const pl_ledger_header *header = &watch->ledger->header;
@@ -324,7 +327,7 @@ static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
     watch->used_bytes = used;
     if (header->flags & PL_RUN_OBSERVE)
         return;
-    /* What is idle elsewhere goes to disk for those that nobody can refuse. */
+    /* Idle tensors of other processes go to disk for those that cannot be refused. */
     if (pl_ledger_charged_bytes(watch->ledger) > line && pl_room_idle_bytes(watch->ledger) > 0)
         pl_room_call(watch->ledger);
     if (used <= line + reserve)
@@ -438,7 +441,8 @@ static int crash_signal(const pl_watch *watch, const pl_ledger_slot *slot)
     return 0;
 }
 
-/* A process that became another program, which the guard cannot enter, left a slot without a name. */
+/* A process that became another program, which the guard cannot enter, left a slot without a
+ * name. */
 static const char *name_of(const pl_watch *watch, const pl_ledger_slot *slot, pid_t pid)
 {
     const pl_process_tree *tree = &watch->tree;
@@ -455,8 +459,9 @@ static const char *name_of(const pl_watch *watch, const pl_ledger_slot *slot, pi
 
 enum { SETTLED = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER };
 
-/* Guarded processes that are gone without having run their exit handlers. Those that left a crash
- * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
+/* Finds guarded processes that are gone without having run their exit handlers. Those that left a
+ * crash record died of that. Those that the supervisor reaped itself are marked as exited, and
+ * reported already. */
 static void note_vanished(pl_watch *watch)
 {
     int n = pl_ledger_n_slots(watch->ledger);
@@ -483,7 +488,7 @@ static void note_vanished(pl_watch *watch)
     }
 }
 
-/* The same of processes without the guard, of which only their absence is seen. */
+/* Finds processes without the guard that are gone. */
 static void note_ended(pl_watch *watch)
 {
     for (int i = 0; i < watch->tree.n_ended && watch->n_unexplained_kills > 0; i++) {
@@ -495,7 +500,7 @@ static void note_ended(pl_watch *watch)
     }
 }
 
-/* It counts before they are gone: a kill waits for its victim. */
+/* The count rises before the victims are gone: a kill waits for its victim. */
 static void count_kills(pl_watch *watch)
 {
     uint64_t kills;
@@ -505,7 +510,7 @@ static void count_kills(pl_watch *watch)
     }
 }
 
-/* As many as the system counts OOM kills were killed for memory. */
+/* Attributes as many deaths to memory as the system counted OOM kills. */
 static void note_deaths(pl_watch *watch)
 {
     count_kills(watch);
@@ -552,7 +557,8 @@ bool pl_watch_reap(pl_watch *watch, int *ret_wait_status)
     }
 }
 
-/* Whoever died after note_vanished() keeps the slot until the next look, which reports the death. */
+/* A process that died after note_vanished() keeps its slot until the next look, which reports the
+ * death. */
 static bool is_noted(const void *context, int index)
 {
     const pl_watch *watch = context;

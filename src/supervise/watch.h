@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor does several times a second: sample the tree into the ledger, charge what no
- * guard saw, stop somebody when memory is about to run out, notice that nothing moves. */
+/* The work that the supervisor does several times a second: sample the tree into the ledger, charge
+ * the memory that no guard saw, stop a process when memory is about to run out, and notice a
+ * hang. */
 #ifndef PL_SUPERVISE_WATCH_H
 #define PL_SUPERVISE_WATCH_H
 
@@ -36,7 +37,7 @@ typedef struct pl_watch {
     bool pressed;       /* near the line */
     uint64_t period_ns; /* until the next sample */
     uint64_t over_ns;   /* since when the hard mark is passed; 0: it is not */
-    pid_t stopped_pid;  /* whom we stopped last; 0: nobody */
+    pid_t stopped_pid;  /* the process stopped last; 0: none */
     uint64_t stopped_ns;
     bool over_reported;   /* PL_EVENT_OVER was sent for this excursion */
     uint64_t moved_ns;    /* when the tree last made progress */
@@ -51,14 +52,14 @@ PL_MUST_CHECK int pl_watch_init(pl_watch *watch, pl_ledger *ledger,
                                 const pl_supervise_options *options);
 void pl_watch_done(pl_watch *watch);
 
-/* Reaps who has ended, and tells of orphans that a signal ended. True when the command was among
- * them: *ret_wait_status is then its. */
+/* Reaps ended children, and reports orphans that a signal ended. True when the command was among
+ * them; *ret_wait_status is then its status. */
 bool pl_watch_reap(pl_watch *watch, int *ret_wait_status);
 
 /* One sample and all that follows from it. */
 void pl_watch_step(pl_watch *watch);
 
-/* The last one, when the command has ended: counters that tell how. */
+/* The last step, when the command has ended: records its status and the final counters. */
 void pl_watch_end(pl_watch *watch, int wait_status);
 
 #endif

@@ -90,8 +90,8 @@ static void add_rlimit(pl_budget *budget, int resource, const char *name, const 
         set_bytes(source, limit.rlim_cur, limit.rlim_cur);
 }
 
-/* JupyterHub says bytes; people also say "2G". Others may mean something else by that name, so what
- * is no size is shown and passed over. */
+/* JupyterHub sets bytes; people also write "2G". The name may mean something else elsewhere, so a
+ * value that is not a size is shown and ignored. */
 static void add_mem_limit(pl_budget *budget)
 {
     const char *text = getenv("MEM_LIMIT");

@@ -81,7 +81,7 @@ static int read_again(int fd, char *buffer, size_t n)
     return (int)got;
 }
 
-/* "max", and what cannot be understood, is no limit. A limit of 0 is kept as 1, since 0 says
+/* "max", or text that cannot be parsed, is not a limit. A limit of 0 is kept as 1, since 0 says
  * "none". */
 static int read_limit(int fd, uint64_t *ret_limit)
 {
@@ -96,8 +96,8 @@ static int read_limit(int fd, uint64_t *ret_limit)
     return 0;
 }
 
-/* True when the level has another limit than before; *ret_changed is then the file that did it: where
- * both were changed, the one that limits now. */
+/* True when the level has another limit than before; *ret_changed is then the file that did it:
+ * where both were changed, the one that limits now. */
 static bool find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level, int *ret_changed)
 {
     const file_names *names = &names_of_version[cgroup->version];
@@ -333,8 +333,9 @@ int pl_cgroup_id_at(const char *path, uint64_t *ret_id)
     return 0;
 }
 
-/* An ancestor counts what happens below it, but not a descendant what it waits for at an ancestor,
- * so each level is asked; the largest count has the others in it, but for siblings' own limits. */
+/* An ancestor counts what happens below it, but a descendant does not count its waits at an
+ * ancestor, so each level is read. The largest count contains the others, except for siblings' own
+ * limits. */
 uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup)
 {
     uint64_t most = 0;
@@ -352,7 +353,7 @@ uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup)
 }
 
 /* "123\n456\n", page by page: a group of many processes has more text than fits at once. Opened
- * each time: v1 shows an open file what it showed before, until nobody has read it for a second. */
+ * each time: v1 shows an open file the same content until it has not been read for a second. */
 int pl_cgroup_pids(const pl_cgroup *cgroup, pid_t *ret_pids, int max)
 {
     int fd = open_group_file(cgroup->path, strlen(cgroup->path), "cgroup.procs");

@@ -186,7 +186,7 @@ static int find_mount(const char *root, int version, const char *controller, con
     return ret_mount->found ? 0 : -ENOENT;
 }
 
-/* A group may be gone, or lie outside of what a container shows: the nearest folder that is there,
+/* A group may be gone, or lie outside what a container shows: takes the nearest folder that exists,
  * no further out than the mount point. */
 static int shorten_to_existing(pl_cgroup_place *place)
 {

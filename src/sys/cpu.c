@@ -28,7 +28,7 @@ static int count_allowed(unsigned *ret_n)
     return 0;
 }
 
-/* What is left after a thousandth counts as one more: a quota is rounded up in the end. */
+/* A rest above a thousandth counts as one more, because a quota is rounded up. */
 static uint64_t milli_of(uint64_t quota_us, uint64_t period_us)
 {
     uint64_t scaled;
@@ -93,8 +93,8 @@ static uint64_t read_cgroup_quota(const char *root)
     }
 }
 
-/* "2", "0.5", "1.25". Others may mean something else by that name: what is no such number, or is
- * nothing at all, sets no limit. */
+/* "2", "0.5", "1.25". The name may mean something else elsewhere: a value that is not such a number
+ * sets no limit. */
 static uint64_t read_cpu_limit(void)
 {
     const char *cursor = getenv("CPU_LIMIT");

@@ -6,8 +6,8 @@
 
 #include "base/base.h"
 
-/* Text in the caller's storage, always ended by a NUL. `overflow` once something did not fit:
- * what was cut is then no longer a path, so check it before use. */
+/* Text in the caller's storage, always ended by a NUL. `overflow` is set once something did not
+ * fit: a path that was cut is useless, so check it before use. */
 typedef struct pl_fixed_text {
     char *start;
     size_t size;

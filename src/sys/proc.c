@@ -172,7 +172,8 @@ static bool stat_is_dead(const pl_proc_stat *stat)
 }
 
 /* In doubt the answer is yes: what a living process claimed must never be given away. So a process
- * that /proc hides (hidepid), and one that cannot be read for want of descriptors, is alive. */
+ * that /proc hides (hidepid), and one that cannot be read because no descriptor is free, counts as
+ * alive. */
 bool pl_proc_alive(pid_t pid, uint64_t start_ticks)
 {
     pl_proc_stat stat;
@@ -246,9 +247,9 @@ static bool same_size(pid_t one, pid_t other)
     return strncmp(here, there, strcspn(here, " ") + 1) == 0;
 }
 
-/* fork() leaves some pages to parent and child for ever: of the loader's relocations, which are
- * read-only, of the environment. One who shares none with anybody, and is of its parent's size, has
- * its parent's own. */
+/* After fork(), parent and child share some pages permanently: the loader's relocations, which are
+ * read-only, and the environment. A child that shares none, and has its parent's size, uses its
+ * parent's memory itself. */
 static bool shares_no_page(pid_t pid)
 {
     char text[ROLLUP_BYTES];
@@ -318,7 +319,7 @@ static int add_thread_children(pid_t pid, const char *tid, pid_list *list)
     return r;
 }
 
-/* What getdents64(2) fills a buffer with. */
+/* The entries that getdents64(2) writes. */
 typedef struct folder_entry {
     uint64_t inode;
     int64_t next_offset;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the kernel before this one: shown with the first output of this one.
+"""Shows how the kernel before this one ended, with the first output of this one.
 
-Jupyter restarts a dead kernel at once and carries no reason. The reason is in the record of its
-run, and `plimsoll explain` reads it, started when this kernel starts, so that nothing waits for it.
+Jupyter restarts a dead kernel at once and does not pass on the reason. That is in the record of its
+run. `plimsoll explain` reads it, started when this kernel starts, so that nothing waits for it.
 """
 import subprocess
 import tempfile
@@ -10,7 +10,7 @@ import tempfile
 from . import before, program, tables
 
 WAIT_S = 10
-# Kernels in a row that ran no cell: their user has not been told yet of the one before them.
+# Kernels in a row that ran no cell: the death before them has not been shown yet.
 MOST_SKIPPED = 8
 
 
@@ -20,10 +20,10 @@ class Previous:
         self._process = self._answer = None
         self._report = None
         self._n_skipped = 0
-        self.died_run = None  # its run, once it is known that it died
+        self.died_run = None  # its run, once it is known to be news
 
     def ask(self):
-        """Starts the question. A file takes the answer, so nothing waits until it is read."""
+        """Starts the program. Its output goes to a file, so nothing waits until that is read."""
         if not self._run:
             return
         try:
@@ -71,7 +71,7 @@ class Previous:
         return True
 
     def _take(self, report):
-        """A death is kept. Of a kernel that ran no cell, the one before it is asked for."""
+        """Keeps a report that is news. For a kernel that ran no cell, asks for the one before it."""
         if is_news(report):
             self._report, self.died_run = report, self._run
         elif not report.get("cells") and self._n_skipped < MOST_SKIPPED:
