@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/say.h"
 
-/* Of several letters behind one dash it stays at the word until the last of them. */
+/* With several letters behind one dash, optind stays at the word until the last of them. */
 const char *pl_refused_word(int argc, char **argv)
 {
     const char *next = optind < argc ? argv[optind] : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands have in common: options that are none; of those that only read and answer, [RUN]
+/* Shared by the commands: unknown options; and for the commands that only read and answer, [RUN]
  * [--json] and how they end. */
 #ifndef PL_CLI_ANSWER_H
 #define PL_CLI_ANSWER_H

@@ -30,8 +30,8 @@ static int make_own(const char *folder)
     return own ? 0 : -EPERM;
 }
 
-/* Anybody may make a folder of any name in /tmp: to find one's records again is not worth that they
- * could keep a kernel from starting. */
+/* Any user may make a folder of any name in /tmp, so this tries several: finding records again must
+ * not keep a kernel from starting. */
 static int make_any(const char *temporary, char folder[PATH_MAX])
 {
     enum { NAMES = 10 };

@@ -305,7 +305,7 @@ PL_HIDDEN bool pl_interpreter_present(void);
 PL_HIDDEN uint32_t pl_interpreter_version(void);
 PL_HIDDEN uint64_t pl_interpreter_runtime(void);
 
-/* This thread's PyThreadState; NULL outside of Python. */
+/* This thread's PyThreadState; NULL outside Python. */
 PL_HIDDEN void *pl_interpreter_thread(void);
 
 /* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */

@@ -3,8 +3,8 @@
  *
  * Nothing of Python is linked: the functions are looked up once, at the start. From inside malloc()
  * only two calls are made into the interpreter, and neither allocates: Py_AddPendingCall(), for the
- * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL while nobody
- * holds the lock of the interpreter's list of threads.
+ * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL while the
+ * lock of the interpreter's list of threads is free.
  *
  * The MemoryError that CPython makes of a refused request has no text. So, from the first refusal
  * on, MemoryError's own __str__ is replaced: an exception without arguments then describes the last

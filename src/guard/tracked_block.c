@@ -10,7 +10,7 @@
  *            threads never work on one address: the allocator gives it to one at a time.
  *   large    the claimed blocks once more, in a list that can be walked for how much of each is
  *            touched; and the largest mappings, which only count as they are touched: a report must
- *            not say that a site holds memory which nobody has written to.
+ *            not say that a site holds memory which was never written to.
  *
  * All of this is static, zero until used, and never grows: a block that does not fit is not
  * tracked. */

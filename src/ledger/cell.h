@@ -8,8 +8,8 @@
  * A site belongs to the cell that ran when it was first seen, so what a cell holds is the sum over
  * its sites. Threads that outlive a cell are counted with the cell that runs when they allocate.
  *
- * One process, the kernel, begins and ends cells, in one thread; anybody may read meanwhile. When
- * the table is full, the cell that was run longest ago gives way, and what it holds becomes
+ * One process, the kernel, begins and ends cells, in one thread; any process may read meanwhile.
+ * When the table is full, the cell that was run longest ago gives way, and what it holds becomes
  * nobody's. Never allocates, never waits. */
 #ifndef PL_LEDGER_CELL_H
 #define PL_LEDGER_CELL_H

@@ -161,8 +161,8 @@ static void empty_slot(pl_ledger *ledger, pl_ledger_slot *slot)
     slot->name[0] = '\0';
 }
 
-/* needs_settling is odd while a settling is asked for, and never has a value twice: whoever saw it
- * even and unchanged knows that nothing was unsettled in between. */
+/* needs_settling is odd while a settling is asked for, and never has a value twice: an even,
+ * unchanged value means that nothing was unsettled in between. */
 static void ask_for_settling(pl_ledger *ledger)
 {
     uint32_t seen = atomic_load(&ledger->sum.needs_settling);

@@ -69,7 +69,7 @@ uint64_t pl_room_idle_bytes(const pl_ledger *ledger)
 
 /* ---- a process that is about to be refused ---- */
 
-/* Somebody still has to answer the call. */
+/* Is there a process that still has to answer the call? */
 static bool is_awaited(const pl_ledger *ledger, uint32_t call)
 {
     uint64_t now_ns = pl_clock_monotonic_ns();

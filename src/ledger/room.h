@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room that can be made: what is idle goes to disk before anybody is refused, in every process of
- * the tree.
+/* Making room: idle memory of every process of the tree goes to disk before a request is refused.
  *   idle      bytes that a process could give back: tensors that are not in use at the moment, and
  *             memory kept for reuse. It says in its own place of rooms[] how many they are
  *   mover     a thread of such a process, which answers calls

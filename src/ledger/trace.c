@@ -9,8 +9,8 @@
 #include "ledger/ledger.h"
 
 /* Entries are copied word by word: a reader may look while a writer writes, and finds out only
- * afterwards. Release and acquire on each word make it find out: whoever saw a new word sees that
- * the entry is, or was, being written. On x86-64 both are plain moves. */
+ * afterwards. Release and acquire on each word make it find out: a reader that saw a new word sees
+ * that the entry is, or was, being written. On x86-64 both are plain moves. */
 enum { EVENT_WORDS = sizeof(pl_event) / sizeof(uint64_t) };
 
 static_assert(offsetof(pl_event, sequence) == 0, "word 0 is the sequence");

@@ -20,7 +20,7 @@ static const double recent_s = 10.0;
 /* An abort follows the refusal that caused it within this time. */
 static const double at_once_s = 2.0;
 
-/* A run whose end nobody saw counts as at the limit from this share of it on: the last sample may
+/* A run whose end was not seen counts as at the limit from this share of it on: the last sample may
  * be a step old. */
 static const double near_limit = 0.95;
 

@@ -32,7 +32,7 @@ typedef struct pl_allowance {
     uint64_t own_baseline_bytes;
     uint64_t others_baseline_bytes[PL_CGROUP_LEVELS];
 
-    /* Of the last reading. UINT64_MAX in the last three: no level is limited. */
+    /* From the last reading. UINT64_MAX in the last three: no level is limited. */
     bool limits_changed;
     pl_cgroup_change change; /* if so: what was changed */
     uint64_t gained_bytes;

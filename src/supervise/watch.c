@@ -518,7 +518,7 @@ static void note_deaths(pl_watch *watch)
     note_ended(watch);
 }
 
-/* Somebody of the tree that became our child when its parent ended. */
+/* A process of the tree that became our child when its parent ended. */
 static void note_orphan(pl_watch *watch, pid_t pid, const char *name, int status)
 {
     int n = pl_ledger_n_slots(watch->ledger);

@@ -170,8 +170,8 @@ static bool names(const char *path, int fd)
            named.st_ino == open.st_ino;
 }
 
-/* Nobody could have prepared it. A name that is guessed may be anything: a link to a file that must
- * not be cut, or a pipe. */
+/* Is it our own regular file, with one name only? Another user may have prepared a name that can be
+ * guessed: as a link to a file that must not be truncated, or as a pipe. */
 static bool is_own(int fd)
 {
     struct stat info;

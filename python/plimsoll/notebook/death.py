@@ -90,6 +90,5 @@ class Previous:
 
 
 def is_news(report):
-    """Should the user see it? Decided when the report was made: see `news_for` in
-    docs/report-format.md."""
+    """Should the user see it? That was decided when the report was made."""
     return report.get("news_for") == "user"
