@@ -57,28 +57,28 @@ PL_API PL_MUST_CHECK int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *re
 /* Unmaps. Claims stay: they belong to the process, not to the mapping. NULL is allowed. */
 PL_API void pl_ledger_close(pl_ledger *ledger);
 
-/* Takes a slot for the calling process, or returns the one it has. An exec keeps pid and start
- * time; with `fresh`, a process that joins again starts from zero. PL_EFULL if none of the 32,768
- * slots is free; -EXDEV in a different pid namespace from the ledger's, where pids name other
- * processes; -ENOENT without /proc; -EMFILE if its identity cannot be read there. */
+/* Takes a slot for the calling process, or returns the one it has (an exec keeps pid and start
+ * time: with `fresh`, a process that joins again starts from zero). PL_EFULL with no slot free, of
+ * 32,768; -EXDEV in another pid namespace than the ledger was made in, where pids name other
+ * processes; -ENOENT where /proc is not mounted; -EMFILE when its identity cannot be read there. */
 PL_API PL_MUST_CHECK int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner);
 
 /* Releases everything the owner was charged, and its slot. */
 PL_API void pl_ledger_leave(pl_ledger *ledger, pl_owner owner);
 
-/* Claims `bytes`. PL_EBUDGET, with nothing charged, if the kind's limit would be exceeded. */
+/* Claims `bytes`. PL_EBUDGET, with nothing charged, if the limit of that kind would be exceeded. */
 PL_API PL_MUST_CHECK int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes,
                                          enum pl_claim_kind kind);
 
 /* Releases part or all of what the owner claimed. */
 PL_API void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Sets how many bytes the calling owner uses beyond its claims, replacing the previous value. That
- * memory is already in use, so it is charged even above every limit. */
+/* Reports how many bytes the caller, which is the owner, uses beyond its claims. Replaces the last
+ * report. The memory is in use already, so it is charged even beyond every limit. */
 PL_API void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Releases what dead processes held, and what a process killed inside an operation left uncounted.
- * Any process may call it; the supervisor does. Returns the number of slots freed. */
+/* Releases what dead processes held, and corrects what a process killed inside an operation left
+ * uncounted. Any process may call it; the supervisor does. Returns the number of slots freed. */
 PL_API int pl_ledger_reclaim(pl_ledger *ledger);
 
 PL_API uint64_t pl_ledger_charged_bytes(const pl_ledger *ledger);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard that is preloaded into this process, as src/guard/notebook.h has it.
+"""The guard that is preloaded into this process, through the functions of src/guard/notebook.h.
 
-Its functions are called with the interpreter's lock held (PyDLL): they last microseconds, and a
-lock that is let go may be had back only after another thread's turn of 5 ms.
+They are called with the interpreter's lock held (PyDLL): they last microseconds, and a lock that is
+released may come back only after another thread's turn of 5 ms.
 """
 import ctypes
 import os
@@ -13,15 +13,15 @@ TEXT_BYTES = 2048
 
 
 class Absent(Exception):
-    """No guard that can be spoken to; the text says why, and what to do."""
+    """There is no guard to call; the text says why, and what to do."""
 
 
 class Refused(Exception):
-    """The guard did not do it; the text says why."""
+    """The guard refused the request; the text says why."""
 
 
 class CellRun(ctypes.Structure):
-    """What one run of a cell came to: pl_cell_run in src/ledger/cell.h."""
+    """The result of one run of a cell: pl_cell_run in src/ledger/cell.h."""
 
     _fields_ = [
         ("number", c_uint32),
@@ -37,7 +37,7 @@ class CellRun(ctypes.Structure):
 
 
 class Memory(ctypes.Structure):
-    """How things stand: pl_guard_memory."""
+    """The memory of the run now: pl_guard_memory."""
 
     _fields_ = [
         ("line_bytes", c_uint64),
@@ -106,13 +106,13 @@ class Guard:
         code = self._library.pl_guard_memory_read(byref(memory))
         if code < 0:
             raise Absent(
-                f"the guard in this process keeps no line ({_text_of(code)}): start the kernel "
+                f"the guard in this process has no ledger ({_text_of(code)}): start the kernel "
                 "with 'plimsoll run'"
             )
         return memory
 
     def set_line(self, request):
-        """Moves the line to `request` ("2G", "80%"). Returns where it is now."""
+        """Moves the line to `request` ("2G", "80%"). Returns its new place."""
         line, message = c_uint64(), ctypes.create_string_buffer(TEXT_BYTES)
         code = self._library.pl_guard_set_line(request.encode(), byref(line), message, TEXT_BYTES)
         if code < 0:
@@ -120,7 +120,7 @@ class Guard:
         return line.value
 
     def tighten_line(self, more_bytes):
-        """Draws it `more_bytes` above what is in use, if that is tighter. Returns the old one."""
+        """Moves the line to `more_bytes` above what is in use, if tighter. Returns the old one."""
         before = c_uint64()
         code = self._library.pl_guard_tighten_line(more_bytes, byref(before))
         if code < 0:
@@ -129,5 +129,5 @@ class Guard:
 
 
 def _text_of(code):
-    """What a negative result means; Plimsoll's own codes lie beyond errno's."""
+    """The meaning of a negative result; Plimsoll's own codes lie beyond those of errno."""
     return os.strerror(-code) if -code < 4096 else f"error {code}"

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "report/json.h"
-#include "report/text.h"
+#include "report/printer.h"
 #include "verify/verify.h"
 
 typedef enum pl_check_form { PL_CHECK_TEXT, PL_CHECK_JSON, PL_CHECK_JSONL } pl_check_form;

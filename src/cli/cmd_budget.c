@@ -29,7 +29,8 @@ static int fail(const pl_error *error)
     return PL_EXIT_FAILURE;
 }
 
-/* What getopt_long stopped at; it names long options in optopt only when they lack a value. */
+/* The option that getopt_long stopped at. It puts long options into optopt only when they lack a
+ * value. */
 static int refuse_option(int argc, char **argv, int code, const struct option *longs,
                          pl_error *reterr)
 {
@@ -69,7 +70,7 @@ static int parse_arguments(int argc, char **argv, budget_arguments *arguments, p
         }
     }
     if (r == 0 && optind < argc)
-        r = pl_error_set(reterr, PL_EUSAGE, "budget: '%s' is one argument too many", argv[optind]);
+        r = pl_error_set(reterr, PL_EUSAGE, "budget: unexpected argument '%s'", argv[optind]);
     return r;
 }
 
@@ -96,7 +97,7 @@ static void print_text(const pl_budget *budget)
     printf("  %-13s %12s\n", "reserve", PL_SIZE(budget->reserve_bytes));
     pl_say_to(stdout, "* %-13s %12s  set by %s%s\n", "line", PL_SIZE(budget->line_bytes),
               budget->sources[budget->decisive].name,
-              budget->cut ? "; the request was cut to what there is" : "");
+              budget->cut ? "; the request was cut to what the system gives" : "");
 }
 
 static json_t *source_to_json(const pl_budget_source *source)
@@ -109,8 +110,8 @@ static json_t *source_to_json(const pl_budget_source *source)
                      (json_int_t)source->limit_bytes);
 }
 
-/* `decisive` and `tightest` are indices of `sources`; the latter is null when nobody could be
- * asked. */
+/* `decisive` and `tightest` are indices of `sources`; the latter is null when no source could be
+ * read. */
 static json_t *budget_to_json(const pl_budget *budget)
 {
     json_t *sources = json_array();
@@ -129,7 +130,7 @@ static int print_json(const pl_budget *budget, pl_error *reterr)
 {
     json_t *root = budget_to_json(budget);
     int r = root ? pl_report_print(root, stdout, reterr)
-                 : pl_error_set(reterr, -ENOMEM, "no memory for the answer");
+                 : pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory");
     json_decref(root);
     return r;
 }

@@ -14,7 +14,7 @@
 #include "cli/check_print.h"
 #include "cli/commands.h"
 #include "cli/say.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 #include "tensor/memory.h"
 #include "verify/quarantine.h"
 
@@ -87,7 +87,7 @@ static int parse_number(const char *what, const char *text, uint64_t least, uint
 {
     const char *cursor = text;
     uint64_t n;
-    if (!pl_text_take_u64(&cursor, &n) || *cursor != '\0' || n < least || n > most)
+    if (!pl_fixed_text_take_u64(&cursor, &n) || *cursor != '\0' || n < least || n > most)
         return pl_error_set(reterr, PL_EUSAGE,
                             "check: '%s' is not a number for %s (%" PRIu64 " to %" PRIu64 ")", text,
                             what, least, most);

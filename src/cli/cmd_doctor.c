@@ -12,9 +12,9 @@
 #include "cli/installed.h"
 #include "preflight/doctor.h"
 #include "report/json.h"
+#include "report/printer.h"
 #include "report/report.h"
-#include "report/text.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 const char pl_doctor_usage[] =
     "usage: plimsoll doctor [OPTION...]\n"
@@ -44,7 +44,7 @@ static int parse_workers(const char *text, unsigned *ret_n, pl_error *reterr)
 {
     uint64_t n;
     const char *cursor = text;
-    if (!pl_text_take_u64(&cursor, &n) || *cursor != '\0' || n == 0 || n > MOST_WORKERS)
+    if (!pl_fixed_text_take_u64(&cursor, &n) || *cursor != '\0' || n == 0 || n > MOST_WORKERS)
         return pl_error_set(reterr, PL_EUSAGE, "doctor: '%s' is not a number of workers (1 to %d)",
                             text, MOST_WORKERS);
     *ret_n = (unsigned)n;

@@ -5,7 +5,7 @@
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "report/report.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 int pl_cmd_explain(int argc, char **argv)
 {
@@ -14,9 +14,9 @@ int pl_cmd_explain(int argc, char **argv)
         return PL_EXIT_FAILURE;
 
     pl_error error = {0};
-    pl_record record;
+    pl_run_record record;
     json_t *report = NULL;
-    int r = pl_record_open(options.run != NULL ? options.run : "last", &record, &error);
+    int r = pl_run_record_open(options.run != NULL ? options.run : "last", &record, &error);
     if (r == 0)
         r = pl_report_load(&record, &report, &error);
     if (r == 0 && options.json) {

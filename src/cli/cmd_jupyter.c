@@ -15,10 +15,10 @@
 #include "jupyter/program.h"
 #include "jupyter/twin.h"
 
-/* A kernel is missing or broken: nothing that trying again would mend, and no failure of ours. */
+/* The kernel is missing or broken: trying again would not help, and plimsoll did not fail. */
 enum { EXIT_NO_KERNEL = 1 };
 
-/* What a verb works on. */
+/* The folders and names that a verb works on. */
 typedef struct workplace {
     const pl_jupyter_options *options;
     pl_jupyter_paths paths;
@@ -60,7 +60,7 @@ static void workplace_done(workplace *place)
 static int say_none_found(const workplace *place)
 {
     const pl_jupyter_paths *paths = &place->paths;
-    fputs("plimsoll: no kernel to guard was found, in any of these folders:\n", stderr);
+    fputs("plimsoll: found no kernel to guard in any of these folders:\n", stderr);
     for (size_t i = 0; i < paths->n_folders; i++)
         pl_say_to(stderr, "  %s\n", paths->folders[i]);
     fputs("  next: install one (for Python: 'python3 -m ipykernel install --user'), or set\n"
@@ -69,7 +69,7 @@ static int say_none_found(const workplace *place)
     return EXIT_NO_KERNEL;
 }
 
-/* A twin that Jupyter does not see helps nobody, and it would not say so itself. */
+/* A twin that Jupyter does not see is useless, and Jupyter would not say so. */
 static void warn_if_unseen(const workplace *place, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -148,7 +148,7 @@ static int install_named(const workplace *place, const char *name)
         return EXIT_NO_KERNEL;
     }
     if (pl_kernelspec_command(kernel) > 0) {
-        pl_say_error("'%s' needs no twin: its command is a 'plimsoll run' already", kernel->name);
+        pl_say_error("'%s' needs no twin: its command is already a 'plimsoll run'", kernel->name);
         return EXIT_NO_KERNEL;
     }
     return install_one(place, kernel);
@@ -190,7 +190,7 @@ static const pl_kernelspec *find_twin(const pl_kernelspecs *there, const char *n
     return found;
 }
 
-/* Whether a folder with a twin's name is one cannot be told when its kernel.json is broken. */
+/* A folder with a twin's name whose kernel.json is broken may be a twin or not. */
 static void say_if_broken(const pl_kernelspecs *there, const char *name)
 {
     size_t n = strlen(PL_TWIN_PREFIX);
@@ -199,7 +199,8 @@ static void say_if_broken(const pl_kernelspecs *there, const char *name)
         bool meant = strncmp(one->name, PL_TWIN_PREFIX, n) == 0 &&
                      (name == NULL || strcasecmp(one->name + n, name) == 0);
         if (meant && one->spec == NULL)
-            pl_say_error("left '%s', which may be a twin: %s", one->folder, one->problem.message);
+            pl_say_error("did not remove '%s', which may be a twin: %s", one->folder,
+                         one->problem.message);
     }
 }
 

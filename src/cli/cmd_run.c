@@ -22,8 +22,8 @@
 #include "cli/wanted_budget.h"
 #include "plimsoll/budget.h"
 #include "report/report.h"
-#include "supervise/program.h"
-#include "supervise/record.h"
+#include "supervise/executable.h"
+#include "supervise/run_record.h"
 #include "supervise/supervise.h"
 #include "sys/proc.h"
 
@@ -44,12 +44,12 @@ typedef struct run_options {
 
 typedef struct this_run {
     const run_options *options;
-    pl_record record;
+    pl_run_record record;
     pl_ledger *ledger;
     char ledger_path[PATH_MAX];
     char guard_path[PATH_MAX];
     char *const *command; /* as it is started: a kernel's has more than was given */
-    bool hang_told;
+    bool hang_reported;
 } this_run;
 
 static int fail(const pl_error *error)
@@ -175,8 +175,8 @@ static void describe_command(pl_ledger_header *header, char *const *command)
         header->directory[0] = '\0';
 }
 
-/* How far the line may go up when a cgroup's limit is raised: what was asked for, and what
- * everything else than cgroups gives. */
+/* The highest that the line may go when a cgroup's limit is raised: the request, and every source
+ * other than cgroups. */
 static uint64_t highest_line(const pl_budget *budget)
 {
     uint64_t highest = UINT64_MAX;
@@ -261,10 +261,10 @@ static void discard(const this_run *run)
 
 static int create_record(this_run *run, const pl_budget *budget, pl_error *reterr)
 {
-    int r = pl_record_create(run->options->record, &run->record, reterr);
+    int r = pl_run_record_create(run->options->record, &run->record, reterr);
     if (r < 0)
         return r;
-    r = pl_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
+    r = pl_run_record_path(run->record.directory, PL_RECORD_LEDGER, run->ledger_path);
     if (r < 0)
         return pl_error_set(reterr, r, "the record's path is too long: '%s'",
                             run->record.directory);
@@ -273,8 +273,8 @@ static int create_record(this_run *run, const pl_budget *budget, pl_error *reter
     return pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
 }
 
-/* Without a record there is no line. A kernel whose home is full or may not be written to starts
- * all the same, as it would without us. */
+/* Without a record there is no line. A kernel must start even when its home is full or read-only,
+ * as it would without plimsoll. */
 static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error *reterr)
 {
     char folder[PATH_MAX];
@@ -283,31 +283,31 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
     if (r == 0 || run->options->record || pl_kernel_run_use_temporary(folder) < 0)
         return r;
     discard(run);
-    run->record = (pl_record){0};
+    run->record = (pl_run_record){0};
     if (create_record(run, budget, &second) < 0)
-        return r; /* why the first could not be is what the user can mend */
+        return r; /* the user can fix the first failure */
     pl_say_error("%s; the kernel's record is kept in '%s'", reterr->message, folder);
     return 0;
 }
 
-/* Better said before it starts than found out at the line. */
-static void tell_obstacle(const this_run *run)
+/* Warns before the start, not when the line is reached. */
+static void warn_if_unguardable(const this_run *run)
 {
-    pl_program program;
-    char text[PL_PROGRAM_SENTENCE_BYTES];
-    pl_program_look(run->options->command[0], run->guard_path, &program);
-    pl_program_sentence(&program, text);
+    pl_executable program;
+    char text[PL_EXECUTABLE_SENTENCE_BYTES];
+    pl_executable_look(run->options->command[0], run->guard_path, &program);
+    pl_executable_sentence(&program, text);
     bool refuses = !(run->options->flags & PL_RUN_OBSERVE);
     if (text[0] && refuses && !run->options->quiet)
         pl_say_error("%s", text);
 }
 
-/* What was asked for here is what holds, also for the runtime, and for runs, in the command. */
+/* The budget given here also holds for the runtime, and for runs, inside the command. */
 static int pass_on_budget(const run_options *options, pl_error *reterr)
 {
     if (options->budget && getenv(PL_BUDGET_VARIABLE) &&
         setenv(PL_BUDGET_VARIABLE, options->budget, 1) < 0)
-        return pl_error_set(reterr, -errno, "no memory for the command's environment");
+        return pl_error_set(reterr, -errno, "cannot set the command's environment: out of memory");
     return 0;
 }
 
@@ -325,17 +325,18 @@ static int prepare(this_run *run, pl_error *reterr)
     if (r < 0)
         return r;
     if (budget.cut && !run->options->quiet)
-        pl_say_error("the budget is %s: more than that is not there", PL_SIZE(budget.line_bytes));
+        pl_say_error("the budget was cut to %s, all that the system gives",
+                     PL_SIZE(budget.line_bytes));
     r = pass_on_budget(run->options, reterr);
     if (r < 0)
         return r;
     describe_run(run, &budget);
-    tell_obstacle(run);
+    warn_if_unguardable(run);
     run->command = run->options->command;
     return run->options->kernel ? prepare_kernel(run, reterr) : 0;
 }
 
-static void tell(const this_run *run, const json_t *report)
+static void print_report(const this_run *run, const json_t *report)
 {
     if (!run->options->quiet)
         pl_report_text(report, stderr, pl_report_wants_color(stderr) ? PL_REPORT_COLOR : 0);
@@ -351,8 +352,8 @@ static void keep_hang(void *context, const pl_inspect_process *processes, int n,
         pl_say_error("%s", error.message);
         return;
     }
-    tell(run, report);
-    run->hang_told = true;
+    print_report(run, report);
+    run->hang_reported = true;
     json_decref(report);
 }
 
@@ -366,15 +367,15 @@ static void save_report(const this_run *run, const json_t *report)
 {
     char path[PATH_MAX];
     pl_error error = {.message = "the path of the record's report is too long"};
-    if (pl_record_path(run->record.directory, PL_RECORD_REPORT, path) < 0 ||
+    if (pl_run_record_path(run->record.directory, PL_RECORD_REPORT, path) < 0 ||
         pl_report_save(report, path, &error) < 0)
         fail(&error);
     if (run->options->report && pl_report_save(report, run->options->report, &error) < 0)
         fail(&error);
 }
 
-/* Nothing is lost: the ledger and what lies beside it stay in the record. It may be that nobody
- * reads what we write, and that the report ended for that. */
+/* Nothing is lost: the ledger and the files beside it stay in the record. If stderr cannot be
+ * written to, which may be why the report failed, nothing is printed. */
 static void say_no_report(const this_run *run, const char *why)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -384,22 +385,16 @@ static void say_no_report(const this_run *run, const char *why)
                  run->options->record ? run->record.directory : run->record.id);
 }
 
-/* A run inside of another: the outer one sees only that we end with some status. */
-static void tell_outer(const this_run *run, const char *verdict)
+/* If this run is inside another, the outer supervisor sees only our exit status: leave it the
+ * verdict as well. */
+static void report_to_outer_run(const this_run *run, enum pl_verdict_kind verdict)
 {
-    static const char *const told_on[] = {
-        "refused", "leak",    "killed-for-memory",   "stopped-for-memory",
-        "hang",    "crashed", "illegal-instruction",
-    };
     pl_ledger *outer = NULL;
     pl_error error;
-    bool told = false;
-    for (size_t i = 0; verdict && i < PL_COUNT_OF(told_on); i++)
-        told |= strcmp(verdict, told_on[i]) == 0;
-    if (!told || !getenv(PL_LEDGER_VARIABLE) || pl_ledger_open_run(&outer, &error) < 0)
+    if (!pl_verdict_has(verdict, PL_TRAIT_EXPLAINS) || !getenv(PL_LEDGER_VARIABLE) ||
+        pl_ledger_open_run(&outer, &error) < 0)
         return;
-    pl_event event = {.kind = PL_EVENT_INNER, .pid = getpid()};
-    snprintf(event.where.function, sizeof event.where.function, "%s", verdict);
+    pl_event event = {.kind = PL_EVENT_INNER, .pid = getpid(), .detail = 1 + (uint32_t)verdict};
     snprintf(event.where.file, sizeof event.where.file, "%.119s",
              run->options->record ? run->record.directory : run->record.id);
     pl_ledger_event(outer, &event);
@@ -414,19 +409,18 @@ static void explain(const this_run *run)
         say_no_report(run, error.message);
     else
         save_report(run, report);
-    const char *verdict = json_string_value(json_object_get(report, "verdict"));
-    tell_outer(run, verdict);
-    bool told = run->hang_told && verdict && strcmp(verdict, "hang") == 0;
-    if (report && !told)
-        tell(run, report);
+    enum pl_verdict_kind verdict = pl_report_verdict(report);
+    report_to_outer_run(run, verdict);
+    if (report && !(run->hang_reported && verdict == PL_VERDICT_HANG))
+        print_report(run, report);
     json_decref(report);
-    if (!run->options->record && pl_record_prune(PL_RECORD_KEEP, &error) < 0)
+    if (!run->options->record && pl_run_record_prune(PL_RECORD_KEEP, &error) < 0)
         fail(&error);
 }
 
-/* How long a report may still take once somebody asked us to end. systemd waits 90 s before it
- * sends SIGKILL, Kubernetes 30 s and docker stop 10 s; a report takes under a second, or some with
- * large debug information. */
+/* The time that a report may still take after plimsoll was asked to end. systemd waits 90 s before
+ * it sends SIGKILL, Kubernetes 30 s and docker stop 10 s. A report takes under a second, or a few
+ * with large debug information. */
 #define ASKED_TO_END_S 8
 
 /* Waits for the report. A signal that asks us to end leaves it some seconds, a second Ctrl-C
@@ -450,9 +444,9 @@ static int wait_for_report(pid_t pid)
     return status;
 }
 
-/* The command has ended; whatever goes wrong from here on must not change its exit status. libdw
- * ends the process where memory is short, by exit() or by a null pointer, so this is a process of
- * its own. The signals that the supervisor passes on are blocked in both. */
+/* Makes the report in a child process. The command has ended, and nothing that goes wrong from here
+ * on may change its exit status; but when memory is short, libdw ends its process, by exit() or a
+ * null pointer. The signals that the supervisor passes on are blocked in both. */
 static void explain_apart(const this_run *run)
 {
     pid_t pid = fork();
@@ -462,8 +456,9 @@ static void explain_apart(const this_run *run)
         _exit(0);
     int status = pid > 0 ? wait_for_report(pid) : 0;
     if (status != 0)
-        say_no_report(run, WIFSIGNALED(status) ? "making the report ended by a signal"
-                                               : "making the report failed");
+        say_no_report(run, WIFSIGNALED(status)
+                               ? "the process that makes the report was ended by a signal"
+                               : "the process that makes the report failed");
 }
 
 int pl_cmd_run(int argc, char **argv)
@@ -498,7 +493,7 @@ int pl_cmd_run(int argc, char **argv)
         bool ours = r == -ENOMEM || r == -EMFILE || r == -ENFILE || run.ledger->header.command_pid;
         return r == -ENOENT ? PL_EXIT_NOT_FOUND : ours ? PL_EXIT_FAILURE : PL_EXIT_CANNOT_RUN;
     }
-    signal(SIGPIPE, SIG_IGN); /* nobody may read the report; the command's status is kept */
+    signal(SIGPIPE, SIG_IGN); /* the report may have no reader; the command's status is kept */
     explain_apart(&run);
     pl_ledger_close(run.ledger);
     return exit_status(wait_status);

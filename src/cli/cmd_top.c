@@ -6,7 +6,7 @@
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "report/report.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 int pl_cmd_top(int argc, char **argv)
 {
@@ -15,9 +15,9 @@ int pl_cmd_top(int argc, char **argv)
         return PL_EXIT_FAILURE;
 
     pl_error error = {0};
-    pl_record record;
+    pl_run_record record;
     json_t *top = NULL;
-    int r = options.run != NULL ? pl_record_open(options.run, &record, &error)
+    int r = options.run != NULL ? pl_run_record_open(options.run, &record, &error)
                                 : pl_report_top_find(&record, &error);
     if (r == 0)
         r = pl_report_top(&record, &top, &error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See jupyter_list.h. Kernelspecs are anybody's files: control characters never reach the terminal,
- * and what is not UTF-8 is replaced. */
+/* See jupyter_list.h. Kernelspecs are not trusted: control characters never reach the terminal, and
+ * invalid UTF-8 is replaced. */
 #include "cli/jupyter_list.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "report/json.h"
+#include "report/printer.h"
 #include "report/report.h"
-#include "report/text.h"
 
 static const pl_printer *printer_of_stdout(void)
 {
@@ -65,7 +65,7 @@ static void print_kernel(const pl_kernelspecs *known, const pl_kernelspec *kerne
         print_row(widths, kernel->name, twin->name, budget_or_dash(twin), kernel->folder);
         alone = false;
     }
-    /* One that somebody put behind `plimsoll run` by hand guards itself. */
+    /* A kernel whose command is `plimsoll run`, edited by hand, is guarded without a twin. */
     bool guarded = pl_kernelspec_command(kernel) > 0;
     if (alone)
         print_row(widths, kernel->name, guarded ? kernel->name : "-", budget_or_dash(kernel),
@@ -86,7 +86,7 @@ static void print_problems(const pl_kernelspec *kernel)
 void pl_jupyter_list_text(const pl_kernelspecs *known)
 {
     if (known->n_items == 0) {
-        puts("Jupyter finds no kernel ('plimsoll jupyter list --json' tells where it looks)");
+        puts("Jupyter finds no kernel ('plimsoll jupyter list --json' shows where it looks)");
         return;
     }
     columns widths = measure(known);
@@ -127,7 +127,7 @@ int pl_jupyter_list_json(const pl_jupyter_paths *paths, const pl_kernelspecs *kn
     pl_json_put(&json, root, "schema", json_integer(1));
     pl_json_put(&json, root, "kernels", kernels);
     pl_json_put(&json, root, "searched", searched);
-    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory for the answer")
+    int r = json.failed ? pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory")
                         : pl_report_print(root, stdout, reterr);
     json_decref(root);
     return r;

@@ -22,7 +22,8 @@ const char pl_jupyter_usage[] =
     "\n"
     "  --kernel NAME        the kernel, by its name in 'plimsoll jupyter list' (default: python3)\n"
     "  --all                every kernel, or every twin\n"
-    "  --budget SIZE|N%     the line of the twin: 512M, 2G, 80% (default: what there is)\n"
+    "  --budget SIZE|N%     the line of the twin: 512M, 2G, 80% (default: all that the system "
+    "gives)\n"
     "  --user               in the user's Jupyter folder (the default)\n"
     "  --prefix DIR         in DIR/share/jupyter/kernels\n"
     "  --json               list as JSON\n"
@@ -127,12 +128,12 @@ static int check_verb(const char *verb, pl_error *reterr)
 {
     static const char *const verbs[] = {"install", "list", "uninstall"};
     if (verb == NULL)
-        return pl_error_set(reterr, PL_EUSAGE, "jupyter: say install, list or uninstall");
+        return pl_error_set(reterr, PL_EUSAGE, "jupyter: give install, list or uninstall");
     for (size_t i = 0; i < PL_COUNT_OF(verbs); i++)
         if (strcmp(verb, verbs[i]) == 0)
             return 0;
     return pl_error_set(reterr, PL_EUSAGE,
-                        "jupyter: unknown word '%s'; say install, list or uninstall", verb);
+                        "jupyter: unknown word '%s'; give install, list or uninstall", verb);
 }
 
 int pl_jupyter_options_read(int argc, char **argv, pl_jupyter_options *ret_options,

@@ -12,12 +12,13 @@
 #include <unistd.h>
 
 #include "cli/installed.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 #include "sys/cpu.h"
 
 static char load_extension[] = "--ext=plimsoll.notebook";
 
-/* Made, or there already and this user's alone. -EPERM: somebody else has taken the name. */
+/* Makes the folder, or takes one that exists and is this user's alone. -EPERM: another user has
+ * taken the name. */
 static int make_own(const char *folder)
 {
     struct stat st;
@@ -29,8 +30,8 @@ static int make_own(const char *folder)
     return own ? 0 : -EPERM;
 }
 
-/* Anybody may make a folder of any name in /tmp: to find one's records again is not worth that they
- * could keep a kernel from starting. */
+/* Any user may make a folder of any name in /tmp, so this tries several: finding records again must
+ * not keep a kernel from starting. */
 static int make_any(const char *temporary, char folder[PATH_MAX])
 {
     enum { NAMES = 10 };
@@ -57,7 +58,7 @@ int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX])
     return setenv("PLIMSOLL_STATE", ret_folder, 1) < 0 ? -errno : 0;
 }
 
-/* The end of a path tells more than its head: a kernel's id, a notebook's name. */
+/* Keeps the end of a path, which says more than its head: a kernel's id, a notebook's name. */
 static void keep_tail(char *field, size_t n, const char *text)
 {
     size_t length = strlen(text), kept = length < n ? length : n - 1;
@@ -95,7 +96,7 @@ static void describe_kernel(pl_ledger_header *header, const char *connection_fil
 
     char id[PL_RECORD_ID_BYTES] = "";
     static_assert(sizeof header->previous >= sizeof id, "an id fits");
-    if (pl_record_of_kernel(header->kernel, id, NULL) == 0)
+    if (pl_run_record_of_kernel(header->kernel, id, NULL) == 0)
         memcpy(header->previous, id, sizeof id);
 }
 
@@ -172,8 +173,8 @@ static int set_python_path(const char *folder)
     return r;
 }
 
-/* Libraries count processors and take no notice of quotas: forty threads on two cores are slower
- * than two, and each has a stack and buffers of its own. */
+/* Libraries count processors and ignore quotas. Forty threads on two cores are slower than two, and
+ * each has its own stack and buffers. */
 static int set_threads(void)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
@@ -221,7 +222,7 @@ int pl_kernel_run_prepare(const pl_ledger_header *header, char *const *command,
     *ret_command = command;
     *ret_warning = is_ipython && !extended
                        ? "cannot find the Python package 'plimsoll' beside the program: the kernel "
-                         "runs without %plimsoll, and its cells are not told apart"
+                         "runs without %plimsoll, and its cells are not recorded"
                        : NULL;
     return 0;
 }

@@ -14,17 +14,17 @@
 #include "base/base.h"
 #include "ledger/ledger.h"
 
-/* The folder for records is full, or may not be written to, and a plain kernel would start all the
- * same: from now on they are kept in one of this user's own in $TMPDIR, `*ret_folder`. It has the
- * first name that nobody else has taken, so that the next kernel finds this one's record; where all
- * of them are taken, a name that nobody could guess. */
+/* Keeps records in a folder of this user in $TMPDIR, `*ret_folder`, from now on: the usual one is
+ * full or read-only, and a plain kernel would start all the same. The folder has the first name
+ * that no other user has taken, so that the next kernel finds this one's record; if all are taken,
+ * a random name. */
 PL_MUST_CHECK int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX]);
 
-/* Instead of a connection file: the one that the command names. A kernelspec's command can then
- * have {connection_file} in one place only; VS Code fills in no second one. */
+/* In place of a connection file: use the one that the command names. A kernelspec's command can
+ * then have {connection_file} in one place only; VS Code fills in no second one. */
 #define PL_KERNEL_RUN_AUTO "auto"
 
-/* Writes kernel, notebook and previous. A predecessor that cannot be looked for is none. */
+/* Writes kernel, notebook and previous. If the earlier run cannot be looked up, there is none. */
 void pl_kernel_run_describe(pl_ledger_header *header, const char *connection_file,
                             char *const *command);
 
@@ -35,8 +35,8 @@ PL_MUST_CHECK int pl_kernel_run_prepare(const pl_ledger_header *header, char *co
                                         char *const **ret_command, const char **ret_warning,
                                         pl_error *reterr);
 
-/* Who started us, if that is who the kernel shall end with: Jupyter says so by JPY_PARENT_PID, and
- * says nothing for kernels that shall outlive it. Else 0. */
+/* The process that started us, if the kernel is to end with it; else 0. Jupyter says so by
+ * JPY_PARENT_PID, and leaves that out for kernels that are to outlive it. */
 PL_MUST_CHECK pid_t pl_kernel_run_parent(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "report/text.h"
+#include "report/printer.h"
 
 /* two paths and a sentence; longer messages are cut */
 enum { SAID_BYTES = 3 * PATH_MAX };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The budget that somebody asked for: by --budget or, without that, by PLIMSOLL_BUDGET. */
+/* The requested budget: by --budget or, without that, by PLIMSOLL_BUDGET. */
 #ifndef PL_CLI_WANTED_BUDGET_H
 #define PL_CLI_WANTED_BUDGET_H
 

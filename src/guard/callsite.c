@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks for memory: the line of the user's Python code, or the native frames where there is
- * none. Runs on the slow path only, once per sample. Python frames are read from the thread's own
+/* Finds the code that asks for memory: the line of the user's Python code, or else the native
+ * frames. Runs on the slow path only, once per sample. Python frames are read from the thread's own
  * memory (about 0.2 us); a native stack is walked by the compiler's unwinder (a few us) and
  * therefore rationed. */
 #include <errno.h>
@@ -27,7 +27,7 @@ typedef struct cached_site {
 
 static cached_site cache[CACHE];
 
-/* In the place of a site: no frame of the user's is among the innermost few. */
+/* In place of a site: none of the innermost few frames is the user's. */
 static pl_site deeper;
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -89,7 +89,8 @@ static int own_spots(pl_python_spot *spots, int max)
     return pl_python_spots(&python, (uint64_t)(uintptr_t)state, spots, max);
 }
 
-/* How well a frame says who asks. The user knows his own lines; of a package, which one it is. */
+/* How useful a frame is for naming the caller. Users know their own lines, and which package they
+ * call. */
 enum closeness { NO_FRAME, IN_FROZEN_LIBRARY, IN_LIBRARY, IN_PACKAGE, IN_USERS };
 
 static enum closeness closeness_of(const char *file)
@@ -240,7 +241,7 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg
     return walk->n == PL_SITE_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/* At most 256 walks at once and 256 a second after that: under 0.5 % of a core. */
+/* Allows 256 walks at once, and 256 a second after that: under 0.5 % of a core. */
 static bool may_walk(void)
 {
     enum { BURST = 256 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last words of a dying process: signal, registers, Python lines, and, in the file crash.PID,
- * the memory map and the top of the stack. Raw bytes by system calls only; nothing is formatted,
- * allocated or locked. Then the signal takes its course, as it would have without us.
+/* Records the crash of a dying process: signal, registers, Python lines, and, in the file
+ * crash.PID, the memory map and the top of the stack. Raw bytes by system calls only; nothing is
+ * formatted, allocated or locked. Then the signal takes its course, as it would have without the
+ * guard.
  *
  * A handler that the program installs itself replaces ours, as it replaces the default. Python's
  * faulthandler, for one, prints first and then hands the signal on to us. */
@@ -19,15 +20,15 @@
 
 #include "base/clock.h"
 #include "guard/guard.h"
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-/* Our handler takes under 8 KiB, and about 2 more for reading Python frames. But whoever installs a
- * handler of its own with SA_ONSTACK, and no stack for it, as Python and whatever is meant to live
- * beside Go does, has it run on ours: it shall find as much as it would on the thread's own. A
- * megabyte is far more than such a handler may count on. */
+/* Our handler takes under 8 KiB, and about 2 more for reading Python frames. But a program that
+ * installs its own handler with SA_ONSTACK and no stack for it, as Python does, and libraries meant
+ * to be used with Go, has it run on ours. It needs as much room there as on the thread's own stack;
+ * a megabyte is far more than such a handler may count on. */
 enum {
     STACK_LEAST_BYTES = 64 * 1024,
     STACK_MOST_BYTES = 1024 * 1024,
@@ -37,10 +38,10 @@ enum {
 
 static pthread_key_t alternate_stack_key;
 static bool have_key;
-/* Of this thread's stack, without the guard pages. */
+/* The size of this thread's alternate stack, without the guard pages. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) size_t alternate_bytes;
 
-/* glibc keeps the text of its last words here: "malloc(): corrupted top size", or assert's. */
+/* glibc keeps the message of an abort here: "malloc(): corrupted top size", or assert's. */
 typedef struct abort_message {
     unsigned int size;
     char text[];
@@ -100,18 +101,18 @@ static void copy_stack(int to, pl_crash *crash)
 
 static bool name_crash_file(pid_t pid, char path[PATH_MAX + 32])
 {
-    pl_text text = pl_text_begin(path, PATH_MAX + 32);
-    pl_text_add(&text, pl_guard_state.directory);
-    pl_text_add(&text, "/crash.");
-    pl_text_add_u64(&text, (uint64_t)pid);
+    pl_fixed_text text = pl_fixed_text_begin(path, PATH_MAX + 32);
+    pl_fixed_text_add(&text, pl_guard_state.directory);
+    pl_fixed_text_add(&text, "/crash.");
+    pl_fixed_text_add_u64(&text, (uint64_t)pid);
     return !text.overflow && pl_guard_state.directory[0];
 }
 
-/* One thread at a time writes its last words, on a small stack. */
+/* One thread at a time records its crash, on a small stack. */
 static char crash_file[PATH_MAX + 32];
 
-/* The pid is asked for anew: a child of vfork() has its parent's memory, and its own file. A pipe of
- * that name, which another program of the run may have made, is not waited for. */
+/* Asks for the pid again: a child of vfork() has its parent's memory, but its own file. O_NONBLOCK:
+ * another program of the run may have made a pipe of that name. */
 static int open_crash_file(void)
 {
     return name_crash_file(getpid(), crash_file)
@@ -150,7 +151,8 @@ static bool take(pl_crash *crash, uint32_t state)
     return atomic_compare_exchange_strong(&crash->state, &state, PL_CRASH_WRITING);
 }
 
-/* Its record is given to another: whoever crashes again and again fills no disk. */
+/* Its record is reused for another crash. Removing the file keeps repeated crashes from filling the
+ * disk. */
 static void remove_crash_file(pid_t pid)
 {
     if (name_crash_file(pid, crash_file))
@@ -220,8 +222,8 @@ static void record(int signal, const siginfo_t *info, const ucontext_t *context)
     atomic_store(&crash->state, PL_CRASH_COMPLETE);
 }
 
-/* The signal goes on as if we had not been here: a fault happens again when we return, a signal
- * that was sent is sent again. */
+/* Passes the signal on as if the guard were not here: a fault happens again when the handler
+ * returns, a signal that was sent is sent again. */
 static void hand_on(int signal, const siginfo_t *info)
 {
     struct sigaction normal = {.sa_handler = SIG_DFL};
@@ -230,9 +232,9 @@ static void hand_on(int signal, const siginfo_t *info)
         syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), signal);
 }
 
-/* Where another thread is writing its last words, the process ends with those; or a child of
- * vfork() writes them, and its parent's threads go on. A second signal of the same thread while it
- * writes is not written of. */
+/* When another thread is recording its crash, the process ends with that one; or it is a child of
+ * vfork(), and its parent's threads go on. A second signal in the thread that is recording is not
+ * recorded. */
 static bool take_turn(_Atomic int *recorder, int tid)
 {
     enum { TRIES = 200, PAUSE_NS = 10 * 1000 * 1000 };
@@ -247,7 +249,7 @@ static bool take_turn(_Atomic int *recorder, int tid)
     return false;
 }
 
-/* A child of vfork() leaves all as it was: its parent goes on with the same memory. */
+/* A child of vfork() restores all state, because its parent goes on with the same memory. */
 static void on_fatal_signal(int signal, siginfo_t *info, void *context)
 {
     static _Atomic int recorder;
@@ -272,7 +274,7 @@ static void free_alternate_stack(void *stack)
     munmap((char *)stack - STACK_GUARD_BYTES, STACK_GUARD_BYTES + alternate_bytes);
 }
 
-/* Below it lie pages that fault: whoever needs more than there is shall not write over others. */
+/* Below the stack lie pages that fault, so that an overflow does not overwrite other memory. */
 static void *map_stack(size_t bytes)
 {
     char *low = pl_real.mmap(NULL, STACK_GUARD_BYTES + bytes, PROT_NONE,

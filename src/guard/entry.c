@@ -31,8 +31,8 @@ static inline bool countdown_exhausted(size_t size)
 #endif
 }
 
-/* The slow path reads /proc, and open() and read() are cancellation points; malloc() is none, and
- * callers rely on that with locks held. */
+/* The slow path reads /proc, and open() and read() are cancellation points. malloc() is not one,
+ * and callers rely on that while they hold locks. */
 int pl_guard_enter(void)
 {
     int cancel;
@@ -47,7 +47,7 @@ void pl_guard_leave(int cancel)
     pl_thread.inside = false;
 }
 
-/* What a request is being made with, so that one path serves the whole family. */
+/* The arguments of a request, so that one path serves the whole malloc family. */
 typedef struct pl_request {
     size_t size;
     size_t alignment;                        /* 0: malloc's own */
@@ -57,9 +57,9 @@ typedef struct pl_request {
     uint32_t large_place; /* of a block that grows; 0: none */
 } pl_request;
 
-static void forget(const pl_block *block);
+static void forget(const pl_tracked_block *block);
 
-static void add_to_site(const pl_block *block, int64_t bytes, int64_t n_blocks)
+static void add_to_site(const pl_tracked_block *block, int64_t bytes, int64_t n_blocks)
 {
     if (block->site && block->claimed_bytes)
         pl_site_add(block->site, bytes, n_blocks);
@@ -67,21 +67,21 @@ static void add_to_site(const pl_block *block, int64_t bytes, int64_t n_blocks)
         pl_site_add_unclaimed(block->site, bytes, n_blocks);
 }
 
-/* An entry that is there already is of a block whose end was not seen: unmapped as part of a larger
- * span, or mapped over. Left there, free() would find it first, and our claim never. */
+/* An entry that already exists is of a block whose end was not seen: it was unmapped as part of a
+ * larger span, or mapped over. If it stayed, free() would find it first, and never this claim. */
 static void track(pl_request *request, uint64_t claimed, uint64_t weight)
 {
-    pl_block stale;
-    if (pl_block_maybe_tracked(request->block) && pl_block_take(request->block, &stale))
+    pl_tracked_block stale;
+    if (pl_tracked_block_maybe(request->block) && pl_tracked_block_take(request->block, &stale))
         forget(&stale);
-    pl_block block = {
+    pl_tracked_block block = {
         .claimed_bytes = claimed,
         .weight_bytes = weight,
         .site = pl_callsite_find(request->caller),
         .generation = pl_guard_state.generation,
         .large_place = request->large_place,
     };
-    if (pl_block_track(request->block, &block)) {
+    if (pl_tracked_block_add(request->block, &block)) {
         add_to_site(&block, (int64_t)weight, 1);
     } else if (claimed) {
         /* No room to remember the claim: from here on it counts by what it touches. */
@@ -97,8 +97,8 @@ void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *ca
 
 void pl_guard_change_site(void *data, pl_site *site)
 {
-    pl_block block;
-    if (!pl_block_change_site(data, site, &block) || block.site == site ||
+    pl_tracked_block block;
+    if (!pl_tracked_block_change_site(data, site, &block) || block.site == site ||
         block.generation != pl_guard_state.generation)
         return;
     add_to_site(&block, -(int64_t)block.weight_bytes, -1);
@@ -273,10 +273,10 @@ EXPORT void *pvalloc(size_t size)
 
 /* Its site no longer holds a tracked block. One from before a fork is the parent's affair: false.
  */
-static bool leave_site(const pl_block *block)
+static bool leave_site(const pl_tracked_block *block)
 {
     pl_guard_notice_fork();
-    pl_block_end(block);
+    pl_tracked_block_end(block);
     if (block->generation != pl_guard_state.generation)
         return false;
     add_to_site(block, -(int64_t)block->weight_bytes, -1);
@@ -284,7 +284,7 @@ static bool leave_site(const pl_block *block)
 }
 
 /* And gives back what it was charged. */
-static void forget(const pl_block *block)
+static void forget(const pl_tracked_block *block)
 {
     if (leave_site(block) && block->claimed_bytes)
         pl_line_release(block->claimed_bytes);
@@ -294,8 +294,8 @@ static PL_COLD void slow_free(void *address)
 {
     if (pl_bootstrap_owns(address))
         return;
-    pl_block block;
-    bool tracked = pl_block_take(address, &block);
+    pl_tracked_block block;
+    bool tracked = pl_tracked_block_take(address, &block);
     if (tracked) {
         pl_line_begin_give();
         forget(&block);
@@ -309,7 +309,7 @@ static PL_COLD void slow_free(void *address)
 
 EXPORT void free(void *block)
 {
-    if (PL_UNLIKELY(pl_block_maybe_tracked(block))) {
+    if (PL_UNLIKELY(pl_tracked_block_maybe(block))) {
         slow_free(block);
         return;
     }
@@ -327,18 +327,18 @@ static void *realloc_bootstrap(void *old, size_t size)
 
 /* A block that changes its size: what it was, and what it asks for. */
 typedef struct pl_resizing {
-    pl_block before; /* zero when it was not tracked */
+    pl_tracked_block before; /* zero when it was not tracked */
     bool tracked;
     uint64_t had;    /* claimed by us for it */
     uint64_t wants;  /* to be claimed for it in all */
-    uint64_t weight; /* that it will stand for as a sample; 0: none */
+    uint64_t weight; /* that it will represent as a sample; 0: none */
 } pl_resizing;
 
 static pl_resizing start_resizing(const void *old, size_t size)
 {
     pl_resizing resizing = {0};
     bool large = size >= PL_LARGE_BYTES;
-    resizing.tracked = old && pl_block_find(old, &resizing.before);
+    resizing.tracked = old && pl_tracked_block_find(old, &resizing.before);
     if (resizing.before.generation == pl_guard_state.generation)
         resizing.had = resizing.before.claimed_bytes;
     resizing.wants = large && !pl_guard_state.sparse ? size : 0;
@@ -364,7 +364,7 @@ static bool grant_resizing(pl_resizing *resizing, size_t size, bool exhausted)
 static void *resize(pl_resizing *resizing, void *old, size_t size, const void *caller)
 {
     if (resizing->tracked)
-        (void)pl_block_take(old, &resizing->before);
+        (void)pl_tracked_block_take(old, &resizing->before);
     void *block = pl_real.realloc(old, size);
     if (!block && size != 0) { /* realloc(p, 0) frees */
         int error = errno;
@@ -372,7 +372,7 @@ static void *resize(pl_resizing *resizing, void *old, size_t size, const void *c
             pl_line_release(resizing->wants - resizing->had);
         if (error == ENOMEM)
             pl_line_denied(size);
-        if (resizing->tracked && !pl_block_track(old, &resizing->before))
+        if (resizing->tracked && !pl_tracked_block_add(old, &resizing->before))
             pl_line_release(resizing->had);
         errno = error;
         return NULL;
@@ -403,13 +403,13 @@ static PL_COLD void *slow_realloc(void *old, size_t size, bool exhausted, const 
     return NULL;
 }
 
-/* From inside of the guard, or outside of a run: nothing is claimed, but nothing stays tracked. */
+/* Inside the guard, or outside a run, nothing is claimed, and nothing stays tracked. */
 static void *plain_realloc(void *old, size_t size)
 {
     if (pl_bootstrap_owns(old))
         return realloc_bootstrap(old, size);
-    pl_block block;
-    if (pl_block_maybe_tracked(old) && pl_block_take(old, &block))
+    pl_tracked_block block;
+    if (pl_tracked_block_maybe(old) && pl_tracked_block_take(old, &block))
         forget(&block);
     return pl_real.realloc(old, size);
 }
@@ -417,7 +417,7 @@ static void *plain_realloc(void *old, size_t size)
 EXPORT void *realloc(void *old, size_t size)
 {
     bool exhausted = countdown_exhausted(size);
-    if (PL_LIKELY(!exhausted && !pl_block_maybe_tracked(old)))
+    if (PL_LIKELY(!exhausted && !pl_tracked_block_maybe(old)))
         return pl_real.realloc(old, size);
     if (exhausted)
         pl_thread.countdown += size;
@@ -437,8 +437,7 @@ EXPORT void *realloc(void *old, size_t size)
 }
 
 /* mimalloc, from which free-threaded Python takes its objects, reserves 1 GiB at once and then
- * grows inside of it, where nobody sees it. Refused, it maps segments of 32 MiB one by one instead.
- */
+ * grows inside it, unseen. Refused, it maps segments of 32 MiB one by one instead. */
 static bool is_arena(size_t n, int flags, const void *caller)
 {
     return n == PL_GIB && flags & MAP_NORESERVE && pl_interpreter_is_free_threaded() &&
@@ -452,9 +451,9 @@ static bool is_reservation(int flags, const void *caller)
            !(pl_interpreter_is_free_threaded() && pl_interpreter_calls(caller));
 }
 
-/* Does a mapping stand for memory that will be used? Reservations do not (PROT_NONE,
- * MAP_NORESERVE), nor do commits inside of them (MAP_FIXED), nor what the allocator maps for
- * blocks that were counted when they were asked for. */
+/* Will the memory of this mapping be used? Not that of reservations (PROT_NONE, MAP_NORESERVE) and
+ * of commits inside them (MAP_FIXED); and what the allocator maps for blocks was counted when they
+ * were requested. */
 static bool mapping_counts(int protection, int flags, const void *caller)
 {
     if (!(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
@@ -465,9 +464,9 @@ static bool mapping_counts(int protection, int flags, const void *caller)
     return address < pl_real.allocator_low || address >= pl_real.allocator_high;
 }
 
-/* A mapping is never refused for being one too many, only for being more than the whole line:
- * OpenBLAS, for one, asks again for ever. It counts as it is touched. The interpreter's own
- * mappings are how Python grows by small objects, and are treated as those. */
+/* A mapping is only refused when it is larger than the whole line, not when the line is full:
+ * OpenBLAS, for one, would ask again without end. It counts as it is touched. The interpreter's own
+ * mappings are how Python grows by small objects, and are treated as such. */
 static void *counted_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset,
                           const void *caller)
 {
@@ -488,7 +487,7 @@ static void *counted_mmap(void *address, size_t n, int protection, int flags, in
     void *mapping = pl_real.mmap(address, n, protection, flags, fd, offset);
     if (mapping == MAP_FAILED) {
         int error = errno;
-        if (error == ENOMEM && !(flags & MAP_HUGETLB)) /* a pool of its own, which programs try */
+        if (error == ENOMEM && !(flags & MAP_HUGETLB)) /* a private pool, which programs try */
             pl_line_denied(n);
         errno = error;
         return mapping;
@@ -521,8 +520,8 @@ EXPORT void *mmap64(void *address, size_t n, int protection, int flags, int fd, 
 
 EXPORT int munmap(void *address, size_t n)
 {
-    pl_block block;
-    if (!pl_block_maybe_tracked(address) || !pl_block_take(address, &block))
+    pl_tracked_block block;
+    if (!pl_tracked_block_maybe(address) || !pl_tracked_block_take(address, &block))
         return pl_real.munmap(address, n);
     pl_line_begin_give();
     forget(&block);
@@ -531,8 +530,8 @@ EXPORT int munmap(void *address, size_t n)
     return r;
 }
 
-/* A mapping that stands for itself, and not as a sample for others, has another size now. */
-static void resize_at_site(pl_block *block, size_t n)
+/* A mapping that represents only itself, and is not a sample for others, has changed its size. */
+static void resize_at_site(pl_tracked_block *block, size_t n)
 {
     if (block->generation == pl_guard_state.generation)
         add_to_site(block, (int64_t)n - (int64_t)block->weight_bytes, 0);
@@ -548,24 +547,24 @@ EXPORT void *mremap(void *old, size_t old_n, size_t new_n, int flags, ...)
         to = __builtin_va_arg(arguments, void *);
         __builtin_va_end(arguments);
     }
-    pl_block block;
-    bool tracked = pl_block_maybe_tracked(old) && pl_block_take(old, &block);
+    pl_tracked_block block;
+    bool tracked = pl_tracked_block_maybe(old) && pl_tracked_block_take(old, &block);
     if (new_n > old_n && !pl_thread.inside && pl_guard_state.ledger &&
         !pl_line_fits(new_n, CALLER)) {
         if (tracked)
-            pl_block_track(old, &block);
+            pl_tracked_block_add(old, &block);
         return MAP_FAILED;
     }
     void *mapping = pl_real.mremap(old, old_n, new_n, flags, to);
     if (tracked && mapping != MAP_FAILED && block.weight_bytes == old_n)
         resize_at_site(&block, new_n);
     if (tracked)
-        pl_block_track(mapping == MAP_FAILED ? old : mapping, &block);
+        pl_tracked_block_add(mapping == MAP_FAILED ? old : mapping, &block);
     return mapping;
 }
 
-/* A thread's first act: a stack for the handlers of crash.c. A thread that never asks for memory
- * would not get one on the slow path, and then could not tell that its own stack overflowed. */
+/* Gives a new thread a stack for the handlers of crash.c. A thread that never asks for memory would
+ * not get one on the slow path, and could then not record the overflow of its own stack. */
 typedef struct thread_start {
     void *(*routine)(void *);
     void *argument;

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard: a preloaded library that keeps the line inside programs that know nothing of it.
+/* The guard: a preloaded library that keeps unmodified programs within the line.
  *
- *   small     a request under PL_LARGE_BYTES. Never claimed one by one: the thread's countdown is
- *             lowered by its size, and only when that runs out does anyone look at what the process
- *             really uses. How often that is follows from how near the line is.
+ *   small     a request under PL_LARGE_BYTES. Never claimed by itself: it lowers the thread's
+ *             countdown by its size, and only when that runs out does the guard read what the
+ *             process really uses. The nearer the line, the shorter the countdown.
  *   large     a request of PL_LARGE_BYTES or more from the malloc family. Claimed in full before it
- *             is made, refused with ENOMEM when the line would be passed.
+ *             is made, and refused with ENOMEM if that would exceed the line.
  *   look      reads what the process has resident and charges what no claim covers as measured
  *   tracked   a block that the guard must recognise when it is freed: large, or sampled
- *   sampled   a block whose allocation ran a countdown out. It stands for the mean distance of
- *             two samples, or for itself if that is more.
+ *   sampled   a block whose allocation ran a countdown out. It represents the mean distance between
+ *             two samples, or its own size if that is larger.
  *   inside    this thread is in the guard's own slow path: what it allocates passes through
  *   outsider  a process of the run that could not join: all passes through, and the supervisor
- *             watches it. What it inherited by fork is its parent's, in the ledger too. It is
- *             counted there, by the cause; one that only lacked descriptors tries again.
+ *             watches it. Memory that it inherited by fork stays its parent's, in the ledger too.
+ *             The ledger counts outsiders by cause; one that only lacked descriptors tries again.
  *
  * Rules: no allocation, no lock, no stdio on any path that malloc() can reach. errno is the real
- * allocator's. Nothing of the allocator's state is changed while there is no pressure.
+ * allocator's. The allocator's state is not changed while there is no pressure.
  *
- * The files: entry.c (the interposed symbols), real.c (what is beneath), block.c (tracked blocks),
- * line.c (look, refuse, relieve), runtime.c (what it does for our runtime), handling.c (room for
- * what follows an exception), callsite.c (who asks), interpreter.c (exceptions in Python), crash.c
- * and exception.c (the last words of a dying process), start.c (joining, fork), notebook.c (what a
- * kernel may ask; its header tells). */
+ * The files: entry.c (the interposed symbols), real.c (the functions beneath them), tracked_block.c
+ * (tracked blocks), line.c (look, relieve, refuse), runtime.c (services for plimsoll's runtime),
+ * handling.c (room for handling an exception), callsite.c (the code that makes a request),
+ * interpreter.c (exceptions in Python), kernel.c (a notebook kernel's own work), crash.c and
+ * exception.c (the crash record of a dying process), start.c (joining, fork), notebook.c (the
+ * functions for a notebook kernel, see notebook.h). */
 #ifndef PL_GUARD_GUARD_H
 #define PL_GUARD_GUARD_H
 
@@ -56,7 +57,7 @@ typedef struct pl_guard_thread {
     uint64_t refused_at;    /* charged when an exception last began here; 0: it was handled */
     uint64_t refused_code;  /* pl_callsite_code() then */
     uint32_t random;
-    uint32_t n_held;       /* locks without which nobody can make room: ledger/guarded.h */
+    uint32_t n_held;       /* locks that making room needs: ledger/guarded.h */
     uint64_t set_aside;    /* the countdown, while is_arena_refused */
     bool is_arena_refused; /* refuse the malloc() that pymalloc falls back to */
     bool is_raising;       /* an asynchronous exception was set, and was not taken back */
@@ -72,22 +73,22 @@ typedef struct pl_guard {
     pl_ledger *run;    /* the same; in an outsider, the ledger that it could not join */
     pl_owner owner;
     pid_t pid;
-    uint32_t generation;        /* raised in each forked child: older blocks are the parent's */
-    uint64_t fork_bytes;        /* anonymous memory inherited by fork, shared with the parent */
-    bool refuses;               /* not --observe */
-    bool sparse;                /* large requests count when touched */
-    char program[PATH_MAX];     /* path of the executable: the loader calls it "" */
-    char directory[PATH_MAX];   /* of the run's record; "": not known */
-    pl_atomic_u64 spent_bytes;  /* by small requests and mappings, of all threads */
-    pl_atomic_u64 look_at;      /* spent_bytes at which to look next */
-    pl_atomic_u64 over_number;  /* counts excursions over the line; odd while over it */
-    pl_atomic_u64 raised_at;    /* charged when an exception was last raised; 0: not this time */
-    pl_atomic_u64 told_number;  /* the last excursion that was put into the record */
-    pl_atomic_u64 trimmed_ns;   /* when memory was last given back */
-    pl_atomic_u64 trim_cost_ns; /* how long that took */
-    pl_atomic_u64 freed_bytes;  /* of large blocks, since then */
+    uint32_t generation;           /* raised in each forked child: older blocks are the parent's */
+    uint64_t fork_bytes;           /* anonymous memory inherited by fork, shared with the parent */
+    bool refuses;                  /* not --observe */
+    bool sparse;                   /* large requests count when touched */
+    char program[PATH_MAX];        /* path of the executable: the loader calls it "" */
+    char directory[PATH_MAX];      /* of the run's record; "": not known */
+    pl_atomic_u64 spent_bytes;     /* by small requests and mappings, of all threads */
+    pl_atomic_u64 look_at;         /* spent_bytes at which to look next */
+    pl_atomic_u64 over_number;     /* counts excursions over the line; odd while over it */
+    pl_atomic_u64 raised_at;       /* charged when an exception was last raised; 0: not this time */
+    pl_atomic_u64 reported_number; /* the last excursion that was put into the record */
+    pl_atomic_u64 trimmed_ns;      /* when memory was last given back */
+    pl_atomic_u64 trim_cost_ns;    /* how long that took */
+    pl_atomic_u64 freed_bytes;     /* of large blocks, since then */
     pl_atomic_u64 n_gives_begun, n_gives_ended; /* of tracked memory: a look should meet none */
-    _Atomic bool trim_due; /* the line was passed: what is freed from now on shall come back */
+    _Atomic bool trim_due; /* the line was passed: freed memory is to go back to the system */
     pl_atomic_u32 call;    /* the ledger's, when we last followed it */
 } pl_guard;
 
@@ -95,7 +96,7 @@ extern PL_HIDDEN pl_guard pl_guard_state;
 
 /* ---- real.c: the functions beneath, found with RTLD_NEXT ---- */
 
-/* One line per symbol that we stand in front of. tests/symbols checks the exports against it. */
+/* One line per interposed symbol. tests/symbols checks the exports against it. */
 #define PL_REAL_FUNCTIONS(X)                                                                       \
     X(malloc, void *, (size_t size))                                                               \
     X(free, void, (void *block))                                                                   \
@@ -137,61 +138,64 @@ PL_HIDDEN size_t pl_bootstrap_bytes(const void *block);
 /* Lets the allocator give unused memory back to the system. */
 PL_HIDDEN void pl_real_trim(void);
 
-/* ---- block.c: tracked blocks ---- */
+/* ---- tracked_block.c: tracked blocks ---- */
 
-typedef struct pl_block {
+typedef struct pl_tracked_block {
     uint64_t claimed_bytes; /* charged to us for this block; 0: only sampled */
-    uint64_t weight_bytes;  /* what it stands for in its site */
+    uint64_t weight_bytes;  /* what it represents in its site */
     pl_site *site;          /* NULL: unattributed */
     uint32_t generation;
-    uint32_t large_place; /* 1 + its place among the large blocks, by pl_block_track(); 0: none */
-} pl_block;
+    uint32_t
+        large_place; /* 1 + its place among the large blocks, by pl_tracked_block_add(); 0: none */
+} pl_tracked_block;
 
 /* One counter per page (modulo the table): is any tracked block there? free() asks this and, nearly
  * always, nothing else. */
 enum { PL_FILTER_PAGES = 1 << 20 };
-extern PL_HIDDEN _Atomic uint8_t pl_block_filter[PL_FILTER_PAGES];
+extern PL_HIDDEN _Atomic uint8_t pl_tracked_block_filter[PL_FILTER_PAGES];
 
 static inline size_t pl_filter_index(const void *block)
 {
     return ((uintptr_t)block >> 12) & (PL_FILTER_PAGES - 1);
 }
 
-static inline bool pl_block_maybe_tracked(const void *block)
+static inline bool pl_tracked_block_maybe(const void *block)
 {
-    return atomic_load_explicit(&pl_block_filter[pl_filter_index(block)], memory_order_relaxed);
+    return atomic_load_explicit(&pl_tracked_block_filter[pl_filter_index(block)],
+                                memory_order_relaxed);
 }
 
 /* Marks pages that free() must always look at (the bootstrap pool's). */
 PL_HIDDEN void pl_filter_add(const void *block);
 
-/* False when there is no room: the block then stays untracked. */
-PL_HIDDEN bool pl_block_track(void *address, const pl_block *block);
+/* False when the table is full: the block then stays untracked. */
+PL_HIDDEN bool pl_tracked_block_add(void *address, const pl_tracked_block *block);
 
-/* Looks a block up, or takes it out of the table. False: it is not tracked. What was taken still
- * counts for what it has touched, until pl_block_end(). */
-PL_HIDDEN bool pl_block_find(const void *address, pl_block *ret_block);
-PL_HIDDEN bool pl_block_take(const void *address, pl_block *ret_block);
-PL_HIDDEN void pl_block_end(const pl_block *block);
+/* Looks a block up, or takes it out of the table. False: it is not tracked. A block that was taken
+ * still counts with what it has touched, until pl_tracked_block_end(). */
+PL_HIDDEN bool pl_tracked_block_find(const void *address, pl_tracked_block *ret_block);
+PL_HIDDEN bool pl_tracked_block_take(const void *address, pl_tracked_block *ret_block);
+PL_HIDDEN void pl_tracked_block_end(const pl_tracked_block *block);
 
-/* Gives a tracked block to another site, which is told by the caller, as is the one before. */
-PL_HIDDEN bool pl_block_change_site(const void *address, pl_site *site, pl_block *ret_before);
+/* Gives a tracked block to another site. The caller updates both sites. */
+PL_HIDDEN bool pl_tracked_block_change_site(const void *address, pl_site *site,
+                                            pl_tracked_block *ret_before);
 
 /* Bytes of large, claimed blocks that have been touched: as they are `exactly` now, or as they were
  * when it was last worth the walk. The sites learn of it on the way. */
-PL_HIDDEN uint64_t pl_block_touched_bytes(bool exactly);
+PL_HIDDEN uint64_t pl_tracked_block_touched_bytes(bool exactly);
 
 /* ---- line.c ---- */
 
 enum pl_small_kind {
     PL_SMALL_PLAIN,
     PL_SMALL_MAPPING, /* mmap() by the interpreter, for its small objects */
-    PL_SMALL_FOREIGN, /* mmap() by anybody else: never refused */
+    PL_SMALL_FOREIGN, /* any other mmap(): never refused */
 };
 
-/* A small request of `bytes` ran the countdown out. Looks if it is time to, raises if it must;
- * false: this one request is to be refused. Sets the countdown anew. *ret_weight is what the
- * request stands for as a sample, 0 when it is none. */
+/* A small request of `bytes` ran the countdown out. Looks if that is due, raises an exception if it
+ * must, and restarts the countdown. False: refuse this request. *ret_weight is what the request
+ * represents as a sample, 0 when it is not one. */
 PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight);
 
 /* Claims `bytes` for a large request of `asked_bytes` (less, when a block grows). False: refused;
@@ -199,12 +203,11 @@ PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *
 PL_HIDDEN bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes);
 PL_HIDDEN void pl_line_release(uint64_t bytes);
 
-/* The same for `bytes` of our runtime's, which has something to move out first, and so is not
- * refused here. */
+/* Claims `bytes` for plimsoll's runtime, without a refusal: it can move tensors out first. */
 PL_HIDDEN bool pl_line_claim_if_room(uint64_t bytes, enum pl_claim_kind kind);
 
-/* Around whatever gives tracked memory back to the system: a look in between would charge what is
- * no longer claimed and not yet gone. */
+/* Enclose every call that gives tracked memory back to the system. A look in between would charge
+ * memory that is no longer claimed and not yet gone. */
 PL_HIDDEN void pl_line_begin_give(void);
 PL_HIDDEN void pl_line_end_give(void);
 
@@ -234,7 +237,7 @@ PL_HIDDEN void pl_line_look_exactly(void); /* what is touched as well, now */
 PL_HIDDEN int pl_guard_enter(void);
 PL_HIDDEN void pl_guard_leave(int cancel);
 
-/* `data` is tracked from here on, for whoever `caller` returns to. */
+/* Tracks `data` from here on, for the code that `caller` returns to. */
 PL_HIDDEN void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *caller);
 
 /* If it is tracked: it is held by its site no more, but by `site`; NULL: by none. */
@@ -242,17 +245,17 @@ PL_HIDDEN void pl_guard_change_site(void *data, pl_site *site);
 
 /* ---- handling.c ---- */
 
-/* In this thread an exception begins: memory was refused, or one was raised. */
+/* An exception begins in this thread: memory was refused, or the guard raised one. */
 PL_HIDDEN void pl_handling_begin(void);
 
-/* It is handled, as the caller knows; or as the freed memory shows. */
+/* It is handled: the caller knows, or the freed memory shows it. */
 PL_HIDDEN void pl_handling_end(void);
 PL_HIDDEN void pl_handling_look(void);
 
 /* Is this thread still busy with it, or with the interpreter's own work? Then none is raised. */
 PL_HIDDEN bool pl_handling_is_under_way(void);
 
-/* Is this the interpreter's own work, which goes on where small requests are refused to others? */
+/* Is this the interpreter's own work, which is spared when small requests are refused? */
 PL_HIDDEN bool pl_handling_is_spared(void);
 
 /* Is a large request of `bytes` part of it, and fits into what the reserve has for that? */
@@ -260,19 +263,20 @@ PL_HIDDEN bool pl_handling_needs(uint64_t bytes);
 
 /* ---- callsite.c ---- */
 
-/* Whose code runs in this thread: that of the innermost frame. */
+/* The owner of the code that this thread runs, by its innermost frame. */
 enum pl_worker {
     PL_WORKER_UNKNOWN,     /* no Python, or one that cannot be read */
     PL_WORKER_PROGRAM,     /* the user's, or an installed package's */
-    PL_WORKER_LIBRARY,     /* the standard library's, called by the program */
-    PL_WORKER_INTERPRETER, /* the import system's, or nobody's but the standard library's */
+    PL_WORKER_LIBRARY,     /* the library's, called by the program */
+    PL_WORKER_INTERPRETER, /* the import system's, or the library's own work */
 };
 PL_HIDDEN enum pl_worker pl_callsite_worker(void);
 
 /* The site of the caller, for `weight` bytes. */
 PL_HIDDEN pl_site *pl_callsite_find(const void *return_address);
 
-/* Where the user's Python code is, for an event. Leaves it empty where there is none. */
+/* Finds the line of the user's Python code, for an event. Leaves the frame empty when there is
+ * none. */
 PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
 
 /* Does this thread run the user's own Python code, among its innermost frames? */
@@ -284,11 +288,11 @@ PL_HIDDEN bool pl_callsite_is_output(void);
 /* Would an exception from outside be caught where it should, in the innermost `n_frames`? */
 PL_HIDDEN bool pl_callsite_catches(int n_frames, bool at_spot);
 
-/* May this thread be given an asynchronous exception: it holds the GIL, and nobody the lock that
- * giving one takes? */
+/* May this thread be given an asynchronous exception? It must hold the GIL, and the lock that
+ * setting one takes must be free. */
 PL_HIDDEN bool pl_callsite_may_interrupt(void);
 
-/* The address of the code object that this thread runs; 0: there is none. */
+/* The address of the code object that this thread runs; 0: none. */
 PL_HIDDEN uint64_t pl_callsite_code(void);
 
 /* The whole Python stack of this thread, read so that nothing can fault: for crash.c. */
@@ -301,7 +305,7 @@ PL_HIDDEN bool pl_interpreter_present(void);
 PL_HIDDEN uint32_t pl_interpreter_version(void);
 PL_HIDDEN uint64_t pl_interpreter_runtime(void);
 
-/* This thread's PyThreadState; NULL outside of Python. */
+/* This thread's PyThreadState; NULL outside Python. */
 PL_HIDDEN void *pl_interpreter_thread(void);
 
 /* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */
@@ -312,12 +316,11 @@ PL_HIDDEN bool pl_interpreter_raise(void);
  * pending call looks for itself. */
 PL_HIDDEN void pl_interpreter_take_back(void);
 
-/* A request was refused: the MemoryError that comes of it shall say why. 0 bytes: for small
- * objects. */
-PL_HIDDEN void pl_interpreter_refused(uint64_t asked_bytes);
+/* Keeps a refusal for the text of the MemoryError that results from it. */
+PL_HIDDEN void pl_interpreter_refused(const pl_event *event);
 
-/* The sentence of the last refusal in this process, as snprintf() would return it; "" before one.
- */
+/* Writes the sentence of the last refusal in this process; "" before one. Returns as snprintf()
+ * does. */
 PL_HIDDEN int pl_interpreter_refusal(char *text, size_t size);
 
 /* Is this an address of the interpreter's own code, not of a module of its? */
@@ -334,10 +337,10 @@ PL_HIDDEN const void *pl_exception_type(uint64_t stack_pointer);
 
 /* ---- kernel.c ---- */
 
-/* Before the first cell: the threads that are there now are the kernel's own. */
+/* Called before the first cell: the threads that exist now are the kernel's own. */
 PL_HIDDEN void pl_kernel_note_threads(void);
 
-/* In the main thread, a cell's code begins to run, or has ended. */
+/* Called in the main thread when a cell's code begins to run, or has ended. */
 PL_HIDDEN void pl_kernel_code_runs(bool runs);
 
 /* Is this a thread of a notebook kernel that does the kernel's own work now, and asks for `bytes`
@@ -350,7 +353,7 @@ PL_HIDDEN void pl_crash_install(void); /* handlers, for the process */
 /* A stack for them, for this thread, whose own has `stack_bytes` (0: the usual). */
 PL_HIDDEN void pl_crash_install_thread(size_t stack_bytes);
 PL_HIDDEN void pl_guard_start(void);      /* joins the ledger, or tries to again */
-PL_HIDDEN void pl_guard_after_fork(void); /* joins again, as a process of its own */
+PL_HIDDEN void pl_guard_after_fork(void); /* joins again, as another process */
 
 /* A word that the kernel wipes in every forked child (MADV_WIPEONFORK), by whatever call it was
  * made; atfork handlers see only fork(), and come after those of others, who free memory too. A
@@ -362,6 +365,6 @@ static inline void pl_guard_notice_fork(void)
     if (PL_UNLIKELY(atomic_load_explicit(pl_same_process, memory_order_relaxed) == 0))
         pl_guard_after_fork();
 }
-PL_HIDDEN void pl_guard_exit(void); /* this process ends of its own will */
+PL_HIDDEN void pl_guard_exit(void); /* this process exits by itself */
 
 #endif

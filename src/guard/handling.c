@@ -3,14 +3,14 @@
  * traceback; a program's own handler logs, saves, or starts another program. A second exception in
  * the middle of that would hide the first one, and its traceback would be lost.
  *
- * Three things say that a thread is at it:
+ * A thread is taken to be handling one when:
  *   - it was refused memory, or given an exception, and no more than half of the reserve was taken
- *     since. Memory that is freed ends that: the exception has been handled.
- *   - its process holds next to nothing, while others have filled the line.
- *   - its stack. Where all frames are the standard library's, or there are none, the interpreter is
- *     at work by itself: it starts, imports, prints a traceback, ends a thread or the program. No
- *     code of the program's would catch what is raised there. The import system is left alone too
- *     when the program has called it: it is in the middle of its own locks and tables. */
+ *     since. Freeing memory ends that: the exception has been handled.
+ *   - its process holds almost nothing, while others have filled the line.
+ *   - its stack has no frames, or only the standard library's. The interpreter is then at work by
+ *     itself: it starts, imports, prints a traceback, ends a thread or the program. No code of the
+ *     program would catch an exception raised there. The import system is left alone too when the
+ *     program has called it: it is in the middle of its own locks and tables. */
 #include "guard/guard.h"
 
 static pl_guard *const guard = &pl_guard_state;
@@ -20,7 +20,7 @@ static uint64_t reserve(void)
     return pl_ledger_reserve_bytes(guard->ledger);
 }
 
-/* From here on only the interpreter itself is served: see pl_handling_is_spared(). */
+/* Above this mark only the interpreter itself is served: see pl_handling_is_spared(). */
 static uint64_t mark(void)
 {
     return pl_ledger_limit_bytes(guard->ledger) + reserve() - reserve() / 4;
@@ -53,7 +53,7 @@ static bool has_room(void)
 /* A program that a handler starts, say: it holds so little that its failing would make no room. */
 static bool holds_little(void)
 {
-    const pl_slot *slot = &guard->ledger->slots[guard->owner];
+    const pl_ledger_slot *slot = &guard->ledger->slots[guard->owner];
     uint64_t own = atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
     return own <= reserve() / 2 && pl_ledger_charged_bytes(guard->ledger) <=
                                        pl_ledger_limit_bytes(guard->ledger) + reserve() / 2;
@@ -72,8 +72,8 @@ bool pl_handling_is_spared(void)
            pl_callsite_worker() == PL_WORKER_INTERPRETER;
 }
 
-/* What the program itself asks for is refused also while it handles an exception: it may well try
- * again with less. */
+/* The program's own requests are refused even while it handles an exception: it may try again with
+ * less. */
 bool pl_handling_needs(uint64_t bytes)
 {
     if (pl_add_sat_u64(pl_ledger_charged_bytes(guard->ledger), bytes) > mark())

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exceptions in Python code that grows by small objects.
+/* Raises exceptions in Python code that grows by small objects.
  *
  * Nothing of Python is linked: the functions are looked up once, at the start. From inside malloc()
  * only two calls are made into the interpreter, and neither allocates: Py_AddPendingCall(), for the
- * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL while nobody
- * holds the lock of the interpreter's list of threads.
+ * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL while the
+ * lock of the interpreter's list of threads is free.
  *
  * The MemoryError that CPython makes of a refused request has no text. So, from the first refusal
- * on, MemoryError's own __str__ is ours: an exception without arguments then tells what was so when
- * memory was last refused. What is told is kept as numbers and put into words when it is asked for,
- * where allocating is safe. */
+ * on, MemoryError's own __str__ is replaced: an exception without arguments then describes the last
+ * refusal. That is kept as numbers, and written as text when the text is asked for, where
+ * allocating is safe. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -20,6 +20,8 @@
 #include "base/size.h"
 #include "guard/guard.h"
 #include "ledger/cell.h"
+#include "ledger/refusal.h"
+#include "probe/frame_text.h"
 #include "probe/python.h"
 #include "sys/proc.h"
 
@@ -53,7 +55,7 @@ static bool found;
 static uint32_t version;
 static bool free_threaded;
 static _Atomic bool raising;
-static _Atomic(text_function) original_text; /* MemoryError's __str__, once ours stands there */
+static _Atomic(text_function) original_text; /* MemoryError's own __str__, once it is replaced */
 static uintptr_t code_low, code_high;        /* where the interpreter's own code lies */
 
 static bool find_all(void)
@@ -87,7 +89,7 @@ static bool find_all(void)
     return true;
 }
 
-/* "3.11.2 (main, ...)" -> 0x030b02f0; 0 for "3.13.0rc1 ...", whose layouts are nobody's promise. */
+/* "3.11.2 (main, ...)" -> 0x030b02f0; 0 for "3.13.0rc1 ...", whose layouts may still change. */
 static uint32_t parse_version(const char *text)
 {
     unsigned major = 0, minor = 0, micro = 0;
@@ -143,23 +145,22 @@ void *pl_interpreter_thread(void)
     return pl_interpreter_present() ? api.this_thread_state() : NULL;
 }
 
-/* What was so when the exception was raised: kept as it was, put into words when it is read. */
+/* The last refusal, kept as numbers until the text of the exception is read: its event in the
+ * ledger, and more. See ledger/refusal.h. */
 enum { HOLDERS = 3 };
 
-typedef struct moment {
-    uint64_t asked_bytes; /* 0: small objects, one by one */
-    uint32_t cell_number; /* of the notebook cell that ran; 0: none */
-    uint64_t charged_bytes;
-    uint64_t limit_bytes;
-    bool line_is_cells; /* a cell's own limit, not the budget */
+typedef struct refusal_snapshot {
+    pl_event event;       /* kind 0: nothing was refused yet */
+    bool line_is_cells;   /* a cell's own limit, not the budget */
+    bool line_is_cgroups; /* a cgroup leaves less than the budget */
     struct {
         pl_python_frame place;
         uint32_t cell_number; /* of the notebook cell that ran; 0: none */
         uint64_t bytes;
     } holders[HOLDERS]; /* largest first; bytes 0: none */
-} moment;
+} refusal_snapshot;
 
-static moment last_refusal;
+static refusal_snapshot last_refusal;
 
 static uint32_t cell_number_of(const pl_site *site)
 {
@@ -169,7 +170,7 @@ static uint32_t cell_number_of(const pl_site *site)
                : 0;
 }
 
-static void note_holder(moment *now, const pl_site *site, uint64_t bytes)
+static void note_holder(refusal_snapshot *now, const pl_site *site, uint64_t bytes)
 {
     for (int i = 0; i < HOLDERS; i++) {
         if (bytes <= now->holders[i].bytes)
@@ -183,15 +184,13 @@ static void note_holder(moment *now, const pl_site *site, uint64_t bytes)
     }
 }
 
-static void take_moment(moment *now, uint64_t asked_bytes)
+static void take_snapshot(refusal_snapshot *now, const pl_event *event)
 {
     pl_ledger *ledger = pl_guard_state.ledger;
     memset(now, 0, sizeof *now);
-    now->asked_bytes = asked_bytes;
-    now->cell_number = atomic_load(&ledger->sum.cell_number);
-    now->charged_bytes = pl_ledger_charged_bytes(ledger);
-    now->limit_bytes = pl_ledger_limit_bytes(ledger);
+    memcpy(&now->event, event, sizeof now->event);
     now->line_is_cells = atomic_load(&ledger->sum.cell_limit_bytes) != 0;
+    now->line_is_cgroups = event->limit_bytes < pl_ledger_wanted_bytes(ledger);
     pl_unclaimed unclaimed = {0};
     uint64_t sum = 0;
     for (int i = 0; i < PL_SITES; i++) {
@@ -202,74 +201,67 @@ static void take_moment(moment *now, uint64_t asked_bytes)
             note_holder(now, site, bytes);
     }
     /* Other threads allocate meanwhile: no more is said to be held than is in use. */
-    for (int i = 0; i < HOLDERS && sum > now->charged_bytes; i++)
+    uint64_t charged = event->charged_bytes;
+    for (int i = 0; i < HOLDERS && sum > charged; i++)
         now->holders[i].bytes =
-            (uint64_t)((double)now->holders[i].bytes * ((double)now->charged_bytes / (double)sum));
+            (uint64_t)((double)now->holders[i].bytes * ((double)charged / (double)sum));
 }
 
 enum { PLACE_BYTES = 256, SENTENCE_BYTES = 1280 };
 
-/* "train.py:4 in load()"; in a notebook "In [3] line 4 in load()" and, where another cell called
- * it, " run by In [5]". */
+/* Writes what pl_frame_text() does, without folders, and " run by In [5]" where another cell called
+ * it. */
 static void write_place(const pl_python_frame *place, uint32_t run_by, char text[PLACE_BYTES])
 {
     uint32_t cell = pl_cell_number_of(pl_guard_state.ledger, place->file);
     const char *slash = strrchr(place->file, '/');
-    bool named = place->function[0] && strcmp(place->function, "<module>") != 0 &&
-                 strncmp(place->function, "<cell line", 10) != 0; /* IPython 8's <module> */
-    bool call = named && place->function[0] != '<'; /* "<listcomp>" takes no brackets */
-    if (place->line == PL_LINE_OF_FILE) {
-        snprintf(text, PLACE_BYTES, "the file %s", place->file);
-        return;
-    }
-    if (pl_python_is_import(place->file)) {
-        snprintf(text, PLACE_BYTES, "imported modules");
-        return;
-    }
-    int n =
-        cell ? snprintf(text, PLACE_BYTES, "In [%u] line %u", cell, place->line)
-             : snprintf(text, PLACE_BYTES, "%s:%u", slash ? slash + 1 : place->file, place->line);
-    if (named)
-        n += snprintf(text + n, (size_t)(PLACE_BYTES - n), " in %s%s", place->function,
-                      call ? "()" : "");
-    if (run_by && run_by != cell)
-        snprintf(text + n, (size_t)(PLACE_BYTES - n), " run by In [%u]", run_by);
+    const char *file = slash && place->line != PL_LINE_OF_FILE ? slash + 1 : place->file;
+    size_t n = pl_frame_text(file, place->line, place->function, cell, text, PLACE_BYTES);
+    if (run_by && run_by != cell && place->line != PL_LINE_OF_FILE)
+        snprintf(text + n, PLACE_BYTES - n, " run by In [%u]", run_by);
 }
 
 static_assert(PLACE_BYTES > sizeof(pl_python_frame) + 48, "a place always fits");
 
-/* To free anything makes no room for a request that is larger than the line; nor does a larger
- * budget where the cgroup draws the line. */
-static void write_what_to_do(const moment *then, char *text, size_t size)
+/* Freeing memory does not help a request that is larger than the line, nor does a larger budget
+ * where a cgroup sets the line. */
+static void write_what_to_do(const refusal_snapshot *then, char *text, size_t size)
 {
     const pl_ledger *ledger = pl_guard_state.ledger;
     uint64_t true_limit = ledger->header.true_limit_bytes;
     bool in_notebook = atomic_load(&ledger->sum.kernel_pid) == (uint32_t)pl_guard_state.pid;
-    const char *more = then->line_is_cells ? "allow more with %%plimsoll limit=SIZE"
-                       : then->limit_bytes < pl_ledger_wanted_bytes(ledger)
-                           ? "give its memory cgroup more"
-                       : in_notebook ? "allow more with %plimsoll budget SIZE"
-                                     : "allow more with --budget";
-    if (then->asked_bytes <= then->limit_bytes)
-        snprintf(text, size, "free or batch some of it, or %s", more);
-    else if (true_limit == 0 || then->asked_bytes <= true_limit)
-        snprintf(text, size, "it can never fit: ask for less at once, or in slices, or %s", more);
+    const char *option = pl_line_option(then->line_is_cells, in_notebook);
+    char more[64];
+    if (then->line_is_cgroups && !then->line_is_cells)
+        snprintf(more, sizeof more, "give its memory cgroup more");
     else
+        snprintf(more, sizeof more, "allow more with %s", option);
+    switch (
+        pl_refusal_fit(pl_refusal_asked_bytes(&then->event), then->event.limit_bytes, true_limit)) {
+    case PL_FIT_WHEN_FREED:
+        snprintf(text, size, "free or batch some of it, or %s", more);
+        break;
+    case PL_FIT_HIGHER_LINE:
+        snprintf(text, size, "it can never fit: ask for less at once, or in slices, or %s", more);
+        break;
+    case PL_FIT_NEVER:
         snprintf(text, size,
-                 "it can never fit, nor in the %s that the system would give: ask for less at "
+                 "it can never fit, not even in the %s that the system would give: ask for less at "
                  "once, or in slices",
                  PL_SIZE(true_limit));
+        break;
+    }
 }
 
-/* What the user reads: how much was asked for, how much is in use, who holds it, what to do. */
-static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
+/* Writes what the user reads: how much was asked for, how much is in use, what holds it, what to
+ * do. */
+static void write_sentence(const refusal_snapshot *then, char text[SENTENCE_BYTES])
 {
     char what_to_do[160];
-    int n = 0;
-    if (then->asked_bytes)
-        n = snprintf(text, SENTENCE_BYTES, "refused %s: ", PL_SIZE(then->asked_bytes));
+    uint64_t asked_bytes = pl_refusal_asked_bytes(&then->event);
+    int n = asked_bytes ? snprintf(text, SENTENCE_BYTES, "refused %s: ", PL_SIZE(asked_bytes)) : 0;
     n += snprintf(text + n, (size_t)(SENTENCE_BYTES - n), "%s of the %s budget are in use",
-                  PL_SIZE(then->charged_bytes), PL_SIZE(then->limit_bytes));
+                  PL_SIZE(then->event.charged_bytes), PL_SIZE(then->event.limit_bytes));
     for (int i = 0; i < HOLDERS && then->holders[i].bytes > 0; i++) {
         char place[PLACE_BYTES];
         write_place(&then->holders[i].place, then->holders[i].cell_number, place);
@@ -282,8 +274,8 @@ static void write_sentence(const moment *then, char text[SENTENCE_BYTES])
 
 static_assert(SENTENCE_BYTES > 240 + HOLDERS * (PLACE_BYTES + 32), "a sentence always fits");
 
-/* As the text of an exception, where it has to say who speaks. */
-static void write_error(const moment *then, char text[SENTENCE_BYTES])
+/* Writes the text of an exception, which must say that it comes from plimsoll. */
+static void write_error(const refusal_snapshot *then, char text[SENTENCE_BYTES])
 {
     static const char who[] = "plimsoll: ";
     char sentence[SENTENCE_BYTES];
@@ -294,7 +286,7 @@ static void write_error(const moment *then, char text[SENTENCE_BYTES])
 int pl_interpreter_refusal(char *text, size_t size)
 {
     char sentence[SENTENCE_BYTES] = "";
-    if (last_refusal.limit_bytes)
+    if (last_refusal.event.kind != PL_EVENT_NONE)
         write_sentence(&last_refusal, sentence);
     return snprintf(text, size, "%s", sentence);
 }
@@ -310,11 +302,11 @@ static bool has_no_arguments(python_object *self)
     return n == 0;
 }
 
-/* An exception that a later notebook cell raises by itself has nothing to do with it. */
-static bool is_of_another_cell(const moment *then)
+/* A later notebook cell may raise a MemoryError by itself, which this refusal does not explain. */
+static bool is_of_another_cell(const refusal_snapshot *then)
 {
     uint32_t running = atomic_load(&pl_guard_state.ledger->sum.cell_number);
-    return running != 0 && running != then->cell_number;
+    return running != 0 && running != then->event.cell_number;
 }
 
 static python_object *text_of_error(python_object *self)
@@ -341,11 +333,11 @@ static void stand_in_for_text(void)
         atomic_store(slot, text_of_error);
 }
 
-void pl_interpreter_refused(uint64_t asked_bytes)
+void pl_interpreter_refused(const pl_event *event)
 {
     if (!pl_interpreter_present())
         return;
-    take_moment(&last_refusal, asked_bytes);
+    take_snapshot(&last_refusal, event);
     stand_in_for_text();
 }
 
@@ -372,7 +364,7 @@ static int raise_now(void *argument)
         pl_line_look();
     }
     if (pl_ledger_headroom_bytes(pl_guard_state.ledger) > 0 || !pl_callsite_catches(1, true))
-        return 0; /* there is room again; or this is no place to raise: a request will be refused */
+        return 0; /* there is room again, or no exception may be raised here */
     char text[SENTENCE_BYTES];
     pl_line_raised();
     write_error(&last_refusal, text);
@@ -409,8 +401,8 @@ void pl_interpreter_take_back(void)
     pl_thread.is_raising = false;
 }
 
-/* Never in a free-threaded build: both calls may wait for a lock there, and while a thread waits
- * its objects may be collected, although it is inside of the allocator that they come from. */
+/* Never in a free-threaded build: both calls may wait for a lock there, and while a thread waits,
+ * its objects may be collected, although it is inside the allocator that they come from. */
 bool pl_interpreter_raise(void)
 {
     if (free_threaded || !pl_interpreter_thread())

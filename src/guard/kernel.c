@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A notebook kernel's own work, told from that of its cells. Small objects are refused by an
- * exception wherever the code happens to be. In a cell that is what the user wants to see; in the
- * kernel's own code, which receives requests and sends output, it would lose a message: the
- * notebook would wait for ever, or never show what was printed. */
+/* Distinguishes a notebook kernel's own work from that of its cells. Small objects are refused by
+ * an exception wherever the code happens to be. In a cell, the user should see it; in the kernel's
+ * own code, which receives requests and sends output, it would lose a message: the notebook would
+ * hang, or never show the output. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 
 static pl_guard *const guard = &pl_guard_state;
 
-/* Those that were there before the first cell: they receive and send. */
+/* The threads that existed before the first cell: they receive and send. */
 enum { OWN_THREADS = 64 };
 static pid_t own_threads[OWN_THREADS];
 static _Atomic int n_own_threads;
@@ -77,7 +77,8 @@ static bool is_own_thread(pid_t thread)
     return false;
 }
 
-/* What a cell prints is copied before the cell goes on (by StringIO, from Python 3.12 on).
+/* In the main thread, a cell's printed output is copied before the cell goes on (by StringIO, from
+ * Python 3.12 on), which is the kernel's work.
  *
  * Later threads are the user's, or a library's: pyzmq starts one for its first large message, and
  * an exception in it would keep that message, and all that follow, from being sent. */

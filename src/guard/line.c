@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeping the line: look, relieve, refuse.
  *
- * Small requests are too many to count. What they amount to is resident memory, and that can be
- * read; the question is only how often. A thread cannot grow by more than it asks for, so it may
- * ask for a fixed share of the headroom before somebody looks again: far from the line a look is
- * rare, near it there is one for every few pages.
+ * Small requests are too many to count. Their sum is resident memory, which can be read; the
+ * question is only how often. A thread cannot grow by more than it asks for, so it may ask for a
+ * fixed share of the headroom before the next look: far from the line a look is rare, near it there
+ * is one for every few pages.
  *
  * Over the line, in this order:
  *   1. large requests are refused (pl_line_claim);
  *   2. Python code that grows by small objects gets a MemoryError (pl_interpreter_raise), and again
  *      after another half of the reserve;
  *   3. deep in the reserve, the small requests of the Python thread that took it are refused.
- * None of it in the middle of handling such an exception, as far as the reserve goes: handling.c.
- * A program without Python never meets 2 and 3. */
+ * None of this happens while such an exception is being handled, as far as the reserve lasts: see
+ * handling.c. A program without Python never meets 2 and 3. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -58,11 +58,11 @@ static void send_event(uint32_t kind, uint64_t bytes)
     };
     pl_callsite_python(&event.where);
     pl_handling_begin();
-    pl_interpreter_refused(kind == PL_EVENT_REFUSED ? bytes : 0);
     pl_ledger_event(guard->ledger, &event);
+    pl_interpreter_refused(&event);
     atomic_fetch_add(&guard->ledger->slots[guard->owner].n_refusals, 1);
     pl_ledger_mark_refusal(guard->ledger);
-    /* As good as the peak, and looked at exactly, unlike what the supervisor may have marked. */
+    /* Nearly the peak, and measured exactly, which the supervisor's own mark is not. */
     if (charged() + charged() / 64 > atomic_load(&guard->ledger->sum.sites_peak_bytes))
         pl_ledger_mark_peak(guard->ledger);
 }
@@ -80,8 +80,8 @@ static bool update_over(void)
     return over;
 }
 
-/* Records a point of the timeline, and who holds what, at each new height. The supervisor samples by
- * the clock, and on a busy machine memory may be full before its next turn. */
+/* Records a point of the timeline, and who holds what, at each new height. The supervisor samples
+ * by the clock, and on a busy machine memory may be full before its next turn. */
 static void note_rise(void)
 {
     uint64_t steps = charged() / pl_max_u64(line() / PL_RISES, 1);
@@ -106,8 +106,9 @@ void pl_line_end_give(void)
     atomic_fetch_add(&guard->n_gives_ended, 1);
 }
 
-/* Memory that goes back between the two readings would count as unclaimed until the next look, and
- * somebody be refused for it. In a program that frees all the time the least of four comes near. */
+/* Memory that is given back between the two readings would count as unclaimed until the next look,
+ * and cause a refusal. In a program that frees all the time, the least of four readings comes
+ * close. */
 static int measure(bool exactly, pl_proc_memory *ret_memory, uint64_t *ret_unclaimed)
 {
     *ret_unclaimed = UINT64_MAX;
@@ -117,7 +118,7 @@ static int measure(bool exactly, pl_proc_memory *ret_memory, uint64_t *ret_uncla
         if (r < 0)
             return r;
         uint64_t own = pl_sub_sat_u64(ret_memory->private_bytes, guard->fork_bytes);
-        uint64_t unclaimed = pl_sub_sat_u64(own, pl_block_touched_bytes(exactly));
+        uint64_t unclaimed = pl_sub_sat_u64(own, pl_tracked_block_touched_bytes(exactly));
         *ret_unclaimed = pl_min_u64(*ret_unclaimed, unclaimed);
         if (atomic_load(&guard->n_gives_begun) == n_ended)
             break;
@@ -189,8 +190,8 @@ static bool claim(uint64_t bytes)
     return pl_line_claim_if_room(bytes, PL_CLAIM_REFUSABLE);
 }
 
-/* Idle tensors go to disk, in this process and in the others. Not for a thread that holds a lock
- * which moving them takes: nobody could. */
+/* Has idle tensors moved to disk, in this process and in the others. Not for a thread that holds a
+ * lock which moving them takes: no mover could go on. */
 static bool make_room(uint64_t bytes)
 {
     if (pl_thread.n_held > 0 || !pl_room_ask(guard->ledger, guard->owner, bytes))
@@ -199,7 +200,7 @@ static bool make_room(uint64_t bytes)
     return true;
 }
 
-/* What is made may be somebody else's before it is claimed here; but not for ever. */
+/* Another process may claim the room first, so this tries again, but not without end. */
 enum { ROOM_TRIES = 64 };
 
 static bool claim_in_room_made(uint64_t bytes)
@@ -210,7 +211,8 @@ static bool claim_in_room_made(uint64_t bytes)
     return false;
 }
 
-/* For what was not claimed, so that it is not looked at again at once. */
+/* Makes room for memory that was not claimed: a little more than is needed, so that the next look
+ * is not due at once. */
 static bool make_room_below_line(void)
 {
     uint64_t bytes = pl_clamp_u64(line() / 64, PL_MIB, 32 * PL_MIB);
@@ -279,11 +281,12 @@ void pl_line_release(uint64_t bytes)
     atomic_fetch_add(&guard->freed_bytes, bytes);
 }
 
-/* After an excursion, what the program frees shall come back, not stay with the allocator. That
- * takes time: it is over when a trim below the line brings nothing more. */
+/* After an excursion over the line, memory that the program frees is to go back to the system, not
+ * stay with the allocator. That takes time: it is done when a trim below the line brings nothing
+ * more. */
 static void trim_after_excursion(void)
 {
-    const pl_slot *slot = &guard->ledger->slots[guard->owner];
+    const pl_ledger_slot *slot = &guard->ledger->slots[guard->owner];
     uint64_t before = atomic_load(&slot->measured_bytes);
     if (relieve() && !update_over() &&
         pl_sub_sat_u64(before, atomic_load(&slot->measured_bytes)) < PL_MIB)
@@ -302,8 +305,8 @@ void pl_line_freed(void)
     pl_thread.inside = false;
 }
 
-/* OpenBLAS maps 128 MiB at its start, of which it touches 11, and where it is refused it asks again
- * for ever. Whoever insists is let through: a mapping counts only as it is touched. */
+/* OpenBLAS maps 128 MiB at its start, of which it touches 11, and when refused it asks again
+ * without end. A caller that insists is let through: a mapping counts only as it is touched. */
 static bool insists(uint64_t bytes, const void *caller)
 {
     enum { PATIENCE = 3 };
@@ -328,12 +331,13 @@ static bool is_limited(int resource)
            limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* A program may try smaller and smaller pieces, or go on asking: a few tell what there is to tell. */
+/* A program may try smaller and smaller pieces, or go on asking: the first few are enough for the
+ * record. */
 void pl_line_denied(uint64_t bytes)
 {
-    enum { MOST_TOLD = 8 };
-    static pl_atomic_u64 n_told;
-    if (atomic_fetch_add(&n_told, 1) >= MOST_TOLD)
+    enum { MOST_REPORTED = 8 };
+    static pl_atomic_u64 n_reported;
+    if (atomic_fetch_add(&n_reported, 1) >= MOST_REPORTED)
         return;
     pl_event event = {.kind = PL_EVENT_DENIED,
                       .pid = guard->pid,
@@ -360,7 +364,8 @@ static void start_thread(void)
     pl_crash_install_thread(0);
 }
 
-/* How far apart samples and looks are: at most PL_COUNTDOWN_BYTES, less near the line. */
+/* The distance between samples, and between looks: at most PL_COUNTDOWN_BYTES, less near the
+ * line. */
 static uint64_t mean_countdown(void)
 {
     return pl_clamp_u64(pl_ledger_headroom_bytes(guard->ledger) / 32, COUNTDOWN_LEAST,
@@ -376,9 +381,9 @@ static uint64_t draw_distance(uint64_t mean)
     return mean / 2 + pl_thread.random % (uint32_t)mean;
 }
 
-/* The countdown to the next sample, which began `passed` bytes before the end of this request: if
- * it began behind it, samples would be further apart than their mean, by half a request. Returns
- * what the samples stand for that fell into those bytes already. */
+/* Starts the countdown to the next sample `passed` bytes before the end of this request: starting
+ * it at the end would put samples further apart than their mean, by half a request. Returns what
+ * the samples represent that fall into those bytes. */
 static uint64_t start_countdown(uint64_t passed)
 {
     uint64_t mean = mean_countdown(), weight = 0, distance = draw_distance(mean);
@@ -391,9 +396,9 @@ static uint64_t start_countdown(uint64_t passed)
     return weight;
 }
 
-/* What this request adds to the count, and what it stands for as a sample. One that is as large as
- * the distance between samples is always taken and stands for itself, beside the countdown; of
- * smaller ones, the one that runs it out stands for the mean. */
+/* Returns what this request adds to the count, and its weight as a sample. A request as large as
+ * the distance between samples is always sampled with its own size, apart from the countdown; a
+ * smaller one that runs the countdown out has the mean as its weight. */
 static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
 {
     if (pl_thread.granted && bytes >= pl_thread.mean) {
@@ -412,10 +417,11 @@ static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
 }
 
 /* A program that is not refused anything is at least reported, once for each excursion. */
-static void tell_over(uint64_t number)
+static void report_over(uint64_t number)
 {
-    uint64_t told = atomic_load(&guard->told_number);
-    if (told != number && atomic_compare_exchange_strong(&guard->told_number, &told, number)) {
+    uint64_t reported = atomic_load(&guard->reported_number);
+    if (reported != number &&
+        atomic_compare_exchange_strong(&guard->reported_number, &reported, number)) {
         pl_event event = {.kind = PL_EVENT_OVER, .pid = guard->pid, .bytes = charged()};
         memcpy(event.where.function, guard->ledger->slots[guard->owner].name,
                sizeof guard->ledger->slots[guard->owner].name);
@@ -451,8 +457,8 @@ static bool refuse_small(uint64_t spent)
     return refuse_as(PL_EVENT_REFUSED_SMALL, spent);
 }
 
-/* mimalloc does not give up at once: it tidies up and tries again, and the function that asks may
- * get a few more objects from what that finds, before it fails. */
+/* mimalloc does not give up at once: it collects free memory and tries again, and its caller may
+ * get a few more objects before it fails. */
 static bool is_asked_again(void)
 {
     return pl_thread.refused_at != 0 && pl_thread.refused_code != 0 &&
@@ -473,7 +479,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     if (!guard->refuses)
         return true;
     if (!pl_interpreter_present()) {
-        tell_over(number);
+        report_over(number);
         return true;
     }
 
@@ -496,9 +502,9 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     }
     if (of_mimalloc && is_asked_again())
         return refuse_small(spent);
-    /* Whoever took the reserve, more than a quarter of it in this thread; the others go on. Its
-     * last quarter is for handling the exception, so the thread is refused again only after an
-     * eighth. */
+    /* Refuses the thread that took more than a quarter of the reserve; the others go on. The last
+     * quarter of the reserve is for handling the exception, so the thread is refused again only
+     * after another eighth. */
     uint64_t mark = line() + reserve - reserve / 4;
     if (kind != PL_SMALL_FOREIGN && now > mark && pl_interpreter_thread() &&
         pl_thread.over_bytes > pl_thread.refused_bytes + reserve / 8 &&

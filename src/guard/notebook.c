@@ -92,12 +92,12 @@ static int parse_line(const char *request, uint64_t *ret_bytes, pl_error *reterr
     if (r < 0)
         return r;
     if (bytes < PL_BUDGET_MIN_BYTES)
-        return pl_error_set(reterr, PL_EBUDGET, "a budget of %s is too small: %s is the least",
+        return pl_error_set(reterr, PL_EBUDGET, "a budget of %s is too small: the least is %s",
                             PL_SIZE(bytes), PL_SIZE(PL_BUDGET_MIN_BYTES));
     if (true_limit && bytes > most)
         return pl_error_set(reterr, PL_EBUDGET,
-                            "a budget of %s is more than there is: the system gives %s, of which "
-                            "%s are kept in reserve: %s is the most",
+                            "a budget of %s is more than the system gives: %s, less a reserve of "
+                            "%s, leaves at most %s",
                             PL_SIZE(bytes), PL_SIZE(true_limit),
                             PL_SIZE(guard->ledger->header.reserve_bytes), PL_SIZE(most));
     *ret_bytes = bytes;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the code of a notebook kernel may ask of the guard in its own process. These are the guard's
- * only exports beside the functions that it stands in front of; the IPython extension finds them
- * with dlsym() and calls them through ctypes, so a kernel needs no compiled module of ours,
- * whichever Python it is. All are for the kernel's main thread. Outside of a run they return
- * -ENOENT and change nothing. */
+/* The guard's functions for the code of a notebook kernel in its own process: its only exports
+ * besides the interposed functions. The IPython extension finds them with dlsym() and calls them
+ * through ctypes, so a kernel needs no compiled module, whichever Python it runs. All are for the
+ * kernel's main thread. Outside a run they return -ENOENT and change nothing. */
 #ifndef PL_GUARD_NOTEBOOK_H
 #define PL_GUARD_NOTEBOOK_H
 
@@ -43,7 +42,7 @@ typedef struct pl_guard_memory {
 PL_EXPORT int pl_guard_memory_read(pl_guard_memory *ret_memory);
 
 /* Moves the line to `request`: a size ("2G", "80%" of the true limit). Never above the true limit
- * less the reserve, and never below PL_BUDGET_MIN_BYTES: PL_EBUDGET. PL_EFORMAT for what is no
+ * less the reserve, and never below PL_BUDGET_MIN_BYTES: PL_EBUDGET. PL_EFORMAT when it is not a
  * size. The message, up to `size` bytes, says what was wrong. */
 PL_EXPORT int pl_guard_set_line(const char *request, uint64_t *ret_line_bytes, char *message,
                                 size_t size);

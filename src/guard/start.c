@@ -40,7 +40,7 @@ static void set_directory(const char *ledger_path)
 }
 
 /* A short name for reports: what /proc calls the process. */
-static void describe_slot(pl_slot *slot, uint32_t flags)
+static void describe_slot(pl_ledger_slot *slot, uint32_t flags)
 {
     pl_proc_stat stat;
     if (pl_proc_stat_read(getpid(), &stat) == 0)
@@ -71,10 +71,10 @@ static enum pl_outside_cause cause_of(int error)
     }
 }
 
-/* Why this process is an outsider; PL_OUTSIDE_CAUSES: it is none. */
+/* Why this process is an outsider; PL_OUTSIDE_CAUSES: it is not one. */
 static pl_atomic_u32 outside = PL_OUTSIDE_CAUSES;
 
-/* What belongs to the line ends here; a parent may have passed it. */
+/* Resets the state of an excursion over the line, which a child inherits from its parent. */
 static void stay_outside(pl_ledger *run, int error)
 {
     enum pl_outside_cause cause = cause_of(error);
@@ -83,14 +83,14 @@ static void stay_outside(pl_ledger *run, int error)
     atomic_store(&outside, cause);
 }
 
-/* The flags are set at once: the supervisor takes a slot for ours when PL_SLOT_GUARDED is there. */
+/* Sets the flags together: the supervisor takes a slot as guarded once PL_SLOT_GUARDED is set. */
 static int join(pl_ledger *ledger, uint32_t flags)
 {
     pl_owner owner;
     int r = pl_ledger_join(ledger, 1, &owner);
     if (r < 0)
         return r;
-    pl_slot *slot = &ledger->slots[owner];
+    pl_ledger_slot *slot = &ledger->slots[owner];
     pl_guard_state.owner = owner;
     pl_guard_state.pid = getpid();
     describe_slot(slot, flags);
@@ -130,7 +130,7 @@ static bool is_command(const pl_ledger_header *header)
 }
 
 /* `sh -c 'exec prog'`, `env prog`: what a report names is the program that there is in the end. */
-static void tell_executed(pl_ledger_header *header)
+static void record_executed(pl_ledger_header *header)
 {
     char words[sizeof header->executed - 1];
     if (!is_command(header))
@@ -167,7 +167,7 @@ void pl_guard_start(void)
         if (r < 0)
             stay_outside(ledger, r);
         else
-            tell_executed(&ledger->header);
+            record_executed(&ledger->header);
     }
     errno = saved;
     pl_thread.inside = false;

@@ -12,8 +12,9 @@
 
 static bool memory_was_short;
 
-/* Without the closing quote of a string the parser would even read and write on behind its buffer.
- * So it is left at once: what it had is lost, and nobody goes on without memory anyway. */
+/* Without the closing quote of a string, the parser would even read and write beyond its buffer. So
+ * it is left at once by a jump: its memory is lost, but the program cannot go on without memory
+ * anyway. */
 static jmp_buf *way_out_of_parser;
 
 static void *watched_malloc(size_t n)
@@ -72,7 +73,7 @@ char *pl_json_dump(const json_t *document, size_t flags)
     return text;
 }
 
-/* A function of its own: after a jump back into it, no local variable is looked at. */
+/* A separate function, so that no local variable is read after the jump back into it. */
 static void load(const char *text, size_t n, size_t flags, json_t **ret_value,
                  json_error_t *ret_why)
 {

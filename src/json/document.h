@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON texts, read and made with jansson, that are whole or refused: jansson 2.14 does not look
- * whether the buffers of its parser and of json_dumps() could grow. It drops characters and says
- * nothing, so whether memory was there is seen where it is asked for.
+/* JSON texts, read and made with jansson, that are whole or refused: jansson 2.14 does not check
+ * whether the buffers of its parser and of json_dumps() could grow, and silently drops characters.
+ * So its allocator is watched for failures.
  *
  * Not for several threads at once: jansson's allocator is global. */
 #ifndef PL_JSON_DOCUMENT_H
@@ -15,7 +15,7 @@
 PL_MUST_CHECK int pl_json_parse(const char *text, size_t n, size_t flags, json_t **ret_value,
                                 json_error_t *ret_why);
 
-/* The caller's, to free(); NULL for want of memory. It has no control character but line ends, and
+/* The caller's, to free(); NULL when out of memory. It has no control character but line ends, and
  * with JSON_ENSURE_ASCII none of Unicode's either. */
 char *pl_json_dump(const json_t *document, size_t flags);
 

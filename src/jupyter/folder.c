@@ -17,8 +17,8 @@
 /* Kernelspecs have a handful of files in at most two folders; this bounds what a mistake costs. */
 enum { MAX_DEPTH = 8, MAX_FILES = 1000 };
 
-/* Deeper than what is copied, for folders that somebody added to; each level takes 4 KiB of stack.
- */
+/* Deeper than what is copied, because files may have been added; each level takes 4 KiB of
+ * stack. */
 enum { MAX_REMOVED_DEPTH = 64 };
 
 typedef struct copying {
@@ -91,8 +91,8 @@ static int copy_file(copying *job, const char *from, const char *to)
     }
     if ((uint64_t)st.st_size > PL_FOLDER_MAX_FILE_BYTES) {
         char why[96];
-        snprintf(why, sizeof(why), "it has %s, and %s are allowed", PL_SIZE((uint64_t)st.st_size),
-                 PL_SIZE(PL_FOLDER_MAX_FILE_BYTES));
+        snprintf(why, sizeof(why), "it is %s, and at most %s are allowed",
+                 PL_SIZE((uint64_t)st.st_size), PL_SIZE(PL_FOLDER_MAX_FILE_BYTES));
         leave_out(job, from, why);
         return 0;
     }
@@ -118,7 +118,7 @@ static int copy_entry(copying *job, const char *from, const char *to, int depth)
     else if (!S_ISDIR(st.st_mode))
         leave_out(job, from, S_ISDIR(target.st_mode) ? "a link to a folder" : "it is not a file");
     else if (depth == MAX_DEPTH)
-        leave_out(job, from, "too many folders within each other");
+        leave_out(job, from, "its folders are nested too deeply");
     else
         return mkdir(to, 0777) < 0 ? -errno : copy_folder(job, from, to, "", depth + 1);
     return 0;

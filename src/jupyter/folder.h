@@ -17,16 +17,17 @@ PL_MUST_CHECK int pl_path_absolute(const char *text, char path[PATH_MAX]);
 /* A remark that stops nothing, for a person to read. */
 typedef void pl_folder_note(const char *text);
 
-/* A file larger than this is no logo, no script and no style sheet. */
+/* A larger file is not a logo, a script or a style sheet. */
 #define PL_FOLDER_MAX_FILE_BYTES (8 * PL_MIB)
 
 /* Copies the files in `from`, and in its folders, into the folder `to`, which exists. Links to
- * files are copied as files. What has the name `except` on the top level is left out silently; what
- * is no file, too large, too deep or cannot be read is left out with a note. */
+ * files are copied as files. A file named `except` on the top level is left out silently. Anything
+ * that is not a file, is too large or too deep, or cannot be read is left out with a note. */
 PL_MUST_CHECK int pl_folder_copy(const char *from, const char *to, const char *except,
                                  pl_folder_note *note);
 
-/* Removes a folder and all in it; follows no links. What is gone already is no error. */
+/* Removes a folder and all in it; follows no links. A folder that is gone already is not an
+ * error. */
 PL_MUST_CHECK int pl_folder_remove(const char *path);
 
 #endif

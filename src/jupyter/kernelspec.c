@@ -66,7 +66,8 @@ static int kernelspec_init(pl_kernelspec *ret_kernel, const char *name, const ch
     return 0;
 }
 
-/* As in jupyter_client, a folder whose kernel.json is no file is no kernelspec, and hides none. */
+/* As in jupyter_client, a folder whose kernel.json is not a file is not a kernelspec, and hides
+ * none. */
 static int add_folder(pl_kernelspecs *specs, const char *kernels, const char *name)
 {
     char folder[PATH_MAX], file[PATH_MAX];
@@ -86,7 +87,7 @@ static int add_folder(pl_kernelspecs *specs, const char *kernels, const char *na
     return r;
 }
 
-/* In the order of names: what Jupyter takes of "IR" and "ir" in one folder is left to chance. */
+/* Sorts by name: which of "IR" and "ir" in one folder Jupyter takes is left to chance. */
 static int add_kernels(pl_kernelspecs *specs, const char *kernels)
 {
     struct dirent **entries = NULL;
@@ -117,7 +118,7 @@ int pl_kernelspecs_init(pl_kernelspecs *ret_specs, char *const *folders, size_t 
         r = add_kernels(&specs, folders[i]);
     if (r < 0) {
         pl_kernelspecs_done(&specs);
-        return pl_error_set(reterr, r, "no memory for the list of kernels");
+        return pl_error_set(reterr, r, "cannot list the kernels: out of memory");
     }
     if (specs.n_items > 0)
         qsort(specs.items, specs.n_items, sizeof(*specs.items), compare_names);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels that Jupyter knows.
  *   kernelspec  a folder with a kernel.json: how to start a kernel, under which name to show it
- *   original    a kernelspec that somebody else made
- *   twin        one of ours: the same kernel, started through `plimsoll run`. Its metadata says so
- * What is read may be anything: a kernelspec that cannot be used is kept, with the reason. */
+ *   original    a kernelspec that plimsoll did not make
+ *   twin        made by plimsoll: the same kernel, started through `plimsoll run`. Its metadata
+ *               says so
+ * Files are not trusted: a kernelspec that cannot be used is kept, with the reason. */
 #ifndef PL_JUPYTER_KERNELSPEC_H
 #define PL_JUPYTER_KERNELSPEC_H
 
@@ -30,7 +31,7 @@ PL_MUST_CHECK int pl_kernelspecs_init(pl_kernelspecs *ret_specs, char *const *fo
                                       size_t n_folders, pl_error *reterr);
 void pl_kernelspecs_done(pl_kernelspecs *specs);
 
-/* By name, in either case; NULL when there is none. */
+/* Finds a kernelspec by name, ignoring case; NULL when there is none. */
 const pl_kernelspec *pl_kernelspecs_get(const pl_kernelspecs *specs, const char *name);
 
 /* Words of the kernelspec, "" where it has none; of a twin, whose it is and its budget. */
@@ -49,7 +50,8 @@ const char *pl_kernelspec_word(const pl_kernelspec *kernel, size_t index);
  * kernel is not started through `plimsoll run`. */
 size_t pl_kernelspec_command(const pl_kernelspec *kernel);
 
-/* What will keep the kernel from starting, or a twin from being of use. At most so many. */
+/* The problems that will keep the kernel from starting, or a twin from being of use; at most this
+ * many. */
 enum { PL_KERNELSPEC_PROBLEMS = 4 };
 size_t pl_kernelspec_problems(const pl_kernelspec *kernel,
                               pl_error problems[PL_KERNELSPEC_PROBLEMS]);

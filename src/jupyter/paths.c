@@ -134,7 +134,7 @@ static int add_listed(pl_jupyter_paths *paths, const char *list)
     return r;
 }
 
-/* Python's user base is a place of its own only when Jupyter's data folder was moved. */
+/* Python's user base is a separate place only when Jupyter's data folder was moved. */
 static int add_user(pl_jupyter_paths *paths)
 {
     char data[PATH_MAX], base[PATH_MAX];
@@ -179,16 +179,16 @@ static bool is_mine(const char *folder)
     return folder != NULL && stat(folder, &st) == 0 && st.st_uid == getuid();
 }
 
-/* Unless told, jupyter_core 5 puts an environment first that belongs to the user. Version 4 never
- * does, but whoever makes an environment gets 5 there. */
+/* Unless set, jupyter_core 5 puts an environment first that belongs to the user. Version 4 never
+ * does, but a new environment gets version 5. */
 static bool prefers_environment(void)
 {
     static const char *const no[] = {"no", "n", "false", "off", "0", "0.0"};
-    const char *told = getenv("JUPYTER_PREFER_ENV_PATH");
-    for (size_t i = 0; told != NULL && i < PL_COUNT_OF(no); i++)
-        if (strcasecmp(told, no[i]) == 0)
+    const char *set = getenv("JUPYTER_PREFER_ENV_PATH");
+    for (size_t i = 0; set != NULL && i < PL_COUNT_OF(no); i++)
+        if (strcasecmp(set, no[i]) == 0)
             return false;
-    if (told != NULL)
+    if (set != NULL)
         return true;
     const char *conda = variable("CONDA_DEFAULT_ENV");
     return is_mine(variable("VIRTUAL_ENV")) ||

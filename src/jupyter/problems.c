@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a kernelspec that can be read: files that it needs and that are gone. */
+/* Finds what is wrong with a kernelspec that can be read: missing files. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +9,9 @@
 #include "jupyter/program.h"
 #include "jupyter/spec_file.h"
 
-/* Of a command's first word only what can be judged from here: not what Jupyter fills in, what is
- * relative to the folder it will run in, or what is looked up in a PATH of the kernel's own. */
+/* Judges a command's first word only where that is possible from here: not one that Jupyter fills
+ * in, that is relative to the folder it will run in, or that is looked up in the kernel's own
+ * PATH. */
 static bool can_be_found(const pl_kernelspec *kernel, const char *word)
 {
     char path[PATH_MAX];

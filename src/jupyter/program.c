@@ -35,7 +35,7 @@ int pl_program_find(const char *name, char path[PATH_MAX])
     return -ENOENT;
 }
 
-/* Cuts the last part of a path off. False when there is none. */
+/* Cuts off the last part of a path. False when there is none. */
 static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -68,7 +68,7 @@ int pl_program_self(char path[PATH_MAX], pl_error *reterr)
         return 0;
     return pl_error_set(reterr, -ENOENT,
                         "cannot find this program's own file, which the kernels would start: it "
-                        "was moved, or /proc is not there");
+                        "was moved, or /proc is not mounted");
 }
 
 bool pl_program_is_python_word(const char *word)

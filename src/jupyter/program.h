@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where programs are: the one that a name on $PATH stands for, this one, and the Python that
- * Jupyter would take for the word `python`. Never allocates. */
+/* Finds programs: one on $PATH by name, this one, and the Python that Jupyter would use for the
+ * word `python`. Never allocates. */
 #ifndef PL_JUPYTER_PROGRAM_H
 #define PL_JUPYTER_PROGRAM_H
 

@@ -25,10 +25,10 @@ static int cannot_read(int r, const char *path, uint64_t n, pl_error *reterr)
     if (r == -EINVAL)
         return pl_error_set(reterr, PL_ECORRUPT, "'%s' is not a file", path);
     if (r == -EFBIG)
-        return pl_error_set(reterr, PL_ECORRUPT, "'%s' has %s, and a kernelspec %s at most", path,
-                            PL_SIZE(n), PL_SIZE(MAX_SPEC_BYTES));
+        return pl_error_set(reterr, PL_ECORRUPT, "'%s' is %s, and a kernelspec may be at most %s",
+                            path, PL_SIZE(n), PL_SIZE(MAX_SPEC_BYTES));
     if (r == -ENOMEM)
-        return pl_error_set(reterr, r, "no memory to read '%s'", path);
+        return pl_error_set(reterr, r, "cannot read '%s': out of memory", path);
     return pl_error_set(reterr, r, "cannot read '%s': %s", path, pl_error_text(r));
 }
 
@@ -44,7 +44,7 @@ static bool is_object_or_absent(const json_t *spec, const char *key)
     return value == NULL || json_is_object(value);
 }
 
-/* What jupyter_client would not take, or NULL. */
+/* What jupyter_client would reject, or NULL. */
 static const char *misfit(const json_t *spec)
 {
     const json_t *argv = json_object_get(spec, "argv"), *word;
@@ -82,13 +82,13 @@ int pl_spec_parse(const char *text, uint64_t n, const char *path, json_t **ret_s
     json_t *spec = NULL;
     int r = pl_json_parse(text, n, 0, &spec, &why);
     if (r == -ENOMEM)
-        return pl_error_set(reterr, r, "no memory to read '%s'", path);
+        return pl_error_set(reterr, r, "cannot read '%s': out of memory", path);
     if (r < 0)
         return pl_error_set(reterr, r, "'%s' is not JSON: line %d: %s", path, why.line, why.text);
     const char *what = misfit(spec);
     if (what != NULL) {
         json_decref(spec);
-        return pl_error_set(reterr, PL_ECORRUPT, "'%s' is no kernelspec: %s", path, what);
+        return pl_error_set(reterr, PL_ECORRUPT, "'%s' is not a kernelspec: %s", path, what);
     }
     *ret_spec = spec;
     return 0;

@@ -13,7 +13,7 @@
  * PL_ECORRUPT when it is anything else; the message names the file. */
 PL_MUST_CHECK int pl_spec_load(const char *path, json_t **ret_spec, pl_error *reterr);
 
-/* The same from a text; `path` is for the message. */
+/* Parses one from a text; `path` is for the message. */
 PL_MUST_CHECK int pl_spec_parse(const char *text, uint64_t n, const char *path, json_t **ret_spec,
                                 pl_error *reterr);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See twin.h. A twin is made, and an old one taken apart, in a folder `.plimsoll-XXXXXX` beside its
- * final place: on the same file system, so that one rename() does it, and without a kernel.json of
- * its own, so that Jupyter passes it by. */
+ * final place: on the same file system, so that one rename() moves it, and without a kernel.json of
+ * its own, so that Jupyter ignores it. */
 #include "jupyter/twin.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void add_first_word(draft *draft_, json_t *argv)
     } else if (pl_program_python(word, draft_->original->folder, python) == 0) {
         add(draft_, argv, python);
     } else {
-        note_about(draft_, "no Python was found for its command: the one on PATH will be taken");
+        note_about(draft_, "no Python was found for its command: the one on PATH will be used");
         add(draft_, argv, word);
     }
 }
@@ -80,8 +80,8 @@ static json_t *draft_argv(draft *draft_)
         add(draft_, argv, "--kernel");
         add(draft_, argv, "auto");
     } else {
-        note_about(draft_, "its command names no {connection_file}: after a restart it cannot be "
-                           "told what ended the kernel before");
+        note_about(draft_, "its command names no {connection_file}: after a restart, the next "
+                           "kernel cannot show what ended this one");
     }
     if (draft_->options->budget != NULL) {
         add(draft_, argv, "--budget");
@@ -137,13 +137,14 @@ static int make_spec(const pl_kernelspec *original, const pl_twin_options *optio
     }
     json_decref(spec);
     if (!sufficed)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the twin of '%s'", original->name);
+        return pl_error_set(reterr, -ENOMEM, "cannot make the twin of '%s': out of memory",
+                            original->name);
     return pl_error_set(reterr, -EILSEQ,
                         "'%s' or '%s' is not UTF-8, and cannot be written in a kernel.json",
                         original->folder, options->program);
 }
 
-/* Whatever has the twin's name and is none of ours stays. */
+/* A folder with the twin's name that plimsoll did not make is left alone. */
 static int check_place(const char *path, pl_error *reterr)
 {
     char file[PATH_MAX];
@@ -159,7 +160,7 @@ static int check_place(const char *path, pl_error *reterr)
     if (r == -ENOMEM || ours)
         return ours ? 0 : r;
     return pl_error_set(reterr, -EEXIST,
-                        "'%s' is there already and not known to be a twin of ours: move it away, "
+                        "'%s' already exists, and is not a twin that plimsoll made: move it away, "
                         "or choose another place with --prefix",
                         path);
 }
@@ -183,7 +184,7 @@ static int swap_in(const char *made, const char *path, const char *workshop)
         return rename(made, path) < 0 ? -errno : 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* A file system that cannot swap, such as NFS: for a moment there is no twin. */
+    /* The file system cannot swap, as NFS: for a moment there is no twin. */
     char old[PATH_MAX];
     int r = pl_path_join(workshop, "old", old);
     if (r == 0 && rename(path, old) < 0 && errno != ENOENT)
@@ -219,7 +220,7 @@ static int cannot_install(pl_error *reterr, int r, const char *path)
                         path, pl_error_text(r));
 }
 
-/* What stays behind is in nobody's way: worth a word, but the twin is in its place, or is not. */
+/* A folder that stays behind does no harm: it is reported, but the result does not depend on it. */
 static void clear_workshop(const char *workshop, pl_folder_note *note)
 {
     int r = pl_folder_remove(workshop);
@@ -257,7 +258,8 @@ int pl_twin_remove(const pl_kernelspec *twin, pl_folder_note *note, pl_error *re
 {
     char kernels[PATH_MAX], workshop[PATH_MAX], old[PATH_MAX];
     if (!pl_kernelspec_is_twin(twin))
-        return pl_error_set(reterr, PL_EUSAGE, "'%s' is not a twin of ours", twin->folder);
+        return pl_error_set(reterr, PL_EUSAGE, "'%s' is not a twin that plimsoll made",
+                            twin->folder);
     int r = pl_path_absolute(twin->folder, kernels);
     if (r == 0) {
         *strrchr(kernels, '/') = '\0';

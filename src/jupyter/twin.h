@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and removes twins (see kernelspec.h). The twin of NAME is the folder `plimsoll-NAME`: all
- * that the original's folder has, with a kernel.json that goes through `plimsoll run`. The original
- * is only read. A twin is there whole, or not at all, whenever Jupyter looks. */
+ * that the original's folder has, with a kernel.json that starts it through `plimsoll run`. The
+ * original is only read. Whenever Jupyter looks, a twin is complete or absent. */
 #ifndef PL_JUPYTER_TWIN_H
 #define PL_JUPYTER_TWIN_H
 
@@ -17,12 +17,12 @@ typedef struct pl_twin_options {
     pl_folder_note *note;
 } pl_twin_options;
 
-/* Puts the twin of a kernelspec without problem in place of an older one, and sets `path` to its
- * folder. -EEXIST when a folder of that name is there and no twin. */
+/* Makes the twin of a kernelspec without problems, in place of an older one, and sets `path` to its
+ * folder. -EEXIST when a folder of that name exists and is not a twin. */
 PL_MUST_CHECK int pl_twin_install(const pl_kernelspec *original, const pl_twin_options *options,
                                   char path[PATH_MAX], pl_error *reterr);
 
-/* Removes the folder of a twin. PL_EUSAGE when it is none. */
+/* Removes the folder of a twin. PL_EUSAGE when it is not a twin. */
 PL_MUST_CHECK int pl_twin_remove(const pl_kernelspec *twin, pl_folder_note *note, pl_error *reterr);
 
 #endif

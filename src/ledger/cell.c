@@ -148,7 +148,8 @@ void pl_cell_set_file(pl_ledger *ledger, const char *file)
     atomic_store(&place->key, key);
 }
 
-/* What the cell's sites hold; each also remembers it, for the next time. */
+/* Adds up what the cell's sites hold; each site remembers its part, to compare the next run
+ * with. */
 static uint64_t settle_sites(pl_ledger *ledger, uint32_t place)
 {
     uint64_t sum = 0;

@@ -8,15 +8,15 @@
  * A site belongs to the cell that ran when it was first seen, so what a cell holds is the sum over
  * its sites. Threads that outlive a cell are counted with the cell that runs when they allocate.
  *
- * One process, the kernel, begins and ends cells, in one thread; anybody may read meanwhile. When
- * the table is full, the cell that was run longest ago gives way, and what it holds becomes
+ * One process, the kernel, begins and ends cells, in one thread; any process may read meanwhile.
+ * When the table is full, the cell that was run longest ago gives way, and what it holds becomes
  * nobody's. Never allocates, never waits. */
 #ifndef PL_LEDGER_CELL_H
 #define PL_LEDGER_CELL_H
 
 #include "ledger/ledger.h"
 
-/* What one run of a cell came to. */
+/* The result of one run of a cell. */
 typedef struct pl_cell_run {
     uint32_t number;
     uint32_t n_runs;
@@ -37,8 +37,8 @@ typedef struct pl_cell_run {
  * another process has begun cells in this ledger. */
 PL_MUST_CHECK int pl_cell_begin(pl_ledger *ledger, const char *id, uint32_t number);
 
-/* As much of an id as the ledger keeps: of a long one the end, in whole characters. VS Code's begin
- * with the address of the notebook, and the cell comes last. */
+/* The part of an id that the ledger keeps: the end of a long one, in whole characters. VS Code's
+ * ids begin with the address of the notebook, and the cell comes last. */
 const char *pl_cell_kept_id(const char *id);
 
 /* Tracebacks call the source of the cell that runs, or a piece of it, `file`. */
@@ -50,7 +50,7 @@ PL_MUST_CHECK int pl_cell_end(pl_ledger *ledger, pl_cell_run *ret_run);
 /* The number of the cell whose source tracebacks call `file`; 0 when no cell's is called so. */
 uint32_t pl_cell_number_of(const pl_ledger *ledger, const char *file);
 
-/* What a cell (its place in the ledger) holds now. */
+/* The bytes that the cell at `place` in the ledger holds now. */
 uint64_t pl_cell_held_bytes(const pl_ledger *ledger, uint32_t place);
 
 #endif

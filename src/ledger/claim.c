@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: the arithmetic of the line, kept through any death at any instruction.
+/* Claims: the arithmetic of the line, which stays right when a process dies at any instruction.
  *
  * A claim is two words, charged (everyone's) and claimed (its owner's), and a process can be killed
  * between the two. So:
@@ -39,12 +39,12 @@
 #include "ledger/room.h"
 #include "sys/proc.h"
 
-static void begin(pl_slot *slot)
+static void begin(pl_ledger_slot *slot)
 {
     atomic_fetch_add(&slot->n_begun, 1);
 }
 
-static void end(pl_slot *slot)
+static void end(pl_ledger_slot *slot)
 {
     atomic_fetch_add(&slot->n_done, 1);
 }
@@ -54,12 +54,12 @@ int pl_ledger_n_slots(const pl_ledger *ledger)
     return (int)pl_min_u64(atomic_load(&ledger->sum.n_slots), PL_SLOTS);
 }
 
-static uint64_t slot_bytes(const pl_slot *slot)
+static uint64_t slot_bytes(const pl_ledger_slot *slot)
 {
     return atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
 }
 
-static void raise_peaks(pl_ledger *ledger, pl_slot *slot, uint64_t charged)
+static void raise_peaks(pl_ledger *ledger, pl_ledger_slot *slot, uint64_t charged)
 {
     pl_peak_raise(&ledger->sum.peak_bytes, charged);
     pl_peak_raise(&ledger->sum.cell_peak_bytes, charged);
@@ -87,12 +87,12 @@ int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes, enum pl_c
     PL_NULL_GIVES(ledger, -EINVAL);
     if (bytes == 0)
         return 0;
-    pl_slot *slot = &ledger->slots[owner];
+    pl_ledger_slot *slot = &ledger->slots[owner];
     uint64_t mark = atomic_load(&ledger->sum.limit_bytes);
     if (kind == PL_CLAIM_RESERVE)
         mark = pl_add_sat_u64(mark, ledger->header.reserve_bytes);
-    /* Refused outside of the bracket where possible: whoever asks again and again must not keep the
-     * slots from being seen at rest, when a settling may be what makes room. */
+    /* Refuses outside the bracket where possible: a process that asks again and again must not keep
+     * the slots from being seen at rest, when a settling may be what makes room. */
     if (!fits(atomic_load(&ledger->sum.charged_bytes), bytes, mark))
         return PL_EBUDGET;
 
@@ -111,7 +111,7 @@ int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint64_t bytes, enum pl_c
 void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
 {
     PL_NULL_DOES_NOTHING(ledger);
-    pl_slot *slot = &ledger->slots[owner];
+    pl_ledger_slot *slot = &ledger->slots[owner];
     begin(slot);
     atomic_fetch_sub(&slot->claimed_bytes, bytes);
     atomic_fetch_sub(&ledger->sum.charged_bytes, bytes);
@@ -119,7 +119,7 @@ void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
 }
 
 /* `actor` is the slot of the process that does it. */
-static void measure(pl_ledger *ledger, pl_slot *actor, pl_slot *slot, uint64_t bytes)
+static void measure(pl_ledger *ledger, pl_ledger_slot *actor, pl_ledger_slot *slot, uint64_t bytes)
 {
     begin(actor);
     uint64_t before = atomic_load(&slot->measured_bytes);
@@ -146,7 +146,7 @@ void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
 }
 
 /* Gives back what a slot holds, within a bracket that the caller has begun. */
-static void empty_slot(pl_ledger *ledger, pl_slot *slot)
+static void empty_slot(pl_ledger *ledger, pl_ledger_slot *slot)
 {
     uint64_t bytes =
         atomic_exchange(&slot->claimed_bytes, 0) + atomic_exchange(&slot->measured_bytes, 0);
@@ -161,8 +161,8 @@ static void empty_slot(pl_ledger *ledger, pl_slot *slot)
     slot->name[0] = '\0';
 }
 
-/* needs_settling is odd while a settling is asked for, and never has a value twice: whoever saw it
- * even and unchanged knows that nothing was unsettled in between. */
+/* needs_settling is odd while a settling is asked for, and never has a value twice: an even,
+ * unchanged value means that nothing was unsettled in between. */
 static void ask_for_settling(pl_ledger *ledger)
 {
     uint32_t seen = atomic_load(&ledger->sum.needs_settling);
@@ -170,9 +170,10 @@ static void ask_for_settling(pl_ledger *ledger)
         ;
 }
 
-/* Empties the slot of somebody who can do nothing any more: dead, or become another by exec. The
- * operations that it died in end here, once what they may have left is asked to be settled. */
-static void empty_dead_slot(pl_ledger *ledger, pl_slot *slot)
+/* Empties the slot of a process that can do nothing any more: it died, or became another program by
+ * exec. The operations that it died in end here, after a settling of what they may have left is
+ * requested. */
+static void empty_dead_slot(pl_ledger *ledger, pl_ledger_slot *slot)
 {
     if (atomic_load(&slot->n_begun) != atomic_load(&slot->n_done))
         ask_for_settling(ledger);
@@ -182,7 +183,7 @@ static void empty_dead_slot(pl_ledger *ledger, pl_slot *slot)
 }
 
 /* pid last: the slot is then anyone's. */
-static void free_slot(pl_slot *slot)
+static void free_slot(pl_ledger_slot *slot)
 {
     atomic_store(&slot->start_ticks, 0);
     atomic_store(&slot->pid, 0);
@@ -216,7 +217,7 @@ static void drop_inherited_duties(pl_ledger *ledger, uint32_t self)
 int pl_ledger_measure_other(pl_ledger *ledger, pl_owner actor, pl_owner other, pid_t pid,
                             uint64_t bytes)
 {
-    pl_slot *slot = &ledger->slots[other];
+    pl_ledger_slot *slot = &ledger->slots[other];
     if (!take_duty(&slot->keeper_pid))
         return -EBUSY;
     bool there =
@@ -245,9 +246,9 @@ static bool sum_at_rest(const pl_ledger *ledger, uint64_t *ret_charged, uint64_t
     return n_begun == n_done;
 }
 
-/* What the dead left over does not change with what the living do: charged may have moved on since
- * it was seen at rest, and the swap then fails, but where it succeeds exactly the excess is taken
- * off. A request that came during the settling stays. */
+/* The excess that dead processes left does not change with what live ones do. charged may have
+ * moved on since it was seen at rest; the swap then fails, and where it succeeds, exactly the
+ * excess is taken off. A request that came during the settling stays. */
 static bool settle_once(pl_ledger *ledger, uint32_t request)
 {
     uint64_t charged, sum;
@@ -259,8 +260,8 @@ static bool settle_once(pl_ledger *ledger, uint32_t request)
     return true;
 }
 
-/* Sixteen looks of some 10 us each; if all fell into somebody's operation, the next reclaim looks
- * again. */
+/* Looks sixteen times, about 10 us each; if all of them fall into another process's operation, the
+ * next reclaim looks again. */
 static void settle(pl_ledger *ledger)
 {
     if (!(atomic_load(&ledger->sum.needs_settling) & 1) || !take_duty(&ledger->sum.settler_pid))
@@ -273,7 +274,7 @@ static void settle(pl_ledger *ledger)
 }
 
 /* Pid and start time are two words: read twice, so that they are one process's. */
-static bool owner_is_dead(const pl_slot *slot)
+static bool owner_is_dead(const pl_ledger_slot *slot)
 {
     uint32_t pid = atomic_load(&slot->pid);
     uint64_t start_ticks = atomic_load(&slot->start_ticks);
@@ -282,7 +283,7 @@ static bool owner_is_dead(const pl_slot *slot)
     return atomic_load(&slot->pid) == pid && atomic_load(&slot->start_ticks) == start_ticks;
 }
 
-static bool reclaim_slot(pl_ledger *ledger, pl_slot *slot)
+static bool reclaim_slot(pl_ledger *ledger, pl_ledger_slot *slot)
 {
     if (!owner_is_dead(slot) || !take_duty(&slot->keeper_pid))
         return false;
@@ -307,7 +308,7 @@ static int find_own_slot(const pl_ledger *ledger, uint32_t pid, uint64_t start_t
     return PL_EFULL;
 }
 
-static bool take_slot(pl_slot *slot, uint32_t pid)
+static bool take_slot(pl_ledger_slot *slot, uint32_t pid)
 {
     uint32_t nobody = 0;
     return atomic_load(&slot->pid) == 0 && atomic_compare_exchange_strong(&slot->pid, &nobody, pid);
@@ -392,17 +393,17 @@ int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
     return 0;
 }
 
-/* Under the duty it is looked at again: somebody may have reclaimed the slot since it was left. */
+/* Checks again under the duty: another process may have reclaimed the slot since it was left. */
 void pl_ledger_leave(pl_ledger *ledger, pl_owner owner)
 {
     PL_NULL_DOES_NOTHING(ledger);
-    pl_slot *slot = &ledger->slots[owner];
+    pl_ledger_slot *slot = &ledger->slots[owner];
     begin(slot);
     empty_slot(ledger, slot);
     end(slot);
     atomic_store(&slot->start_ticks, PL_SLOT_LEFT);
     if (!take_duty(&slot->keeper_pid))
-        return; /* whoever has it is measuring: the next reclaim frees it */
+        return; /* its holder is measuring: the next reclaim frees the slot */
     if (atomic_load(&slot->pid) == (uint32_t)getpid() &&
         atomic_load(&slot->start_ticks) == PL_SLOT_LEFT) {
         empty_dead_slot(ledger, slot);
@@ -461,7 +462,7 @@ int pl_ledger_check(const pl_ledger *ledger, pl_error *reterr)
         return pl_error_set(reterr, PL_ECORRUPT, "%u slots of %d are in use",
                             atomic_load(&ledger->sum.n_slots), PL_SLOTS);
     for (int i = 0; i < pl_ledger_n_slots(ledger); i++) {
-        const pl_slot *slot = &ledger->slots[i];
+        const pl_ledger_slot *slot = &ledger->slots[i];
         uint64_t n_begun = atomic_load(&slot->n_begun);
         bool free = atomic_load(&slot->pid) == 0;
         uint64_t bytes = slot_bytes(slot);

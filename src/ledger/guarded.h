@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the guard does for the runtime in the same process, so that both keep one line together. The
- * runtime finds these functions with dlsym(): the guard is there or not, and neither links the
- * other. From any thread; outside of a run they do what the system does.
+/* The guard's services for the runtime in the same process, so that both keep to one line. The
+ * runtime finds these functions with dlsym(): the guard may be absent, and neither links the other.
+ * Callable from any thread; outside a run they do what the system does.
  *   map    memory that the guard claims, tracks and names a site for, as it does a large block. It
  *          goes back with munmap(), which the guard stands in front of
  *   spare  such memory that is kept to be used again: claimed, but held by no site
@@ -16,7 +16,7 @@
 #include "plimsoll/ledger.h"
 
 enum pl_map_kind {
-    PL_MAP_IF_ROOM,   /* PL_EBUDGET if the line has no room now; nobody hears of it */
+    PL_MAP_IF_ROOM,   /* PL_EBUDGET if the line has no room now; not recorded */
     PL_MAP_OR_REFUSE, /* has room made as for any large request; else it is a refusal, on record */
     PL_MAP_RESERVE,   /* up to the line and the reserve */
 };
@@ -24,7 +24,7 @@ enum pl_map_kind {
 /* -ENOMEM if the system has none. */
 typedef int pl_guard_map_function(uint64_t bytes, enum pl_map_kind kind, void **ret_data);
 
-/* All of a mapping becomes a spare, or is used again: by whoever calls. */
+/* The whole mapping becomes a spare, or is used again, by the caller's code. */
 typedef void pl_guard_spare_function(void *data, bool is_spare);
 
 typedef void pl_guard_hold_function(int more);

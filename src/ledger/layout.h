@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a ledger file: what everyone under one line shares, and what outlives them all.
+/* The layout of a ledger file, which all processes under one line share, and which outlives them.
  *
  *   header    who runs what, under which line; constant once created, except `limit_bytes`
  *   sum       charged and peak, each on a cache line of its own
@@ -40,8 +40,9 @@ enum {
     PL_CELL_RUNS = 8,
     PL_CELL_FILES = 1024,
     PL_CRASHES = 8,
-    PL_CRASH_COMMAND = PL_CRASHES - 1, /* the place of the command's own, whoever crashed before */
-    PL_CRASH_LAST = PL_CRASHES - 2,    /* of others, of which the first and the last are kept */
+    PL_CRASH_COMMAND =
+        PL_CRASHES - 1, /* the place of the command's own, even if others crashed before */
+    PL_CRASH_LAST = PL_CRASHES - 2, /* of others, of which the first and the last are kept */
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
     PL_SPARSE_PROGRAMS = 8,
@@ -52,7 +53,7 @@ typedef _Atomic uint64_t pl_atomic_u64;
 typedef _Atomic int64_t pl_atomic_i64;
 typedef _Atomic uint32_t pl_atomic_u32;
 
-/* Instead of a line: the frame is no place in source, but a file that is memory (tmpfs, memfd). */
+/* Instead of a line: the frame is not a place in source, but a file in memory (tmpfs, memfd). */
 #define PL_LINE_OF_FILE UINT32_MAX
 
 /* A place in Python source. `file` keeps the path's tail when it is too long. line 0: unknown. */
@@ -72,7 +73,7 @@ enum pl_run_flags {
 /* Why a process that the guard is in could not join: it runs unwatched by it. */
 enum pl_outside_cause {
     PL_OUTSIDE_DESCRIPTORS, /* it had none free to read its identity with */
-    PL_OUTSIDE_NO_PROC,     /* there is no /proc where it runs */
+    PL_OUTSIDE_NO_PROC,     /* /proc is not mounted where it runs */
     PL_OUTSIDE_NAMESPACE,   /* pids of its pid namespace name others */
     PL_OUTSIDE_FULL,        /* PL_SLOTS processes live */
     PL_OUTSIDE_OTHER,
@@ -114,7 +115,7 @@ typedef struct pl_ledger_header {
 
     /* A notebook kernel's run (run --kernel); else empty. */
     char kernel[512];   /* its connection file: the same in the kernel that is started after it */
-    char notebook[512]; /* the notebook's path, where the server tells it */
+    char notebook[512]; /* the notebook's path, if the server passes it */
     char previous[64];  /* the run of the kernel before this one */
 
     /* Written by the supervisor at each sample: since the start. */
@@ -126,9 +127,9 @@ typedef struct pl_ledger_header {
     int32_t wait_status;  /* as waitpid gave it */
     uint32_t n_oom_kills; /* of the cgroup since the baseline */
     uint32_t n_vm_oom_kills;
-    uint32_t stop_signal; /* the signal that the supervisor was told to pass on last, or 0 */
+    uint32_t stop_signal; /* the last signal that the supervisor passed on, or 0 */
     uint32_t
-        seccomp_mode; /* of the command, as /proc says it: 0 none, 1 strict, 2 a filter, 3 killed by it */
+        seccomp_mode; /* of the command, from /proc: 0 none, 1 strict, 2 a filter, 3 killed by it */
     uint32_t spare;
     pl_atomic_u64 ended_realtime_ns;
 } pl_ledger_header;
@@ -152,12 +153,12 @@ typedef struct pl_ledger_sum {
     pl_atomic_u64 n_refusals;
     pl_atomic_u64 n_raised; /* exceptions put into Python code */
     pl_atomic_u64 n_trims;
-    pl_atomic_u32 call;    /* raised when somebody is about to be refused: trim, and see room.h */
+    pl_atomic_u32 call;    /* raised when a process is about to be refused: trim, and see room.h */
     pl_atomic_u32 n_moves; /* rises as room is made for a call */
     pl_atomic_u64 next_event;
-    pl_atomic_u32 settler_pid;         /* who is comparing the sum with the slots; 0: nobody */
-    pl_atomic_u32 needs_settling;      /* odd: somebody died inside an operation; only rises */
-    pl_atomic_u64 sites_peak_bytes;    /* charged when the sites' at_peak_bytes were taken */
+    pl_atomic_u32 settler_pid;      /* the process that compares the sum with the slots; 0: none */
+    pl_atomic_u32 needs_settling;   /* odd: a process died inside an operation; only rises */
+    pl_atomic_u64 sites_peak_bytes; /* charged when the sites' at_peak_bytes were taken */
     pl_atomic_u64 sites_refusal_bytes; /* and their at_refusal_bytes; 0: nothing was refused */
     pl_atomic_u64 cell_limit_bytes;    /* the line, while it is a cell's own limit; else 0 */
     pl_atomic_u32 n_rooms;             /* of rooms[], that were ever used: the first ones */
@@ -171,14 +172,14 @@ enum pl_slot_flags {
     PL_SLOT_GUARDED = 1u << 1,  /* our library is in it */
     PL_SLOT_EXITED = 1u << 2,   /* it ran its exit handlers: not a sudden death */
     PL_SLOT_STOPPED = 1u << 3,  /* the supervisor stopped it for memory */
-    PL_SLOT_OBSERVER = 1u << 4, /* the supervisor's own: holds what nobody claimed */
+    PL_SLOT_OBSERVER = 1u << 4, /* the supervisor's own: holds what no process claimed */
     PL_SLOT_FORKED = 1u << 5,   /* forked without exec: its pages are shared with its parent */
 };
 
 /* The start time of an owner that left: it fits no process, so that the slot can be reclaimed. */
 #define PL_SLOT_LEFT UINT64_MAX
 
-typedef struct pl_slot {
+typedef struct pl_ledger_slot {
     _Alignas(64) pl_atomic_u32 pid; /* 0: free. Taken by compare-and-swap from 0 */
     pl_atomic_u32 flags;            /* pl_slot_flags */
     pl_atomic_u64 start_ticks;      /* see pl_proc_identity_read(); 0 while joining; PL_SLOT_LEFT */
@@ -189,13 +190,12 @@ typedef struct pl_slot {
     pl_atomic_u64 n_begun;          /* by its owner, and done: equal when that is at rest */
     _Alignas(64) pl_atomic_u64 n_done;
     pl_atomic_u32 n_refusals;
-    pl_atomic_u32 keeper_pid; /* who keeps it from changing hands, to measure it or to give it
-                                 back; 0: nobody */
+    pl_atomic_u32 keeper_pid; /* the process that measures it or gives it back; 0: none */
     pl_atomic_u32 parent_pid;
     uint32_t python_version; /* PY_VERSION_HEX */
     uint64_t python_runtime; /* address of _PyRuntime in that process; 0: none */
     char name[32];           /* the program, or the Python script */
-} pl_slot;
+} pl_ledger_slot;
 
 enum pl_event_kind {
     PL_EVENT_NONE,
@@ -210,7 +210,7 @@ enum pl_event_kind {
     PL_EVENT_ROSE,          /* one more PL_RISES-th of the line was reached, for the first time */
     PL_EVENT_LINE,          /* the line moved to limit_bytes; detail: pl_line_cause */
     PL_EVENT_DENIED,        /* the system refused `bytes` that were below the line; see below */
-    PL_EVENT_INNER,         /* a run inside of this one was ended; see below */
+    PL_EVENT_INNER,         /* a run inside this one failed; see below */
 };
 
 /* Why the line moved, and what the fields of PL_EVENT_LINE say. */
@@ -235,7 +235,7 @@ typedef struct pl_event {
     uint32_t spare;
 } pl_event;
 
-typedef struct pl_sample {
+typedef struct pl_memory_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t charged_bytes;
     uint64_t resident_bytes; /* of the tree: PSS where cheap, else RSS */
@@ -245,7 +245,7 @@ typedef struct pl_sample {
     uint32_t psi_some_ppm;    /* share of the time that some task stalled for memory, 1e-6 */
     uint64_t available_bytes; /* MemAvailable */
     uint64_t n_oom_kills;     /* as counted, not less the baseline */
-} pl_sample;
+} pl_memory_sample;
 
 typedef struct pl_site_frame {
     uint64_t offset; /* from the module's load address */
@@ -270,7 +270,7 @@ typedef struct pl_site {
     pl_atomic_i64 unclaimed_bytes; /* of held: covered by no claim, and so an estimate */
     pl_atomic_i64 untouched_bytes; /* of held: claimed, but never written to, at the last look */
     pl_atomic_u64 untouched_at_peak_bytes;
-    pl_atomic_u64 at_refusal_bytes; /* what it held when memory was refused last, to anybody */
+    pl_atomic_u64 at_refusal_bytes; /* what it held at the last refusal in any process */
     pl_atomic_u64 untouched_at_refusal_bytes;
     pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
     pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
@@ -295,8 +295,8 @@ typedef struct pl_cell {
     char id[64];                  /* the notebook's own, or a hash of the source */
 } pl_cell;
 
-/* What tracebacks call the source of a cell. One that is edited has a file for each of its texts,
- * and so has each piece that a magic runs. */
+/* The name that tracebacks use for the source of a cell. An edited cell has one for each of its
+ * texts, and so has each piece that a magic runs. */
 typedef struct pl_cell_file {
     pl_atomic_u64 key;    /* hash of the name; 0: free */
     pl_atomic_u32 number; /* of the cell that ran it last */
@@ -337,20 +337,20 @@ typedef struct pl_crash {
 } pl_crash;
 
 /* See ledger/room.h. Each on a cache line of its own: idle_bytes changes with every run. */
-typedef struct pl_room {
+typedef struct pl_ledger_room {
     _Alignas(64) pl_atomic_u64 idle_bytes;
     pl_atomic_u64 wanted_bytes;   /* by who waits, in this process */
     pl_atomic_u64 stuck_until_ns; /* CLOCK_MONOTONIC; 0: it is not */
     pl_atomic_u32 answered;       /* a call; 0: none yet, also of missed */
     pl_atomic_u32 missed;
-} pl_room;
+} pl_ledger_room;
 
 struct pl_ledger {
     _Alignas(4096) pl_ledger_header header;
     _Alignas(4096) pl_ledger_sum sum;
-    _Alignas(4096) pl_slot slots[PL_SLOTS];
+    _Alignas(4096) pl_ledger_slot slots[PL_SLOTS];
     _Alignas(4096) pl_event events[PL_EVENTS];
-    _Alignas(4096) pl_sample samples[PL_SAMPLES];
+    _Alignas(4096) pl_memory_sample samples[PL_SAMPLES];
     _Alignas(4096) pl_site sites[PL_SITES];
     pl_atomic_u32 site_cells[PL_SITES]; /* 1 + the place in cells[]; 0: no cell ran. Apart from the
                                            sites, to be walked at the end of each cell */
@@ -358,7 +358,7 @@ struct pl_ledger {
     _Alignas(4096) pl_cell cells[PL_CELLS];
     pl_cell_file cell_files[PL_CELL_FILES];
     _Alignas(4096) pl_crash crashes[PL_CRASHES];
-    _Alignas(4096) pl_room rooms[PL_ROOMS];
+    _Alignas(4096) pl_ledger_room rooms[PL_ROOMS];
 };
 
 enum pl_denied_limits {
@@ -366,15 +366,16 @@ enum pl_denied_limits {
     PL_DENIED_DATA = 2,    /* RLIMIT_DATA was */
 };
 
-/* PL_EVENT_DENIED: pid asked, where is its line, detail: pl_denied_limits. PL_EVENT_INNER: where.function is the verdict,
- * where.file the inner run's record. */
+/* PL_EVENT_DENIED: `pid` made the request at `where`; detail: pl_denied_limits.
+ * PL_EVENT_INNER: `pid` was its supervisor; detail: 1 + its verdict (report/verdict_kind.h, whose
+ * numbers never change); where.file: its record. */
 static_assert(sizeof(pl_python_frame) == 192, "shared layout");
-static_assert(sizeof(pl_slot) == 128, "shared layout");
+static_assert(sizeof(pl_ledger_slot) == 128, "shared layout");
 static_assert(offsetof(pl_ledger_sum, n_slots) == 40, "tests/programs/outsider.py writes it");
 static_assert(offsetof(pl_ledger_sum, charged_bytes) == 128, "tests/programs/ledger.py reads it");
-static_assert(sizeof(pl_room) == 64, "shared layout");
+static_assert(sizeof(pl_ledger_room) == 64, "shared layout");
 static_assert(sizeof(pl_event) == 256, "shared layout");
-static_assert(sizeof(pl_sample) == 64, "shared layout");
+static_assert(sizeof(pl_memory_sample) == 64, "shared layout");
 static_assert(sizeof(pl_site) == 424, "shared layout");
 static_assert(sizeof(pl_module) == 256, "shared layout");
 static_assert(sizeof(pl_cell) == 200, "shared layout");

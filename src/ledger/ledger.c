@@ -26,8 +26,8 @@ static int map_file(int fd, int writable, pl_ledger **ret_ledger)
     return 0;
 }
 
-/* All of the space is taken now: a sparse file on a full disk would be SIGBUS in somebody's
- * malloc() later. The limit on file sizes is looked at first: passing it is a deadly signal. */
+/* Allocates all of the space now: a sparse file on a full disk would cause SIGBUS in some malloc()
+ * later. The limit on file sizes is checked first, because exceeding it is a fatal signal. */
 static int fill_new_file(int fd, const char *path, pl_error *reterr)
 {
     struct rlimit limit;
@@ -42,7 +42,7 @@ static int fill_new_file(int fd, const char *path, pl_error *reterr)
     return 0;
 }
 
-/* Of memory that is zero. */
+/* The memory is already zero. */
 static void begin_ledger(pl_ledger *ledger, const pl_ledger_params *params)
 {
     ledger->header.version = PL_LEDGER_VERSION;
@@ -118,11 +118,11 @@ static int check_head(int fd, const char *path, pl_error *reterr)
                             "'%s' was written on another kind of machine; read it there", path);
     if (head.version != PL_LEDGER_VERSION)
         return pl_error_set(reterr, PL_EVERSION,
-                            "'%s' is of version %u of the record; this plimsoll reads version %u",
-                            path, head.version & 0xffff, PL_LEDGER_VERSION & 0xffff);
+                            "'%s' is a record of version %u; this plimsoll reads version %u", path,
+                            head.version & 0xffff, PL_LEDGER_VERSION & 0xffff);
     struct stat info;
     if (fstat(fd, &info) < 0)
-        return pl_error_set(reterr, -errno, "cannot look at '%s': %s", path, strerror(errno));
+        return pl_error_set(reterr, -errno, "cannot stat '%s': %s", path, strerror(errno));
     if (head.file_bytes != sizeof(pl_ledger) || (uint64_t)info.st_size < sizeof(pl_ledger))
         return pl_error_set(reterr, PL_ECORRUPT, "'%s' is truncated: %jd of %zu bytes", path,
                             (intmax_t)info.st_size, sizeof(pl_ledger));
@@ -153,7 +153,7 @@ int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *reterr)
     PL_NOT_NULL(ret_ledger, reterr);
     const char *path = getenv(PL_LEDGER_VARIABLE);
     if (!path || !*path)
-        return pl_error_set(reterr, -ENOENT, "not inside of 'plimsoll run': $%s is not set",
+        return pl_error_set(reterr, -ENOENT, "not inside 'plimsoll run': $%s is not set",
                             PL_LEDGER_VARIABLE);
     return pl_ledger_open(path, 1, ret_ledger, reterr);
 }
@@ -201,7 +201,7 @@ uint64_t pl_ledger_peak_bytes(const pl_ledger *ledger)
     return atomic_load(&ledger->sum.peak_bytes);
 }
 
-/* Each of the two is stored before both are read, so whoever comes last sees both. */
+/* Each caller stores its own value before it reads both, so the last one sees both. */
 static void draw_line(pl_ledger *ledger)
 {
     uint64_t wanted = atomic_load(&ledger->sum.wanted_bytes);

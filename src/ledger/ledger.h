@@ -15,24 +15,23 @@
 #define PL_LEDGER_VARIABLE "PLIMSOLL_LEDGER"
 
 /* A ledger without a file, shared with the children that this process will fork: for a program that
- * keeps a line of its own outside of any run. Of its bytes only those that are touched take memory.
- */
+ * keeps its own line outside any run. Only the bytes that are touched take memory. */
 PL_MUST_CHECK int pl_ledger_new_private(const pl_ledger_params *params, pl_ledger **ret_ledger);
 
-/* The run has ended: gives the system back the disk space of slots that nobody will use, but for
- * some, for who may still come. */
+/* The run has ended: gives the disk space of unused slots back to the system, except for some, for
+ * processes that may still join. */
 void pl_ledger_shrink(pl_ledger *ledger);
 
-/* As many of the slots were ever used: the first ones. */
+/* How many slots were ever used: the first ones. */
 int pl_ledger_n_slots(const pl_ledger *ledger);
 
-/* As pl_ledger_reclaim(), of those slots only that `may` agrees to. */
+/* Does what pl_ledger_reclaim() does, for those slots only that `may` agrees to. */
 int pl_ledger_reclaim_if(pl_ledger *ledger, bool (*may)(const void *context, int index),
                          const void *context);
 
 /* Says what process `pid`, whose slot is `other`, uses beyond its claims. `actor` is the caller's
- * own slot. -ESRCH when the slot is not its any more, -EBUSY when somebody is just giving it back.
- */
+ * own slot. -ESRCH when the slot is no longer its own, -EBUSY while the slot is being given
+ * back. */
 PL_MUST_CHECK int pl_ledger_measure_other(pl_ledger *ledger, pl_owner actor, pl_owner other,
                                           pid_t pid, uint64_t bytes);
 
@@ -57,18 +56,19 @@ static inline void pl_peak_raise(pl_atomic_u64 *peak, uint64_t value)
         ;
 }
 
-/* Puts an event into the ring. The ledger fills in sequence, time, charged, limit and cell. */
-void pl_ledger_event(pl_ledger *ledger, const pl_event *event);
+/* Puts an event into the ring, and fills in its time, charged, limit and cell, for the caller
+ * too. */
+void pl_ledger_event(pl_ledger *ledger, pl_event *event);
 
 /* Copies event number `number` (counted from 0); false when it was overwritten or is unfinished. */
 bool pl_ledger_event_read(const pl_ledger *ledger, uint64_t number, pl_event *ret_event);
 
 /* Adds a sample to the timeline. One writer: the supervisor. */
-void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample);
+void pl_ledger_sample(pl_ledger *ledger, const pl_memory_sample *sample);
 
-/* The site with this key in this process, or a new one of the cell that runs, then to be described
- * by the caller (`*ret_is_new`). The key tells cells apart as it does places. NULL when the table
- * is full around the key: the bytes then stay unattributed. */
+/* The site with this key in this process, or a new one of the cell that runs, which the caller then
+ * describes (`*ret_is_new`). The key differs between cells as it does between places. NULL when the
+ * table is full around the key: the bytes then stay unattributed. */
 pl_site *pl_ledger_site(pl_ledger *ledger, uint64_t key, pid_t pid, bool *ret_is_new);
 
 /* The cell that a site belongs to: 1 + its place in cells[], or 0. */
@@ -82,18 +82,18 @@ static inline uint32_t pl_site_cell(const pl_ledger *ledger, const pl_site *site
 void pl_site_add(pl_site *site, int64_t bytes, int64_t n_blocks);
 void pl_site_add_unclaimed(pl_site *site, int64_t bytes, int64_t n_blocks);
 
-/* What is unclaimed in a process: as its sites estimate it, and as it was measured. Zero before the
- * first call of pl_site_held_bytes(), which keeps it for the sites of the same process. */
+/* The unclaimed memory of a process: as its sites estimate it, and as it was measured. Zero before
+ * the first call of pl_site_held_bytes(), which keeps it for the sites of the same process. */
 typedef struct pl_unclaimed {
     uint32_t pid;
     uint64_t estimated_bytes;
     uint64_t measured_bytes;
 } pl_unclaimed;
 
-/* What a site holds, as it may be shown: samples stand for more than there is by chance, and a
- * block that was never touched for what is not there. Where the estimates of a process come to more
- * than was measured of it, each is lowered by the same share: sites never hold more than their
- * process is charged with. */
+/* The bytes that a site holds, corrected for display: samples overestimate by chance, and untouched
+ * blocks count memory that is not there. When the estimates of a process add up to more than was
+ * measured, each is scaled down by the same share: sites never hold more than their process is
+ * charged. */
 uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unclaimed *unclaimed);
 
 /* Remembers what each site holds, as it may be shown, as of the run's peak; or of its last refusal.

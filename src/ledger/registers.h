@@ -18,7 +18,7 @@ enum {
     PL_UNWOUND_REGISTERS = 17, /* those that unwind tables speak of */
 };
 
-/* In the upper half of a ledger's version: records of another machine have other registers. */
+/* The upper half of a ledger's version, because records of another machine have other registers. */
 #define PL_REGISTERS_MACHINE 0u
 
 static inline void pl_registers_copy(uint64_t registers[PL_CRASH_REGISTERS],
@@ -33,7 +33,7 @@ static inline void pl_registers_copy(uint64_t registers[PL_CRASH_REGISTERS],
 
 #elif defined(__aarch64__)
 
-/* x0..x30, sp; and pc, which has a number, but stands in no table of gcc's or clang's. */
+/* x0..x30, sp; and pc, which has a number, but does not appear in the tables of gcc and clang. */
 enum {
     PL_REGISTER_LR = 30, /* where a call leaves its return address */
     PL_REGISTER_SP = 31,

@@ -6,17 +6,17 @@
 #include "sys/futex.h"
 #include "sys/proc.h"
 
-/* Whoever waits looks this often whether those who do not answer are still there. */
+/* A waiting process checks this often whether those that do not answer are still alive. */
 #define LOOK_NS (50 * PL_NS_PER_MS)
 
-/* So long nobody need have moved anything. A mover tells of every 16 MiB that it writes, for which
- * a disk that others keep busy may take a second or two. */
+/* The time to wait without any progress. A mover reports every 16 MiB that it writes, for which a
+ * busy disk may take a second or two. */
 #define PATIENCE_NS (5 * PL_NS_PER_SEC)
 
-/* And so long in all, however much others free and take meanwhile. */
+/* The time to wait in all, however much others free and take meanwhile. */
 #define LONGEST_NS (120 * PL_NS_PER_SEC)
 
-/* Whoever could not move anything is not asked again for so long. */
+/* A process that could not move anything is not asked again for this time. */
 #define STUCK_NS PL_NS_PER_SEC
 
 bool pl_room_is_own(pl_owner owner)
@@ -24,9 +24,9 @@ bool pl_room_is_own(pl_owner owner)
     return owner >= 0 && owner < PL_ROOMS - 1;
 }
 
-/* Of the last one only what is wanted counts. A process killed while it waits leaves that there:
- * others then move out a little sooner. */
-static pl_room *room_of(pl_ledger *ledger, pl_owner owner)
+/* Of the shared last one, only wanted_bytes counts. A process killed while it waits leaves its part
+ * there: others then move out a little sooner. */
+static pl_ledger_room *room_of(pl_ledger *ledger, pl_owner owner)
 {
     return &ledger->rooms[pl_room_is_own(owner) ? owner : PL_ROOMS - 1];
 }
@@ -50,7 +50,7 @@ static void use_room(pl_ledger *ledger, pl_owner owner)
         ;
 }
 
-static bool would_answer(const pl_room *room, uint64_t now_ns)
+static bool would_answer(const pl_ledger_room *room, uint64_t now_ns)
 {
     uint32_t missed = atomic_load(&room->missed);
     uint64_t idle = atomic_load(&room->idle_bytes);
@@ -67,21 +67,21 @@ uint64_t pl_room_idle_bytes(const pl_ledger *ledger)
     return bytes;
 }
 
-/* ---- who is about to be refused ---- */
+/* ---- a process that is about to be refused ---- */
 
-/* Somebody still has to answer the call. */
+/* Is there a process that still has to answer the call? */
 static bool is_awaited(const pl_ledger *ledger, uint32_t call)
 {
     uint64_t now_ns = pl_clock_monotonic_ns();
     for (uint32_t i = 0; i < n_rooms(ledger); i++) {
-        const pl_room *room = &ledger->rooms[i];
+        const pl_ledger_room *room = &ledger->rooms[i];
         if (would_answer(room, now_ns) && is_before(atomic_load(&room->answered), call))
             return true;
     }
     return false;
 }
 
-static bool can_answer(const pl_slot *slot)
+static bool can_answer(const pl_ledger_slot *slot)
 {
     pl_proc_stat stat;
     if (pl_proc_stat_read((pid_t)atomic_load(&slot->pid), &stat) < 0)
@@ -93,7 +93,7 @@ static bool can_answer(const pl_slot *slot)
 static void give_up_on(pl_ledger *ledger, uint32_t call, bool all)
 {
     for (uint32_t i = 0; i < n_rooms(ledger); i++) {
-        pl_room *room = &ledger->rooms[i];
+        pl_ledger_room *room = &ledger->rooms[i];
         if (atomic_load(&room->idle_bytes) > 0 && is_before(atomic_load(&room->answered), call) &&
             (all || !can_answer(&ledger->slots[i])))
             atomic_store(&room->missed, call);
@@ -118,7 +118,7 @@ static void wait_for_answers(pl_ledger *ledger, uint32_t call, uint64_t bytes)
     }
 }
 
-/* 0 is no call. */
+/* 0 is not a call. */
 static uint32_t raise_call(pl_ledger *ledger)
 {
     uint32_t call = atomic_fetch_add(&ledger->sum.call, 1) + 1;
@@ -137,7 +137,7 @@ bool pl_room_ask(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
 {
     if (pl_room_idle_bytes(ledger) == 0)
         return false;
-    pl_room *own = room_of(ledger, owner);
+    pl_ledger_room *own = room_of(ledger, owner);
     use_room(ledger, (pl_owner)(own - ledger->rooms));
     atomic_fetch_add(&own->wanted_bytes, bytes);
     wait_for_answers(ledger, raise_call(ledger), bytes);
@@ -178,18 +178,18 @@ void pl_room_tell_progress(pl_ledger *ledger)
 
 void pl_room_answer(pl_ledger *ledger, pl_owner owner, uint32_t call, bool is_stuck)
 {
-    pl_room *room = &ledger->rooms[owner];
+    pl_ledger_room *room = &ledger->rooms[owner];
     atomic_store(&room->stuck_until_ns, is_stuck ? pl_clock_monotonic_ns() + STUCK_NS : 0);
     atomic_store(&room->answered, call);
     pl_room_tell_progress(ledger);
 }
 
-void pl_room_empty(pl_ledger *ledger, const pl_slot *slot)
+void pl_room_empty(pl_ledger *ledger, const pl_ledger_slot *slot)
 {
     pl_owner owner = (pl_owner)(slot - ledger->slots);
     if (!pl_room_is_own(owner))
         return;
-    pl_room *room = &ledger->rooms[owner];
+    pl_ledger_room *room = &ledger->rooms[owner];
     atomic_store(&room->idle_bytes, 0);
     atomic_store(&room->wanted_bytes, 0);
     atomic_store(&room->stuck_until_ns, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ledger remembers beside the sum: events, the timeline, call sites, modules. */
+/* The parts of the ledger beside the sum: events, the timeline, call sites, modules. */
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,8 +9,8 @@
 #include "ledger/ledger.h"
 
 /* Entries are copied word by word: a reader may look while a writer writes, and finds out only
- * afterwards. Release and acquire on each word make it find out: whoever saw a new word sees that
- * the entry is, or was, being written. On x86-64 both are plain moves. */
+ * afterwards. Release and acquire on each word make it find out: a reader that saw a new word sees
+ * that the entry is, or was, being written. On x86-64 both are plain moves. */
 enum { EVENT_WORDS = sizeof(pl_event) / sizeof(uint64_t) };
 
 static_assert(offsetof(pl_event, sequence) == 0, "word 0 is the sequence");
@@ -33,9 +33,9 @@ static void read_entry(const pl_event *entry, pl_event *ret_event)
 
 #define BEING_WRITTEN UINT64_MAX
 
-/* An entry that somebody still writes, or has since written something newer into, is passed over
- * and the next number taken. Each writer that died inside an entry costs one of PL_EVENTS for good;
- * eight such in a row lose the event. */
+/* An entry that is still being written, or already has something newer, is passed over, and the
+ * next number taken. Each writer that died inside an entry costs one of PL_EVENTS permanently;
+ * after eight such in a row the event is lost. */
 enum { EVENT_TRIES = 8 };
 
 static pl_event *take_entry(pl_ledger *ledger, uint64_t *ret_number)
@@ -53,19 +53,18 @@ static pl_event *take_entry(pl_ledger *ledger, uint64_t *ret_number)
     return NULL;
 }
 
-void pl_ledger_event(pl_ledger *ledger, const pl_event *event)
+void pl_ledger_event(pl_ledger *ledger, pl_event *event)
 {
-    pl_event full = *event;
-    full.time_ns = pl_clock_monotonic_ns();
-    full.charged_bytes = pl_ledger_charged_bytes(ledger);
-    full.limit_bytes = pl_ledger_limit_bytes(ledger);
-    full.cell_number = atomic_load(&ledger->sum.cell_number);
+    event->time_ns = pl_clock_monotonic_ns();
+    event->charged_bytes = pl_ledger_charged_bytes(ledger);
+    event->limit_bytes = pl_ledger_limit_bytes(ledger);
+    event->cell_number = atomic_load(&ledger->sum.cell_number);
 
     uint64_t number;
     pl_event *entry = take_entry(ledger, &number);
     if (!entry)
         return;
-    write_entry(entry, &full);
+    write_entry(entry, event);
     atomic_store(&entry->sequence, number + 1);
 }
 
@@ -105,7 +104,7 @@ static uint64_t halve_samples(pl_ledger *ledger)
 
 /* The last sample is always the newest, however long the step has grown: what came just before a
  * death matters most. It stays in place once it is a step away from the one before it. */
-void pl_ledger_sample(pl_ledger *ledger, const pl_sample *sample)
+void pl_ledger_sample(pl_ledger *ledger, const pl_memory_sample *sample)
 {
     uint64_t n = pl_min_u64(atomic_load(&ledger->sum.n_samples), PL_SAMPLES);
     uint64_t step = atomic_load(&ledger->sum.sample_step_ns);
@@ -233,7 +232,7 @@ uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unc
     return bytes - estimate + pl_min_u64((uint64_t)((double)estimate * share), estimate);
 }
 
-/* Of a dead process, which had no part in what is remembered. */
+/* The site of a dead process, which has no part in what is remembered. */
 static void drop_if_dead(pl_site *site)
 {
     uint32_t owner = atomic_load(&site->owner_pid);

@@ -17,7 +17,8 @@ enum { LIMITS_BYTES = 4096, MEMINFO_BYTES = 8192 };
 static uint64_t kib_of(const char *meminfo, const char *key)
 {
     uint64_t kib;
-    return pl_text_find_u64(meminfo, key, &kib) && kib < UINT64_MAX / PL_KIB ? kib * PL_KIB : 0;
+    return pl_fixed_text_find_u64(meminfo, key, &kib) && kib < UINT64_MAX / PL_KIB ? kib * PL_KIB
+                                                                                   : 0;
 }
 
 static void read_meminfo(const char *root, pl_memory_facts *memory)
@@ -32,9 +33,9 @@ static void read_meminfo(const char *root, pl_memory_facts *memory)
     memory->commit_limit_bytes = kib_of(text, "CommitLimit:");
     memory->committed_bytes = kib_of(text, "Committed_AS:");
     memory->huge_page_bytes = kib_of(text, "Hugepagesize:");
-    if (!pl_text_find_u64(text, "HugePages_Total:", &memory->n_huge_pages))
+    if (!pl_fixed_text_find_u64(text, "HugePages_Total:", &memory->n_huge_pages))
         memory->n_huge_pages = 0;
-    if (!pl_text_find_u64(text, "HugePages_Free:", &memory->n_huge_free))
+    if (!pl_fixed_text_find_u64(text, "HugePages_Free:", &memory->n_huge_free))
         memory->n_huge_free = 0;
 }
 
@@ -145,7 +146,7 @@ static bool take_limit(const char **cursor, uint64_t *ret_value)
     static const char unlimited[] = "unlimited";
     *cursor += strspn(*cursor, " ");
     if (strncmp(*cursor, unlimited, sizeof unlimited - 1) != 0)
-        return pl_text_take_u64(cursor, ret_value);
+        return pl_fixed_text_take_u64(cursor, ret_value);
     *cursor += sizeof unlimited - 1;
     *ret_value = UINT64_MAX;
     return true;

@@ -11,7 +11,7 @@
  * that are not UTF-8), NUL, and numbers that are no character. */
 #define REPLACEMENT_CHARACTER 0xfffdu
 
-/* Longest type name that is asked for, with its NUL. */
+/* The longest type name that is compared, with its NUL. */
 enum { TYPE_NAME_BYTES = 8 };
 
 bool pl_python_type_is(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t type,
@@ -87,8 +87,8 @@ static char *utf8_put(char *out, uint32_t c)
     return out + n;
 }
 
-/* The tail of a str as UTF-8: as many whole characters as fit before the NUL. It is the tail that
- * tells a path, or a nested function, from its neighbours. */
+/* The tail of a str as UTF-8: as many whole characters as fit before the NUL. The tail
+ * distinguishes a path, or a nested function, from its neighbours. */
 static int text_read(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t object,
                      char *out, size_t out_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a code object says of itself. For the files of probe/ only. */
+/* Reads the names and lines of a code object. For the files of probe/ only. */
 #ifndef PL_PROBE_CODE_H
 #define PL_PROBE_CODE_H
 

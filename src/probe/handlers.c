@@ -10,7 +10,7 @@
  *             work()
  *     except MemoryError: ...
  *
- * that instruction is outside of the try, and the handler is passed by. KeyboardInterrupt has the
+ * that instruction is outside the try, and the handler is skipped. KeyboardInterrupt has the
  * same fault there. 3.13 looks before it jumps; up to 3.10, blocks are pushed, not looked up. */
 #include "probe/code.h"
 #include "probe/reader.h"

@@ -118,7 +118,7 @@ static bool read_line_delta(struct stream *stream, unsigned kind, int64_t *ret_d
     return true;
 }
 
-/* Columns follow, which nobody asked for. Only the first byte of an entry has bit 7. */
+/* Columns follow, which are not needed. Only the first byte of an entry has bit 7. */
 static void skip_to_next_entry(struct stream *stream)
 {
     while (stream_fill(stream) && !(stream->piece[stream->at] & 0x80))

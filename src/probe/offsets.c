@@ -13,8 +13,8 @@
     .object_type = 8, .type_name = 24, .bytes_size = 16, .bytes_data = 32, .text_length = 16,      \
     .text_state = 32, .text_kind_bit = 2
 
-/* Two mutexes precede the GIL's holder in _PyRuntime; glibc's has 40 bytes, on arm64 48. All else
- * is alike on the two machines. */
+/* Two mutexes precede the GIL's holder in _PyRuntime; glibc's has 40 bytes, on arm64 48. The rest
+ * is the same on both machines. */
 enum { MUTEXES_MORE_BYTES = 2 * (sizeof(pthread_mutex_t) - 40) };
 
 /* 3.8 to 3.10 differ in the GIL's place, f_lasti and the line table. */
@@ -75,7 +75,8 @@ static const pl_python_offsets offsets_3_12 = {
 
 /* --- CPython's own description --- */
 
-/* What is taken from _Py_DebugOffsets, which opens _PyRuntime and is an array of 8-byte words. */
+/* The words that are read from _Py_DebugOffsets, which opens _PyRuntime and is an array of 8-byte
+ * words. */
 enum described {
     RUNTIME_HEAD,      /* runtime_state.interpreters_head */
     INTERP_THREADS,    /* interpreter_state.threads_head */
@@ -223,7 +224,7 @@ static const pl_python_offsets *read_description(const pl_python *python,
     *scratch = (pl_python_offsets){
         .is_free_threaded = is_free_threaded,
         .lines = PL_PYTHON_LINES_LOCATIONS,
-        /* Whether it is interned takes a byte of its own where threads may change it at once. */
+        /* The interned flag takes a separate byte where threads may change it concurrently. */
         .text_kind_bit = is_free_threaded && minor >= FIRST_INTERNED_BYTE ? 8 : 2,
     };
     fill_states(&table, scratch);

@@ -63,7 +63,8 @@ int pl_python_threads(const pl_python *python, pl_python_thread *threads, int ma
     while (state != 0 && n < max) {
         uint8_t scratch[PL_PYTHON_STATE_BYTES];
         const uint8_t *view = pl_view(reader, state, scratch, sizeof(scratch));
-        /* A state that does not point back is none: the layout differs, or it was just freed. */
+        /* A state that does not point back is not valid: the layout differs, or it was just
+         * freed. */
         if (!view || pl_load_u64(view, offsets->state_interp) != interp)
             return n > 0 ? n : PL_EFORMAT;
         threads[n++] = (pl_python_thread){
@@ -77,7 +78,7 @@ int pl_python_threads(const pl_python *python, pl_python_thread *threads, int ma
 }
 
 /* _PyRuntime.interpreters is a lock, the first interpreter, and the main one. Up to 3.12 the lock
- * is a semaphore, which begins with its value: 0 while somebody is inside. From 3.13 on it is a
+ * is a semaphore, which begins with its value: 0 while a thread holds it. From 3.13 on it is a
  * byte, whose lowest bit is set then. */
 bool pl_python_lists_locked(const pl_python *python)
 {
@@ -100,7 +101,7 @@ bool pl_python_lists_locked(const pl_python *python)
 /* From frame to frame, outwards. */
 struct walk {
     const pl_reader *reader;
-    pl_reader careful; /* stands in for pl_reader_own where that might fault */
+    pl_reader careful; /* replaces pl_reader_own where that might fault */
     const pl_python_offsets *offsets;
     uint64_t frame;     /* the next to look at */
     uint64_t code_type; /* address of the type "code", once seen */
@@ -214,7 +215,7 @@ static int spot_of_interpreter_frame(struct walk *walk, const uint8_t *frame,
     return 1;
 }
 
-/* 1 with a spot; 0 at the end of the stack; < 0 when what follows is no frame. */
+/* 1 with a spot; 0 at the end of the stack; < 0 when the next frame is not valid. */
 static int walk_next(struct walk *walk, pl_python_spot *ret_spot)
 {
     const pl_python_offsets *offsets = walk->offsets;
@@ -254,7 +255,7 @@ int pl_python_describe(const pl_python *python, const pl_python_spot *spot,
                                    ret_frame);
 }
 
-/* Ends at the first frame that makes no sense: what lies beyond it makes none either. */
+/* Ends at the first invalid frame: what lies beyond it is not valid either. */
 int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *frames, int max)
 {
     struct walk walk;

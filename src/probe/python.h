@@ -66,10 +66,10 @@ PL_MUST_CHECK int pl_python_threads(const pl_python *python, pl_python_thread *t
 bool pl_python_is_free_threaded(const pl_python *python);
 
 /* Does the thread of this state run Python code now? It holds the GIL; in a free-threaded build,
- * where many do so at once, it is attached to the interpreter. False where that is not readable. */
+ * where many do so at once, it is attached to the interpreter. False when that cannot be read. */
 bool pl_python_runs(const pl_python *python, uint64_t state);
 
-/* Is somebody changing the interpreter's lists of interpreters and threads, or is that unknown? */
+/* Is a thread changing the interpreter's lists of interpreters and threads, or is that unknown? */
 bool pl_python_lists_locked(const pl_python *python);
 
 /* The spots of a thread, innermost first. Returns how many were written, or < 0. */
@@ -85,10 +85,9 @@ PL_MUST_CHECK int pl_python_describe(const pl_python *python, const pl_python_sp
 PL_MUST_CHECK int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *frames,
                                   int max);
 
-/* Would an exception that is put into this frame from outside, at the end of the loop around the
- * spot
- * (`at_spot`: if the spot is that end), reach the handler that an exception of the spot itself
- * reaches? Always, but for a fault of 3.11 and 3.12: see handlers.c. */
+/* Would an exception that is set from outside, at the end of the loop around the spot (`at_spot`:
+ * the spot is that end), reach the handler that an exception of the spot itself reaches? Always,
+ * except for a bug in 3.11 and 3.12: see handlers.c. */
 bool pl_python_caught_alike(const pl_python *python, const pl_python_spot *spot, bool at_spot);
 
 /* Does this file belong to the user, not to Python's library or an installed package? */

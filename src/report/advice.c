@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "ledger/refusal.h"
 #include "report/verdict.h"
 
 typedef struct advice {
@@ -25,39 +26,43 @@ __attribute__((format(printf, 2, 3))) static void say(advice *advice_, const cha
     va_end(args);
 }
 
-/* How the line is moved: of a cell, while that has a limit of its own. */
 static const char *budget_option(const pl_facts *facts)
 {
-    if (facts->line_is_cells)
-        return "%%plimsoll limit=SIZE";
-    return facts->in_notebook ? "%plimsoll budget SIZE" : "--budget";
+    return pl_line_option(facts->line_is_cells, facts->in_notebook);
 }
 
-static void advise_holder(const char *holder, advice *to)
+static void advise_holder(const pl_holder *holder, advice *to)
 {
-    if (strcmp(holder, PL_PLACE_MODULES) == 0)
+    switch (holder->kind) {
+    case PL_HOLDER_UNKNOWN:
+        break;
+    case PL_HOLDER_CODE:
+        say(to, "free or batch what %s keeps", holder->place);
+        break;
+    case PL_HOLDER_MODULES:
         say(to, "import less: modules hold most of it");
-    else if (strchr(holder, ':') == NULL && strchr(holder, '/') == holder)
-        say(to, "close and remove '%s': it is a file in memory", holder);
-    else if (strncmp(holder, "memfd:", strlen("memfd:")) == 0)
-        say(to, "close '%s': it is a file in memory", holder);
-    else
-        say(to, "free or batch what %s keeps", holder);
+        break;
+    case PL_HOLDER_FILE:
+        say(to, "close and remove '%s': it is a file in memory", holder->place);
+        break;
+    case PL_HOLDER_MEMFD:
+        say(to, "close '%s': it is a file in memory", holder->place);
+        break;
+    }
 }
 
 /* Others in the group took what the run was to have. */
 static void advise_neighbour(const pl_facts *facts, advice *to)
 {
     const pl_fact_process *who = &facts->neighbours.process;
-    char name[PL_FACT_NAME_BYTES + 24] = "the others in its memory cgroup";
+    char name[PL_FACT_NAME_BYTES + 24] = "the other processes of its memory cgroup";
     if (who->pid != 0)
         snprintf(name, sizeof(name), "'%s' (pid %d)", who->name, (int)who->pid);
-    say(to,
-        "give %s a memory cgroup apart from this run's, or end it: %s were taken of what both have",
+    say(to, "move %s to another memory cgroup, or end it: it took %s of the memory that both share",
         name, PL_SIZE(who->bytes));
 }
 
-/* What is taken or limited by others is not to be had by a larger budget; nor is the reserve. */
+/* A larger budget cannot give what other processes use or a cgroup limits, nor the reserve. */
 static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to)
 {
     uint64_t least = pl_max_u64(pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB), needed_bytes);
@@ -72,22 +77,22 @@ static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to
     }
 }
 
-static void advise_less_memory(const pl_facts *facts, const char *holder, advice *to)
+static void advise_less_memory(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
-    if (holder[0] != '\0')
+    if (holder->kind != PL_HOLDER_UNKNOWN)
         advise_holder(holder, to);
     else
         say(to, "load less at a time: smaller batches, slices, narrower types");
     advise_more(facts, 0, to);
 }
 
-/* To free anything would not help it. */
-static void advise_never_fits(const pl_facts *facts, advice *to)
+/* Freeing memory would not help this request. */
+static void advise_never_fits(const pl_facts *facts, enum pl_refusal_fit fit, advice *to)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
     uint64_t bytes = refusal->process.bytes;
     char nor[64] = "";
-    if (facts->true_limit_bytes > 0 && bytes > facts->true_limit_bytes)
+    if (fit == PL_FIT_NEVER)
         snprintf(nor, sizeof(nor), ", nor in the %s that the system would give",
                  PL_SIZE(facts->true_limit_bytes));
     say(to, "%s can never fit in %s%s: ask for less at once%s%s, or in slices", PL_SIZE(bytes),
@@ -96,11 +101,13 @@ static void advise_never_fits(const pl_facts *facts, advice *to)
     advise_more(facts, bytes, to);
 }
 
-static void advise_refused(const pl_facts *facts, const char *holder, advice *to)
+static void advise_refused(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
-    if (refusal->process.bytes > refusal->limit_bytes && refusal->limit_bytes > 0)
-        advise_never_fits(facts, to);
+    enum pl_refusal_fit fit =
+        pl_refusal_fit(refusal->process.bytes, refusal->limit_bytes, facts->true_limit_bytes);
+    if (fit != PL_FIT_WHEN_FREED && refusal->limit_bytes > 0)
+        advise_never_fits(facts, fit, to);
     else
         advise_less_memory(facts, holder, to);
     if (refusal->process.bytes > refusal->limit_bytes / 2 && refusal->process.bytes > 0 &&
@@ -109,7 +116,7 @@ static void advise_refused(const pl_facts *facts, const char *holder, advice *to
 }
 
 /* A line that was passed by far was no hindrance: a lower one would not be, either. */
-static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
+static void advise_oom(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
     if (facts->observed)
         say(to, "run it without --observe, so that requests are refused before the system kills");
@@ -119,12 +126,11 @@ static void advise_oom(const pl_facts *facts, const char *holder, advice *to)
         say(to, "%s below %s, so that requests are refused before the system kills",
             facts->in_notebook ? "draw the line with %plimsoll budget SIZE" : "set --budget",
             PL_SIZE(pl_min_u64(facts->limit_bytes, facts->true_limit_bytes)));
-    if (holder[0] != '\0')
+    if (holder->kind != PL_HOLDER_UNKNOWN)
         advise_holder(holder, to);
     else
-        say(to, "nothing of it was seen by the guard: a static program, or one started without "
-                "the environment, has to be told its own limit, and a stack that grows is ended by "
-                "'ulimit -s'");
+        say(to, "the guard saw none of it: give a static program, or one started without the "
+                "environment, a limit of its own; 'ulimit -s' bounds a stack that grows");
     say(to, "or give the container or machine more memory");
 }
 
@@ -142,13 +148,6 @@ static void advise_bus_error(const pl_facts *facts, advice *to)
     }
 }
 
-/* Words of glibc's, when it finds its heap in disorder. */
-static bool is_about_heap(const char *reason)
-{
-    return strstr(reason, "corrupted") != NULL || strstr(reason, "free()") != NULL ||
-           strstr(reason, "malloc") != NULL;
-}
-
 static void advise_crash(const pl_facts *facts, advice *to)
 {
     const pl_fact_crash *crash = &facts->crash;
@@ -164,17 +163,19 @@ static void advise_crash(const pl_facts *facts, advice *to)
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= 2)
         say(to, "memory was short just before: use less, or allow more with %s",
             budget_option(facts));
-    if (crash->stack_full)
+    if (crash->cause == PL_CRASH_STACK_OVERFLOW)
         say(to,
             "end the recursion, or allow more stack with 'ulimit -s' or threading.stack_size()");
     else if (signal == SIGBUS)
         advise_bus_error(facts, to);
     else if (signal == SIGFPE)
-        say(to, "check the divisor where the stack begins");
-    else if (signal == SIGABRT && is_about_heap(crash->reason))
-        say(to, "%s: run it under 'valgrind' or with -fsanitize=address to find where",
-            strstr(crash->reason, "double free") != NULL ? "a block was freed before"
-                                                         : "something wrote past a block earlier");
+        say(to, "check the divisor in the innermost frame of the stack");
+    else if (crash->cause == PL_CRASH_DOUBLE_FREE)
+        say(to, "a block was freed twice: run it under 'valgrind' or with -fsanitize=address to "
+                "find where");
+    else if (crash->cause == PL_CRASH_HEAP_CORRUPTION)
+        say(to, "the heap was damaged earlier, by a write past the end of a block or a free() of a "
+                "bad pointer: run it under 'valgrind' or with -fsanitize=address to find where");
     if (signal == SIGBUS && crash->mapping[0] != '\0')
         return; /* the file's fault, not the module's */
     if (crash->in_program && crash->place[0] != '\0')
@@ -188,8 +189,7 @@ static void advise_crash(const pl_facts *facts, advice *to)
     else if (crash->place[0] != '\0')
         say(to, "begin at %s", crash->place);
     else if (crash->process.pid == 0)
-        say(to,
-            "no stack of it is left: run it under gdb, or allow a core file (ulimit -c unlimited)");
+        say(to, "it left no stack: run it under gdb, or allow a core file (ulimit -c unlimited)");
     else
         say(to, "build it with -g, and run it again for a stack with names");
 }
@@ -197,14 +197,14 @@ static void advise_crash(const pl_facts *facts, advice *to)
 static void advise_hang(const pl_facts *facts, advice *to)
 {
     if (facts->lock_cycle)
-        say(to, "take the locks of the ring in one order everywhere");
+        say(to, "take the locks of the cycle in the same order everywhere");
     else
         say(to, "look at what each thread waits for: '%splimsoll explain' shows every stack",
             facts->in_notebook ? "%" : "");
     say(to, "if it hangs in DataLoader workers, try num_workers=0, or the 'spawn' start method");
 }
 
-int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *holder,
+int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder *holder,
               char (*lines)[PL_ADVICE_BYTES], int max)
 {
     advice to = {.lines = lines, .max = max};
@@ -218,9 +218,9 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_refused(facts, holder, &to);
         break;
     case PL_VERDICT_LEAK:
-        if (holder[0] != '\0' && strcmp(holder, PL_PLACE_MODULES) != 0)
+        if (holder->kind != PL_HOLDER_UNKNOWN && holder->kind != PL_HOLDER_MODULES)
             say(&to, "let go of what %s collects: lists that only grow, graphs kept by losses",
-                holder);
+                holder->place);
         else
             say(&to, "look for what only grows: lists, caches, losses that keep their graph");
         say(&to, "more memory only delays it");
@@ -229,7 +229,7 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         advise_oom(facts, holder, &to);
         break;
     case PL_VERDICT_STOPPED_FOR_MEMORY:
-        if (holder[0] == '\0')
+        if (holder->kind == PL_HOLDER_UNKNOWN)
             say(&to, "most of it was taken where the guard does not see it: look for static "
                      "programs, native code that maps memory itself, and pages written after a "
                      "fork");
@@ -237,12 +237,12 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
         break;
     case PL_VERDICT_KILLED:
         if (pl_verdict_is_seccomp(facts) && pl_verdict_signal(facts->wait_status) == SIGKILL)
-            say(&to, "run it once without plimsoll: if it goes well there, let it take its memory "
+            say(&to, "run it once without plimsoll: if it works there, let it take its memory "
                      "before it enters the strict mode, or give it a filter that allows the "
                      "guard's system calls ('man plimsoll-run' lists them)");
         else if (pl_verdict_is_seccomp(facts))
             say(&to,
-                "run it once without plimsoll: if it goes well there, allow the guard's system "
+                "run it once without plimsoll: if it works there, allow the guard's system "
                 "calls (openat, read, close, mincore, gettid, and what 'man plimsoll-run' lists)");
         else if (facts->stop_signal == 0)
             say(&to, "ask who sent it: %s, a batch system's time limit, a container being stopped",
@@ -273,12 +273,14 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *hold
                 facts->cell);
         break;
     case PL_VERDICT_RUNNING:
+    case PL_VERDICT_UNREADABLE:
+    case PL_VERDICTS:
         break;
     }
     if (pl_verdict_stalled(facts))
         say(&to,
-            "%s, or let it use less%s: above memory.high, and where nothing is left but what "
-            "is in use, the kernel makes programs wait",
+            "%s, or let it use less%s: above memory.high, or with no memory left to reclaim, the "
+            "kernel makes programs wait",
             facts->n_throttles > 0 ? "raise memory.high" : "give its cgroup more memory",
             facts->observed ? ", without --observe" : "");
     return to.n;

@@ -10,23 +10,23 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "report/code_place.h"
 #include "report/json.h"
-#include "report/place.h"
+#include "report/printer.h"
 #include "report/sites.h"
-#include "report/text.h"
 
 enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
 
-/* Who held less than this part of what was in use is not worth a word in few lines. */
+/* Places that held less than a MENTIONED_SHARE-th of what was in use are left out. */
 enum { MENTIONED_SHARE = 10 };
 
-/* A cell that runs for less than this was just begun. */
+/* A shorter running time is not mentioned: the cell has only just begun. */
 static const double noticeable_s = 1;
 
 typedef struct brief {
     const json_t *report;
     const json_t *notebook; /* NULL: the run is not a notebook's */
-    const char *verdict;
+    enum pl_verdict_kind verdict;
     json_t *lines;
     pl_json json;
 } brief;
@@ -43,7 +43,7 @@ static void add(brief *b, const char *label, write_line *write, const json_t *su
         b->json.failed = true;
         return;
     }
-    pl_printer printer = {.out = out, .report = b->report};
+    pl_printer printer = {.out = out, .report = b->report, .verdict = b->verdict};
     write(&printer, subject);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed) {
@@ -55,16 +55,6 @@ static void add(brief *b, const char *label, write_line *write, const json_t *su
         pl_json_add(&b->json, b->lines, line);
     }
     free(text);
-}
-
-static bool is_about_memory(const char *verdict)
-{
-    static const char *const names[] = {"refused", "leak", "killed-for-memory",
-                                        "stopped-for-memory", "finished-after-refusals"};
-    for (size_t i = 0; i < PL_COUNT_OF(names); i++)
-        if (strcmp(verdict, names[i]) == 0)
-            return true;
-    return false;
 }
 
 static void write_summary(const pl_printer *printer, const json_t *report)
@@ -91,14 +81,14 @@ void pl_brief_cell(const json_t *notebook, char text[PL_BRIEF_CELL_BYTES])
         snprintf(text + n, (size_t)(PL_BRIEF_CELL_BYTES - n), ", running for %.0f s", running_s);
 }
 
-/* Of the lines of the cell, the one that holds most, if that is a good part of all: where no stack
- * is left of a death by memory, it is what the user wants to see. */
-static const json_t *largest_of_cell(const json_t *report, const json_t *cell)
+/* The line of the cell that holds most memory, if that is a noticeable part of all. A death by
+ * memory leaves no stack, so this is the best answer to where it happened. */
+static const json_t *largest_of_cell(const pl_printer *printer, const json_t *cell)
 {
-    const json_t *sites = json_object_get(report, "sites");
-    uint64_t in_use_bytes = pl_get_u64(report, "sites_in_use_bytes");
+    const json_t *sites = json_object_get(printer->report, "sites");
+    uint64_t in_use_bytes = pl_get_u64(printer->report, "sites_in_use_bytes");
     if (cell == NULL || json_object_get(cell, "line") != NULL ||
-        !is_about_memory(pl_get_text(report, "verdict")))
+        !pl_verdict_has(printer->verdict, PL_TRAIT_MEMORY))
         return NULL;
     for (size_t i = 0; i < json_array_size(sites); i++) {
         const json_t *site = json_array_get(sites, i), *frame = json_object_get(site, "python");
@@ -113,7 +103,7 @@ static void write_cell(const pl_printer *printer, const json_t *notebook)
 {
     char text[PL_BRIEF_CELL_BYTES];
     const json_t *cell = json_object_get(notebook, "cell");
-    const json_t *largest = largest_of_cell(printer->report, cell);
+    const json_t *largest = largest_of_cell(printer, cell);
     if (largest != NULL)
         snprintf(text, sizeof(text),
                  "In [%" PRIu64 "] line %" PRIu64 ", which took most of it: %.200s",
@@ -146,14 +136,20 @@ static uint64_t sum_of_place(const json_t *sites, size_t first, const char *fiel
     return bytes;
 }
 
-/* Of which moment, where the summary above does not say so. */
-static const char *moment_of_holders(const json_t *report)
+/* When the memory was held, unless the summary above already says so. */
+static const char *moment_of_holders(const pl_printer *printer)
 {
-    const char *at = pl_get_text(report, "sites_at");
-    bool summary_tells = strcmp(pl_get_text(report, "verdict"), "finished-after-refusals") != 0;
-    if (strcmp(at, "refusal") == 0)
-        return summary_tells ? "" : "at the last refusal: ";
-    return strcmp(at, "peak") == 0 ? "at the peak: " : "";
+    switch (pl_sites_moment_parse(pl_get_text(printer->report, "sites_at"))) {
+    case PL_SITES_AT_REFUSAL:
+        return printer->verdict == PL_VERDICT_FINISHED_AFTER_REFUSALS ? "at the last refusal: "
+                                                                      : "";
+    case PL_SITES_AT_PEAK:
+        return "at the peak: ";
+    case PL_SITES_NOW:
+    case PL_SITES_AT_END:
+        break;
+    }
+    return "";
 }
 
 static void write_held(const pl_printer *printer, const json_t *sites)
@@ -166,7 +162,7 @@ static void write_held(const pl_printer *printer, const json_t *sites)
         uint64_t untouched_bytes = sum_of_place(sites, i, "untouched_bytes");
         if (bytes == 0 || place[0] == '\0' || bytes < in_use_bytes / MENTIONED_SHARE)
             continue;
-        fputs(n_written++ > 0 ? ", " : moment_of_holders(printer->report), printer->out);
+        fputs(n_written++ > 0 ? ", " : moment_of_holders(printer), printer->out);
         pl_print_clean(printer, place);
         fprintf(printer->out, " %s", PL_SIZE(bytes));
         if (untouched_bytes >= bytes / MENTIONED_SHARE)
@@ -190,7 +186,7 @@ static void write_thread(const pl_printer *printer, const json_t *thread)
 
 static void write_more_threads(const pl_printer *printer, const json_t *threads)
 {
-    fprintf(printer->out, "and %zu threads more", json_array_size(threads) - SHORT_THREADS);
+    fprintf(printer->out, "and %zu more threads", json_array_size(threads) - SHORT_THREADS);
 }
 
 static void write_next(const pl_printer *printer, const json_t *next)
@@ -202,7 +198,7 @@ static void write_next(const pl_printer *printer, const json_t *next)
     }
 }
 
-/* In a notebook the command is a magic, and the terminal is far away. */
+/* In a notebook the command is given as a magic. */
 static void write_more(const pl_printer *printer, const json_t *notebook)
 {
     fprintf(printer->out, "%splimsoll explain ", notebook != NULL ? "%" : "");
@@ -219,12 +215,12 @@ static void add_threads(brief *b)
         add(b, "wait", write_more_threads, threads);
 }
 
-/* Who aborts is told by the first frame that is not part of aborting. */
+/* The innermost frames of an abort are those of abort() itself: show the first that is not. */
 static const json_t *pick_native(const json_t *report, const json_t *native)
 {
     const char *signal = pl_get_text(json_object_get(report, "crash"), "signal");
     for (size_t i = 0; strcmp(signal, "SIGABRT") == 0 && i < json_array_size(native); i++)
-        if (!pl_place_is_plumbing(pl_get_text(json_array_get(native, i), "module")))
+        if (!pl_code_place_is_plumbing(pl_get_text(json_array_get(native, i), "module")))
             return json_array_get(native, i);
     return json_array_get(native, 0);
 }
@@ -239,11 +235,11 @@ static void add_native(brief *b)
 
 static void add_lines(brief *b)
 {
-    bool about_memory = is_about_memory(b->verdict);
+    bool about_memory = pl_verdict_has(b->verdict, PL_TRAIT_MEMORY);
     add(b, "", write_summary, b->report);
-    bool own_affair = strcmp(b->verdict, "finished") == 0 || strcmp(b->verdict, "failed") == 0;
-    if (own_affair && b->notebook == NULL) {
-        /* The program's own affair: one line is enough, unless there is something to do. */
+    bool by_itself = b->verdict == PL_VERDICT_FINISHED || b->verdict == PL_VERDICT_FAILED;
+    if (by_itself && b->notebook == NULL) {
+        /* The program ended itself: one line is enough, unless there is something to do. */
         if (json_array_size(json_object_get(b->report, "next")) > 0)
             add(b, "next", write_next, json_object_get(b->report, "next"));
         return;
@@ -254,39 +250,35 @@ static void add_lines(brief *b)
     if (about_memory)
         add(b, "held", write_held, json_object_get(b->report, "sites"));
     add_native(b);
-    if (strcmp(b->verdict, "hang") == 0)
+    if (b->verdict == PL_VERDICT_HANG)
         add_threads(b);
     add(b, "next", write_next, json_object_get(b->report, "next"));
     add(b, "more", write_more, b->notebook);
 }
 
-/* A program that finished, but over the line or without one of its workers, gets a line; a kernel
- * that was shut down does not, unless a cell was running: nobody reads it. */
-static bool has_nothing_to_say(const brief *b)
+static enum pl_news judge_news(const brief *b)
 {
-    if (strcmp(b->verdict, "finished") != 0)
-        return false;
-    if (b->notebook != NULL)
-        return json_object_get(b->notebook, "cell") == NULL;
-    return json_array_size(json_object_get(b->report, "next")) == 0 &&
-           json_object_get(b->report, "over") == NULL &&
-           json_object_get(b->report, "deaths") == NULL;
+    pl_news_facts facts = {
+        .in_notebook = b->notebook != NULL,
+        .cell_was_running = json_object_get(b->notebook, "cell") != NULL,
+        .cells_have_run = json_array_size(json_object_get(b->report, "cells")) > 0,
+        .is_incomplete_success = json_array_size(json_object_get(b->report, "next")) > 0 ||
+                                 json_object_get(b->report, "over") != NULL ||
+                                 json_object_get(b->report, "deaths") != NULL,
+    };
+    return pl_news_judge(b->verdict, &facts);
 }
 
-int pl_brief_build(const json_t *report, json_t **ret_brief)
+int pl_brief_put(json_t *report, enum pl_verdict_kind verdict)
 {
-    brief b = {.report = report,
-               .notebook = json_object_get(report, "notebook"),
-               .verdict = pl_get_text(report, "verdict")};
-    *ret_brief = NULL;
-    if (has_nothing_to_say(&b))
-        return 0;
-    b.lines = json_array();
-    add_lines(&b);
-    if (b.lines == NULL || b.json.failed) {
-        json_decref(b.lines);
-        return -ENOMEM;
+    brief b = {
+        .report = report, .notebook = json_object_get(report, "notebook"), .verdict = verdict};
+    enum pl_news news = judge_news(&b);
+    if (news != PL_NEWS_FOR_NOBODY) {
+        b.lines = json_array();
+        add_lines(&b);
+        pl_json_put(&b.json, report, "brief", b.lines);
     }
-    *ret_brief = b.lines;
-    return 0;
+    pl_json_put(&b.json, report, "news_for", json_string(pl_news_name(news)));
+    return b.json.failed ? -ENOMEM : 0;
 }

@@ -9,14 +9,14 @@
 
 #include "report/brief.h"
 #include "report/cell_table.h"
+#include "report/code_place.h"
 #include "report/facts.h"
 #include "report/hang.h"
 #include "report/json.h"
-#include "report/place.h"
 #include "report/report.h"
 #include "report/sites.h"
 
-/* What docs/report-format.md promises as the most of each. */
+/* The limits that docs/report-format.md promises. */
 enum { MAX_LISTED = 64, MAX_TIMELINE = 120, MAX_ADVICE = 4, MAX_LEAK_SITES = 3 };
 
 typedef struct builder {
@@ -24,11 +24,11 @@ typedef struct builder {
     json_t *report;
     const char *record_directory;
     pl_snapshot snapshot;
-    pl_story *story; /* NULL: nothing crashed */
-    json_t *hang;    /* NULL: none was seen */
+    pl_crash_analysis *analysis; /* NULL: nothing crashed */
+    json_t *hang;                /* NULL: none was seen */
     pl_facts facts;
     pl_verdict verdict;
-    enum pl_sites_moment moment; /* of which "sites" tell */
+    enum pl_sites_moment moment; /* that "sites" describe */
 } builder;
 
 static void put(builder *b, const char *key, json_t *value)
@@ -57,14 +57,14 @@ static json_t *timestamp(uint64_t realtime_ns)
 static void put_identity(builder *b)
 {
     const pl_snapshot *snapshot = &b->snapshot;
-    const char *id = pl_place_file_name(b->record_directory);
+    const char *id = pl_code_place_file_name(b->record_directory);
     json_t *command = json_array();
     for (int i = 0; i < snapshot->n_arguments; i++)
         pl_json_add(&b->json, command, pl_json_text(snapshot->arguments[i]));
     put(b, "schema", json_integer(PL_REPORT_SCHEMA));
     put(b, "run", pl_json_text(id));
     put(b, "record",
-        pl_json_text(pl_record_is_listed(b->record_directory) ? id : b->record_directory));
+        pl_json_text(pl_run_record_is_listed(b->record_directory) ? id : b->record_directory));
     put(b, "command", command);
     put(b, "directory", pl_json_text(snapshot->header.directory));
     put(b, "started", timestamp(snapshot->header.started_realtime_ns));
@@ -91,7 +91,7 @@ static void put_exit(builder *b)
     put(b, "exit", object);
 }
 
-static void put_verdict(builder *b, const char *holder)
+static void put_verdict(builder *b, const pl_holder *holder)
 {
     char advice[MAX_ADVICE][PL_ADVICE_BYTES];
     int n_advice = pl_advice(&b->facts, b->verdict.kind, holder, advice, MAX_ADVICE);
@@ -215,7 +215,8 @@ static bool is_mark(const pl_event *event)
     return event->kind == PL_EVENT_MARK;
 }
 
-/* The newest MAX_LISTED events of one sort, newest last; no field at all when there are none. */
+/* Lists the newest MAX_LISTED events of one kind, newest last; adds no field when there are
+ * none. */
 static void put_events(builder *b, const char *key, bool (*is_one)(const pl_event *),
                        json_t *(*build_one)(builder *, const pl_event *))
 {
@@ -235,7 +236,7 @@ static void put_events(builder *b, const char *key, bool (*is_one)(const pl_even
 static void put_crash(builder *b)
 {
     const pl_crash *crash = &b->snapshot.crash;
-    if (b->story == NULL)
+    if (b->analysis == NULL)
         return;
     json_t *object = json_object();
     const char *fault = pl_signal_fault(crash->signal);
@@ -247,22 +248,22 @@ static void put_crash(builder *b)
     if (crash->signal != SIGABRT)
         pl_json_put(&b->json, object, "address",
                     json_sprintf("0x%llx", (unsigned long long)crash->address));
-    pl_json_put_text(&b->json, object, "reason", b->story->reason);
-    pl_json_put_text(&b->json, object, "mapping", b->story->mapping);
-    pl_json_put_text(&b->json, object, "exception", b->story->exception);
+    pl_json_put_text(&b->json, object, "reason", b->analysis->reason);
+    pl_json_put_text(&b->json, object, "mapping", b->analysis->mapping);
+    pl_json_put_text(&b->json, object, "exception", b->analysis->exception);
     put(b, "crash", object);
 }
 
 static void put_instruction(builder *b)
 {
-    if (b->story == NULL || !b->story->has_instruction)
+    if (b->analysis == NULL || !b->analysis->has_instruction)
         return;
-    const pl_instruction *instruction = &b->story->instruction;
+    const pl_instruction *instruction = &b->analysis->instruction;
     json_t *object = json_object();
     pl_json_put_text(&b->json, object, "text", instruction->text);
     pl_json_put_text(&b->json, object, "set", instruction->set);
-    if (b->story->native.n_frames > 0)
-        pl_json_put_text(&b->json, object, "module", b->story->native.frames[0].module);
+    if (b->analysis->native.n_frames > 0)
+        pl_json_put_text(&b->json, object, "module", b->analysis->native.frames[0].module);
     if (instruction->set[0] != '\0')
         pl_json_put(&b->json, object, "cpu_has_set", json_boolean(instruction->cpu_has_set));
     pl_json_put(&b->json, object, "deliberate", json_boolean(instruction->deliberate));
@@ -271,15 +272,12 @@ static void put_instruction(builder *b)
 
 static bool verdict_is_of_crash(const builder *b)
 {
-    enum pl_verdict_kind kind = b->verdict.kind;
-    return b->story != NULL &&
-           (((kind == PL_VERDICT_CRASHED || kind == PL_VERDICT_ILLEGAL_INSTRUCTION ||
-              kind == PL_VERDICT_KILLED) &&
-             pl_verdict_crash_explains_end(&b->facts)) ||
-            b->facts.crash.bad_alloc);
+    return b->analysis != NULL && ((pl_verdict_has(b->verdict.kind, PL_TRAIT_SIGNAL) &&
+                                    pl_verdict_crash_explains_end(&b->facts)) ||
+                                   b->facts.crash.cause == PL_CRASH_BAD_ALLOC);
 }
 
-/* The stacks that the verdict points at: of the crash, or the line of the last refusal. */
+/* The stacks of the crash. */
 static void put_crash_stacks(builder *b)
 {
     const pl_crash *crash = &b->snapshot.crash;
@@ -287,10 +285,10 @@ static void put_crash_stacks(builder *b)
         put(b, "python",
             pl_json_python_stack(&b->json, &b->snapshot.places, crash->python,
                                  crash->n_python_frames));
-    if (b->story->native.n_frames > 0)
+    if (b->analysis->native.n_frames > 0)
         put(b, "native",
-            pl_json_native_stack(&b->json, b->story->native.frames,
-                                 (size_t)b->story->native.n_frames));
+            pl_json_native_stack(&b->json, b->analysis->native.frames,
+                                 (size_t)b->analysis->native.n_frames));
 }
 
 /* The stack that the verdict points at: of its crash, of the last refusal, or of a worker's crash
@@ -336,7 +334,7 @@ static bool refused_in_last_cell(const builder *b)
     return false;
 }
 
-/* Where the cell was that ran at the end; NULL when no stack tells. */
+/* The stack of the cell that ran at the end; NULL when there is none. */
 static const json_t *last_stack(const builder *b)
 {
     if (b->verdict.kind == PL_VERDICT_HANG)
@@ -405,7 +403,7 @@ static void put_leak(builder *b)
     put(b, "leak", object);
 }
 
-static void add_point(builder *b, json_t *timeline, const pl_sample *sample)
+static void add_point(builder *b, json_t *timeline, const pl_memory_sample *sample)
 {
     json_t *point = json_array();
     pl_json_add(&b->json, point, pl_json_seconds(time_s(b, sample->time_ns)));
@@ -414,7 +412,8 @@ static void add_point(builder *b, json_t *timeline, const pl_sample *sample)
     pl_json_add(&b->json, timeline, point);
 }
 
-/* Which of MAX_TIMELINE shares of the time a sample falls into; of few, each is one by itself. */
+/* Which of MAX_TIMELINE equal parts of the run's time a sample falls into. Up to MAX_TIMELINE
+ * samples have a part each. */
 static size_t share_of(const builder *b, size_t i)
 {
     const pl_snapshot *snapshot = &b->snapshot;
@@ -425,11 +424,11 @@ static size_t share_of(const builder *b, size_t i)
     return (size_t)pl_min_u64((uint64_t)(part * MAX_TIMELINE), MAX_TIMELINE - 1);
 }
 
-/* As many points as a reader can use; each is the highest of its share of the time, so that no
- * peak is lost. */
+/* At most MAX_TIMELINE points: the highest sample of each part of the time, so that no peak is
+ * lost. */
 static void put_timeline(builder *b)
 {
-    const pl_sample *samples = b->snapshot.samples;
+    const pl_memory_sample *samples = b->snapshot.samples;
     size_t n = b->snapshot.n_samples;
     json_t *timeline = json_array();
     for (size_t i = 0, next; i < n; i = next) {
@@ -444,10 +443,10 @@ static void put_timeline(builder *b)
 
 static void build_document(builder *b)
 {
-    char holder[PL_FACT_PLACE_BYTES];
-    json_t *sites = pl_sites_build(&b->json, &b->snapshot, b->moment, holder);
+    pl_holder holder;
+    json_t *sites = pl_sites_build(&b->json, &b->snapshot, b->moment, &holder);
     put_identity(b);
-    put_verdict(b, holder);
+    put_verdict(b, &holder);
     put_memory(b);
     put_events(b, "refusals", pl_event_is_refusal, build_refusal);
     put_stacks(b);
@@ -467,17 +466,8 @@ static void build_document(builder *b)
     put_events(b, "deaths", is_death, build_end_of_process);
     put_events(b, "marks", is_mark, build_mark);
     put_timeline(b);
-    json_t *brief = NULL;
-    if (pl_brief_build(b->report, &brief) < 0)
+    if (pl_brief_put(b->report, b->verdict.kind) < 0)
         b->json.failed = true;
-    if (brief != NULL)
-        put(b, "brief", brief);
-}
-
-static bool is_about_refusal(enum pl_verdict_kind kind)
-{
-    return kind == PL_VERDICT_REFUSED || kind == PL_VERDICT_LEAK ||
-           kind == PL_VERDICT_FINISHED_AFTER_REFUSALS;
 }
 
 static int gather(builder *b)
@@ -486,19 +476,19 @@ static int gather(builder *b)
     if (r < 0)
         return r;
     if (b->snapshot.has_crash) {
-        b->story = malloc(sizeof(*b->story));
-        if (b->story == NULL)
+        b->analysis = malloc(sizeof(*b->analysis));
+        if (b->analysis == NULL)
             return -ENOMEM;
-        r = pl_story_tell(&b->snapshot.crash, b->record_directory, b->story);
+        r = pl_crash_analyse(&b->snapshot.crash, b->record_directory, b->analysis);
         if (r < 0)
             return r;
     }
     r = pl_hang_load(b->record_directory, &b->snapshot.places, &b->hang);
     if (r < 0)
         return r;
-    pl_facts_gather(&b->snapshot, b->story, pl_hang_has_cycle(b->hang), &b->facts);
+    pl_facts_gather(&b->snapshot, b->analysis, pl_hang_has_cycle(b->hang), &b->facts);
     pl_verdict_judge(&b->facts, &b->verdict);
-    b->moment = pl_sites_moment_of(&b->snapshot, is_about_refusal(b->verdict.kind));
+    b->moment = pl_sites_moment_of(&b->snapshot, pl_verdict_has(b->verdict.kind, PL_TRAIT_REFUSAL));
     return 0;
 }
 
@@ -507,7 +497,7 @@ int pl_report_build(const pl_ledger *ledger, const char *record_directory, json_
 {
     builder *b = calloc(1, sizeof(*b));
     if (b == NULL)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the report");
+        return pl_error_set(reterr, -ENOMEM, "cannot make the report: out of memory");
     b->record_directory = record_directory;
     b->snapshot.ledger = ledger;
     int r = gather(b);
@@ -523,7 +513,7 @@ int pl_report_build(const pl_ledger *ledger, const char *record_directory, json_
         pl_error_set(reterr, r, "cannot make the report: %s", pl_error_text(r));
     json_decref(b->report);
     json_decref(b->hang);
-    free(b->story);
+    free(b->analysis);
     pl_snapshot_done(&b->snapshot);
     free(b);
     return r;

@@ -23,8 +23,8 @@ static json_int_t cell_of(const json_t *frame)
     return json_integer_value(json_object_get(frame, "cell"));
 }
 
-/* The line that tells where the cell `number` was: the innermost in any cell. Where that is in a
- * function from another cell, the line that led there: the outermost of the running cell itself. */
+/* The line that the cell `number` was at: the innermost frame in any cell. If that frame is in a
+ * function of another cell, the line that called it: the outermost frame of the running cell. */
 static const json_t *find_line(const json_t *stack, json_int_t number)
 {
     size_t n = json_array_size(stack), i = 0;
@@ -50,7 +50,7 @@ static json_t *build_running(pl_json *json, const pl_snapshot *snapshot, const j
     const json_t *line = find_line(stack, snapshot->cell_number);
     char id[sizeof(cell->id)], title[PL_CELLS_TITLE_BYTES];
     read_id(cell, id);
-    pl_cells_title(snapshot->cells, id, title);
+    pl_cell_sources_title(snapshot->cells, id, title);
     json_t *object = json_object(), *source = json_object_get(line, "source");
     pl_json_put(json, object, "number", json_integer(snapshot->cell_number));
     pl_json_put(json, object, "id", json_string(id));
@@ -77,7 +77,7 @@ json_t *pl_cell_table_notebook(pl_json *json, const pl_snapshot *snapshot, const
     return notebook;
 }
 
-/* What the cell held after its last runs, oldest first. */
+/* The bytes that the cell held after each of its last runs, oldest first. */
 typedef struct series {
     uint64_t bytes[PL_CELL_RUNS];
     uint32_t n;
@@ -104,7 +104,7 @@ static json_int_t last_growth(const series *held)
     return held->n > 1 ? last - signed_bytes(held->bytes[held->n - 2]) : last;
 }
 
-/* Of a cell that keeps growing, what grew most is asked for; else, what is largest. */
+/* For a cell that keeps growing, the sites that grew most come first; else the largest. */
 static int64_t weight(const pl_site_group *group, bool grows)
 {
     return grows ? group->growth_bytes : (int64_t)pl_min_u64(group->bytes, INT64_MAX);
@@ -136,8 +136,8 @@ static json_t *build_sites(pl_json *json, const pl_site_groups *groups, uint32_t
     return array;
 }
 
-/* Of a run that has ended, a cell whose sites had no part in the peak held what it did after its
- * last run: the rest was forgotten with its process. */
+/* Once a run has ended, the sites of its dead processes are gone except for their part in the peak.
+ * A cell that had none is shown with what it held after its last run. */
 static uint64_t held_bytes(const pl_snapshot *snapshot, const pl_site_groups *groups, uint32_t cell,
                            const series *held)
 {
@@ -170,7 +170,7 @@ static json_t *build_cell(pl_json *json, const pl_snapshot *snapshot, const pl_s
     series held = read_series(cell);
     char id[sizeof(cell->id)], title[PL_CELLS_TITLE_BYTES];
     read_id(cell, id);
-    pl_cells_title(snapshot->cells, id, title);
+    pl_cell_sources_title(snapshot->cells, id, title);
     json_t *object = json_object(), *held_series = json_array();
     for (uint32_t i = 0; i < held.n; i++)
         pl_json_add(json, held_series, pl_json_u64(held.bytes[i]));

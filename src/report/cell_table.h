@@ -4,8 +4,8 @@
 #define PL_REPORT_CELL_TABLE_H
 
 #include "report/json.h"
+#include "report/ledger_snapshot.h"
 #include "report/sites.h"
-#include "report/snapshot.h"
 
 /* The kernel, the notebook, and the cell that runs, or ran at the end. `stack` is where that was,
  * innermost frame first, as pl_json_python_stack() makes it; NULL: unknown. */

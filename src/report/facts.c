@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/code_place.h"
 #include "report/json.h"
-#include "report/place.h"
 
-/* What a hanging tree may use of the processor since it was seen to hang: timers and polls. More
- * means that it went on. */
+/* A hanging tree may still use this share of the processor, for timers and polls. One that used
+ * more has gone on. */
 static const double idle_share = 0.02;
 
 static bool is_kernel(const pl_snapshot *snapshot, pid_t pid)
@@ -41,10 +41,9 @@ static void fill_refusal(const pl_snapshot *snapshot, const pl_event *event,
         .in_python = event->kind != PL_EVENT_REFUSED || event->where.line != 0,
     };
     fill_process(snapshot, event, false, &refusal->process);
-    if (event->kind != PL_EVENT_REFUSED)
-        refusal->process.bytes = 0;
+    refusal->process.bytes = pl_refusal_asked_bytes(event);
     if (pl_json_has_frame(&event->where))
-        pl_place_python(&event->where, &snapshot->places, refusal->place);
+        pl_code_place_python(&event->where, &snapshot->places, refusal->place);
 }
 
 static void gather_line(const pl_snapshot *snapshot, const pl_event *event, pl_facts *facts)
@@ -67,15 +66,17 @@ static void gather_denied(const pl_snapshot *snapshot, const pl_event *event, pl
     facts->denied_limits = event->detail;
     facts->denied_place[0] = '\0';
     if (pl_json_has_frame(&event->where))
-        pl_place_python(&event->where, &snapshot->places, facts->denied_place);
+        pl_code_place_python(&event->where, &snapshot->places, facts->denied_place);
 }
 
 static void gather_inner(const pl_event *event, pl_facts *facts)
 {
-    const pl_python_frame *where = &event->where;
-    pl_json_clean(where->function, sizeof(where->function), facts->inner_verdict,
-                  sizeof(facts->inner_verdict));
-    pl_json_clean(where->file, sizeof(where->file), facts->inner_run, sizeof(facts->inner_run));
+    if (event->detail < 1 || event->detail > PL_VERDICTS)
+        return;
+    facts->has_inner = true;
+    facts->inner_verdict = (enum pl_verdict_kind)(event->detail - 1);
+    pl_json_clean(event->where.file, sizeof(event->where.file), facts->inner_run,
+                  sizeof(facts->inner_run));
 }
 
 static void gather_events(const pl_snapshot *snapshot, pl_facts *facts)
@@ -151,27 +152,30 @@ static double refused_before(const pl_snapshot *snapshot, const pl_crash *crash)
     return before_s;
 }
 
-static void gather_place(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
+static void gather_place(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
+                         pl_fact_crash *fact)
 {
     const pl_crash *crash = &snapshot->crash;
-    int python = pl_place_pick_python(crash->python, (int)crash->n_python_frames);
-    int native = pl_place_pick_native(story->native.frames, story->native.n_frames);
+    int python = pl_code_place_pick_python(crash->python, (int)crash->n_python_frames);
+    int native = pl_code_place_pick_native(analysis->native.frames, analysis->native.n_frames);
     if (python >= 0)
-        pl_place_python(&crash->python[python], &snapshot->places, fact->place);
+        pl_code_place_python(&crash->python[python], &snapshot->places, fact->place);
     else if (native >= 0)
-        pl_place_native(&story->native.frames[native], fact->place);
-    fact->has_line = python >= 0 || (native >= 0 && story->native.frames[native].source[0] != '\0');
+        pl_code_place_native(&analysis->native.frames[native], fact->place);
+    fact->has_line =
+        python >= 0 || (native >= 0 && analysis->native.frames[native].source[0] != '\0');
     /* An illegal instruction is its own module's; another fault is its caller's, not libc's. */
     int culprit = crash->signal == SIGILL ? 0 : native;
-    if (culprit < 0 || culprit >= story->native.n_frames)
+    if (culprit < 0 || culprit >= analysis->native.n_frames)
         return;
-    const char *module = story->native.frames[culprit].module;
-    snprintf(fact->module, sizeof(fact->module), "%.60s", pl_place_file_name(module));
-    fact->in_interpreter = pl_place_is_interpreter(module);
+    const char *module = analysis->native.frames[culprit].module;
+    snprintf(fact->module, sizeof(fact->module), "%.60s", pl_code_place_file_name(module));
+    fact->in_interpreter = pl_code_place_is_interpreter(module);
     fact->in_program = strcmp(fact->module, fact->process.name) == 0;
 }
 
-static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_fact_crash *fact)
+static void gather_crash(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
+                         pl_fact_crash *fact)
 {
     const pl_crash *crash = &snapshot->crash;
     fact->process.pid = crash->pid;
@@ -179,15 +183,15 @@ static void gather_crash(const pl_snapshot *snapshot, const pl_story *story, pl_
     fact->process.before_end_s = pl_snapshot_before_end_s(snapshot, crash->time_ns);
     pl_snapshot_name(snapshot, crash->pid, NULL, fact->process.name);
     fact->signal = crash->signal;
-    fact->sender_pid = pl_story_sender(crash);
+    fact->sender_pid = pl_crash_sender(crash);
     fact->refused_before_s = refused_before(snapshot, crash);
-    fact->bad_alloc = strstr(story->exception, "bad_alloc") != NULL;
-    snprintf(fact->reason, sizeof(fact->reason), "%s", story->reason);
-    snprintf(fact->mapping, sizeof(fact->mapping), "%s", story->mapping);
-    fact->stack_full = story->full_stack_bytes > 0;
-    if (story->has_instruction && !story->instruction.deliberate && !story->instruction.cpu_has_set)
-        snprintf(fact->missing_set, sizeof(fact->missing_set), "%s", story->instruction.set);
-    gather_place(snapshot, story, fact);
+    fact->cause = analysis->cause;
+    snprintf(fact->reason, sizeof(fact->reason), "%s", analysis->reason);
+    snprintf(fact->mapping, sizeof(fact->mapping), "%s", analysis->mapping);
+    if (analysis->has_instruction && !analysis->instruction.deliberate &&
+        !analysis->instruction.cpu_has_set)
+        snprintf(fact->missing_set, sizeof(fact->missing_set), "%s", analysis->instruction.set);
+    gather_place(snapshot, analysis, fact);
 }
 
 static bool tells_charge(const pl_event *event)
@@ -196,13 +200,13 @@ static bool tells_charge(const pl_event *event)
            event->kind == PL_EVENT_OVER || event->kind == PL_EVENT_ROSE;
 }
 
-/* What the line is about: what is charged. Events are points, too: the guards tell of each step up
- * and of what they refuse, however seldom a busy machine lets the supervisor sample. */
+/* Collects the charged bytes over time. Events are points as well as samples: the guards record
+ * each rise and each refusal, even when a busy machine keeps the supervisor from sampling. */
 static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
 {
     size_t n = 0, i_event = 0;
     for (size_t i = 0; i <= snapshot->n_samples; i++) {
-        const pl_sample *sample = i < snapshot->n_samples ? &snapshot->samples[i] : NULL;
+        const pl_memory_sample *sample = i < snapshot->n_samples ? &snapshot->samples[i] : NULL;
         for (; i_event < snapshot->n_events; i_event++) {
             const pl_event *event = &snapshot->events[i_event];
             if (sample != NULL && event->time_ns > sample->time_ns)
@@ -248,7 +252,7 @@ static void gather_memory(const pl_snapshot *snapshot, pl_facts *facts)
     facts->n_refusals = snapshot->n_refusals;
     facts->sampled = snapshot->n_samples > 0;
     if (facts->sampled) {
-        const pl_sample *last = &snapshot->samples[snapshot->n_samples - 1];
+        const pl_memory_sample *last = &snapshot->samples[snapshot->n_samples - 1];
         facts->last_resident_bytes = pl_max_u64(last->resident_bytes, last->cgroup_bytes);
         facts->last_available_bytes = last->available_bytes;
     }
@@ -288,8 +292,8 @@ static void gather_end(const pl_snapshot *snapshot, pl_facts *facts)
     }
 }
 
-void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lock_cycle,
-                     pl_facts *ret_facts)
+void pl_facts_gather(const pl_snapshot *snapshot, const pl_crash_analysis *analysis,
+                     bool lock_cycle, pl_facts *ret_facts)
 {
     *ret_facts = (pl_facts){.command.pid = snapshot->command_pid, .lock_cycle = lock_cycle};
     pl_snapshot_name(snapshot, snapshot->command_pid, NULL, ret_facts->command.name);
@@ -303,8 +307,8 @@ void pl_facts_gather(const pl_snapshot *snapshot, const pl_story *story, bool lo
     gather_killed_worker(snapshot, ret_facts);
     gather_outside(snapshot, ret_facts);
     gather_hang(snapshot, ret_facts);
-    if (story != NULL)
-        gather_crash(snapshot, story, &ret_facts->crash);
+    if (analysis != NULL)
+        gather_crash(snapshot, analysis, &ret_facts->crash);
     else
         ret_facts->crash.refused_before_s = -1;
 }

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 
-#include "report/file.h"
+#include "report/json_file.h"
 #include "report/report.h"
 
-static const pl_places no_places = {.directory = ""};
+static const pl_place_context no_places = {.directory = ""};
 
 static json_t *build_thread(pl_json *json, pid_t pid, const pl_inspect_thread *thread)
 {
@@ -52,18 +52,18 @@ int pl_report_write_hang(const char *record_directory, const pl_inspect_process 
                          size_t n, double idle_s, pl_error *reterr)
 {
     char path[PATH_MAX];
-    int r = pl_record_path(record_directory, PL_RECORD_HANG, path);
+    int r = pl_run_record_path(record_directory, PL_RECORD_HANG, path);
     if (r < 0)
         return pl_error_set(reterr, r, "the record's path is too long");
     pl_json json = {0};
     json_t *hang = build(&json, processes, n, idle_s);
-    r = json.failed ? pl_error_set(reterr, -ENOMEM, "no memory to describe the hang")
+    r = json.failed ? pl_error_set(reterr, -ENOMEM, "cannot record the hang: out of memory")
                     : pl_report_save(hang, path, reterr);
     json_decref(hang);
     return r;
 }
 
-static void find_cells(pl_json *json, const pl_places *places, const json_t *hang)
+static void find_cells(pl_json *json, const pl_place_context *places, const json_t *hang)
 {
     const json_t *threads = json_object_get(hang, "threads");
     for (size_t i = 0; i < json_array_size(threads); i++) {
@@ -73,13 +73,13 @@ static void find_cells(pl_json *json, const pl_places *places, const json_t *han
     }
 }
 
-int pl_hang_load(const char *record_directory, const pl_places *places, json_t **ret_hang)
+int pl_hang_load(const char *record_directory, const pl_place_context *places, json_t **ret_hang)
 {
     char path[PATH_MAX];
     json_t *hang = NULL;
-    int r = pl_record_path(record_directory, PL_RECORD_HANG, path);
+    int r = pl_run_record_path(record_directory, PL_RECORD_HANG, path);
     if (r == 0)
-        r = pl_file_load_json(path, &hang, NULL);
+        r = pl_json_file_load(path, &hang, NULL);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     pl_json json = {0};

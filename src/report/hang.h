@@ -5,10 +5,9 @@
 
 #include "report/json.h"
 
-/* *ret_hang becomes the object; it stays as it is when the record has none that can be read. Frames
- * in cells are marked as such: the supervisor that wrote them does not know of cells. 0 or -ENOMEM.
- */
-PL_MUST_CHECK int pl_hang_load(const char *record_directory, const pl_places *places,
+/* Loads the object, and marks frames that are in notebook cells, which the supervisor that wrote it
+ * does not know. *ret_hang is untouched when the record has no readable one. 0 or -ENOMEM. */
+PL_MUST_CHECK int pl_hang_load(const char *record_directory, const pl_place_context *places,
                                json_t **ret_hang);
 
 bool pl_hang_has_cycle(const json_t *hang);

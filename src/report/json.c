@@ -94,20 +94,21 @@ bool pl_json_has_frame(const pl_python_frame *frame)
     return frame->line != 0 || frame->file[0] != '\0';
 }
 
-void pl_json_find_cell(pl_json *json, const pl_places *places, json_t *frame)
+void pl_json_find_cell(pl_json *json, const pl_place_context *places, json_t *frame)
 {
     const char *file = json_string_value(json_object_get(frame, "file"));
     json_int_t line = json_integer_value(json_object_get(frame, "line"));
-    uint32_t number = file != NULL ? pl_cells_number_of(places->cells, file) : 0;
+    uint32_t number = file != NULL ? pl_cell_sources_number(places->cells, file) : 0;
     if (number == 0)
         return;
     char text[PL_CELLS_TEXT_BYTES];
-    pl_cells_line(places->cells, file, line > 0 ? (uint64_t)line : 0, text);
+    pl_cell_sources_line(places->cells, file, line > 0 ? (uint64_t)line : 0, text);
     pl_json_put(json, frame, "cell", json_integer(number));
     pl_json_put_text(json, frame, "source", text);
 }
 
-json_t *pl_json_python_frame(pl_json *json, const pl_places *places, const pl_python_frame *frame)
+json_t *pl_json_python_frame(pl_json *json, const pl_place_context *places,
+                             const pl_python_frame *frame)
 {
     json_t *object = json_object();
     pl_json_put(json, object, "file", pl_json_field(frame->file, sizeof(frame->file)));
@@ -117,8 +118,8 @@ json_t *pl_json_python_frame(pl_json *json, const pl_places *places, const pl_py
     return object;
 }
 
-json_t *pl_json_python_stack(pl_json *json, const pl_places *places, const pl_python_frame *frames,
-                             size_t n)
+json_t *pl_json_python_stack(pl_json *json, const pl_place_context *places,
+                             const pl_python_frame *frames, size_t n)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From fixed fields of a record to JSON values. A record may be torn or corrupt: text is bounded by
- * its field and made valid UTF-8, counts stop at what JSON's integers hold. */
+/* Turns the fixed fields of a record into JSON values. A record may be torn or corrupt: text is
+ * bounded by its field and made valid UTF-8, counts are clamped to what a JSON integer holds. */
 #ifndef PL_REPORT_JSON_H
 #define PL_REPORT_JSON_H
 
@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "ledger/layout.h"
-#include "report/cells.h"
+#include "report/cell_sources.h"
 #include "supervise/inspect.h"
 
 /* Copies at most `size` bytes of `field`, up to a NUL, as valid UTF-8: U+FFFD for what is not.
@@ -36,17 +36,18 @@ void pl_json_add(pl_json *json, json_t *array, json_t *value);
 /* Puts the text unless it is empty. */
 void pl_json_put_text(pl_json *json, json_t *object, const char *key, const char *text);
 
-/* A frame in a notebook's cell tells its number, and what the line says. */
-json_t *pl_json_python_frame(pl_json *json, const pl_places *places, const pl_python_frame *frame);
-json_t *pl_json_python_stack(pl_json *json, const pl_places *places, const pl_python_frame *frames,
-                             size_t n);
+/* A frame in a notebook's cell also has the cell's number and the source of the line. */
+json_t *pl_json_python_frame(pl_json *json, const pl_place_context *places,
+                             const pl_python_frame *frame);
+json_t *pl_json_python_stack(pl_json *json, const pl_place_context *places,
+                             const pl_python_frame *frames, size_t n);
 
-/* The same for a frame that was written without knowing of cells. */
-void pl_json_find_cell(pl_json *json, const pl_places *places, json_t *frame);
+/* Adds these to a frame that was written without knowledge of cells. */
+void pl_json_find_cell(pl_json *json, const pl_place_context *places, json_t *frame);
 
 json_t *pl_json_native_stack(pl_json *json, const pl_native_frame *frames, size_t n);
 
-/* Is there anything in this frame? */
+/* Is this frame filled in? */
 bool pl_json_has_frame(const pl_python_frame *frame);
 
 #endif

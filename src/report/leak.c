@@ -3,12 +3,12 @@
  * conditions that keep everything which is not a steady rise out. */
 #include "report/leak.h"
 
-/* Fewer points fit a line by accident; a program that fills memory as fast as it can is through
- * with a few GiB in 2 s, and leaks nothing. */
+/* Fewer points fit a line by accident. A program that fills a few GiB as fast as it can is done in
+ * 2 s, and leaks nothing. */
 enum { MIN_POINTS = 10 };
 static const double min_over_s = 2.0;
 
-/* The rise has to be a matter of the line: a quarter of it at least, and up to it. */
+/* The rise must matter: at least a quarter of the line, and up to it. */
 static const double min_rise_of_limit = 0.25;
 static const double min_top_of_limit = 0.90;
 
@@ -21,8 +21,8 @@ static const double max_jump_of_rise = 0.40;
 /* Giving back more than this share is work that comes and goes. */
 static const double max_drop_of_rise = 0.10;
 
-/* What counts as still at the foot, and as already at the top, as shares of the rise: a program
- * starts flat, and is held at the line for a while before it ends. */
+/* A program starts flat, and is held at the line for a while before it ends. These shares of the
+ * rise still count as its foot, and already as its top. */
 static const double foot_of_rise = 0.05;
 static const double top_of_rise = 0.98;
 

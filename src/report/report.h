@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a run as a document, and the document as words. docs/report-format.md describes the
- * fields; nothing else turns a record into text. Allocates; not for signal handlers or the guard.
- * Records are not trusted: a torn or corrupt one gives an error or an incomplete report. */
+/* Builds a document from the state of a run, and text from the document. docs/report-format.md
+ * describes the fields; nothing else turns a record into text. Allocates; not for signal handlers
+ * or the guard. Records are not trusted: a torn or corrupt one gives an error or an incomplete
+ * report. */
 #ifndef PL_REPORT_REPORT_H
 #define PL_REPORT_REPORT_H
 
@@ -10,14 +11,18 @@
 
 #include "base/base.h"
 #include "plimsoll/ledger.h"
+#include "report/verdict_kind.h"
 #include "supervise/inspect.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 enum { PL_REPORT_SCHEMA = 1 };
 
-/* How every document of ours is written: for people to read, and in ASCII for any locale. Reals are
+/* How every document is written: indented for people, and in ASCII for any locale. Reals are
  * seconds to a millisecond, of runs of up to 30 years: 12 digits. */
 #define PL_REPORT_JSON_FLAGS (JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12))
+
+/* The verdict of a document; PL_VERDICT_UNREADABLE when it names none that we know. */
+enum pl_verdict_kind pl_report_verdict(const json_t *report);
 
 /* Builds the document from a ledger, live or dead, and the files beside it in the record. The
  * caller owns *ret_report (json_decref). */
@@ -27,16 +32,17 @@ PL_MUST_CHECK int pl_report_build(const pl_ledger *ledger, const char *record_di
 /* The document of a record: report.json where it is whole, else built from the ledger. Changes
  * nothing. PL_ECORRUPT, PL_EVERSION or -errno, with a message, when neither can be read; -ENOMEM
  * rather than a report that lacks something. */
-PL_MUST_CHECK int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr);
+PL_MUST_CHECK int pl_report_load(const pl_run_record *record, json_t **ret_report,
+                                 pl_error *reterr);
 
 /* Writes the document to `path`, whole or not at all. */
 PL_MUST_CHECK int pl_report_save(const json_t *report, const char *path, pl_error *reterr);
 
-/* Writes a document to a stream: whole, or nothing when there is no memory for it. Whether the
- * stream took it is the caller's to ask (ferror). */
+/* Writes a document to a stream: whole, or nothing when out of memory. The caller checks the stream
+ * for errors (ferror). */
 PL_MUST_CHECK int pl_report_print(const json_t *document, FILE *out, pl_error *reterr);
 
-/* Keeps what was seen of a hang in the record, for the report. */
+/* Writes what the supervisor saw of a hang into the record, for the report. */
 PL_MUST_CHECK int pl_report_write_hang(const char *record_directory,
                                        const pl_inspect_process *processes, size_t n, double idle_s,
                                        pl_error *reterr);
@@ -46,24 +52,24 @@ enum pl_report_flags {
     PL_REPORT_FULL = 1u << 1, /* everything, for `explain`; else a few lines for a run's end */
 };
 
-/* Writes the document as text; nothing at all for the short form of a run that just finished. */
+/* Writes the document as text. The short form of a run that is news for nobody is empty. */
 void pl_report_text(const json_t *report, FILE *out, unsigned flags);
 
-/* The listed runs, newest first, as an array; and as a table. A record that cannot be read is there
- * with the verdict "unreadable": one bad file does not hide the others. */
+/* The listed runs, newest first, as an array; and as a table. A record that cannot be read is
+ * listed as "unreadable", so that one bad file does not hide the others. */
 PL_MUST_CHECK int pl_report_runs(json_t **ret_runs, pl_error *reterr);
 void pl_report_runs_text(const json_t *runs, FILE *out);
 
-/* How a run stands at this moment, from its ledger alone: "plimsoll top" in docs/report-format.md;
- * and as tables. Errors as of pl_report_load(). */
-PL_MUST_CHECK int pl_report_top(const pl_record *record, json_t **ret_top, pl_error *reterr);
+/* The state of a run now, from its ledger alone, as "plimsoll top" in docs/report-format.md
+ * describes it; and as tables. Fails as pl_report_load() does. */
+PL_MUST_CHECK int pl_report_top(const pl_run_record *record, json_t **ret_top, pl_error *reterr);
 void pl_report_top_text(const json_t *top, FILE *out, unsigned flags);
 
-/* The run to show when none is named: the one that this process is in, else the newest that still
- * runs. -ENOENT with a message when there is none. */
-PL_MUST_CHECK int pl_report_top_find(pl_record *ret_record, pl_error *reterr);
+/* The run to show when none is named: the one that this process is in, else the newest that is
+ * still running. -ENOENT with a message when there is none. */
+PL_MUST_CHECK int pl_report_top_find(pl_run_record *ret_record, pl_error *reterr);
 
-/* May what goes to this stream be coloured? A terminal, and NO_COLOR unset or empty. */
+/* Should output to this stream be coloured? True for a terminal, unless NO_COLOR is set. */
 bool pl_report_wants_color(FILE *out);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "base/size.h"
 #include "report/json.h"
+#include "report/printer.h"
 #include "report/report.h"
-#include "report/text.h"
 
-static json_t *build_entry(pl_json *json, const pl_record *record)
+static json_t *build_entry(pl_json *json, const pl_run_record *record)
 {
     static const char *const kept[] = {"started", "ended",   "duration_s", "pid",
                                        "verdict", "summary", "command"};
@@ -19,7 +19,7 @@ static json_t *build_entry(pl_json *json, const pl_record *record)
     int r = pl_report_load(record, &report, &error);
     if (r < 0) {
         json->failed |= r == -ENOMEM; /* the record may be fine */
-        pl_json_put(json, entry, "verdict", json_string("unreadable"));
+        pl_json_put(json, entry, "verdict", json_string(pl_verdict_name(PL_VERDICT_UNREADABLE)));
         pl_json_put(json, entry, "summary", pl_json_text(error.message));
         return entry;
     }
@@ -37,9 +37,9 @@ static json_t *build_entry(pl_json *json, const pl_record *record)
 
 int pl_report_runs(json_t **ret_runs, pl_error *reterr)
 {
-    pl_record *records = NULL;
+    pl_run_record *records = NULL;
     size_t n = 0;
-    int r = pl_record_list(&records, &n, reterr);
+    int r = pl_run_record_list(&records, &n, reterr);
     if (r < 0)
         return r;
     pl_json json = {0};
@@ -49,7 +49,7 @@ int pl_report_runs(json_t **ret_runs, pl_error *reterr)
     free(records);
     if (runs == NULL || json.failed) {
         json_decref(runs);
-        return pl_error_set(reterr, -ENOMEM, "no memory for the list of runs");
+        return pl_error_set(reterr, -ENOMEM, "cannot list the runs: out of memory");
     }
     *ret_runs = runs;
     return 0;

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "ledger/ledger.h"
-#include "report/place.h"
+#include "probe/python.h"
+#include "report/code_place.h"
 
 typedef struct site {
     const pl_site *entry;
@@ -20,7 +21,7 @@ static uint64_t load(const pl_atomic_u64 *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* How the sites are read: of which moment, and lowered by which share. */
+/* How the sites are read: as of which moment, and scaled down by which share. */
 typedef struct view {
     const struct pl_ledger *ledger;
     enum pl_sites_moment moment;
@@ -56,8 +57,8 @@ uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment
     return load(&sum->charged_bytes);
 }
 
-/* Sites are read one after the other while blocks come and go, and samples stand for more than
- * there is by chance: what they add up to is lowered to what was in use. */
+/* Sites are read one after the other while blocks come and go, and samples overestimate by chance.
+ * Their sum is scaled down to what was in use. */
 static view view_of(const pl_snapshot *snapshot, enum pl_sites_moment moment)
 {
     uint64_t sum = sum_of_sites(snapshot->ledger, moment);
@@ -93,15 +94,24 @@ enum pl_sites_moment pl_sites_moment_of(const pl_snapshot *snapshot, bool about_
     return freed ? PL_SITES_AT_PEAK : PL_SITES_AT_END;
 }
 
+static const char *const moment_names[] = {
+    [PL_SITES_NOW] = "now",
+    [PL_SITES_AT_REFUSAL] = "refusal",
+    [PL_SITES_AT_PEAK] = "peak",
+    [PL_SITES_AT_END] = "end",
+};
+
 const char *pl_sites_moment_name(enum pl_sites_moment moment)
 {
-    static const char *const names[] = {
-        [PL_SITES_NOW] = "now",
-        [PL_SITES_AT_REFUSAL] = "refusal",
-        [PL_SITES_AT_PEAK] = "peak",
-        [PL_SITES_AT_END] = "end",
-    };
-    return names[moment];
+    return moment_names[moment];
+}
+
+enum pl_sites_moment pl_sites_moment_parse(const char *name)
+{
+    for (size_t i = 0; i < PL_COUNT_OF(moment_names); i++)
+        if (strcmp(name, moment_names[i]) == 0)
+            return (enum pl_sites_moment)i;
+    return PL_SITES_AT_END;
 }
 
 static bool is_described(const pl_site *entry)
@@ -153,10 +163,10 @@ static int native_frames(const struct pl_ledger *ledger, const pl_site *entry, b
 /* "" when nothing is known of it. */
 static void native_place(const pl_native_frame *frames, int n, char place[PL_FACT_PLACE_BYTES])
 {
-    int picked = pl_place_pick_native(frames, n);
+    int picked = pl_code_place_pick_native(frames, n);
     place[0] = '\0';
     if (picked >= 0)
-        pl_place_native(&frames[picked], place);
+        pl_code_place_native(&frames[picked], place);
 }
 
 uint32_t pl_sites_cell_number(const pl_snapshot *snapshot, uint32_t cell)
@@ -186,12 +196,12 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
     if (number != 0)
         pl_json_put(json, object, "cell", json_integer(number));
     if (entry->python.line == PL_LINE_OF_FILE) {
-        pl_place_python(&entry->python, &snapshot->places, place);
+        pl_code_place_python(&entry->python, &snapshot->places, place);
         pl_json_put_text(json, object, "file", place);
     } else if (pl_json_has_frame(&entry->python)) {
         pl_json_put(json, object, "python",
                     pl_json_python_frame(json, &snapshot->places, &entry->python));
-        pl_place_python(&entry->python, &snapshot->places, place);
+        pl_code_place_python(&entry->python, &snapshot->places, place);
     } else {
         pl_native_frame frames[PL_SITE_FRAMES];
         int n = native_frames(snapshot->ledger, entry, true, frames);
@@ -202,20 +212,31 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
     return object;
 }
 
+static enum pl_holder_kind holder_kind(const pl_snapshot *snapshot, const pl_site *entry)
+{
+    static const char memfd[] = "memfd:"; /* as supervise/shared_files.c calls them */
+    char file[sizeof(entry->python.file) + 1];
+    pl_json_clean(entry->python.file, sizeof(entry->python.file), file, sizeof(file));
+    if (entry->python.line == PL_LINE_OF_FILE)
+        return strncmp(file, memfd, strlen(memfd)) == 0 ? PL_HOLDER_MEMFD : PL_HOLDER_FILE;
+    bool in_cell = pl_cell_sources_number(snapshot->places.cells, file) != 0;
+    return !in_cell && pl_python_is_import(file) ? PL_HOLDER_MODULES : PL_HOLDER_CODE;
+}
+
 json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites_moment moment,
-                       char holder[PL_FACT_PLACE_BYTES])
+                       pl_holder *ret_holder)
 {
     site largest[PL_REPORT_SITES];
     int n = collect(snapshot, moment, largest);
     json_t *array = json_array();
     uint64_t held_bytes = 0;
-    holder[0] = '\0';
+    pl_holder holder = {.kind = PL_HOLDER_UNKNOWN};
     for (int i = 0; i < n; i++) {
         char place[PL_FACT_PLACE_BYTES] = "";
         pl_json_add(json, array, build_site(json, snapshot, &largest[i], place));
         if (i == 0)
-            memcpy(holder, place, sizeof(place));
-        if (strcmp(place, holder) == 0) /* workers run the same lines */
+            memcpy(holder.place, place, sizeof(place));
+        if (strcmp(place, holder.place) == 0) /* workers run the same lines */
             held_bytes = pl_add_sat_u64(held_bytes, largest[i].bytes);
     }
     uint64_t whole_bytes = pl_sites_in_use_bytes(snapshot, moment);
@@ -223,8 +244,9 @@ json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites
         whole_bytes = pl_max_u64(whole_bytes, snapshot->limit_bytes);
     if (moment == PL_SITES_AT_PEAK || moment == PL_SITES_AT_END) /* what no guard saw has no site */
         whole_bytes = pl_max_u64(whole_bytes, snapshot->peak_bytes);
-    if (held_bytes < whole_bytes / PL_SITES_NOTICEABLE)
-        holder[0] = '\0';
+    if (holder.place[0] != '\0' && held_bytes >= whole_bytes / PL_SITES_NOTICEABLE)
+        holder.kind = holder_kind(snapshot, largest[0].entry);
+    *ret_holder = holder;
     return array;
 }
 
@@ -285,7 +307,7 @@ static void write_places(const pl_snapshot *snapshot, pl_site_groups *groups)
         pl_site_group *group = &groups->groups[i];
         pl_native_frame frames[PL_SITE_FRAMES];
         if (pl_json_has_frame(&group->site->python))
-            pl_place_python(&group->site->python, &snapshot->places, group->place);
+            pl_code_place_python(&group->site->python, &snapshot->places, group->place);
         else
             native_place(frames,
                          native_frames(snapshot->ledger, group->site, i < PL_REPORT_SITES, frames),

@@ -4,11 +4,12 @@
 #define PL_REPORT_SITES_H
 
 #include "report/json.h"
-#include "report/snapshot.h"
+#include "report/ledger_snapshot.h"
 
 enum { PL_REPORT_SITES = 16 };
 
-/* Of which moment the bytes are. The sites of one moment never add up to more than was in use. */
+/* The moment that the bytes belong to. The sites of one moment never add up to more than was in
+ * use. */
 enum pl_sites_moment {
     PL_SITES_NOW,
     PL_SITES_AT_REFUSAL, /* the last one */
@@ -16,27 +17,30 @@ enum pl_sites_moment {
     PL_SITES_AT_END,
 };
 
-/* The moment that a report tells of: now, while the run goes on; the last refusal, if it is what
- * the verdict is about; else the peak, or the end where no more was held at the peak. */
+/* The moment that a report describes: now, while the run goes on; the last refusal, if the verdict
+ * is about that; else the peak, or the end when no more was held at the peak. */
 enum pl_sites_moment pl_sites_moment_of(const pl_snapshot *snapshot, bool about_refusal);
 
 /* "now", "refusal", "peak", "end": as "sites_at" has it. */
 const char *pl_sites_moment_name(enum pl_sites_moment moment);
 
+/* Back from the name; PL_SITES_AT_END when it is unknown. */
+enum pl_sites_moment pl_sites_moment_parse(const char *name);
+
 uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment moment);
 
-/* To free what is less than this part of what was in use would not help. */
+/* Freeing less than this part of what was in use would not help. */
 enum { PL_SITES_NOTICEABLE = 8 };
 
-/* The array for the report, a site of each process by itself. `holder` becomes the place that held
- * most, "" when none held a noticeable part. */
+/* The array for the report, with the sites of each process separately. *ret_holder is the place
+ * that held most, if that is a noticeable part. */
 json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites_moment moment,
-                       char holder[PL_FACT_PLACE_BYTES]);
+                       pl_holder *ret_holder);
 
 /* The number of the cell at `cell` (1 + its place in the ledger), as of its last run; 0: none. */
 uint32_t pl_sites_cell_number(const pl_snapshot *snapshot, uint32_t cell);
 
-/* One place, in all processes together, as far as one cell ran. */
+/* One place, summed over all processes, for the time that one cell ran. */
 typedef struct pl_site_group {
     const pl_site *site; /* one of them */
     uint32_t cell;       /* 1 + the cell's place in the ledger; 0: none */

@@ -6,8 +6,8 @@
 
 #include "ledger/ledger.h"
 #include "report/cell_table.h"
+#include "report/code_place.h"
 #include "report/json.h"
-#include "report/place.h"
 #include "report/report.h"
 #include "report/sites.h"
 
@@ -20,7 +20,7 @@ typedef struct top {
 
 /* A copy of a slot's numbers: the slot itself may change while they are sorted. */
 typedef struct process {
-    const pl_slot *slot;
+    const pl_ledger_slot *slot;
     pid_t pid;
     uint32_t flags;
     uint64_t claimed_bytes;
@@ -40,17 +40,18 @@ static void put(top *t, const char *key, json_t *value)
 
 static void put_identity(top *t, const char *record_directory)
 {
-    const char *id = pl_place_file_name(record_directory);
+    const char *id = pl_code_place_file_name(record_directory);
     put(t, "schema", json_integer(PL_REPORT_SCHEMA));
     put(t, "run", pl_json_text(id));
-    put(t, "record", pl_json_text(pl_record_is_listed(record_directory) ? id : record_directory));
+    put(t, "record",
+        pl_json_text(pl_run_record_is_listed(record_directory) ? id : record_directory));
     put(t, "running", json_boolean(pl_snapshot_runs(&t->snapshot)));
     put(t, "pid", json_integer(t->snapshot.command_pid));
     if (t->snapshot.in_notebook)
         put(t, "notebook", pl_cell_table_notebook(&t->json, &t->snapshot, NULL));
 }
 
-/* As sampled last; before the first sample, as the processes see themselves. */
+/* The last sample; before the first one, what the processes read of themselves. */
 static uint64_t resident_bytes(const pl_snapshot *snapshot)
 {
     if (snapshot->n_samples > 0)
@@ -89,12 +90,13 @@ static int compare_largest_first(const void *left, const void *right)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* The supervisor's own slot is listed when it stands for something: what nobody claimed. */
+/* The supervisor's own slot holds the memory that no process claimed; it is listed unless that is
+ * zero. */
 static size_t collect_processes(const struct pl_ledger *ledger, int n_slots, process *processes)
 {
     size_t n = 0;
     for (int i = 0; i < n_slots; i++) {
-        const pl_slot *slot = &ledger->slots[i];
+        const pl_ledger_slot *slot = &ledger->slots[i];
         uint32_t pid = atomic_load_explicit(&slot->pid, memory_order_acquire);
         process found = {
             .slot = slot,
@@ -113,19 +115,19 @@ static size_t collect_processes(const struct pl_ledger *ledger, int n_slots, pro
     return n;
 }
 
-/* A guard looks at what is resident only as its program allocates: that may be long ago. */
+/* A guard reads what is resident only when its program allocates, which may be long ago. */
 static uint64_t resident_now(const top *t, const process *from)
 {
     uint64_t bytes;
-    if (pl_record_resident_bytes(t->snapshot.ledger, from->pid, load(&from->slot->start_ticks),
-                                 &bytes))
+    if (pl_run_record_resident_bytes(t->snapshot.ledger, from->pid, load(&from->slot->start_ticks),
+                                     &bytes))
         return bytes;
     return load(&from->slot->resident_bytes);
 }
 
 static json_t *build_process(top *t, const process *from)
 {
-    const pl_slot *slot = from->slot;
+    const pl_ledger_slot *slot = from->slot;
     char name[PL_FACT_NAME_BYTES];
     json_t *object = json_object();
     if (from->flags & PL_SLOT_OBSERVER)
@@ -195,11 +197,11 @@ static int build(top *t, const pl_ledger *ledger, const char *record_directory)
     return t->json.failed ? -ENOMEM : 0;
 }
 
-int pl_report_top(const pl_record *record, json_t **ret_top, pl_error *reterr)
+int pl_report_top(const pl_run_record *record, json_t **ret_top, pl_error *reterr)
 {
     char path[PATH_MAX];
     pl_ledger *ledger = NULL;
-    int r = pl_record_path(record->directory, PL_RECORD_LEDGER, path);
+    int r = pl_run_record_path(record->directory, PL_RECORD_LEDGER, path);
     if (r < 0)
         return pl_error_set(reterr, r, "the record's path is too long");
     r = pl_ledger_open(path, 0, &ledger, reterr);
@@ -210,7 +212,7 @@ int pl_report_top(const pl_record *record, json_t **ret_top, pl_error *reterr)
     if (r == 0)
         *ret_top = PL_TAKE(t->document);
     else
-        pl_error_set(reterr, r, "no memory to describe the run");
+        pl_error_set(reterr, r, "cannot describe the run: out of memory");
     if (t != NULL) {
         json_decref(t->document);
         pl_sites_groups_done(&t->groups);
@@ -221,26 +223,26 @@ int pl_report_top(const pl_record *record, json_t **ret_top, pl_error *reterr)
     return r;
 }
 
-/* Does a supervisor or a command of this record live? What cannot be read does not run. */
-static bool record_runs(const pl_record *record)
+/* Is a supervisor or a command of this record alive? A record that cannot be read does not run. */
+static bool record_runs(const pl_run_record *record)
 {
     char path[PATH_MAX];
     pl_ledger *ledger = NULL;
-    if (pl_record_path(record->directory, PL_RECORD_LEDGER, path) < 0 ||
+    if (pl_run_record_path(record->directory, PL_RECORD_LEDGER, path) < 0 ||
         pl_ledger_open(path, 0, &ledger, NULL) < 0)
         return false;
-    pl_record_state state;
-    pl_record_state_read(ledger, &state);
+    pl_run_record_state state;
+    pl_run_record_state_read(ledger, &state);
     bool ended = load(&ledger->header.ended_realtime_ns) != 0;
     pl_ledger_close(ledger);
     return !ended && (state.supervisor_alive || state.command_alive);
 }
 
-static int find_newest(pl_record *ret_record, pl_error *reterr)
+static int find_newest(pl_run_record *ret_record, pl_error *reterr)
 {
-    pl_record *records = NULL;
+    pl_run_record *records = NULL;
     size_t n = 0, i = 0;
-    int r = pl_record_list(&records, &n, reterr);
+    int r = pl_run_record_list(&records, &n, reterr);
     if (r < 0)
         return r;
     while (i < n && !record_runs(&records[i]))
@@ -248,14 +250,15 @@ static int find_newest(pl_record *ret_record, pl_error *reterr)
     if (i < n)
         *ret_record = records[i];
     else
-        r = pl_error_set(reterr, -ENOENT,
-                         "nothing runs under plimsoll: start it with 'plimsoll run', or name a run "
-                         "that 'plimsoll runs' lists");
+        r = pl_error_set(
+            reterr, -ENOENT,
+            "nothing runs under plimsoll: start a command with 'plimsoll run', or name a run "
+            "that 'plimsoll runs' lists");
     free(records);
     return r;
 }
 
-int pl_report_top_find(pl_record *ret_record, pl_error *reterr)
+int pl_report_top_find(pl_run_record *ret_record, pl_error *reterr)
 {
     const char *ledger = getenv(PL_LEDGER_VARIABLE);
     const char *slash = ledger != NULL ? strrchr(ledger, '/') : NULL;
@@ -268,5 +271,5 @@ int pl_report_top_find(pl_record *ret_record, pl_error *reterr)
                             "the path in " PL_LEDGER_VARIABLE " is too long");
     memcpy(folder, ledger, n);
     folder[n] = '\0';
-    return pl_record_open(folder, ret_record, reterr);
+    return pl_run_record_open(folder, ret_record, reterr);
 }

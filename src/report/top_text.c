@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "report/printer.h"
 #include "report/report.h"
-#include "report/text.h"
 
 enum { SHOWN_PROCESSES = 16, WIDTH_NAME = 20, MAX_PLACE = 72 };
 
@@ -15,7 +15,7 @@ static void heading(const pl_printer *printer, const char *columns)
             printer->color ? "\033[0m" : "");
 }
 
-/* How many columns a text takes: its characters, as far as they are one column wide. */
+/* The columns that a text takes, if each character is one column wide. */
 static size_t columns_of(const char *text)
 {
     size_t n = 0;
@@ -43,7 +43,7 @@ static void print_summary(const pl_printer *printer)
     if (n_refusals > 0)
         fprintf(printer->out, ", %" PRIu64 " refused", n_refusals);
     if (!json_is_true(json_object_get(printer->report, "running")))
-        fputs("; it runs no more", printer->out);
+        fputs("; it has ended", printer->out);
     putc('\n', printer->out);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules, each a function that either gives the verdict or leaves it to the next. They stand in
- * the order of how directly their evidence speaks: what we did ourselves, what the dying process
- * wrote, what the system counted, what the exit status says. */
+/* The rules, each a function that either gives the verdict or leaves it to the next. The most
+ * direct evidence comes first: what plimsoll did itself, then what the dying process wrote, what
+ * the system counted, and last the exit status. */
 #include "report/verdict.h"
 
 #include <inttypes.h>
@@ -13,25 +13,16 @@
 
 #include "base/size.h"
 
-/* A refusal, or a worker's death, explains an end with an error when it came at most this long
- * before: time for a traceback, exit handlers and the joining of workers. */
+/* A refusal, or a worker's death, explains an end with an error that follows within this time,
+ * which a traceback, exit handlers and joining workers may take. */
 static const double recent_s = 10.0;
 
-/* An abort follows the refusal that caused it at once. */
+/* An abort follows the refusal that caused it within this time. */
 static const double at_once_s = 2.0;
 
-/* "At the limit", for a run whose end nobody saw: the sampler may be one step behind. */
+/* A run whose end was not seen counts as at the limit from this share of it on: the last sample may
+ * be a step old. */
 static const double near_limit = 0.95;
-
-const char *pl_verdict_name(enum pl_verdict_kind kind)
-{
-    static const char *const names[] = {
-#define PL_VERDICT_NAME(kind_, name) [kind_] = name,
-        PL_VERDICT_TABLE(PL_VERDICT_NAME)
-#undef PL_VERDICT_NAME
-    };
-    return (size_t)kind < PL_COUNT_OF(names) ? names[kind] : "?";
-}
 
 const char *pl_signal_name(int signal)
 {
@@ -62,7 +53,8 @@ const char *pl_signal_fault(int signal)
     }
 }
 
-/* Only signals that a shell's child is likely to die of: 128 + 40 is a number like any other. */
+/* Does 128 + signal look like a shell's report of a dead child? Only for signals that a child is
+ * likely to die of: 128 + 40 is a number like any other. */
 static bool shells_tell(int signal)
 {
     static const int told[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS, SIGFPE,
@@ -97,7 +89,7 @@ static bool is_recent(const pl_fact_process *process)
     return process->before_end_s <= recent_s;
 }
 
-/* Nobody lives that could tell more: the supervisor is dead, and so is the command. */
+/* Both the supervisor and the command are dead, and the end was not recorded. */
 static bool all_dead(const pl_facts *facts)
 {
     return !facts->ended && !facts->supervisor_alive && !facts->command_alive;
@@ -178,7 +170,7 @@ static void add_shell_evidence(const pl_facts *facts, pl_verdict *verdict)
 {
     int signal = pl_verdict_signal(facts->wait_status);
     if (facts->ended && WIFEXITED(facts->wait_status) && signal != 0)
-        add_evidence(verdict, "status %d is how a shell says that %s ended its child",
+        add_evidence(verdict, "status %d is how a shell reports that %s ended its child",
                      WEXITSTATUS(facts->wait_status), pl_signal_name(signal));
 }
 
@@ -236,12 +228,12 @@ static bool judge_running(const pl_facts *facts, pl_verdict *verdict)
     conclude(verdict, PL_VERDICT_RUNNING, "running: %s%s", WHO(&facts->command),
              facts->supervisor_alive ? "" : ", but its supervisor is gone: nothing watches it");
     if (!facts->supervisor_alive)
-        add_evidence(verdict, "the process of the command lives, the supervisor's does not");
+        add_evidence(verdict, "the command is alive, its supervisor is not");
     add_refusal_evidence(facts, verdict);
     return true;
 }
 
-/* A hang ends only by a signal, ours or someone else's, or by a program that gave up. */
+/* A hang ends only by a signal, from plimsoll or another, or when the program gives up. */
 static bool judge_hang(const pl_facts *facts, pl_verdict *verdict)
 {
     bool gave_up = facts->ended && !ended_well(facts) &&
@@ -251,9 +243,9 @@ static bool judge_hang(const pl_facts *facts, pl_verdict *verdict)
         return false;
     conclude(verdict, PL_VERDICT_HANG, "hang: %s made no progress for %.0f s%s",
              WHO(&facts->command), facts->idle_s,
-             facts->lock_cycle ? ": its threads wait for each other's locks in a ring" : "");
+             facts->lock_cycle ? ": its threads are deadlocked" : "");
     if (facts->lock_cycle)
-        add_evidence(verdict, "each lock of the ring is held by the next thread of it");
+        add_evidence(verdict, "each thread of a cycle waits for a lock that the next one holds");
     add_evidence(verdict, "no process of the tree used the processor for %.0f s", facts->idle_s);
     if (facts->ended)
         add_evidence(verdict, "then it %s", END(facts));
@@ -282,9 +274,10 @@ static bool judge_stopped(const pl_facts *facts, pl_verdict *verdict)
 /* As /proc/PID/status has them. */
 enum { SECCOMP_STRICT = 1, SECCOMP_FILTER = 2, SECCOMP_KILLED = 3 };
 
-/* Filters end with SIGSYS, or send it; nothing else does, but for somebody who sends it. The strict
- * mode, which allows four calls, kills. Since Linux 5.17 whoever is killed by either is in a mode of
- * its own, by which a kill from outside is told from that. */
+/* A seccomp filter ends a process with SIGSYS, or sends that signal; otherwise it appears only when
+ * another process sends it. The strict mode, which allows four calls, ends a process with SIGKILL.
+ * Since Linux 5.17 a process that seccomp killed is in a mode of its own, which distinguishes this
+ * from a kill from outside. */
 bool pl_verdict_is_seccomp(const pl_facts *facts)
 {
     int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
@@ -319,10 +312,10 @@ static bool judge_seccomp(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* It does when the signals agree; a crash shortly before an end with an error does, too: handlers
- * exit, and parents notice. Of another process than the command it does not when the command's own
- * end by that signal came later: only who hands a child's signal on, as timeout(1) does, ends so,
- * and at once. */
+/* A crash explains the end when the signals agree, or when it came shortly before an end with an
+ * error: handlers exit, and parents notice. The crash of another process than the command does not
+ * explain that the command itself ended by the same signal much later: a parent that passes on a
+ * child's signal, as timeout(1) does, does so at once. */
 bool pl_verdict_crash_explains_end(const pl_facts *facts)
 {
     const pl_fact_crash *crash = &facts->crash;
@@ -365,8 +358,8 @@ static void add_crash_evidence(const pl_facts *facts, pl_verdict *verdict)
         add_evidence(verdict, "%s %s", WHO(&facts->command), END(facts));
     if (crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s)
         add_evidence(verdict,
-                     "a request of the same process was refused %.1f s before: code that does not "
-                     "check for an empty result faults so",
+                     "a request of the same process was refused %.1f s before: typical of code "
+                     "that ignores a NULL return",
                      crash->refused_before_s);
     if (was_denied_before(facts, &crash->process))
         add_denied_evidence(facts, verdict);
@@ -377,7 +370,8 @@ static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
     const pl_fact_crash *crash = &facts->crash;
     if (!pl_verdict_crash_explains_end(facts))
         return false;
-    if (crash->bad_alloc && crash->refused_before_s >= 0 && crash->refused_before_s <= at_once_s) {
+    if (crash->cause == PL_CRASH_BAD_ALLOC && crash->refused_before_s >= 0 &&
+        crash->refused_before_s <= at_once_s) {
         conclude_refused(facts, verdict);
         add_evidence(verdict, "it aborted by std::bad_alloc, which nothing caught");
         return true;
@@ -385,7 +379,8 @@ static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
     if (crash->sender_pid != 0) {
         conclude(verdict, PL_VERDICT_KILLED, "killed: process %d sent %s to %s",
                  (int)crash->sender_pid, pl_signal_name(crash->signal), WHO(&crash->process));
-        add_evidence(verdict, "the signal names its sender: it was not a fault of the program's");
+        add_evidence(verdict,
+                     "another process sent the signal: it was not a fault of the program's own");
         return true;
     }
     const char *at = crash->place[0] != '\0' ? " at " : "";
@@ -394,7 +389,7 @@ static bool judge_crash(const pl_facts *facts, pl_verdict *verdict)
                  "illegal instruction: %s%s%s: %s needs %s, which this CPU lacks",
                  WHO(&crash->process), at, crash->place,
                  crash->module[0] != '\0' ? crash->module : "its code", crash->missing_set);
-        add_evidence(verdict, "the bytes that it stopped at are an instruction of %s",
+        add_evidence(verdict, "the instruction that it stopped at belongs to %s",
                      crash->missing_set);
     } else {
         const char *fault = pl_signal_fault(crash->signal);
@@ -414,8 +409,9 @@ static bool is_near_limit(const pl_facts *facts)
             (double)facts->last_available_bytes <= (1 - near_limit) * limit);
 }
 
-/* The kernel counts a kill in the victim's cgroup and on the machine. Where there is a cgroup, the
- * machine's count alone may be anybody's death: it then needs a run that was at its limit. */
+/* The kernel counts a kill in the victim's cgroup and on the machine. Where there is a cgroup, a
+ * kill that only the machine counted may be of any process: it then counts only for a run that was
+ * at its limit. */
 static bool oom_counted(const pl_facts *facts)
 {
     return facts->n_oom_kills > 0 ||
@@ -430,9 +426,9 @@ static void add_peak_evidence(const pl_facts *facts, pl_verdict *verdict)
                      PAIR(facts->peak_bytes, facts->true_limit_bytes, "of"));
 }
 
-/* systemd sends SIGTERM to the rest of a service in which the OOM killer ended a process
- * (OOMPolicy=stop, the default), so the command's end is the kill's doing, too. It sends it to each
- * process, and the command may have ended before the supervisor had its own. */
+/* After the OOM killer ends a process of a service, systemd sends SIGTERM to each of the others
+ * (OOMPolicy=stop, the default). The command's end is then a result of the kill, too. It may come
+ * before the supervisor gets its own SIGTERM. */
 static bool judge_worker_oom(const pl_facts *facts, pl_verdict *verdict)
 {
     bool refused = facts->refusal.process.pid != 0 && is_recent(&facts->refusal.process);
@@ -471,7 +467,7 @@ static bool judge_oom_kill(const pl_facts *facts, pl_verdict *verdict)
     add_peak_evidence(facts, verdict);
     add_shell_evidence(facts, verdict);
     if (!facts->ended)
-        add_evidence(verdict, "the supervisor died with it, and wrote no end");
+        add_evidence(verdict, "the supervisor died with it, and recorded no end");
     return true;
 }
 
@@ -494,19 +490,20 @@ static bool judge_lost(const pl_facts *facts, pl_verdict *verdict)
         if (facts->has_memory_cgroup && !facts->rebooted)
             add_evidence(verdict, "the memory cgroup counted no OOM kill since the start");
         else if (no_kill)
-            add_evidence(verdict, "the machine counted no OOM kill since the start: if it was for "
-                                  "memory, not the kernel but a service killed (systemd-oomd, "
-                                  "earlyoom, an eviction)");
+            add_evidence(
+                verdict,
+                "the machine counted no OOM kill since the start: if memory was the reason, a "
+                "service killed it and not the kernel (systemd-oomd, earlyoom, an eviction)");
         else if (facts->group_gone)
             add_oom_evidence(facts, verdict);
         if (facts->sampled)
             add_evidence(verdict, "the last sample shows %s that the system would give",
                          PAIR(facts->last_resident_bytes, facts->true_limit_bytes, "of"));
     }
-    add_evidence(verdict, facts->rebooted
-                              ? "the machine was restarted since"
-                              : "neither the supervisor nor the command lives, and no end is "
-                                "recorded");
+    add_evidence(verdict,
+                 facts->rebooted
+                     ? "the machine has been restarted since"
+                     : "neither the supervisor nor the command is alive, and no end is recorded");
     add_refusal_evidence(facts, verdict);
     return true;
 }
@@ -519,8 +516,7 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
                  WHO(&facts->command), name);
     else if (signal == SIGPIPE)
         conclude(verdict, PL_VERDICT_KILLED,
-                 "killed: %s wrote to a pipe that nobody reads any more (SIGPIPE)",
-                 WHO(&facts->command));
+                 "killed: %s wrote to a pipe whose reader is gone (SIGPIPE)", WHO(&facts->command));
     else
         conclude(verdict, PL_VERDICT_KILLED, "killed: %s from outside ended %s%s", name,
                  WHO(&facts->command),
@@ -539,15 +535,16 @@ static void conclude_killed(const pl_facts *facts, int signal, pl_verdict *verdi
                               "(earlyoom, systemd-oomd)");
 }
 
-/* What can be said of memory when nothing was refused by us: what the guard saw refused by the
- * system, what an inner run said, or that a limit was in force that refuses without a trace. */
+/* Says whether memory had a part in it when plimsoll refused nothing: an inner run's verdict, a
+ * request that the guard saw the system refuse, or a limit that refuses without a trace. */
 static const char *part_of_memory(const pl_facts *facts, char *text, size_t size)
 {
     text[0] = '\0';
     if (facts->n_refusals > 0 || facts->n_stopped > 0)
         return text;
-    if (facts->inner_verdict[0] != '\0')
-        snprintf(text, size, "; a run inside of it ended so: %s", facts->inner_verdict);
+    if (facts->has_inner)
+        snprintf(text, size, "; a run inside it ended as '%s'",
+                 pl_verdict_name(facts->inner_verdict));
     else if (facts->denied.pid != 0)
         snprintf(text, size, "; the system refused %s to %s%s%s before",
                  PL_SIZE(facts->denied.bytes), WHO(&facts->denied),
@@ -569,11 +566,11 @@ static const char *part_of_memory(const pl_facts *facts, char *text, size_t size
 
 #define PART(facts) part_of_memory((facts), (char[512]){0}, 512)
 
-/* A run inside that ends by 128+N tells of its own command's end: that is not a signal to us. */
+/* An inner run that exits with 128+N reports how its own command ended: this run got no signal. */
 static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
 {
     int signal = facts->ended ? pl_verdict_signal(facts->wait_status) : 0;
-    if (signal == 0 || (WIFEXITED(facts->wait_status) && facts->inner_verdict[0] != '\0'))
+    if (signal == 0 || (WIFEXITED(facts->wait_status) && facts->has_inner))
         return false;
     const char *fault = pl_signal_fault(signal);
     if (fault != NULL) {
@@ -598,7 +595,7 @@ static bool judge_signal(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* Python ends with status 1 when nobody catches an exception; another status is the program's own
+/* Python exits with status 1 after an uncaught exception. Another status is the program's own
  * choice, made after it caught the error. */
 static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
 {
@@ -612,20 +609,21 @@ static bool judge_refused(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* The counters that were lost read as zero: compared with, they would show kills that never were. */
+/* Counters that were lost read as zero, and comparing with them would show kills that never
+ * happened. */
 static bool judge_cut_short(const pl_facts *facts, pl_verdict *verdict)
 {
     if (!facts->cut_short || !facts->ended)
         return false;
     bool well = ended_well(facts);
     conclude(verdict, well ? PL_VERDICT_FINISHED : PL_VERDICT_FAILED,
-             "%s: %s %s; a program of the run cut the file of its record short: %s",
+             "%s: %s %s; a program of the run truncated the file of its record: %s",
              well ? "finished" : "failed", WHO(&facts->command), END(facts),
-             "what is told here of memory, places and times is not complete");
+             "what is reported here of memory, places and times is incomplete");
     return true;
 }
 
-/* Less is part of any life: caches are read again, pages are written back. */
+/* Shorter stalls are normal: caches are read again, pages are written back. */
 static bool stalled(const pl_facts *facts)
 {
     return facts->own_stalls && facts->stalled_s >= 1 && facts->stalled_s >= facts->lasted_s / 10;
@@ -637,7 +635,8 @@ static void add_stall_evidence(const pl_facts *facts, pl_verdict *verdict)
 {
     if (stalled(facts))
         add_evidence(verdict,
-                     "its cgroup stalled for memory for %.1f of %.1f s, and wholly for %.1f s",
+                     "its cgroup stalled for memory for %.1f of %.1f s, with all processes waiting "
+                     "for %.1f s",
                      facts->stalled_s, facts->lasted_s, facts->stalled_full_s);
     if (facts->n_throttles >= MANY_THROTTLES)
         add_evidence(verdict,
@@ -667,10 +666,10 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
     } else if (!ended_well(facts)) {
         bool memory = facts->n_refusals > 0 || facts->n_stopped > 0;
         conclude(verdict, PL_VERDICT_FAILED, "failed: %s %s%s", ended, END(facts), PART(facts));
-        if (facts->inner_verdict[0] != '\0')
-            add_evidence(verdict, "'plimsoll explain %s' tells of the inner run", facts->inner_run);
+        if (facts->has_inner)
+            add_evidence(verdict, "'plimsoll explain %s' explains the inner run", facts->inner_run);
         add_denied_evidence(facts, verdict);
-        if (!memory && facts->denied.pid == 0 && facts->inner_verdict[0] == '\0')
+        if (!memory && facts->denied.pid == 0 && !facts->has_inner)
             add_evidence(verdict, "no request was refused, and no process was stopped or killed");
     } else if (facts->n_refusals > 0) {
         conclude(verdict, PL_VERDICT_FINISHED_AFTER_REFUSALS,
@@ -681,7 +680,7 @@ static void judge_exit(const pl_facts *facts, pl_verdict *verdict)
                  "finished: %s went on after %s was stopped for memory", ended,
                  WHO(&facts->stopped));
     } else if (facts->over.pid != 0) {
-        conclude(verdict, PL_VERDICT_FINISHED, "finished over the line: %s came to %s, and %s; %s",
+        conclude(verdict, PL_VERDICT_FINISHED, "finished over the line: %s reached %s, and %s; %s",
                  WHO(&facts->over),
                  PAIR(pl_max_u64(facts->peak_bytes, facts->over.bytes), facts->limit_bytes, "of"),
                  END(facts),
@@ -737,11 +736,12 @@ static void add_line_evidence(const pl_facts *facts, pl_verdict *verdict)
                      PL_SIZE(neighbours->line_bytes));
 }
 
-/* A request above this share of the line is worth naming itself, however memory came to be full. */
+/* A request above this share of the line is named itself, however memory came to be full. */
 static const double noticeable_request = 0.01;
 
-/* The last drop of a steady rise is the rise's: the request that happened to be refused is not what
- * has to change. What was killed or stopped, or asked for a large piece, keeps its own verdict. */
+/* At the end of a steady rise, the small request that happened to be refused is not the problem;
+ * the rise is. A run that was killed or stopped, or asked for a large piece, keeps its own
+ * verdict. */
 static bool is_leak(const pl_facts *facts, const pl_verdict *verdict)
 {
     return verdict->kind == PL_VERDICT_REFUSED &&
@@ -783,7 +783,7 @@ const char *pl_outside_reason(enum pl_outside_cause cause)
         [PL_OUTSIDE_NO_PROC] = "no /proc (chroot)",
         [PL_OUTSIDE_NAMESPACE] = "another pid namespace",
         [PL_OUTSIDE_FULL] = "too many processes",
-        [PL_OUTSIDE_OTHER] = "an error of the system",
+        [PL_OUTSIDE_OTHER] = "a system error",
     };
     return reasons[cause];
 }

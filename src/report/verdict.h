@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From facts to a verdict, and the evidence that it rests on. Pure: no files, no clock, no system.
- *   facts     what the record and the system say, already bounded and cleaned of bad text
- *   verdict   one word for what happened, one sentence, and why we say so
+/* Judges facts: a verdict, and the evidence that it rests on. Pure: no files, no clock, no system.
+ *   facts     what the record and the system say, bounded and with valid text
+ *   verdict   one word for what happened, one sentence, and the evidence
  * The command is the process that `plimsoll run` started; a worker is any other of its tree. */
 #ifndef PL_REPORT_VERDICT_H
 #define PL_REPORT_VERDICT_H
@@ -11,36 +11,13 @@
 #include "base/base.h"
 #include "ledger/layout.h"
 #include "report/leak.h"
-
-/* In the order of docs/report-format.md. */
-#define PL_VERDICT_TABLE(X)                                                                        \
-    X(PL_VERDICT_FINISHED, "finished")                                                             \
-    X(PL_VERDICT_FINISHED_AFTER_REFUSALS, "finished-after-refusals")                               \
-    X(PL_VERDICT_FAILED, "failed")                                                                 \
-    X(PL_VERDICT_REFUSED, "refused")                                                               \
-    X(PL_VERDICT_LEAK, "leak")                                                                     \
-    X(PL_VERDICT_KILLED_FOR_MEMORY, "killed-for-memory")                                           \
-    X(PL_VERDICT_STOPPED_FOR_MEMORY, "stopped-for-memory")                                         \
-    X(PL_VERDICT_KILLED, "killed")                                                                 \
-    X(PL_VERDICT_CRASHED, "crashed")                                                               \
-    X(PL_VERDICT_ILLEGAL_INSTRUCTION, "illegal-instruction")                                       \
-    X(PL_VERDICT_HANG, "hang")                                                                     \
-    X(PL_VERDICT_RUNNING, "running")                                                               \
-    X(PL_VERDICT_LOST, "lost")
-
-enum pl_verdict_kind {
-#define PL_VERDICT_ENUM(kind, name) kind,
-    PL_VERDICT_TABLE(PL_VERDICT_ENUM)
-#undef PL_VERDICT_ENUM
-};
-
-const char *pl_verdict_name(enum pl_verdict_kind kind);
+#include "report/verdict_kind.h"
 
 enum { PL_FACT_NAME_BYTES = 64, PL_FACT_PLACE_BYTES = 224, PL_VERDICT_EVIDENCE = 8 };
 
 /* A process of the tree. */
 typedef struct pl_fact_process {
-    pid_t pid;      /* 0: there is none */
+    pid_t pid;      /* 0: none */
     bool is_kernel; /* of a notebook */
     char name[PL_FACT_NAME_BYTES];
     uint64_t bytes;
@@ -51,35 +28,44 @@ typedef struct pl_fact_refusal {
     pl_fact_process process; /* bytes: what it asked for; 0 for an exception that we raised */
     uint64_t charged_bytes;
     uint64_t limit_bytes;
-    bool in_python;                  /* it reached Python code, as a MemoryError */
+    bool in_python;                  /* Python code got it, as a MemoryError */
     char place[PL_FACT_PLACE_BYTES]; /* "train.py:12 in load()"; "" = unknown */
 } pl_fact_refusal;
 
 /* The system moved the line while the run went on. */
 typedef struct pl_fact_line {
-    int n;                   /* how often; 0: never, and nothing below means anything */
-    pl_fact_process process; /* a neighbour: who took most, if that can be seen. bytes: what they
-                                all took, or what the limit was set to (0: lifted) */
-    uint64_t line_bytes;     /* the line from then on */
+    int n; /* how often; 0: never, and nothing below means anything */
+    pl_fact_process
+        process; /* the neighbour that took most, if one can be seen. bytes: what all of them
+                                took, or what the limit was set to (0: lifted) */
+    uint64_t line_bytes; /* the line from then on */
     double since_start_s;
     char file[PL_FACT_PLACE_BYTES]; /* of a limit: "/sys/fs/cgroup/a/memory.max" */
 } pl_fact_line;
+
+/* Causes that have advice, or a verdict, of their own. */
+enum pl_crash_cause {
+    PL_CRASH_CAUSE_OTHER,
+    PL_CRASH_STACK_OVERFLOW,
+    PL_CRASH_BAD_ALLOC,       /* std::bad_alloc, which nothing caught */
+    PL_CRASH_DOUBLE_FREE,     /* glibc: a block was freed twice */
+    PL_CRASH_HEAP_CORRUPTION, /* glibc: its heap was overwritten, or given a bad pointer */
+};
 
 typedef struct pl_fact_crash {
     pl_fact_process process;
     int signal;
     pid_t sender_pid; /* another process that sent the signal; 0: it was the process's own fault */
-    double refused_before_s;           /* time since a refusal in that process; < 0: none */
-    bool stack_full;                   /* its stack was used up */
-    bool bad_alloc;                    /* ended by std::bad_alloc, which nobody caught */
-    char reason[256];                  /* "access to address 0x0, ..."; "" = unknown */
+    double refused_before_s; /* time since a refusal in that process; < 0: none */
+    enum pl_crash_cause cause;
+    char reason[256];                  /* in words: "access to address 0x0, ..."; "" = unknown */
     char place[PL_FACT_PLACE_BYTES];   /* Python line, else native symbol; "" = unknown */
     char mapping[PL_FACT_PLACE_BYTES]; /* file behind the address that a bus error touched */
     char missing_set[32]; /* instruction set that the faulting bytes need and this CPU lacks */
     char module[PL_FACT_NAME_BYTES]; /* file name of the module it happened in */
     bool in_interpreter;             /* that module is Python's own */
-    bool in_program;                 /* it is the program itself, not a library of others */
-    bool has_line;                   /* place tells a line of source */
+    bool in_program;                 /* it is the program itself, not a library */
+    bool has_line;                   /* place names a line of source */
 } pl_fact_crash;
 
 typedef struct pl_facts {
@@ -97,14 +83,14 @@ typedef struct pl_facts {
     uint64_t n_oom_kills;    /* of the cgroup, since the start */
     uint64_t n_vm_oom_kills; /* of the whole machine, since the start */
     bool has_memory_cgroup;  /* n_oom_kills means something */
-    bool group_gone;         /* it was in a memory cgroup that is not there any more */
+    bool group_gone;         /* it was in a memory cgroup that no longer exists */
     bool vm_counted;         /* n_vm_oom_kills means something, if the end was not seen */
 
     /* When it did not see the end. */
     bool supervisor_alive;
     bool command_alive;
     bool rebooted;
-    bool cut_short; /* a part of the record is lost: see pl_record_state */
+    bool cut_short; /* a part of the record is lost: see pl_run_record_state */
 
     /* Memory. */
     uint64_t limit_bytes;
@@ -123,31 +109,32 @@ typedef struct pl_facts {
     bool own_stalls;       /* those of the cgroup, not of the machine */
     uint64_t n_throttles;  /* waits above memory.high */
 
-    /* What may have refused memory beside the line. */
+    /* Other limits that may have refused memory. */
     uint64_t address_limit_bytes; /* RLIMIT_AS of the command; 0: none */
     uint64_t data_limit_bytes;    /* RLIMIT_DATA of it; 0: none */
     bool own_data_limit;          /* set by us: the guard cannot be in the command */
-    pl_fact_process denied;       /* the last that the system refused; pid 0: nobody */
+    pl_fact_process denied;       /* the last process that the system refused memory; pid 0: none */
     uint32_t denied_limits;       /* pl_denied_limits that were in force */
     char denied_place[PL_FACT_PLACE_BYTES];
-    char inner_verdict[32]; /* of a run inside of this one, unless it ended by itself */
-    char inner_run[PL_FACT_NAME_BYTES];
+    bool has_inner; /* a run inside this one failed, and may explain this one's failure */
+    enum pl_verdict_kind inner_verdict;
+    char inner_run[PL_FACT_NAME_BYTES]; /* its id, or its record's path */
 
     pl_fact_line moved_limit; /* the last of the changes of a cgroup's limit */
-    pl_fact_line neighbours;  /* when they left least: others in the cgroup, that grew */
+    pl_fact_line neighbours;  /* others in the cgroup that grew, at the time when they left least */
 
-    /* What happened on the way. */
+    /* What happened during the run. */
     uint64_t n_refusals;
     pl_fact_refusal refusal; /* the last one; process.pid 0: none */
     pl_fact_crash crash;     /* of the command, else the last; process.pid 0: none */
-    pl_fact_process over;    /* passed the line and could not be refused; pid 0: nobody */
+    pl_fact_process over;    /* passed the line and could not be refused; pid 0: none */
     uint64_t n_stopped;
     pl_fact_process stopped;       /* the command, else the last that the supervisor stopped */
     pl_fact_process killed_worker; /* the last that SIGKILL ended, and not by us */
     uint64_t n_outside[PL_OUTSIDE_CAUSES]; /* processes that could not join, by cause */
     bool hangs;                            /* no progress was seen, and none since */
     double idle_s;
-    bool lock_cycle; /* threads wait for each other in a ring */
+    bool lock_cycle; /* a deadlock: threads wait for each other's locks */
 } pl_facts;
 
 typedef struct pl_verdict {
@@ -160,31 +147,41 @@ typedef struct pl_verdict {
 
 void pl_verdict_judge(const pl_facts *facts, pl_verdict *ret_verdict);
 
-/* Did it wait for memory for so long, or so often, that something should be done? */
+/* Did it wait for memory so long, or so often, that the user should act? */
 bool pl_verdict_stalled(const pl_facts *facts);
 
-/* Is the end told by the crash that is on record? */
+/* Does the crash on record explain how the command ended? */
 bool pl_verdict_crash_explains_end(const pl_facts *facts);
 
-/* The place of the import system's own lines: they hold the code of what was imported. */
-#define PL_PLACE_MODULES "imported modules"
+enum pl_holder_kind {
+    PL_HOLDER_UNKNOWN, /* no place is known to hold a good part */
+    PL_HOLDER_CODE,
+    PL_HOLDER_MODULES, /* the import system: the code of what was imported */
+    PL_HOLDER_FILE,    /* a file in memory: of a tmpfs */
+    PL_HOLDER_MEMFD,   /* a file in memory, which has no name in any folder */
+};
 
-/* What to do next, most useful first: writes at most `max` lines, returns how many.
- * `holder` is the place that holds most memory, "" when unknown. */
+/* The place that holds most of the memory. */
+typedef struct pl_holder {
+    enum pl_holder_kind kind;
+    char place[PL_FACT_PLACE_BYTES];
+} pl_holder;
+
+/* What to do next, most useful first: writes at most `max` lines, returns how many. */
 enum { PL_ADVICE_BYTES = 384 };
-int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const char *holder,
+int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder *holder,
               char (*lines)[PL_ADVICE_BYTES], int max);
 
 /* Was the command ended for a system call that its seccomp mode forbids? */
 bool pl_verdict_is_seccomp(const pl_facts *facts);
 
-/* The signal that ended the command: itself, or its child as a shell tells (128+N). 0: none. */
+/* The signal that ended the command, or its child, as a shell reports by 128+N. 0: none. */
 int pl_verdict_signal(int wait_status);
 
 /* A few words for why a process could not join. */
 const char *pl_outside_reason(enum pl_outside_cause cause);
 
-/* "SIGKILL". Lives for ever, or until the calling thread asks for the next one. */
+/* "SIGKILL". Valid until the calling thread's next call. */
 const char *pl_signal_name(int signal);
 
 /* "segmentation fault"; NULL for a signal that is not a fault of the program's own. */

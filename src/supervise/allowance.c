@@ -7,7 +7,7 @@
 
 #include "sys/proc.h"
 
-static bool is_ours(const pl_tree *tree, pid_t pid)
+static bool is_ours(const pl_process_tree *tree, pid_t pid)
 {
     if (pid == getpid())
         return true;
@@ -38,9 +38,9 @@ static void drop_gone(pl_allowance *allowance)
     allowance->n_neighbours = kept;
 }
 
-/* What the other processes of the own group have for themselves. A child of ours that was started
- * since the tree was read counts as another's until the next reading; it is small as yet. */
-static uint64_t read_neighbours(pl_allowance *allowance, const pl_tree *tree, bool first)
+/* The private memory of the other processes in our group. A child of ours that was started since
+ * the tree was read counts as another until the next reading; it is still small. */
+static uint64_t read_neighbours(pl_allowance *allowance, const pl_process_tree *tree, bool first)
 {
     pid_t pids[PL_ALLOWANCE_NEIGHBOURS];
     int n = pl_cgroup_pids(&allowance->cgroup, pids, PL_ALLOWANCE_NEIGHBOURS);
@@ -92,7 +92,7 @@ static void read_level(pl_allowance *allowance, int index, uint64_t usage, bool 
 
 /* The group before its processes: a neighbour that grows in between is taken for more than the
  * usage has of it, and what we gained for less. The other order would blame us for its growth. */
-static void look(pl_allowance *allowance, const pl_tree *tree, bool first)
+static void look(pl_allowance *allowance, const pl_process_tree *tree, bool first)
 {
     allowance->gained_bytes = allowance->others_bytes = allowance->others_gained_bytes = 0;
     allowance->left_bytes = allowance->gives_bytes = allowance->alone_bytes = UINT64_MAX;
@@ -125,7 +125,7 @@ void pl_allowance_done(pl_allowance *allowance)
     pl_cgroup_done(&allowance->cgroup);
 }
 
-void pl_allowance_read(pl_allowance *allowance, const pl_tree *tree)
+void pl_allowance_read(pl_allowance *allowance, const pl_process_tree *tree)
 {
     allowance->limits_changed = pl_cgroup_refresh(&allowance->cgroup, &allowance->change);
     look(allowance, tree, false);

@@ -14,7 +14,7 @@
 #define PL_SUPERVISE_ALLOWANCE_H
 
 #include "base/base.h"
-#include "supervise/tree.h"
+#include "supervise/process_tree.h"
 #include "sys/cgroup.h"
 
 enum { PL_ALLOWANCE_NEIGHBOURS = 512 };
@@ -32,7 +32,7 @@ typedef struct pl_allowance {
     uint64_t own_baseline_bytes;
     uint64_t others_baseline_bytes[PL_CGROUP_LEVELS];
 
-    /* Of the last reading. UINT64_MAX in the last three: no level is limited. */
+    /* From the last reading. UINT64_MAX in the last three: no level is limited. */
     bool limits_changed;
     pl_cgroup_change change; /* if so: what was changed */
     uint64_t gained_bytes;
@@ -53,7 +53,7 @@ PL_MUST_CHECK int pl_allowance_init(pl_allowance *allowance, const char *root);
 void pl_allowance_done(pl_allowance *allowance);
 
 /* `tree` is ours, read just before; NULL: there is only the caller yet. */
-void pl_allowance_read(pl_allowance *allowance, const pl_tree *tree);
+void pl_allowance_read(pl_allowance *allowance, const pl_process_tree *tree);
 
 /* The other process of the own group that grew most; pid 0: none can be seen that did. */
 pl_neighbour pl_allowance_who_grew(const pl_allowance *allowance);

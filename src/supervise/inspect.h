@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names for what a dead or hanging process left: native stacks, symbols, instructions, locks.
- * The only users of libdw, libiberty and capstone. Allocates; runs in the supervisor and in
- * `explain` only, never in the inspected process. Everything degrades: a frame without a name keeps
- * its module and offset, a stack that cannot be read is empty, and no input, however corrupt,
- * crashes it. Nothing is looked up beyond this machine's files. No state is kept between calls. */
+/* Finds native stacks, symbols, instructions and locks of a dead or hanging process. The only users
+ * of libdw, libiberty and capstone. Allocates; runs in the supervisor and in `explain` only, never
+ * in the inspected process. Everything degrades: a frame without a name keeps its module and
+ * offset, a stack that cannot be read is empty, and no input, however corrupt, crashes it. Nothing
+ * is looked up beyond this machine's files. No state is kept between calls. */
 #ifndef PL_SUPERVISE_INSPECT_H
 #define PL_SUPERVISE_INSPECT_H
 
@@ -38,8 +38,8 @@ PL_MUST_CHECK int pl_inspect_crash(const pl_crash *crash, const char *record_dir
 void pl_inspect_symbols(pl_native_frame *frames, size_t n);
 void pl_inspect_symbol(pl_native_frame *frame);
 
-/* The C++ name of a mangled type ("St9bad_alloc": "std::bad_alloc"); the text itself when it is
- * none. Always ends in a NUL. */
+/* The C++ name of a mangled type ("St9bad_alloc": "std::bad_alloc"); the text itself when it is not
+ * a mangled type. Always ends in a NUL. */
 void pl_inspect_type_name(const char *mangled, char *name, size_t n);
 
 typedef struct pl_inspect_thread {

@@ -156,7 +156,8 @@ static bool is_executable(const image *self, uint64_t address)
     return found && found->executable;
 }
 
-/* How far the file's own addresses were moved: from the program header that was mapped here. */
+/* The load bias: how far the file's own addresses were moved, from the program header that was
+ * mapped here. */
 static bool find_bias(Elf *elf, const mapping *code, uint64_t *ret_bias)
 {
     size_t n_headers;
@@ -181,8 +182,8 @@ static bool is_later(struct timespec a, struct timespec b)
 }
 
 /* Reports one mapped ELF file to libdw, which then owns its descriptor. Returns the end of the
- * module, 0 when there is none. ctime, not mtime: a package manager sets the latter to what the
- * archive says. */
+ * module, 0 when there is none. It compares ctime, because a package manager sets mtime from the
+ * archive. */
 static uint64_t report_module(const image *self, Dwfl *dwfl, const mapping *code)
 {
     struct stat status;
@@ -326,7 +327,7 @@ static bool step_back_from_bad_jump(image *self, Dwfl *dwfl, pl_unwound *unwound
     return true;
 }
 
-/* Modules without a file are unknown to libdw; the maps still tell them. */
+/* libdw does not know modules without a file; the maps still name them. */
 static void name_unreported(const image *self, pl_native_stack *stack)
 {
     for (int i = 0; i < stack->n_frames; i++) {

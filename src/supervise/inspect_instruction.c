@@ -3,8 +3,8 @@
  *
  * Decoding is capstone's. It is loaded when first needed: linked in, its tables would add 3.2 MiB
  * of resident memory and 1.5 ms to the start of every run (measured, capstone 4.0.2), for something
- * that few runs meet. What the decoded instruction needs, and what the bytes tell without capstone,
- * each machine's own file knows. */
+ * that few runs meet. The file of each machine finds what the decoded instruction needs, and what
+ * the bytes say without capstone. */
 #include "supervise/inspect_instruction.h"
 
 #include <dlfcn.h>
@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 #define STRINGIFY_(x)   #x
 #define STRINGIFY(x)    STRINGIFY_(x)
@@ -55,9 +55,9 @@ static void read_flags(char *flags, size_t n)
 
 static const pl_instruction_machine *const this_machine = &pl_instructions_arm64;
 
-/* The kernel's words for the bits of AT_HWCAP and then AT_HWCAP2, as /proc/cpuinfo has them
- * (arch/arm64/kernel/cpuinfo.c). The vector is asked, not the file: in a process that qemu runs,
- * the file is of the machine beneath. */
+/* The kernel's names for the bits of AT_HWCAP and then AT_HWCAP2, as in /proc/cpuinfo
+ * (arch/arm64/kernel/cpuinfo.c). The vector is read and not that file, because under qemu the file
+ * describes the host. */
 static const char *const hwcap_words[] = {
     "fp",       "asimd",      "evtstrm",  "aes",     "pmull",         "sha1",     "sha2",
     "crc32",    "atomics",    "fphp",     "asimdhp", "cpuid",         "asimdrdm", "jscvt",
@@ -71,12 +71,12 @@ static const char *const hwcap_words[] = {
 static void read_flags(char *flags, size_t n)
 {
     uint64_t bits[] = {getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
-    pl_text text = pl_text_begin(flags, n);
+    pl_fixed_text text = pl_fixed_text_begin(flags, n);
     for (size_t i = 0; i < PL_COUNT_OF(hwcap_words); i++) {
         if (!(bits[i / 32] >> i % 32 & 1))
             continue;
-        pl_text_add(&text, " ");
-        pl_text_add(&text, hwcap_words[i]);
+        pl_fixed_text_add(&text, " ");
+        pl_fixed_text_add(&text, hwcap_words[i]);
     }
 }
 
@@ -116,12 +116,12 @@ static void capstone_done(capstone *self)
 /* capstone 4 writes "zmm0 , zmm1". */
 static void write_decoded(const cs_insn *decoded, pl_instruction *ret)
 {
-    pl_text text = pl_text_begin(ret->text, sizeof ret->text);
-    pl_text_add(&text, decoded->mnemonic);
-    pl_text_add(&text, decoded->op_str[0] ? " " : "");
+    pl_fixed_text text = pl_fixed_text_begin(ret->text, sizeof ret->text);
+    pl_fixed_text_add(&text, decoded->mnemonic);
+    pl_fixed_text_add(&text, decoded->op_str[0] ? " " : "");
     for (const char *at = decoded->op_str; *at; at++)
         if (at[0] != ' ' || at[1] != ',')
-            pl_text_add_n(&text, at, 1);
+            pl_fixed_text_add_n(&text, at, 1);
 }
 
 static const pl_instruction_set *decode(const capstone *library, csh handle,

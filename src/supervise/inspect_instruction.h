@@ -27,8 +27,9 @@ typedef struct pl_instruction_machine {
     /* ud2 and friends, which a program executes to end itself. */
     bool (*is_deliberate)(const uint8_t *bytes, size_t n);
 
-    /* Of the sets that it needs one that the flags lack, else any of them; NULL when it needs none.
-     * `decoded` is NULL where capstone could not decode the bytes. n is 1 or more. */
+    /* One of the sets that the instruction needs and the flags lack, else any that it needs; NULL
+     * when it needs none. `decoded` is NULL where capstone could not decode the bytes. n is 1 or
+     * more. */
     const pl_instruction_set *(*needed_set)(const cs_insn *decoded, const uint8_t *bytes, size_t n,
                                             const char *flags);
 
@@ -40,7 +41,7 @@ extern const pl_instruction_machine pl_instructions_x86_64, pl_instructions_arm6
 
 bool pl_flags_have(const char *flags, const char *flag);
 
-/* As pl_inspect_instruction(), of any machine with any processor. */
+/* Does what pl_inspect_instruction() does, for any machine and processor. */
 PL_MUST_CHECK int pl_instruction_tell(const pl_instruction_machine *machine, const uint8_t *bytes,
                                       size_t n, const char *flags, pl_instruction *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions of arm64. capstone 4 knows none that are younger than Armv8.0, and tells no sets of
- * them; but every instruction is one word, and most extensions have a part of the encoding to
- * themselves: so the word alone decides. Patterns are those of the Arm Architecture Reference
- * Manual, DDI 0487, chapter C4; flags are the kernel's, Documentation/arch/arm64/elf_hwcaps.rst. */
+/* Instructions of arm64. capstone 4 knows only those of Armv8.0, and not their sets. But every
+ * instruction is one word, and most extensions have a part of the encoding to themselves, so the
+ * word alone decides. Patterns are those of the Arm Architecture Reference Manual, DDI 0487,
+ * chapter C4; flags are the kernel's, Documentation/arch/arm64/elf_hwcaps.rst. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const pl_instruction_set sve = {"SVE", "sve"}, sve2 = {"SVE2", "sve2"},
                                 rdm = {"RDM", "asimdrdm"}, fcma = {"FCMA", "fcma"},
                                 jscvt = {"JSCVT", "jscvt"};
 
-/* The first that fits decides: an exception stands before the rule that it is one of. */
+/* The first match decides, so an exception stands before its rule. */
 static const struct pattern {
     uint32_t mask;
     uint32_t bits;
@@ -128,7 +128,7 @@ static const pl_instruction_set *needed_set(const cs_insn *decoded, const uint8_
     return NULL;
 }
 
-/* As objdump writes what it cannot decode. */
+/* Written as objdump writes an instruction that it cannot decode. */
 static void write_text(const uint8_t *bytes, size_t n, char *text, size_t text_bytes)
 {
     if (n < WORD_BYTES)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions of x86-64. capstone puts most into groups that say which set they need; of what it
- * does not know, the prefix still tells the family. Flags are those of
+/* Instructions of x86-64. capstone puts most into groups that say which set they need. For those
+ * that it does not know, the prefix still gives the family. Flags are those of
  * arch/x86/include/asm/cpufeatures.h. */
 #include <string.h>
 
@@ -53,8 +53,8 @@ static const struct mnemonic_rule {
 };
 
 /* capstone 5 leaves the groups of many instructions empty that capstone 4 has; found by comparing
- * the two over every opcode. What is missing is told by the name, among instructions of the same
- * encoding: the first byte of EVEX, VEX (0xc5 is counted as 0xc4) and XOP, 0 for the rest. */
+ * the two over every opcode. The missing groups are found by the name, among instructions of the
+ * same encoding: the first byte of EVEX, VEX (0xc5 is counted as 0xc4) and XOP, 0 for the rest. */
 static const struct name_rule {
     uint8_t encoding;
     const char *beginning;

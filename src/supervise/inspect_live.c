@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a process that still lives: what each waits for, and where it stands in native and
- * Python code.
+/* The threads of a live process: what each waits for, and its native and Python stacks.
  *
  * The threads are stopped with PTRACE_SEIZE and PTRACE_INTERRUPT, not by libdw: it would send
  * SIGSTOP, and its waitpid() would swallow the exit status of a process that dies just then. The
- * wait here takes stops only, so that an exit is left for the supervisor. The tracer is a thread of
- * its own, because its end is what lets go of everybody, also of a thread that did not stop in
- * time (in uninterruptible sleep): such a tracee would otherwise stop later, for good. */
+ * wait here takes stops only, so that an exit is left for the supervisor. The tracer is a separate
+ * thread, because its end detaches every tracee, including one that did not stop in time (in
+ * uninterruptible sleep) and would otherwise stop later, permanently. */
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>

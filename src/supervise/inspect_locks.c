@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each thread of a process waits for, from the system call it sleeps in, and the ring of
- * threads that wait for each other.
+/* What each thread of a process waits for, from the system call it sleeps in, and the cycle of
+ * threads that wait for each other's locks.
  *
- * A ring is only reported when it is proved. The threads are looked at one after another, so each
+ * A cycle is only reported when it is proved. The threads are looked at one after another, so each
  * thread's count of voluntary switches and then its system call are read, and once more, in the
  * other order, after all the locks were read. The kernel tells the call of a thread that sleeps
  * only, and counts a switch when one goes to sleep: so a thread that sleeps in the same call by the
@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "supervise/inspect_private.h"
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 enum {
     PROOF_ATTEMPTS = 3, /* a real deadlock is proved by the first: its threads never move */
@@ -51,7 +51,7 @@ static bool read_switches(pid_t pid, pid_t tid, uint64_t *ret_n)
 {
     char text[4096]; /* measured: 1,400 bytes on kernel 6.18 */
     return read_task_file(pid, tid, "status", text, sizeof text) > 0 &&
-           pl_text_find_u64(text, "voluntary_ctxt_switches:", ret_n);
+           pl_fixed_text_find_u64(text, "voluntary_ctxt_switches:", ret_n);
 }
 
 /* "202 0x7ffd3c 0x80 0x2 0x0 0x0 0x0 0x7ffd10 0x7f12ab": number, arguments, stack and instruction
@@ -118,7 +118,7 @@ static bool is_terminal(dev_t device)
 
 typedef struct descriptor_kind {
     const char *name;
-    bool outside; /* somebody else can make it ready */
+    bool outside; /* another process can make it ready */
 } descriptor_kind;
 
 static descriptor_kind anonymous_kind(const char *path)
@@ -189,7 +189,7 @@ static void say_child(pl_inspect_thread *thread, int pid)
 
 /* --- futexes --- */
 
-/* What glibc's pthread_mutex_t begins with, on 64-bit machines. */
+/* The first fields of glibc's pthread_mutex_t on 64-bit machines. */
 typedef struct mutex_words {
     uint32_t lock;
     uint32_t count;
@@ -256,8 +256,8 @@ static pid_t joined_thread(const pl_inspect_process *process, pid_t waiter, cons
     return found;
 }
 
-/* A mutex says who holds it, and a join for whom it waits. All else (conditions, semaphores,
- * Python's locks) has no owner. */
+/* A mutex names its owner, and a join the thread that it waits for. Conditions, semaphores and
+ * Python's locks have no owner. */
 static void say_futex(pl_inspect_thread *thread, const pl_inspect_process *process,
                       const system_call *call)
 {
@@ -286,12 +286,12 @@ static void say_futex(pl_inspect_thread *thread, const pl_inspect_process *proce
 
 typedef enum wait_kind {
     WAIT_INSIDE,     /* the words say it all */
-    WAIT_OUTSIDE,    /* the same, and somebody else ends it */
+    WAIT_OUTSIDE,    /* the same, and another process ends it */
     WAIT_DESCRIPTOR, /* the first argument is one */
     WAIT_POLL,
     WAIT_SELECT,
     WAIT_CHILD,
-    WAIT_CHILD_ID, /* waitid: what, then whom */
+    WAIT_CHILD_ID, /* waitid: id type, then id */
     WAIT_FUTEX,
 } wait_kind;
 
@@ -436,7 +436,7 @@ static bool all_slept(const pl_inspect_process *process, const system_call *call
     return true;
 }
 
-/* True when the question is settled: there is no ring, or one that is proved. */
+/* True when the question is settled: there is no cycle, or one that is proved. */
 static bool find_cycle(pl_inspect_process *process, const system_call *calls)
 {
     bool doubt = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the inspect_*.c files share: one way to open libdw, to name an address, and to walk a
- * thread. Nobody else includes this. */
+/* Shared by the inspect_*.c files, and included by no others: how they open libdw, name an address,
+ * and walk a thread. */
 #ifndef PL_SUPERVISE_INSPECT_PRIVATE_H
 #define PL_SUPERVISE_INSPECT_PRIVATE_H
 

@@ -15,8 +15,8 @@
 /* The demangler's work grows with the name. The longest in PyTorch 1.13 has 588 bytes. */
 enum { MANGLED_BYTES_MAX = 4096 };
 
-/* What is no file any more by the name that a process has mapped is not opened: libdw would wait
- * for the writer of a pipe. */
+/* Opens only regular files: the name that a process has mapped may be a pipe by now, and libdw
+ * would wait for its writer. */
 static int find_regular_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
                             char **file_name, Elf **ret_elf)
 {

@@ -54,7 +54,7 @@ static int take_frame(Dwfl_Frame *state, void *argument)
     return has_table(self->dwfl, pc - (is_activation ? 0 : 1)) ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-/* How the walk ended does not matter: what it proved is in the result. */
+/* Why the walk ended does not matter: the frames that it proved are in the result. */
 void pl_unwind_thread(Dwfl *dwfl, pid_t tid, bool first_is_return, pl_unwound *unwound)
 {
     walk self = {.dwfl = dwfl, .first_is_return = first_is_return, .unwound = unwound};

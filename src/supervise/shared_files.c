@@ -141,7 +141,7 @@ static void look_at_descriptor(found_files *found, const pl_ledger *ledger, int 
     add(found, &status, strncmp(link, memfd, strlen(memfd)) == 0 ? link + 1 : link);
 }
 
-static void find_files(found_files *found, const pl_ledger *ledger, const pl_tree *tree)
+static void find_files(found_files *found, const pl_ledger *ledger, const pl_process_tree *tree)
 {
     char path[64];
     look_into("/dev/shm", found, ledger, look_at_name);
@@ -191,7 +191,7 @@ static void replace_sites(pl_shared_files *files, pl_ledger *ledger, const found
     }
 }
 
-void pl_shared_files_look(pl_shared_files *files, pl_ledger *ledger, const pl_tree *tree,
+void pl_shared_files_look(pl_shared_files *files, pl_ledger *ledger, const pl_process_tree *tree,
                           uint64_t unseen_bytes, uint64_t now_ns)
 {
     uint64_t noticeable = pl_ledger_limit_bytes(ledger) / NOTICEABLE_SHARE;

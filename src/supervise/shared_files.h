@@ -7,7 +7,7 @@
 #define PL_SUPERVISE_SHARED_FILES_H
 
 #include "ledger/ledger.h"
-#include "supervise/tree.h"
+#include "supervise/process_tree.h"
 
 enum { PL_SHARED_FILES = 16 };
 
@@ -20,7 +20,7 @@ typedef struct pl_shared_files {
 
 /* Looks for the largest files of the tree, if what is unseen is worth a look: it grew or shrank, or
  * a second has passed. To be called before it is charged. */
-void pl_shared_files_look(pl_shared_files *files, pl_ledger *ledger, const pl_tree *tree,
+void pl_shared_files_look(pl_shared_files *files, pl_ledger *ledger, const pl_process_tree *tree,
                           uint64_t unseen_bytes, uint64_t now_ns);
 
 #endif

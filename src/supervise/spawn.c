@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
-#include "supervise/program.h"
+#include "supervise/executable.h"
 
 extern char **environ;
 
@@ -74,15 +74,15 @@ static void limit_data(uint64_t bytes)
 }
 
 static _Noreturn void become_command(const pl_spawn_options *options,
-                                     enum pl_program_obstacle obstacle, int failure_fd)
+                                     enum pl_executable_obstacle obstacle, int failure_fd)
 {
     /* A static program has no loader to read the variable, and musl's passes over it. Their
      * children may be glibc's. */
-    bool guarded = obstacle == PL_PROGRAM_NONE || obstacle == PL_PROGRAM_STATIC ||
-                   (obstacle == PL_PROGRAM_LIBC && *glibc_prefix());
+    bool guarded = obstacle == PL_EXECUTABLE_NONE || obstacle == PL_EXECUTABLE_STATIC ||
+                   (obstacle == PL_EXECUTABLE_LIBC && *glibc_prefix());
     int error = -set_environment(options, guarded);
     if (error == 0) {
-        if (obstacle != PL_PROGRAM_NONE && options->data_limit_bytes)
+        if (obstacle != PL_EXECUTABLE_NONE && options->data_limit_bytes)
             limit_data(options->data_limit_bytes);
         sigprocmask(SIG_SETMASK, &options->mask, NULL);
         execvp(options->command[0], options->command);
@@ -117,10 +117,10 @@ int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr)
     const char *name = options->command[0];
     if (strpbrk(options->guard_path, " :"))
         return pl_error_set(reterr, -EINVAL,
-                            "cannot preload '%s': its path has a space or a colon in it",
+                            "cannot preload '%s': its path contains a space or a colon",
                             options->guard_path);
-    pl_program program;
-    pl_program_look(name, options->guard_path, &program);
+    pl_executable program;
+    pl_executable_look(name, options->guard_path, &program);
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return pl_error_set(reterr, -errno, "cannot make a pipe: %s%s", strerror(errno),

@@ -18,11 +18,11 @@
 #include "supervise/watch.h"
 #include "sys/proc.h"
 
-/* How a signal that reaches us gets to the command. We stay in its process group, so that the
- * terminal's job control works as without us; what the terminal sends, it sends to both. */
+/* How a signal that the supervisor gets reaches the command. Both are in one process group, so that
+ * the terminal's job control works as usual: the terminal signals both. */
 typedef enum pass_on {
-    PASS_ALWAYS,      /* a container runtime tells us alone */
-    PASS_IF_FOLLOWER, /* whoever signals a group leader means the group: the command has it too */
+    PASS_ALWAYS,      /* a container runtime signals the supervisor alone */
+    PASS_IF_FOLLOWER, /* a signal to a group leader is meant for its group */
 } pass_on;
 
 static const struct {
@@ -67,7 +67,7 @@ static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
     }
 }
 
-/* What limits the command's memory beside the line: 0 where nothing does. */
+/* An rlimit of the command; 0 when it is unlimited. */
 static uint64_t read_limit(pid_t pid, int resource)
 {
     struct rlimit limit;
@@ -75,8 +75,8 @@ static uint64_t read_limit(pid_t pid, int resource)
     return limited ? limit.rlim_cur : 0;
 }
 
-/* While it is a zombie: whoever is killed for a system call can say nothing of it any more; and a
- * shell or the program itself may have limited it (ulimit) since the start. */
+/* Reads the command's state while it is a zombie: a process that seccomp killed cannot report it,
+ * and a shell or the program itself may have set limits (ulimit) since the start. */
 static void note_dead(pl_watch *watch)
 {
     pl_ledger_header *header = &watch->ledger->header;
@@ -105,7 +105,8 @@ static void read_signals(pl_watch *watch, int fd)
             pass_signal(watch, &info);
 }
 
-/* A command that ends when its parent does cannot see that by itself: we are its parent. */
+/* A command that is to end with its parent cannot see that by itself: the supervisor is its
+ * parent. */
 static pid_t follow_parent(pl_watch *watch, pid_t parent)
 {
     if (parent == 0 || getppid() == parent)
@@ -146,7 +147,8 @@ static void note_command(pl_watch *watch, pid_t pid)
     atomic_store(&header->command_pid, (uint32_t)pid);
 }
 
-/* What the command started with. Only one without the guard is given our RLIMIT_DATA. */
+/* Records the RLIMIT_DATA that the command started with. Only a command without the guard is given
+ * ours. */
 static void note_limits(pl_ledger *ledger, pid_t pid, uint64_t our_data_limit)
 {
     pl_ledger_header *header = &ledger->header;

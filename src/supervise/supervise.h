@@ -24,7 +24,7 @@ typedef struct pl_supervise_options {
     const char *ledger_path; /* of the mapped ledger, for the environment of the tree */
     uint64_t hang_after_ns;  /* 0: hangs are not looked for */
     bool hang_stop;          /* after the report, stop what hangs */
-    pid_t parent;            /* ours: once it is gone, the command is asked to end. 0: it may go */
+    pid_t parent;            /* ours: when it ends, the command is asked to. 0: never */
 
     /* Called once per hang, with every process of the tree looked at. */
     void (*on_hang)(void *context, const pl_inspect_process *processes, int n, double idle_s);
@@ -34,9 +34,9 @@ typedef struct pl_supervise_options {
 /* Runs the command to its end. *ret_wait_status is as waitpid() gives it. Fails only before the
  * command has begun: -ENOENT when it cannot be found, another -errno when it cannot be executed.
  *
- * On success the signals below stay blocked. What ends the command often comes to us a moment
- * later (systemd sends SIGTERM to the rest of a service in which the OOM killer ended a process),
- * and it must not end the report. */
+ * On success the signals below stay blocked. The signal that ends the command often reaches the
+ * supervisor a moment later (systemd sends SIGTERM to the rest of a service in which the OOM killer
+ * ended a process), and it must not end the report. */
 PL_MUST_CHECK int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options,
                                int *ret_wait_status, pl_error *reterr);
 

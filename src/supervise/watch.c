@@ -27,7 +27,7 @@ enum { CALM_COST = 400, PRESSED_COST = 10 };
  * listen. */
 #define PATIENCE_NS (500 * PL_NS_PER_MS)
 
-/* Less CPU than this share of the time is no progress: a polling loop with long naps. */
+/* Less CPU than this share of the time is not progress: a polling loop sleeps most of the time. */
 enum { PROGRESS_SHARE = 200 };
 
 static int start_slot(pl_watch *watch)
@@ -35,7 +35,7 @@ static int start_slot(pl_watch *watch)
     int r = pl_ledger_join(watch->ledger, 1, &watch->owner);
     if (r < 0)
         return r;
-    pl_slot *slot = &watch->ledger->slots[watch->owner];
+    pl_ledger_slot *slot = &watch->ledger->slots[watch->owner];
     atomic_store(&slot->flags, PL_SLOT_OBSERVER);
     snprintf(slot->name, sizeof slot->name, "plimsoll");
     return 0;
@@ -75,8 +75,8 @@ int pl_watch_init(pl_watch *watch, pl_ledger *ledger, const pl_supervise_options
     watch->n_oom_kills = header->baseline_oom_kills;
     if (pl_machine_oom_kills("", &header->baseline_vm_oom_kills) < 0)
         header->baseline_vm_oom_kills = 0;
-    watch->line_told_bytes = pl_ledger_limit_bytes(ledger);
-    watch->others_told_bytes = watch->allowance.others_bytes;
+    watch->line_reported_bytes = pl_ledger_limit_bytes(ledger);
+    watch->others_reported_bytes = watch->allowance.others_bytes;
     watch->sampled_ns = watch->moved_ns = pl_clock_monotonic_ns();
     return 0;
 }
@@ -92,7 +92,7 @@ static uint64_t guarded_charge(const pl_watch *watch)
     uint64_t sum = 0;
     int n = pl_ledger_n_slots(watch->ledger);
     for (int i = 0; i < n; i++) {
-        const pl_slot *slot = &watch->ledger->slots[i];
+        const pl_ledger_slot *slot = &watch->ledger->slots[i];
         if (i != watch->owner && atomic_load(&slot->pid))
             sum += atomic_load(&slot->claimed_bytes) + atomic_load(&slot->measured_bytes);
     }
@@ -108,12 +108,13 @@ static void correct_measures(pl_watch *watch)
         const pl_tree_process *process = &watch->tree.processes[i];
         if (process->slot < 0 || process->state == 'Z') /* its first thread ended: statm says 0 */
             continue;
-        const pl_slot *slot = &watch->ledger->slots[process->slot];
+        const pl_ledger_slot *slot = &watch->ledger->slots[process->slot];
         uint64_t measured = atomic_load(&slot->measured_bytes);
         uint64_t most = process->private_bytes;
         uint64_t least =
             process->shares_pages ? 0 : pl_sub_sat_u64(most, atomic_load(&slot->claimed_bytes));
-        if (measured > most || measured < least) /* who is gone meanwhile needs no measure */
+        if (measured > most ||
+            measured < least) /* a process that has ended meanwhile needs no measure */
             (void)!pl_ledger_measure_other(watch->ledger, watch->owner, process->slot, process->pid,
                                            pl_clamp_u64(measured, least, most));
     }
@@ -162,7 +163,7 @@ static void take_sample(pl_watch *watch, uint64_t now_ns)
     static long ticks_per_s;
     if (!ticks_per_s)
         ticks_per_s = sysconf(_SC_CLK_TCK);
-    pl_sample sample = {
+    pl_memory_sample sample = {
         .time_ns = now_ns,
         .charged_bytes = pl_ledger_charged_bytes(watch->ledger),
         .resident_bytes = watch->tree.resident_bytes,
@@ -180,7 +181,8 @@ static void take_sample(pl_watch *watch, uint64_t now_ns)
         pl_ledger_mark_peak(watch->ledger);
 }
 
-static void tell(pl_watch *watch, uint32_t kind, const pl_tree_process *process, uint64_t bytes)
+static void report_event(pl_watch *watch, uint32_t kind, const pl_tree_process *process,
+                         uint64_t bytes)
 {
     pl_event event = {.kind = kind, .pid = process->pid, .tid = process->pid, .bytes = bytes};
     snprintf(event.where.function, sizeof event.where.function, "%s", process->name);
@@ -191,7 +193,7 @@ static void stop_process(pl_watch *watch, const pl_tree_process *process)
 {
     if (process->slot >= 0)
         atomic_fetch_or(&watch->ledger->slots[process->slot].flags, PL_SLOT_STOPPED);
-    tell(watch, PL_EVENT_STOPPED, process, process->used_bytes);
+    report_event(watch, PL_EVENT_STOPPED, process, process->used_bytes);
     watch->stopped_pid = process->pid;
     watch->stopped_ns = pl_clock_monotonic_ns();
     if (pl_proc_alive(process->pid, process->start_ticks))
@@ -208,7 +210,7 @@ static void name_limit(const pl_cgroup *cgroup, int level, const char *file, cha
     snprintf(text, size, "%s%.*s/%s", dots, (int)(length - cut), cgroup->path + cut, file);
 }
 
-static void tell_line(pl_watch *watch, uint64_t now_ns)
+static void report_line(pl_watch *watch, uint64_t now_ns)
 {
     const pl_allowance *allowance = &watch->allowance;
     pl_event event = {.kind = PL_EVENT_LINE, .detail = PL_LINE_NEIGHBOUR};
@@ -227,10 +229,10 @@ static void tell_line(pl_watch *watch, uint64_t now_ns)
             snprintf(event.where.function, sizeof event.where.function, "%s", stat.name);
     }
     pl_ledger_event(watch->ledger, &event);
-    watch->line_told_bytes = pl_ledger_limit_bytes(watch->ledger);
-    watch->others_told_bytes = allowance->others_bytes;
-    watch->line_told_ns = now_ns;
-    watch->n_lines_told++;
+    watch->line_reported_bytes = pl_ledger_limit_bytes(watch->ledger);
+    watch->others_reported_bytes = allowance->others_bytes;
+    watch->line_reported_ns = now_ns;
+    watch->n_lines_reported++;
 }
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -238,19 +240,20 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return pl_max_u64(a, b) - pl_min_u64(a, b);
 }
 
-/* A changed limit is always told. Neighbours come and go: only when they and the line moved by a
- * sixteenth of it since that was told, once a second, and not for ever, for each event pushes an
- * older one out. What we need ourselves at the start moves the line, too. */
-static bool worth_telling(const pl_watch *watch, uint64_t now_ns)
+/* A changed limit is always reported. Neighbours come and go: they are reported only when both they
+ * and the line moved by a sixteenth of the line since the last time, at most once a second, and a
+ * limited number of times, because each event pushes out an older one. The run's own needs at the
+ * start move the line, too. */
+static bool worth_reporting(const pl_watch *watch, uint64_t now_ns)
 {
-    enum { MOST_TOLD = PL_EVENTS / 8 };
-    uint64_t line = pl_ledger_limit_bytes(watch->ledger), told = watch->line_told_bytes;
-    uint64_t moved = pl_min_u64(distance(line, told),
-                                distance(watch->allowance.others_bytes, watch->others_told_bytes));
+    enum { MOST_REPORTED = PL_EVENTS / 8 };
+    uint64_t line = pl_ledger_limit_bytes(watch->ledger), reported = watch->line_reported_bytes;
+    uint64_t moved = pl_min_u64(distance(line, reported), distance(watch->allowance.others_bytes,
+                                                                   watch->others_reported_bytes));
     if (watch->allowance.limits_changed)
         return true;
-    return watch->n_lines_told < MOST_TOLD && moved > told / 16 &&
-           (watch->n_lines_told == 0 || now_ns - watch->line_told_ns >= PL_NS_PER_SEC);
+    return watch->n_lines_reported < MOST_REPORTED && moved > reported / 16 &&
+           (watch->n_lines_reported == 0 || now_ns - watch->line_reported_ns >= PL_NS_PER_SEC);
 }
 
 /* The true limit is the least that the machine, the cgroups and the fixed limits give. */
@@ -277,8 +280,8 @@ static void note_limits(pl_watch *watch)
 }
 
 /* Limits that are changed and neighbours that grow move the line, down and up again, never above
- * what the user asked for. In steps, so that a neighbour's every page does not move it: the reserve
- * is there for the difference. */
+ * what the user asked for. It moves in steps, not with every page of a neighbour; the reserve
+ * covers the difference. */
 static void follow_system(pl_watch *watch, uint64_t now_ns)
 {
     pl_ledger *ledger = watch->ledger;
@@ -292,26 +295,27 @@ static void follow_system(pl_watch *watch, uint64_t now_ns)
     if (allowance->limits_changed || allowed != before)
         note_limits(watch);
     pl_ledger_set_system_bytes(ledger, allowed); /* also when it is the same: see ledger.c */
-    if (worth_telling(watch, now_ns))
-        tell_line(watch, now_ns);
+    if (worth_reporting(watch, now_ns))
+        report_line(watch, now_ns);
 }
 
-/* Whoever was stopped last has not yet given its memory back: the next one may not have to go. */
+/* Has the process that was stopped last not given its memory back yet? Then the next may not have
+ * to be stopped. */
 static bool still_dying(const pl_watch *watch, uint64_t now_ns)
 {
     return watch->stopped_pid && now_ns - watch->stopped_ns < PATIENCE_NS &&
            pl_proc_alive(watch->stopped_pid, 0);
 }
 
-/* Memory that nobody asked for, so that nobody could be refused: first touches, copied pages, a
- * static child. Past the line and the reserve, the newest growth is stopped after some patience; at
- * once when the system is about to choose for us. How near that is depends on how fast it comes:
- * what was gained since the last sample may be gained twice before the next one counts. The command
- * itself is stopped only at the very end, when it would be killed anyway: a guarded one is being
- * told by its guard meanwhile.
+/* Stops processes for memory that was not requested, and so could not be refused: first touches,
+ * copied pages, a static child. Past the line and the reserve, the newest growth is stopped after
+ * PATIENCE_NS, or at once when the system is about to kill. How near that is depends on the speed
+ * of growth: what was gained since the last sample may be gained twice before the next one counts.
+ * The command itself is stopped last, when it would be killed anyway: meanwhile its own guard
+ * refuses its requests.
  *
- * The line is here the one that our own use is judged by: neighbours that grow lower the other,
- * which refuses, but nobody of ours is stopped for them. */
+ * The line here is the one for the run's own use. Neighbours that grow lower the other line, which
+ * refuses, but no process of the run is stopped for them. */
 static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
 {
     const pl_ledger_header *header = &watch->ledger->header;
@@ -323,11 +327,11 @@ static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
     watch->used_bytes = used;
     if (header->flags & PL_RUN_OBSERVE)
         return;
-    /* What is idle elsewhere goes to disk for those that nobody can refuse. */
+    /* Idle tensors of other processes go to disk for those that cannot be refused. */
     if (pl_ledger_charged_bytes(watch->ledger) > line && pl_room_idle_bytes(watch->ledger) > 0)
         pl_room_call(watch->ledger);
     if (used <= line + reserve)
-        watch->over_ns = watch->over_told = 0;
+        watch->over_ns = watch->over_reported = 0;
     else if (!watch->over_ns)
         watch->over_ns = now_ns;
     bool lasting = watch->over_ns && now_ns - watch->over_ns >= PATIENCE_NS;
@@ -335,18 +339,18 @@ static void keep_hard_mark(pl_watch *watch, uint64_t now_ns)
     if ((!lasting && !danger) || still_dying(watch, now_ns))
         return;
 
-    pid_t main_pid = pl_tree_main(&watch->tree, watch->command, reserve / 4);
-    const pl_tree_process *process = pl_tree_newcomer(&watch->tree, main_pid, reserve / 4);
+    pid_t main_pid = pl_process_tree_main(&watch->tree, watch->command, reserve / 4);
+    const pl_tree_process *process = pl_process_tree_victim(&watch->tree, main_pid, reserve / 4);
     if (!process)
         return;
-    bool can_be_told = process->slot_flags & PL_SLOT_PYTHON;
-    uint64_t last_room = reserve / 8 + (can_be_told ? 0 : 2 * gained);
+    bool can_be_refused = process->slot_flags & PL_SLOT_PYTHON;
+    uint64_t last_room = reserve / 8 + (can_be_refused ? 0 : 2 * gained);
     if (process->pid != main_pid || watch->room_bytes < last_room) {
         stop_process(watch, process);
         watch->over_ns = 0;
-    } else if (lasting && !watch->over_told) {
-        tell(watch, PL_EVENT_OVER, process, used);
-        watch->over_told = true;
+    } else if (lasting && !watch->over_reported) {
+        report_event(watch, PL_EVENT_OVER, process, used);
+        watch->over_reported = true;
     }
 }
 
@@ -377,7 +381,8 @@ static void report_hang(pl_watch *watch, uint64_t idle_ns)
     int n_read = 0;
     for (int i = 0; processes && i < n; i++) {
         const pl_tree_process *process = &watch->tree.processes[i];
-        const pl_slot *slot = process->slot >= 0 ? &watch->ledger->slots[process->slot] : NULL;
+        const pl_ledger_slot *slot =
+            process->slot >= 0 ? &watch->ledger->slots[process->slot] : NULL;
         if (pl_inspect_live(process->pid, slot ? slot->python_version : 0,
                             slot ? slot->python_runtime : 0, &processes[n_read], NULL) == 0)
             n_read++;
@@ -403,12 +408,12 @@ static void look_for_hang(pl_watch *watch, uint64_t now_ns)
     if (tree_moved(watch, now_ns)) {
         watch->moved_ns = now_ns;
         watch->moved_ticks = watch->tree.cpu_ticks;
-        watch->hang_told = false;
+        watch->hang_reported = false;
         return;
     }
-    if (watch->hang_told || now_ns - watch->moved_ns < watch->options->hang_after_ns)
+    if (watch->hang_reported || now_ns - watch->moved_ns < watch->options->hang_after_ns)
         return;
-    watch->hang_told = true;
+    watch->hang_reported = true;
     report_hang(watch, now_ns - watch->moved_ns);
     if (watch->options->hang_stop) {
         kill(watch->command, SIGTERM);
@@ -416,7 +421,7 @@ static void look_for_hang(pl_watch *watch, uint64_t now_ns)
     }
 }
 
-static void tell_death(pl_watch *watch, pid_t pid, const char *name, uint64_t bytes, int signal)
+static void report_death(pl_watch *watch, pid_t pid, const char *name, uint64_t bytes, int signal)
 {
     pl_event event = {
         .kind = PL_EVENT_DIED, .pid = pid, .detail = (uint32_t)signal, .bytes = bytes};
@@ -424,7 +429,7 @@ static void tell_death(pl_watch *watch, pid_t pid, const char *name, uint64_t by
     pl_ledger_event(watch->ledger, &event);
 }
 
-static int crash_signal(const pl_watch *watch, const pl_slot *slot)
+static int crash_signal(const pl_watch *watch, const pl_ledger_slot *slot)
 {
     for (int i = 0; i < PL_CRASHES; i++) {
         const pl_crash *crash = &watch->ledger->crashes[i];
@@ -436,10 +441,11 @@ static int crash_signal(const pl_watch *watch, const pl_slot *slot)
     return 0;
 }
 
-/* A process that became another program, which the guard cannot enter, left a slot without a name. */
-static const char *name_of(const pl_watch *watch, const pl_slot *slot, pid_t pid)
+/* A process that became another program, which the guard cannot enter, left a slot without a
+ * name. */
+static const char *name_of(const pl_watch *watch, const pl_ledger_slot *slot, pid_t pid)
 {
-    const pl_tree *tree = &watch->tree;
+    const pl_process_tree *tree = &watch->tree;
     if (slot->name[0])
         return slot->name;
     for (int i = 0; i < tree->n; i++)
@@ -453,13 +459,14 @@ static const char *name_of(const pl_watch *watch, const pl_slot *slot, pid_t pid
 
 enum { SETTLED = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER };
 
-/* Guarded processes that are gone without having run their exit handlers. Those that left a crash
- * record died of that. Whom we reaped ourselves is marked as exited, and told of already. */
+/* Finds guarded processes that are gone without having run their exit handlers. Those that left a
+ * crash record died of that. Those that the supervisor reaped itself are marked as exited, and
+ * reported already. */
 static void note_vanished(pl_watch *watch)
 {
     int n = pl_ledger_n_slots(watch->ledger);
     for (int i = 0; i < n; i++) {
-        const pl_slot *slot = &watch->ledger->slots[i];
+        const pl_ledger_slot *slot = &watch->ledger->slots[i];
         uint32_t pid = atomic_load(&slot->pid);
         if (!pid || pid == (uint32_t)watch->command || atomic_load(&slot->flags) & SETTLED)
             continue;
@@ -476,12 +483,12 @@ static void note_vanished(pl_watch *watch)
             signal = SIGKILL;
         }
         if (signal)
-            tell_death(watch, (pid_t)pid, name_of(watch, slot, (pid_t)pid),
-                       atomic_load(&slot->peak_bytes), signal);
+            report_death(watch, (pid_t)pid, name_of(watch, slot, (pid_t)pid),
+                         atomic_load(&slot->peak_bytes), signal);
     }
 }
 
-/* The same of processes without the guard, of which only their absence is seen. */
+/* Finds processes without the guard that are gone. */
 static void note_ended(pl_watch *watch)
 {
     for (int i = 0; i < watch->tree.n_ended && watch->n_unexplained_kills > 0; i++) {
@@ -489,11 +496,11 @@ static void note_ended(pl_watch *watch)
         if (process->pid == watch->command || process->slot >= 0)
             continue;
         watch->n_unexplained_kills--;
-        tell_death(watch, process->pid, process->name, process->used_bytes, SIGKILL);
+        report_death(watch, process->pid, process->name, process->used_bytes, SIGKILL);
     }
 }
 
-/* It counts before they are gone: a kill waits for its victim. */
+/* The count rises before the victims are gone: a kill waits for its victim. */
 static void count_kills(pl_watch *watch)
 {
     uint64_t kills;
@@ -503,7 +510,7 @@ static void count_kills(pl_watch *watch)
     }
 }
 
-/* As many as the system counts OOM kills were killed for memory. */
+/* Attributes as many deaths to memory as the system counted OOM kills. */
 static void note_deaths(pl_watch *watch)
 {
     count_kills(watch);
@@ -511,7 +518,7 @@ static void note_deaths(pl_watch *watch)
     note_ended(watch);
 }
 
-/* Somebody of the tree that became our child when its parent ended. */
+/* A process of the tree that became our child when its parent ended. */
 static void note_orphan(pl_watch *watch, pid_t pid, const char *name, int status)
 {
     int n = pl_ledger_n_slots(watch->ledger);
@@ -523,7 +530,7 @@ static void note_orphan(pl_watch *watch, pid_t pid, const char *name, int status
     count_kills(watch);
     if (WTERMSIG(status) == SIGKILL && watch->n_unexplained_kills > 0)
         watch->n_unexplained_kills--;
-    tell_death(watch, pid, name, 0, WTERMSIG(status));
+    report_death(watch, pid, name, 0, WTERMSIG(status));
 }
 
 /* Its name is read while it is a zombie: the tree has left it out already. */
@@ -550,11 +557,12 @@ bool pl_watch_reap(pl_watch *watch, int *ret_wait_status)
     }
 }
 
-/* Whoever died after note_vanished() keeps the slot until the next look, which reports the death. */
+/* A process that died after note_vanished() keeps its slot until the next look, which reports the
+ * death. */
 static bool is_noted(const void *context, int index)
 {
     const pl_watch *watch = context;
-    const pl_slot *slot = &watch->ledger->slots[index];
+    const pl_ledger_slot *slot = &watch->ledger->slots[index];
     return atomic_load(&slot->flags) & SETTLED ||
            atomic_load(&slot->pid) == watch->noted_pids[index];
 }
@@ -570,7 +578,7 @@ void pl_watch_step(pl_watch *watch)
 {
     uint64_t begun_ns = pl_clock_monotonic_ns();
     uint64_t begun_cpu_ns = pl_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    pl_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, watch->pressed);
+    pl_process_tree_read(&watch->tree, watch->ledger, getpid(), begun_ns, watch->pressed);
     uint64_t shares_ns = watch->tree.shares_ns;
     read_system(watch);
     follow_system(watch, begun_ns);
@@ -581,7 +589,7 @@ void pl_watch_step(pl_watch *watch)
     reclaim(watch);
     keep_hard_mark(watch, begun_ns);
     if (pl_ledger_headroom_bytes(watch->ledger) > 0)
-        pl_tree_calm(&watch->tree);
+        pl_process_tree_calm(&watch->tree);
     look_for_hang(watch, begun_ns);
     watch->sampled_ns = begun_ns;
     choose_period(watch, pl_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_cpu_ns - shares_ns);
@@ -597,7 +605,7 @@ static void wait_for_victims(pl_watch *watch)
     for (int i = 0; i < LOOKS && watch->n_unexplained_kills > 0 && watch->tree.n > 0; i++) {
         nanosleep(&nap, NULL);
         (void)pl_watch_reap(watch, &status);
-        pl_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
+        pl_process_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
         note_deaths(watch);
     }
 }
@@ -606,7 +614,7 @@ void pl_watch_end(pl_watch *watch, int wait_status)
 {
     pl_ledger_header *header = &watch->ledger->header;
     uint64_t kills;
-    pl_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
+    pl_process_tree_read(&watch->tree, watch->ledger, getpid(), pl_clock_monotonic_ns(), false);
     note_deaths(watch);
     wait_for_victims(watch);
     header->n_oom_kills = (uint32_t)pl_sub_sat_u64(watch->n_oom_kills, header->baseline_oom_kills);

@@ -90,8 +90,8 @@ static void add_rlimit(pl_budget *budget, int resource, const char *name, const 
         set_bytes(source, limit.rlim_cur, limit.rlim_cur);
 }
 
-/* JupyterHub says bytes; people also say "2G". Others may mean something else by that name, so what
- * is no size is shown and passed over. */
+/* JupyterHub sets bytes; people also write "2G". The name may mean something else elsewhere, so a
+ * value that is not a size is shown and ignored. */
 static void add_mem_limit(pl_budget *budget)
 {
     const char *text = getenv("MEM_LIMIT");
@@ -101,7 +101,7 @@ static void add_mem_limit(pl_budget *budget)
     uint64_t bytes;
     bool is_size = pl_size_parse(text, 0, &bytes, NULL) == 0;
     snprintf(detail, sizeof detail, "environment: MEM_LIMIT=%.40s%s", text,
-             is_size ? "" : " is no size, ignored");
+             is_size ? "" : " is not a size; ignored");
     pl_budget_source *source = add_source(budget, "MEM_LIMIT", detail);
     if (is_size)
         set_bytes(source, bytes, bytes);
@@ -181,7 +181,7 @@ static int draw_system_line(pl_budget *budget, const pl_budget_options *options,
 {
     if (budget->tightest < 0)
         return pl_error_set(reterr, PL_EBUDGET,
-                            "no memory limit can be read here: say --budget SIZE");
+                            "no memory limit can be read here: give --budget SIZE");
     draw_line(budget, UINT64_MAX, options->reserve_bytes);
     return check_system(budget, reterr);
 }

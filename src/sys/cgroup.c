@@ -9,7 +9,7 @@
 
 #include "sys/cgroup.h"
 #include "sys/cgroup_find.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 /* Both versions print "no limit" as a number that differs by page size (v1, near 2^63) or as "max"
  * (v2). No machine has 2^62 bytes. */
@@ -42,10 +42,10 @@ static const file_names names_of_version[] = {
 /* `name` in the folder that is the first `length` bytes of `path`. */
 static int group_file(char storage[PATH_MAX], const char *path, size_t length, const char *name)
 {
-    pl_text text = pl_text_begin(storage, PATH_MAX);
-    pl_text_add_n(&text, path, length);
-    pl_text_add(&text, "/");
-    pl_text_add(&text, name);
+    pl_fixed_text text = pl_fixed_text_begin(storage, PATH_MAX);
+    pl_fixed_text_add_n(&text, path, length);
+    pl_fixed_text_add(&text, "/");
+    pl_fixed_text_add(&text, name);
     return text.overflow ? -ENAMETOOLONG : 0;
 }
 
@@ -81,7 +81,7 @@ static int read_again(int fd, char *buffer, size_t n)
     return (int)got;
 }
 
-/* "max", and what cannot be understood, is no limit. A limit of 0 is kept as 1, since 0 says
+/* "max", or text that cannot be parsed, is not a limit. A limit of 0 is kept as 1, since 0 says
  * "none". */
 static int read_limit(int fd, uint64_t *ret_limit)
 {
@@ -91,13 +91,13 @@ static int read_limit(int fd, uint64_t *ret_limit)
     if (r < 0)
         return r;
     const char *cursor = text;
-    bool limited = pl_text_take_u64(&cursor, &limit) && limit < unlimited_bytes;
+    bool limited = pl_fixed_text_take_u64(&cursor, &limit) && limit < unlimited_bytes;
     *ret_limit = limited ? pl_max_u64(limit, 1) : 0;
     return 0;
 }
 
-/* True when the level has another limit than before; *ret_changed is then the file that did it: where
- * both were changed, the one that limits now. */
+/* True when the level has another limit than before; *ret_changed is then the file that did it:
+ * where both were changed, the one that limits now. */
 static bool find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level, int *ret_changed)
 {
     const file_names *names = &names_of_version[cgroup->version];
@@ -231,21 +231,21 @@ void pl_cgroup_done(pl_cgroup *cgroup)
 
 bool pl_cgroup_refresh(pl_cgroup *cgroup, pl_cgroup_change *ret_change)
 {
-    int files[PL_CGROUP_LEVELS], told = -1;
+    int files[PL_CGROUP_LEVELS], level = -1;
     for (int i = cgroup->n_levels - 1; i >= 0; i--) {
         files[i] = -1;
         if (find_limit(cgroup, &cgroup->levels[i], &files[i]))
-            told = i;
+            level = i;
     }
-    if (told < 0)
+    if (level < 0)
         return false;
     cgroup->tightest = find_tightest(cgroup);
     if (cgroup->tightest >= 0 && files[cgroup->tightest] >= 0)
-        told = cgroup->tightest;
+        level = cgroup->tightest;
     *ret_change = (pl_cgroup_change){
-        .level = told,
-        .file = names_of_version[cgroup->version].limits[files[told]],
-        .limit_bytes = cgroup->levels[told].file_limits_bytes[files[told]],
+        .level = level,
+        .file = names_of_version[cgroup->version].limits[files[level]],
+        .limit_bytes = cgroup->levels[level].file_limits_bytes[files[level]],
     };
     return true;
 }
@@ -270,8 +270,8 @@ static uint64_t read_file_cache(const pl_cgroup *cgroup, const pl_cgroup_level *
     uint64_t inactive = 0, active = 0;
     if (read_again(level->stat_fd, text, sizeof text) < 0)
         return 0;
-    if (!pl_text_find_u64(text, names->stat_inactive, &inactive) ||
-        !pl_text_find_u64(text, names->stat_active, &active))
+    if (!pl_fixed_text_find_u64(text, names->stat_inactive, &inactive) ||
+        !pl_fixed_text_find_u64(text, names->stat_active, &active))
         return 0;
     return pl_add_sat_u64(inactive, active);
 }
@@ -286,7 +286,7 @@ int pl_cgroup_level_usage_bytes(const pl_cgroup *cgroup, int level, uint64_t *re
         return r;
     const char *cursor = text;
     uint64_t charged;
-    if (!pl_text_take_u64(&cursor, &charged))
+    if (!pl_fixed_text_take_u64(&cursor, &charged))
         return PL_EFORMAT;
     *ret_bytes = pl_sub_sat_u64(charged, read_file_cache(cgroup, &cgroup->levels[level]));
     return 0;
@@ -304,7 +304,7 @@ static int read_kills(int fd, uint64_t *ret_n_kills)
     int r = read_again(fd, text, sizeof text);
     if (r < 0)
         return r;
-    return pl_text_find_u64(text, "oom_kill", ret_n_kills) ? 0 : PL_EFORMAT;
+    return pl_fixed_text_find_u64(text, "oom_kill", ret_n_kills) ? 0 : PL_EFORMAT;
 }
 
 int pl_cgroup_oom_kills(const pl_cgroup *cgroup, uint64_t *ret_n_kills)
@@ -333,8 +333,9 @@ int pl_cgroup_id_at(const char *path, uint64_t *ret_id)
     return 0;
 }
 
-/* An ancestor counts what happens below it, but not a descendant what it waits for at an ancestor,
- * so each level is asked; the largest count has the others in it, but for siblings' own limits. */
+/* An ancestor counts what happens below it, but a descendant does not count its waits at an
+ * ancestor, so each level is read. The largest count contains the others, except for siblings' own
+ * limits. */
 uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup)
 {
     uint64_t most = 0;
@@ -345,14 +346,14 @@ uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup)
         if (level->limit_bytes == 0 || level->limit_file != names_of_version[2].limits[1])
             continue;
         if (read_again(level->events_fd, text, sizeof text) >= 0 &&
-            pl_text_find_u64(text, "high", &n))
+            pl_fixed_text_find_u64(text, "high", &n))
             most = pl_max_u64(most, n);
     }
     return most;
 }
 
 /* "123\n456\n", page by page: a group of many processes has more text than fits at once. Opened
- * each time: v1 shows an open file what it showed before, until nobody has read it for a second. */
+ * each time: v1 shows an open file the same content until it has not been read for a second. */
 int pl_cgroup_pids(const pl_cgroup *cgroup, pid_t *ret_pids, int max)
 {
     int fd = open_group_file(cgroup->path, strlen(cgroup->path), "cgroup.procs");
@@ -388,7 +389,7 @@ static bool find_total(const char *text, const char *kind, uint64_t *ret_us)
     if (!total)
         return false;
     total += strlen("total=");
-    return pl_text_take_u64(&total, ret_us);
+    return pl_fixed_text_take_u64(&total, ret_us);
 }
 
 int pl_cgroup_pressure_read(const pl_cgroup *cgroup, pl_cgroup_pressure *ret_pressure)

@@ -48,8 +48,8 @@ typedef struct pl_cgroup {
 } pl_cgroup;
 
 /* Finds the memory cgroup of `pid` (0: the caller). `root` stands before every path: "" is the real
- * system, tests give a folder with a tree of their own. -ENOENT when no memory cgroup can be
- * seen: `cgroup` is then empty but valid, and may be asked and ended like any other. */
+ * system, tests give a folder with a tree of their own. -ENOENT when no memory cgroup can be seen:
+ * `cgroup` is then empty but valid for all functions here. */
 PL_MUST_CHECK int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid);
 void pl_cgroup_done(pl_cgroup *cgroup);
 
@@ -62,7 +62,8 @@ typedef struct pl_cgroup_change {
 
 /* Reads the limits again: Kubernetes and systemd change them while programs run. True when a level
  * has another limit than before: *ret_change is then what was changed at the level that has least
- * left now, else at the innermost. A limit that cannot be read (its group is gone) stays as it was. */
+ * left now, else at the innermost. A limit that cannot be read (its group is gone) stays as it
+ * was. */
 bool pl_cgroup_refresh(pl_cgroup *cgroup, pl_cgroup_change *ret_change);
 
 /* The smallest limit over all levels; 0 = none. */
@@ -78,16 +79,16 @@ PL_MUST_CHECK int pl_cgroup_level_usage_bytes(const pl_cgroup *cgroup, int level
  * and on v2 they count our siblings'. Compare with a baseline: it counts from the group's birth. */
 PL_MUST_CHECK int pl_cgroup_oom_kills(const pl_cgroup *cgroup, uint64_t *ret_n_kills);
 
-/* The same, of the group in folder `path`, for who has only a record's cgroup_path. A group may be
- * gone, and another have its name: compare pl_cgroup_id_at() with the record's. */
+/* Reads it of the group in folder `path`, for a reader that has only a record's cgroup_path. The
+ * group may be gone, and another have its name: compare pl_cgroup_id_at() with the record's. */
 PL_MUST_CHECK int pl_cgroup_oom_kills_at(const char *path, uint64_t *ret_n_kills);
 
-/* What tells the group in folder `path` from all others since the machine was started: the kernel
- * numbers them (the folder's inode). */
+/* The number of the group in folder `path`, unique since the machine was started: the folder's
+ * inode. */
 PL_MUST_CHECK int pl_cgroup_id_at(const char *path, uint64_t *ret_id);
 
-/* How often a task was made to wait because a group was above its memory.high: of all levels that
- * are limited by that. 0 on v1. */
+/* How often a task was made to wait because a group was above its memory.high, over all levels with
+ * that limit. 0 on v1. */
 uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup);
 
 /* The processes of the own group, not of its descendants; at most `max`. Those of another pid

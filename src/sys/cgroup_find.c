@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "sys/cgroup_find.h"
+#include "sys/fixed_text.h"
 #include "sys/line_reader.h"
-#include "sys/text.h"
 
 typedef struct mount {
     bool found;
@@ -40,22 +40,22 @@ static bool list_has(const char *list, const char *word)
 static int open_proc_lines(pl_line_reader *lines, const char *root, pid_t pid, const char *name)
 {
     char storage[PATH_MAX];
-    pl_text path = pl_text_begin(storage, sizeof storage);
-    pl_text_add(&path, root);
-    pl_text_add(&path, "/proc/");
+    pl_fixed_text path = pl_fixed_text_begin(storage, sizeof storage);
+    pl_fixed_text_add(&path, root);
+    pl_fixed_text_add(&path, "/proc/");
     if (pid > 0)
-        pl_text_add_u64(&path, (uint64_t)pid);
+        pl_fixed_text_add_u64(&path, (uint64_t)pid);
     else
-        pl_text_add(&path, "self");
-    pl_text_add(&path, name);
+        pl_fixed_text_add(&path, "self");
+    pl_fixed_text_add(&path, name);
     lines->fd = -1;
     return path.overflow ? -ENAMETOOLONG : pl_line_reader_init(lines, storage);
 }
 
 static bool copy_path(char to[PL_CGROUP_PATH_BYTES], const char *from)
 {
-    pl_text text = pl_text_begin(to, PL_CGROUP_PATH_BYTES);
-    pl_text_add(&text, from);
+    pl_fixed_text text = pl_fixed_text_begin(to, PL_CGROUP_PATH_BYTES);
+    pl_fixed_text_add(&text, from);
     return !text.overflow;
 }
 
@@ -186,7 +186,7 @@ static int find_mount(const char *root, int version, const char *controller, con
     return ret_mount->found ? 0 : -ENOENT;
 }
 
-/* A group may be gone, or lie outside of what a container shows: the nearest folder that is there,
+/* A group may be gone, or lie outside what a container shows: takes the nearest folder that exists,
  * no further out than the mount point. */
 static int shorten_to_existing(pl_cgroup_place *place)
 {
@@ -211,12 +211,12 @@ int pl_cgroup_find(const char *root, pid_t pid, const char *controller, pl_cgrou
     if (r < 0)
         return r;
 
-    pl_text path = pl_text_begin(ret_place->path, sizeof ret_place->path);
-    pl_text_add(&path, root);
-    pl_text_add(&path, mounted.point);
+    pl_fixed_text path = pl_fixed_text_begin(ret_place->path, sizeof ret_place->path);
+    pl_fixed_text_add(&path, root);
+    pl_fixed_text_add(&path, mounted.point);
     ret_place->version = version;
     ret_place->mount_length = path.length;
     if (mounted.covers && strcmp(group, "/") != 0)
-        pl_text_add(&path, group + prefix_length(group, mounted.root));
+        pl_fixed_text_add(&path, group + prefix_length(group, mounted.root));
     return path.overflow ? -ENAMETOOLONG : shorten_to_existing(ret_place);
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "sys/cgroup_find.h"
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 enum {
     MILLI = 1000,
@@ -28,7 +28,7 @@ static int count_allowed(unsigned *ret_n)
     return 0;
 }
 
-/* What is left after a thousandth counts as one more: a quota is rounded up in the end. */
+/* A rest above a thousandth counts as one more, because a quota is rounded up. */
 static uint64_t milli_of(uint64_t quota_us, uint64_t period_us)
 {
     uint64_t scaled;
@@ -40,10 +40,10 @@ static uint64_t milli_of(uint64_t quota_us, uint64_t period_us)
 static int read_group_file(const char *path, size_t length, const char *name, char *text, size_t n)
 {
     char storage[PATH_MAX];
-    pl_text file = pl_text_begin(storage, sizeof storage);
-    pl_text_add_n(&file, path, length);
-    pl_text_add(&file, "/");
-    pl_text_add(&file, name);
+    pl_fixed_text file = pl_fixed_text_begin(storage, sizeof storage);
+    pl_fixed_text_add_n(&file, path, length);
+    pl_fixed_text_add(&file, "/");
+    pl_fixed_text_add(&file, name);
     return file.overflow ? -ENAMETOOLONG : pl_proc_read_file(storage, text, n);
 }
 
@@ -56,8 +56,8 @@ static uint64_t read_quota_v1(const char *path, size_t length)
         read_group_file(path, length, "cpu.cfs_period_us", period, sizeof period) < 0)
         return no_quota;
     const char *quota_cursor = quota, *period_cursor = period;
-    if (!pl_text_take_u64(&quota_cursor, &quota_us) ||
-        !pl_text_take_u64(&period_cursor, &period_us))
+    if (!pl_fixed_text_take_u64(&quota_cursor, &quota_us) ||
+        !pl_fixed_text_take_u64(&period_cursor, &period_us))
         return no_quota;
     return milli_of(quota_us, period_us);
 }
@@ -70,8 +70,8 @@ static uint64_t read_quota_v2(const char *path, size_t length)
     if (read_group_file(path, length, "cpu.max", text, sizeof text) < 0)
         return no_quota;
     const char *cursor = text;
-    if (!pl_text_take_u64(&cursor, &quota_us) || *cursor++ != ' ' ||
-        !pl_text_take_u64(&cursor, &period_us))
+    if (!pl_fixed_text_take_u64(&cursor, &quota_us) || *cursor++ != ' ' ||
+        !pl_fixed_text_take_u64(&cursor, &period_us))
         return no_quota;
     return milli_of(quota_us, period_us);
 }
@@ -93,13 +93,13 @@ static uint64_t read_cgroup_quota(const char *root)
     }
 }
 
-/* "2", "0.5", "1.25". Others may mean something else by that name: what is no such number, or is
- * nothing at all, sets no limit. */
+/* "2", "0.5", "1.25". The name may mean something else elsewhere: a value that is not such a number
+ * sets no limit. */
 static uint64_t read_cpu_limit(void)
 {
     const char *cursor = getenv("CPU_LIMIT");
     uint64_t whole, milli = 0;
-    if (!cursor || !pl_text_take_u64(&cursor, &whole) || whole > UINT_MAX)
+    if (!cursor || !pl_fixed_text_take_u64(&cursor, &whole) || whole > UINT_MAX)
         return no_quota;
     if (*cursor == '.') {
         cursor++;

@@ -17,8 +17,8 @@ typedef struct pl_cpu {
     unsigned n_usable; /* 1 <= n_usable <= n_allowed */
 } pl_cpu;
 
-/* Of the caller. `root` stands before every path: "" is the real system, tests give a folder with a
- * tree of their own. A cgroup that cannot be read sets no quota. */
+/* Reads those of the caller. `root` stands before every path: "" is the real system, tests give a
+ * folder with a tree of their own. A cgroup that cannot be read sets no quota. */
 PL_MUST_CHECK int pl_cpu_read(const char *root, pl_cpu *ret_cpu);
 
 #endif

@@ -12,23 +12,23 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
-/* Of linux/magic.h, which not every libc brings. */
+/* From linux/magic.h, which not every libc has. */
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 
 /* The kernel cuts one call at 2 GiB less a page; whole pieces keep direct access aligned. */
 #define PIECE_BYTES PL_GIB
 
-/* As many as Linux follows. */
+/* Linux follows this many links. */
 #define LINKS_MAX 40
 
 static int open_and_unlink(const char *directory)
 {
     char path[PATH_MAX];
-    pl_text text = pl_text_begin(path, sizeof path);
-    pl_text_add(&text, directory);
-    pl_text_add(&text, "/plimsoll-XXXXXX");
+    pl_fixed_text text = pl_fixed_text_begin(path, sizeof path);
+    pl_fixed_text_add(&text, directory);
+    pl_fixed_text_add(&text, "/plimsoll-XXXXXX");
     if (text.overflow)
         return -ENAMETOOLONG;
     int fd = mkostemp(path, O_CLOEXEC);
@@ -74,9 +74,9 @@ int pl_file_open_unnamed(const char *directory)
 int pl_file_open_direct(int fd)
 {
     char path[48];
-    pl_text text = pl_text_begin(path, sizeof path);
-    pl_text_add(&text, "/proc/thread-self/fd/"); /* it may have a table of its own */
-    pl_text_add_u64(&text, (uint64_t)fd);
+    pl_fixed_text text = pl_fixed_text_begin(path, sizeof path);
+    pl_fixed_text_add(&text, "/proc/thread-self/fd/"); /* it may have its own descriptor table */
+    pl_fixed_text_add_u64(&text, (uint64_t)fd);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0)
         return -errno;
@@ -134,7 +134,7 @@ int pl_file_open_folder(const char *path)
     return fd;
 }
 
-/* What a link leads to takes its place, relative to the folder that the link is in. */
+/* Replaces a link by its target, relative to the folder that the link is in. */
 static int follow_once(char path[PATH_MAX], const char *to)
 {
     const char *slash = strrchr(path, '/');
@@ -170,8 +170,8 @@ static bool names(const char *path, int fd)
            named.st_ino == open.st_ino;
 }
 
-/* Nobody could have prepared it. A name that is guessed may be anything: a link to a file that must
- * not be cut, or a pipe. */
+/* Is it our own regular file, with one name only? Another user may have prepared a name that can be
+ * guessed: as a link to a file that must not be truncated, or as a pipe. */
 static bool is_own(int fd)
 {
     struct stat info;
@@ -254,7 +254,7 @@ int pl_file_write(int fd, const void *data, size_t n, uint64_t offset)
         ssize_t put = pwrite(fd, from, pl_min_u64(n, PIECE_BYTES), (off_t)offset);
         if (put < 0 && errno == EINTR)
             continue;
-        if (put <= 0) /* 0 for more than 0 bytes: POSIX allows it, and going on would be for ever */
+        if (put <= 0) /* 0 for more than 0 bytes: POSIX allows it, and a retry might never end */
             return put < 0 ? -errno : -EIO;
         from += put;
         n -= (size_t)put;
@@ -263,7 +263,7 @@ int pl_file_write(int fd, const void *data, size_t n, uint64_t offset)
     return 0;
 }
 
-/* Whole pages. Stops early at the file's end, or where it goes on in the middle of one; *ret_got
+/* Reads whole pages. Stops early at the file's end, or when a read ends inside a page; *ret_got
  * says where. */
 static int read_pages(int direct, char *data, size_t n, uint64_t offset, size_t *ret_got)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files as bytes at offsets: whole reads and writes, files without a name, space taken ahead.
  *   whole    all of the bytes or an error: a call that did less, or was interrupted, goes on
- *   direct   past the page cache (O_DIRECT); memory, offset and length are then multiples of
+ *   direct   bypassing the page cache (O_DIRECT); memory, offset and length are then multiples of
  *            PL_FILE_DIRECT_BYTES
  * Never allocates. Safe from any thread; descriptors are closed on exec. */
 #ifndef PL_SYS_FILE_H
@@ -12,19 +12,19 @@
 
 #include "base/base.h"
 
-/* What every disk takes; 512 would do for most. */
+/* The alignment that every disk accepts; 512 would do for most. */
 #define PL_FILE_DIRECT_BYTES 4096
 
-/* mkdir -p: the folder and all above it, each with `mode` less the umask. What exists is fine,
- * whoever made it; -ENOTDIR if it is no folder. */
+/* mkdir -p: the folder and all above it, each with `mode` less the umask. A folder that exists is
+ * fine; -ENOTDIR if it is not a folder. */
 PL_MUST_CHECK int pl_file_make_folders(const char *path, mode_t mode);
 
 /* A file for reading and writing that no name leads to: it is gone with its last descriptor, also
  * when the process is killed. Returns the descriptor. */
 PL_MUST_CHECK int pl_file_open_unnamed(const char *directory);
 
-/* May a file have so many bytes? -EFBIG past the process's limit (RLIMIT_FSIZE), where a write
- * would be answered with a signal. */
+/* May a file have this many bytes? -EFBIG beyond the process's limit (RLIMIT_FSIZE), where a write
+ * would cause a signal. */
 PL_MUST_CHECK int pl_file_may_grow(uint64_t bytes);
 
 /* One more descriptor of an open file, for direct access to what it may be used for. -EINVAL where
@@ -39,27 +39,27 @@ PL_MUST_CHECK int pl_file_open_regular(const char *path, uint64_t *ret_bytes);
  */
 PL_MUST_CHECK int pl_file_open_folder(const char *path);
 
-/* What is to be written to instead of `path`, where that is a link, or a link to one. Nothing has
- * to be there yet. -ELOOP, -ENAMETOOLONG. */
+/* Resolves `path` where it is a link, or a chain of links, to the path to write to, which need not
+ * exist yet. -ELOOP, -ENAMETOOLONG. */
 PL_MUST_CHECK int pl_file_follow_links(const char *path, char name[PATH_MAX]);
 
-/* A file that this descriptor alone writes: made if it is not there (*ret_found is false then),
- * else kept as it is, and locked until the last copy of the descriptor is closed. -EBUSY if
- * somebody has it, in this process or another. -EEXIST if what is there is not to be written to,
- * because it may be somebody else's: a link, no regular file, one of another user or with another
- * name. Whether it is one that the caller made, its content must tell. */
+/* Opens a file for this descriptor alone to write: makes it if it is missing (*ret_found is then
+ * false), else keeps its content, and locks it until the last copy of the descriptor is closed.
+ * -EBUSY if it is locked, in this process or another. -EEXIST if it must not be written to, because
+ * it may belong to someone else: a link, not a regular file, another user's, or one with another
+ * name. Whether the caller made it, its content must show. */
 PL_MUST_CHECK int pl_file_open_locked(const char *path, bool *ret_found);
 
-/* The same where the file system has no locks, which is then -ENOLCK or -EOPNOTSUPP. */
+/* Opens it without a lock, for a file system that has none (-ENOLCK or -EOPNOTSUPP). */
 PL_MUST_CHECK int pl_file_open_own(const char *path, bool *ret_found);
 
 /* PL_ECORRUPT if the file ends before: someone cut it off. */
 PL_MUST_CHECK int pl_file_read(int fd, void *data, size_t n, uint64_t offset);
 PL_MUST_CHECK int pl_file_write(int fd, const void *data, size_t n, uint64_t offset);
 
-/* Reads to somewhere in `room`, which has PL_FILE_AROUND_BYTES beside those that are read: whole
- * pages around them, past the page cache, where `direct` is a descriptor for that and the file
- * system does not refuse. *ret_data is where they are. */
+/* Reads into `room`, which has PL_FILE_AROUND_BYTES more than are read: whole pages around them,
+ * bypassing the page cache, if `direct` is a descriptor for that and the file system does not
+ * refuse. *ret_data is where the bytes are. */
 #define PL_FILE_AROUND_BYTES (3 * PL_FILE_DIRECT_BYTES)
 PL_MUST_CHECK int pl_file_read_around(int fd, int direct, void *room, size_t n, uint64_t offset,
                                       void **ret_data);
@@ -73,7 +73,7 @@ PL_MUST_CHECK int pl_file_write_straight(int fd, int direct, const void *data, s
 
 /* Takes disk space for [offset, offset + n), so that writing there cannot meet a full disk.
  * -ENOSPC, or -EFBIG at the limit on file sizes (never its signal); -EOPNOTSUPP where the file
- * system cannot: a write then tells. */
+ * system cannot: a write then shows it. */
 PL_MUST_CHECK int pl_file_reserve(int fd, uint64_t offset, uint64_t n);
 
 /* Gives back what lies behind `bytes`. */
@@ -84,7 +84,7 @@ typedef struct pl_file_space {
     bool in_memory;      /* tmpfs or ramfs: what is written there uses memory */
 } pl_file_space;
 
-/* Of the file system that a folder, or an open file, is on. */
+/* About the file system that a folder, or an open file, is on. */
 PL_MUST_CHECK int pl_file_space_at(const char *directory, pl_file_space *ret_space);
 PL_MUST_CHECK int pl_file_space_of(int fd, pl_file_space *ret_space);
 

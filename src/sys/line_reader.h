@@ -7,7 +7,7 @@
 #include "base/base.h"
 
 /* A mount of a cgroup has a line of about 100 bytes. Those of overlays, whose options may fill a
- * page, can be longer than this; nobody asks for them. */
+ * page, can be longer than this; they are not needed. */
 enum { PL_LINE_READER_BYTES = 4096 };
 
 typedef struct pl_line_reader {

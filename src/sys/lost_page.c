@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static uintptr_t page_bytes; /* constant once the handler is there */
+static uintptr_t page_bytes; /* constant once the handler is installed */
 static _Atomic uint64_t n_lost;
 
 /* The instruction is tried again afterwards: with the page there, or to end the process. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that somebody else cuts short while they are mapped. To touch a page that is not in its
- * file any more is SIGBUS, which ends a program. One that only watches others, and takes nothing
- * that it reads there for granted, had better go on: such a page becomes a private one of zeros.
+/* Survives files that another program truncates while they are mapped. Touching a page that is no
+ * longer in its file is SIGBUS, which ends a program. One that only watches others, and does not
+ * trust what it reads there, should go on: such a page is replaced by a private one of zeros.
  *
  * For the commands; the library installs no signal handlers. */
 #ifndef PL_SYS_LOST_PAGE_H

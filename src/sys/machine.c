@@ -3,16 +3,16 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "sys/fixed_text.h"
 #include "sys/line_reader.h"
 #include "sys/machine.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 static int root_path(char storage[PATH_MAX], const char *root, const char *name)
 {
-    pl_text path = pl_text_begin(storage, PATH_MAX);
-    pl_text_add(&path, root);
-    pl_text_add(&path, name);
+    pl_fixed_text path = pl_fixed_text_begin(storage, PATH_MAX);
+    pl_fixed_text_add(&path, root);
+    pl_fixed_text_add(&path, name);
     return path.overflow ? -ENAMETOOLONG : 0;
 }
 
@@ -27,8 +27,8 @@ int pl_machine_memory_read(const char *root, pl_machine_memory *ret_memory)
     if (r < 0)
         return r;
     uint64_t total_kib, available_kib;
-    if (!pl_text_find_u64(text, "MemTotal:", &total_kib) ||
-        !pl_text_find_u64(text, "MemAvailable:", &available_kib))
+    if (!pl_fixed_text_find_u64(text, "MemTotal:", &total_kib) ||
+        !pl_fixed_text_find_u64(text, "MemAvailable:", &available_kib))
         return PL_EFORMAT;
     if (total_kib > INT64_MAX / PL_KIB || available_kib > INT64_MAX / PL_KIB)
         return PL_EFORMAT;
@@ -49,7 +49,7 @@ int pl_machine_oom_kills(const char *root, uint64_t *ret_n_kills)
         return r;
     char *line;
     while ((r = pl_line_reader_next(&lines, &line)) > 0)
-        if (pl_text_find_u64(line, "oom_kill", ret_n_kills))
+        if (pl_fixed_text_find_u64(line, "oom_kill", ret_n_kills))
             return 0;
     return r < 0 ? r : PL_EFORMAT;
 }

@@ -10,8 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "sys/fixed_text.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 enum {
     PATH_BYTES = 64,      /* "/proc/4194304/task/4194304/children" has 35 */
@@ -21,13 +21,13 @@ enum {
     CHILDREN_CHUNK = 512, /* pids are read in pieces, any number of them */
 };
 
-static void add_process(pl_text *path, pid_t pid)
+static void add_process(pl_fixed_text *path, pid_t pid)
 {
-    pl_text_add(path, "/proc/");
+    pl_fixed_text_add(path, "/proc/");
     if (pid == 0)
-        pl_text_add(path, "self");
+        pl_fixed_text_add(path, "self");
     else
-        pl_text_add_u64(path, (uint64_t)pid);
+        pl_fixed_text_add_u64(path, (uint64_t)pid);
 }
 
 static int open_retry(const char *path, int flags)
@@ -75,9 +75,9 @@ static int read_process_file(pid_t pid, const char *name, char *buffer, size_t n
     if (pid < 0)
         return -ESRCH;
     char storage[PATH_BYTES];
-    pl_text path = pl_text_begin(storage, sizeof storage);
+    pl_fixed_text path = pl_fixed_text_begin(storage, sizeof storage);
     add_process(&path, pid);
-    pl_text_add(&path, name);
+    pl_fixed_text_add(&path, name);
     return path.overflow ? -ENAMETOOLONG : pl_proc_read_file(storage, buffer, n);
 }
 
@@ -95,7 +95,7 @@ static bool skip_fields(const char **cursor, int n)
 
 static bool take_field(const char **cursor, uint64_t *ret_number)
 {
-    return pl_text_take_u64(cursor, ret_number) && skip_fields(cursor, 1);
+    return pl_fixed_text_take_u64(cursor, ret_number) && skip_fields(cursor, 1);
 }
 
 /* PF_FORKNOEXEC of the kernel's sched.h, unchanged since 2.6. */
@@ -154,11 +154,11 @@ int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat)
     if (pid < 0)
         return -ESRCH;
     char storage[PATH_BYTES], text[STAT_BYTES];
-    pl_text path = pl_text_begin(storage, sizeof storage);
+    pl_fixed_text path = pl_fixed_text_begin(storage, sizeof storage);
     add_process(&path, pid);
-    pl_text_add(&path, "/task/");
-    pl_text_add_u64(&path, (uint64_t)(pid ? pid : getpid()));
-    pl_text_add(&path, "/stat");
+    pl_fixed_text_add(&path, "/task/");
+    pl_fixed_text_add_u64(&path, (uint64_t)(pid ? pid : getpid()));
+    pl_fixed_text_add(&path, "/stat");
     int r = path.overflow ? -ENAMETOOLONG : pl_proc_read_file(storage, text, sizeof text);
     if (r < 0)
         return r;
@@ -172,7 +172,8 @@ static bool stat_is_dead(const pl_proc_stat *stat)
 }
 
 /* In doubt the answer is yes: what a living process claimed must never be given away. So a process
- * that /proc hides (hidepid), and one that cannot be read for want of descriptors, is alive. */
+ * that /proc hides (hidepid), and one that cannot be read because no descriptor is free, counts as
+ * alive. */
 bool pl_proc_alive(pid_t pid, uint64_t start_ticks)
 {
     pl_proc_stat stat;
@@ -212,7 +213,7 @@ int pl_proc_seccomp_read(pid_t pid, uint32_t *ret_mode)
     int r = read_process_file(pid, "/status", text, sizeof text);
     if (r < 0)
         return r;
-    if (!pl_text_find_u64(text, "Seccomp:", &mode) || mode > UINT32_MAX)
+    if (!pl_fixed_text_find_u64(text, "Seccomp:", &mode) || mode > UINT32_MAX)
         return PL_EFORMAT; /* a kernel without it */
     *ret_mode = (uint32_t)mode;
     return 0;
@@ -231,7 +232,7 @@ int pl_proc_pss_read(pid_t pid, uint64_t *ret_anonymous_bytes)
     if (r < 0)
         return r;
     uint64_t kib;
-    if (!pl_text_find_u64(text, "Pss_Anon:", &kib) || kib > UINT64_MAX / PL_KIB)
+    if (!pl_fixed_text_find_u64(text, "Pss_Anon:", &kib) || kib > UINT64_MAX / PL_KIB)
         return PL_EFORMAT;
     *ret_anonymous_bytes = kib * PL_KIB;
     return 0;
@@ -246,15 +247,15 @@ static bool same_size(pid_t one, pid_t other)
     return strncmp(here, there, strcspn(here, " ") + 1) == 0;
 }
 
-/* fork() leaves some pages to parent and child for ever: of the loader's relocations, which are
- * read-only, of the environment. One who shares none with anybody, and is of its parent's size, has
- * its parent's own. */
+/* After fork(), parent and child share some pages permanently: the loader's relocations, which are
+ * read-only, and the environment. A child that shares none, and has its parent's size, uses its
+ * parent's memory itself. */
 static bool shares_no_page(pid_t pid)
 {
     char text[ROLLUP_BYTES];
     uint64_t all_kib, share_kib;
-    return read_rollup(pid, text) >= 0 && pl_text_find_u64(text, "Anonymous:", &all_kib) &&
-           pl_text_find_u64(text, "Pss_Anon:", &share_kib) && share_kib >= all_kib;
+    return read_rollup(pid, text) >= 0 && pl_fixed_text_find_u64(text, "Anonymous:", &all_kib) &&
+           pl_fixed_text_find_u64(text, "Pss_Anon:", &share_kib) && share_kib >= all_kib;
 }
 
 bool pl_proc_same_memory(pid_t parent, pid_t child)
@@ -303,11 +304,11 @@ static int read_children_file(int fd, pid_list *list)
 static int add_thread_children(pid_t pid, const char *tid, pid_list *list)
 {
     char storage[PATH_BYTES];
-    pl_text path = pl_text_begin(storage, sizeof storage);
+    pl_fixed_text path = pl_fixed_text_begin(storage, sizeof storage);
     add_process(&path, pid);
-    pl_text_add(&path, "/task/");
-    pl_text_add(&path, tid);
-    pl_text_add(&path, "/children");
+    pl_fixed_text_add(&path, "/task/");
+    pl_fixed_text_add(&path, tid);
+    pl_fixed_text_add(&path, "/children");
     if (path.overflow)
         return -ENAMETOOLONG;
     int fd = open_retry(storage, 0);
@@ -318,7 +319,7 @@ static int add_thread_children(pid_t pid, const char *tid, pid_list *list)
     return r;
 }
 
-/* What getdents64(2) fills a buffer with. */
+/* The entries that getdents64(2) writes. */
 typedef struct folder_entry {
     uint64_t inode;
     int64_t next_offset;
@@ -356,9 +357,9 @@ int pl_proc_children(pid_t pid, pid_t *pids, int max)
     if (pid < 0)
         return -ESRCH;
     char storage[PATH_BYTES];
-    pl_text path = pl_text_begin(storage, sizeof storage);
+    pl_fixed_text path = pl_fixed_text_begin(storage, sizeof storage);
     add_process(&path, pid);
-    pl_text_add(&path, "/task");
+    pl_fixed_text_add(&path, "/task");
     int fd = open_retry(storage, O_DIRECTORY);
     if (fd < 0)
         return fd;
@@ -378,9 +379,9 @@ uint64_t pl_proc_pid_namespace(void)
 static ssize_t read_memory_file(pid_t pid, uint64_t address, void *buffer, size_t n)
 {
     char path[PATH_BYTES];
-    pl_text text = pl_text_begin(path, sizeof path);
+    pl_fixed_text text = pl_fixed_text_begin(path, sizeof path);
     add_process(&text, pid);
-    pl_text_add(&text, "/mem");
+    pl_fixed_text_add(&text, "/mem");
     int fd = open_retry(path, 0);
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc says of a process. One read(2) into a stack buffer each; never allocates, so that the
- * ledger and the guard may call it from inside malloc(). Names of processes are parsed from the
- * last ')' on: a program may call itself anything. */
+/* Reads what /proc says about a process, by one read(2) into a stack buffer each; never allocates,
+ * so that the ledger and the guard may call it from inside malloc(). Names of processes are parsed
+ * from the last ')' on: a program may call itself anything. */
 #ifndef PL_SYS_PROC_H
 #define PL_SYS_PROC_H
 
@@ -17,20 +17,20 @@ typedef struct pl_proc_stat {
     uint64_t cpu_ticks; /* user + system, of the process itself */
     uint64_t n_threads;
     bool forked;          /* and not exec'd since: its pages are shared with its parent */
-    uint64_t start_ticks; /* since boot: with the pid, a process's name for ever */
+    uint64_t start_ticks; /* since boot: with the pid, it identifies a process */
 } pl_proc_stat;
 
-/* -ENOENT or -ESRCH when there is no such process; PL_EFORMAT when the kernel says the unexpected.
- */
+/* -ENOENT or -ESRCH when there is no such process; PL_EFORMAT when the kernel's text cannot be
+ * parsed. */
 PL_MUST_CHECK int pl_proc_stat_read(pid_t pid, pl_proc_stat *ret_stat);
 
-/* The same by the process's first thread, /proc/PID/task/PID/stat: cpu_ticks is of that thread
- * only, and start_ticks is what everybody reads, the process itself too. For a process that
+/* Reads the process's first thread, /proc/PID/task/PID/stat: cpu_ticks is of that thread only, and
+ * start_ticks is the same for every reader, including the process itself. For a process that
  * qemu-user runs (in a container for another kind of processor) its own /proc/PID/stat is made up:
  * a start time some ticks late, and a forked child has that of its parent (seen in 7.2). */
 PL_MUST_CHECK int pl_proc_identity_read(pid_t pid, pl_proc_stat *ret_stat);
 
-/* The same from the text of such a file; false when it is another one. */
+/* Parses the text of such a file; false when it is not one. */
 bool pl_proc_stat_parse(const char *text, pl_proc_stat *ret_stat);
 
 /* Is the process that had this pid and start time still there? A zombie is not. start_ticks 0
@@ -45,15 +45,15 @@ typedef struct pl_proc_memory {
 /* From statm: about 3 us. pid 0 is the caller. */
 PL_MUST_CHECK int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory);
 
-/* Its seccomp mode: 0 none, 1 strict, 2 a filter, 3 killed by it. A zombie still tells. */
+/* Its seccomp mode: 0 none, 1 strict, 2 a filter, 3 killed by it. Works for a zombie as well. */
 PL_MUST_CHECK int pl_proc_seccomp_read(pid_t pid, uint32_t *ret_mode);
 
 /* Proportional set size from smaps_rollup: pages shared by fork are counted once, but the kernel
  * walks the page tables (about 10 ms per GiB). */
 PL_MUST_CHECK int pl_proc_pss_read(pid_t pid, uint64_t *ret_anonymous_bytes);
 
-/* Have two processes one memory, as a child of vfork() and its parent have until exec? Asked of
- * kcmp(); where that is refused (a container's filter) or missing, told by what /proc shows. */
+/* Do two processes share one address space, as a child of vfork() and its parent do until exec? By
+ * kcmp(); where that is refused (a container's filter) or missing, judged by /proc. */
 bool pl_proc_same_memory(pid_t parent, pid_t child);
 
 /* The children of a process, all of its threads', from /proc/PID/task/TID/children. Returns how

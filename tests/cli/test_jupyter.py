@@ -262,7 +262,7 @@ def test_what_is_no_file_or_too_large_is_left_out_with_a_note(jupyter):
     done = jupyter("install", "--kernel", "made")
     left = set(re.findall(r"plimsoll: left out '.*/(\w+)': ", done.stderr))
     assert left == {"huge", "pipe", "dangling", "loop"} and len(done.stderr.splitlines()) == 4
-    assert "it has 8.0 MiB, and 8.0 MiB are allowed" in done.stderr
+    assert "it is 8.0 MiB, and at most 8.0 MiB are allowed" in done.stderr
     twin = jupyter.kernels / "plimsoll-made"
     assert {path.name for path in twin.iterdir()} == {"kernel.json", "small", "just"}
 
@@ -271,7 +271,7 @@ def test_a_bottomless_folder_ends(jupyter):
     folder = jupyter.add("made")
     (folder / "/".join("d" * 30)).mkdir(parents=True)
     done = jupyter("install", "--kernel", "made")
-    assert "too many folders within each other" in done.stderr
+    assert "its folders are nested too deeply" in done.stderr
 
 
 def test_the_budget_goes_to_run(jupyter):
@@ -364,7 +364,7 @@ def test_what_is_not_a_twin_is_never_replaced(jupyter, there):
         place.symlink_to("nothing")
     before = tree(jupyter.kernels)
     done = jupyter("install", "--kernel", "made", status=1)
-    assert done.stdout == "" and f"'{place}' is there already" in done.stderr
+    assert done.stdout == "" and f"'{place}' already exists" in done.stderr
     assert tree(jupyter.kernels) == before
     jupyter("uninstall", "--kernel", "made", status=1)
     assert tree(jupyter.kernels) == before
@@ -539,7 +539,7 @@ def problems(jupyter, name):
         ('{"argv": ["a"], "metadata": []}', "is not an object"),
         ('{"argv": ["\xff"]}', "is not JSON"),
         ('{"argv": ["a"], "x": ' + "[" * 100000, "is not JSON"),
-        (" " * (1 << 20) + "{}", "has 1.0 MiB, and a kernelspec 1.0 MiB at most"),
+        (" " * (1 << 20) + "{}", "is 1.0 MiB, and a kernelspec may be at most 1.0 MiB"),
     ],
 )
 def test_a_broken_kernelspec_is_listed_with_the_reason_and_hides_no_other(jupyter, text, reason):
@@ -670,7 +670,7 @@ def test_a_twin_with_a_broken_kernelspec_is_left_and_named(jupyter):
     jupyter("install", "--kernel", "made")
     (jupyter.kernels / "plimsoll-made/kernel.json").write_text("{")
     done = jupyter("uninstall", "--kernel", "made", status=1)
-    assert f"left '{jupyter.kernels}/plimsoll-made', which may be a twin" in done.stderr
+    assert f"did not remove '{jupyter.kernels}/plimsoll-made', which may be a twin" in done.stderr
     assert (jupyter.kernels / "plimsoll-made").exists()
 
 
@@ -680,7 +680,7 @@ def test_a_twin_with_a_broken_kernelspec_is_left_and_named(jupyter):
 @pytest.mark.parametrize(
     "words, complaint",
     [
-        ([], "say install, list or uninstall"),
+        ([], "give install, list or uninstall"),
         (["frobnicate"], "unknown word 'frobnicate'"),
         (["list", "more"], "unexpected argument 'more'"),
         (["list", "--budget", "1G"], "does not take '--budget'"),

@@ -26,7 +26,7 @@ static void fill_ledger(pl_ledger *ledger)
     for (int i = 0; i < 5; i++)
         pl_ledger_mark(ledger, "a mark");
     for (uint64_t i = 0; i < 100; i++)
-        pl_ledger_sample(ledger, &(pl_sample){.time_ns = i * PL_NS_PER_SEC});
+        pl_ledger_sample(ledger, &(pl_memory_sample){.time_ns = i * PL_NS_PER_SEC});
     for (uint64_t key = 1; key < 50; key++)
         pl_site_add(pl_ledger_site(ledger, key * 40, getpid(), &is_new), 100, 1);
     pl_ledger_module(ledger, "/lib/libc.so.6");
@@ -127,8 +127,8 @@ static void write_everything(pl_ledger *ledger)
         pl_ledger_leave(ledger, owner);
     }
     pl_ledger_mark(ledger, "fuzz");
-    pl_ledger_sample(ledger, &(pl_sample){.time_ns = 1});
-    pl_ledger_sample(ledger, &(pl_sample){.time_ns = PL_NS_PER_SEC});
+    pl_ledger_sample(ledger, &(pl_memory_sample){.time_ns = 1});
+    pl_ledger_sample(ledger, &(pl_memory_sample){.time_ns = PL_NS_PER_SEC});
     pl_site *site = pl_ledger_site(ledger, 2000, getpid(), &is_new);
     if (site)
         pl_site_add(site, -5, -1);

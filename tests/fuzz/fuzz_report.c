@@ -13,7 +13,7 @@
 
 #include "../unit/report_fixture.h"
 #include "codec/text/utf8.h"
-#include "report/file.h"
+#include "report/json_file.h"
 
 static fixture run;
 static pl_ledger *good; /* a copy, to undo patches from */
@@ -112,7 +112,7 @@ static void tell_bytes(const uint8_t *data, size_t n)
     json_t *report = NULL;
     pl_error error = {0};
     char *text = exact(data, n);
-    int r = pl_file_parse_json(text, n, &report, &error);
+    int r = pl_json_file_parse(text, n, &report, &error);
     free(text);
     if (r < 0)
         check_message(r, &error);
@@ -156,7 +156,7 @@ static void patch_ledger(const uint8_t *data, size_t n)
 static void write_file(const char *name, const uint8_t *data, size_t n)
 {
     char path[PATH_MAX];
-    REQUIRE(pl_record_path(run.record.directory, name, path) == 0);
+    REQUIRE(pl_run_record_path(run.record.directory, name, path) == 0);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     REQUIRE(fd >= 0 && pwrite(fd, data, n, 0) == (ssize_t)n);
     close(fd);

@@ -16,9 +16,9 @@
 #include "preflight/system.h"
 #include "sys/cgroup.h"
 #include "sys/cpu.h"
+#include "sys/fixed_text.h"
 #include "sys/machine.h"
 #include "sys/proc.h"
-#include "sys/text.h"
 
 #define GROUP "/sys/fs/cgroup/"
 

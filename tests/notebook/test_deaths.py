@@ -169,7 +169,7 @@ def test_a_c_plus_plus_exception_that_nobody_catches(kernel, library):
         """)
     is_told(kernel, """
         The kernel before this one died
-        crashed: abort in the kernel (pid <pid>) at In [3] line 2: nothing caught the C++ exception
+        crashed: abort in the kernel (pid <pid>) at In [3] line 2: uncaught C++ exception
             std::runtime_error
           cell  In [3] line 2: native._Z10load_shapev()<running>
           peak  <size> claimed of <size>, <size> resident of <size> (<limit>)
@@ -216,8 +216,8 @@ def test_a_stack_overflow_in_native_code(kernel, library):
         """)
     is_told(kernel, """
         The kernel before this one died
-        crashed: segmentation fault in the kernel (pid <pid>) at In [3] line 2: the stack of <size>
-            is full: endless recursion, most likely
+        crashed: segmentation fault in the kernel (pid <pid>) at In [3] line 2: stack overflow: all
+            <size> are used, most likely by endless recursion
           cell  In [3] line 2: print(native.descend(1))<running>
           peak  <size> claimed of <size>, <size> resident of <size> (<limit>)
           in    libstack_overflow.so descend (<path>)
@@ -275,7 +275,7 @@ def test_a_shared_memory_that_is_full(guarded, cgroup):
     is_told(kernel, """
         The kernel before this one died
         crashed: bus error in the kernel (pid <pid>) at In [3] line 2: /dev/shm is full, or
-            '/dev/shm/psm_<hex>' was cut short
+            '/dev/shm/psm_<hex>' was truncated
           cell  In [3] line 2: block.buf[:] = bytes(8 << 20)<running>
           peak  <size> claimed of <size>, <size> resident of <size> (<limit>)
           in    libc.so.6 <memcpy>
@@ -396,9 +396,9 @@ def test_stopped_for_memory_that_nobody_asked_for(kernel, library):
         stopped for memory: plimsoll stopped the kernel (pid <pid>), which held <size> of a line of
             <size>
           cell  In [3], which begins: load = ctypes.CDLL(name).main, running for <seconds>
-          peak  <size> claimed of <size> (<size> over, in the reserve: what is small, or touched
-                without being asked for, is not refused at once), <size> resident of <size>
-                (<limit>)
+          peak  <size> claimed of <size> (<size> over, within the reserve: small requests, and
+                memory touched without a request, are not refused at once), <size> resident of
+                <size> (<limit>)
           next  most of it was taken where the guard does not see it: look for static programs,
                 native code that maps memory itself, and pages written after a fork; load less at a
                 time: smaller batches, slices, narrower types

@@ -87,21 +87,15 @@ def test_nothing_in_a_page_becomes_html():
 # ---- deaths, refusals ----
 
 
-@pytest.mark.parametrize("report, dead", [
-    ({"verdict": "finished"}, False),
-    ({"verdict": "finished-after-refusals"}, False),
-    ({"verdict": "running"}, False),
+@pytest.mark.parametrize("report, news", [
     ({}, False),
-    ({"verdict": "killed"}, False),
-    ({"verdict": "killed", "notebook": {"kernel": "k"}}, False),
-    ({"verdict": "killed", "notebook": {"cell": {"number": 3}}}, True),
-    ({"verdict": "crashed"}, True),
-    ({"verdict": "killed-for-memory"}, True),
-    ({"verdict": "lost"}, False),
-    ({"verdict": "lost", "notebook": {"cell": {"number": 3}}}, True),
+    ({"verdict": "crashed"}, False),  # written before the field was
+    ({"verdict": "finished", "news_for": "nobody"}, False),
+    ({"verdict": "killed", "news_for": "log"}, False),
+    ({"verdict": "killed", "news_for": "user"}, True),
 ])
-def test_only_an_end_that_one_wonders_about_is_told(report, dead):
-    assert death.is_death(report) is dead
+def test_the_report_says_what_is_shown_to_the_user(report, news):
+    assert death.is_news(report) is news
 
 
 def chained(error, cause):

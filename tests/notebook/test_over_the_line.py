@@ -16,7 +16,7 @@ WHAT_TO_DO = {  # patterns
     "parts of a cgroup": "; free or batch some of it, or give its memory cgroup more",
     "budget": "; it can never fit: ask for less at once, or in slices, or allow more with "
               "%plimsoll budget SIZE",
-    "cgroup": rf"; it can never fit, nor in the {SIZE} that the system would give: ask for less "
+    "cgroup": rf"; it can never fit, not even in the {SIZE} that the system would give: ask for less "
               "at once, or in slices",
 }
 

@@ -285,7 +285,7 @@ def check_run(session, shim, command, status, verdict, all_up_to, **how):
         assert not [name for name in names if name.startswith("report.json.")], names
         if "report.json" not in names:
             assert f"plimsoll explain {runs[0].name}" in outcome.stderr or \
-                "no memory to write" in outcome.stderr, outcome
+                ": out of memory" in outcome.stderr, outcome
             done = session.plimsoll("explain", "--json", env={"PLIMSOLL_STATE": str(state)})
             report = json.loads(done.stdout)
         else:

@@ -15,7 +15,7 @@ import pytest
 from conftest import HANG_S, PLIMSOLL, PYTHON, wait_until
 
 CRASH = "import ctypes\nctypes.string_at(0)\n"
-KEPT_RUNS = 100  # PL_RECORD_KEEP in src/supervise/record.h
+KEPT_RUNS = 100  # PL_RECORD_KEEP in src/supervise/run_record.h
 
 
 def is_one_line_of_ours(text):
@@ -247,7 +247,7 @@ def test_a_ledger_that_a_program_cuts_short_does_not_end_the_supervisor(run, lef
     # Whoever goes on may need a part of the ledger that is gone, or not.
     assert result.rc in ([128 + signal.SIGKILL] if "KILL" in ends else [0, 128 + signal.SIGBUS])
     assert result.verdict == ("failed" if result.rc else "finished")
-    assert "cut the file of its record short" in result.report["summary"]
+    assert "truncated the file of its record" in result.report["summary"]
 
 
 def test_a_crash_does_not_wait_for_a_pipe_of_its_files_name(run):

@@ -132,7 +132,7 @@ def test_without_the_python_package_a_kernel_is_started_with_one_line_of_warning
     assert not {"PLIMSOLL_PYTHON_FOLDER", "PLIMSOLL_PYTHONPATH"} & set(shown.env)
     assert shown.result.stderr == (
         "plimsoll: cannot find the Python package 'plimsoll' beside the program: the kernel runs"
-        " without %plimsoll, and its cells are not told apart\n")
+        " without %plimsoll, and its cells are not recorded\n")
 
 
 def test_the_package_is_found_where_it_is_installed(show, tmp_path):

@@ -168,7 +168,7 @@ def test_who_was_killed_for_a_neighbour_is_told_to_part_from_it(session, cgroup,
     let(session, "go")
     result = session.finish(process)
     assert result.verdict == "killed-for-memory"
-    assert "a memory cgroup apart from this run's" in result.report["next"][0]
+    assert "to another memory cgroup, or end it" in result.report["next"][0]
     assert "set --budget" not in " ".join(result.report["next"])
 
 
@@ -196,7 +196,7 @@ def test_a_service_that_is_stopped_while_the_killed_worker_still_dies_died_of_me
         assert "ended 'grow_static'" in result.report["summary"]
         assert "OOMPolicy=stop" in " ".join(result.report["evidence"])
         assert result.stderr.count("killed for memory") == 1
-        assert "nothing of it was seen by the guard" in " ".join(result.report["next"])
+        assert "the guard saw none of it" in " ".join(result.report["next"])
 
 
 def test_a_limit_that_is_not_the_tightest_is_named_all_the_same(session, cgroup):
@@ -315,7 +315,7 @@ def test_an_outer_run_tells_that_its_inner_run_was_refused(session):
     inner, _ = session.command(budget="100M", script="kept = bytearray(200 << 20)")
     result = session.run(*inner, budget="1G")
     assert result.rc == 1 and result.verdict == "failed"
-    assert "a run inside of it ended so: refused" in result.report["summary"]
+    assert "a run inside it ended as 'refused'" in result.report["summary"]
     said, = [text for text in result.report["evidence"] if "plimsoll explain" in text]
     assert session.explain(said.split()[2].rstrip("'"))["verdict"] == "refused"
 
@@ -337,7 +337,7 @@ def test_an_outer_run_did_not_crash_itself_when_its_inner_run_tells_of_a_crash(s
     inner, _ = session.command(budget="100M", script="import ctypes; ctypes.string_at(0)")
     result = session.run(*inner, budget="1G")
     assert result.rc == 128 + signal.SIGSEGV and result.verdict == "failed"
-    assert "a run inside of it ended so: crashed" in result.report["summary"]
+    assert "a run inside it ended as 'crashed'" in result.report["summary"]
 
 
 def test_the_kills_of_a_group_that_was_made_anew_are_not_evidence(session, cgroup, program):

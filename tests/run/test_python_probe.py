@@ -59,7 +59,7 @@ every_python = pytest.mark.parametrize("python", interpreters(), ids=name_of)
 def build(target, flags):
     sources = [str(PROGRAMS / "probe_dump.c"), *sorted(glob.glob(f"{ROOT}/src/probe/*.c")),
                f"{ROOT}/build/meson/src/probe/own_files.c",
-               f"{ROOT}/src/sys/proc.c", f"{ROOT}/src/sys/text.c"]
+               f"{ROOT}/src/sys/proc.c", f"{ROOT}/src/sys/fixed_text.c"]
     subprocess.run(["gcc", *FLAGS, *flags, *sources, "-o", str(target)], check=True)
     return str(target)
 

@@ -390,7 +390,7 @@ def test_a_run_is_found_by_the_pid_of_any_process_that_it_knows(session):
     assert session.explain(child)["run"] == live["run"]
     assert session.explain(live["pid"])["run"] == live["run"]
     one_line_error(session.plimsoll("explain", "4194305"),
-                   "no run on record is named '4194305', or had a process of this pid")
+                   "no recorded run is named '4194305' or had a process with that pid")
 
 
 def test_no_runs_yet(session):

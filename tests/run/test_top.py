@@ -159,7 +159,7 @@ def test_memory_in_files_is_named_by_them(session, start, cgroup, keeps):
         wait_until(lambda: held() == pytest.approx([200, 40], rel=0.1), "both files to be named")
         process.stdin.write("ask\n")
         process.stdin.flush()
-        assert f"; largest holders: the file {path} " in process.stdout.readline()
+        assert f"; largest holders: {path} " in process.stdout.readline()
         process.stdin.write("remove\n")
         process.stdin.flush()
         assert process.stdout.readline() == "gone\n"

@@ -359,7 +359,7 @@ fill()
 def test_floating_point_error(run, program):
     result = run(program("divide_by_zero"))
     crash = crash_of(result, "floating point error", "SIGFPE")
-    assert "divided by zero" in crash["reason"]
+    assert "division by zero" in crash["reason"]
     assert result.symbols()[0] == "rows_per_batch"
 
 

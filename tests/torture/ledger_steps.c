@@ -8,7 +8,7 @@
  * met once. Where an operation has more than MAX_DEATHS instructions (sanitizers) they are spread
  * evenly. Alone:
  *   gcc -std=gnu17 -D_GNU_SOURCE -O2 -fno-strict-aliasing -Iinclude -Isrc \
- *       tests/torture/ledger_steps.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
+ *       tests/torture/ledger_steps.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/fixed_text.c \
  *       src/base/error.c -lcmocka */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,7 +230,7 @@ static void inside_a_fresh_start(void **state)
     pl_ledger *ledger = *state;
     for (long i = 0; i < MAX_BRACKET_STEPS; i += 4) {
         pid_t pid = start_child(ledger, start_again);
-        const pl_slot *slot = &ledger->slots[1];
+        const pl_ledger_slot *slot = &ledger->slots[1];
         uint64_t n_begun = atomic_load(&slot->n_begun);
         while (atomic_load(&slot->n_begun) == n_begun && step(pid, 1) == 1)
             ;
@@ -270,7 +270,7 @@ static void finish_child(pid_t pid)
 static void assert_whole(const pl_ledger *ledger, const char *when, long n)
 {
     for (int i = 0; i < pl_ledger_n_slots(ledger); i++) {
-        const pl_slot *slot = &ledger->slots[i];
+        const pl_ledger_slot *slot = &ledger->slots[i];
         if (atomic_load(&slot->n_begun) != atomic_load(&slot->n_done))
             fail_msg("%s after %ld instructions: slot %d began %lu operations and did %lu", when, n,
                      i, atomic_load(&slot->n_begun), atomic_load(&slot->n_done));

@@ -16,7 +16,7 @@
  * The test's process watches; a breeder, its child, has one thread, so that its forks are plain,
  * and raises and kills the workers. Alone:
  *   gcc -std=gnu17 -D_GNU_SOURCE -O2 -fno-strict-aliasing -Iinclude -Isrc \
- *       tests/torture/ledger_storm.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
+ *       tests/torture/ledger_storm.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/fixed_text.c \
  *       src/base/error.c -lcmocka -lpthread     (add -fsanitize=address,undefined or =thread) */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -195,7 +195,7 @@ static void join_or_exit(void)
 {
     if (pl_ledger_join(storm.ledger, 1, &storm.owner) < 0)
         _exit(0); /* every slot holds somebody who is not reclaimed yet */
-    const pl_slot *slot = &storm.ledger->slots[storm.owner];
+    const pl_ledger_slot *slot = &storm.ledger->slots[storm.owner];
     uint64_t bytes = atomic_load(&slot->claimed_bytes);
     if (storm.mode != WITH_MEASURE) /* else the watcher may have measured it already */
         bytes += atomic_load(&slot->measured_bytes);
@@ -499,7 +499,7 @@ static void wait_for_orphans(int lives)
     assert_int_equal(n, 0);
     close(lives);
     for (int i = 0; i < pl_ledger_n_slots(storm.ledger); i++) {
-        const pl_slot *slot = &storm.ledger->slots[i];
+        const pl_ledger_slot *slot = &storm.ledger->slots[i];
         uint32_t pid;
         while ((pid = atomic_load(&slot->pid)) != 0 && pid != (uint32_t)getpid() &&
                pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks)))

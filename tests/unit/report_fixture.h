@@ -23,7 +23,7 @@
 #include "report/report.h"
 
 typedef struct fixture {
-    pl_record record;
+    pl_run_record record;
     pl_ledger *ledger;
 } fixture;
 
@@ -46,8 +46,8 @@ static int fixture_init(fixture *f)
     *f = (fixture){0};
     char path[PATH_MAX], template[] = "/tmp/plimsoll-test-report-XXXXXX";
     pl_ledger_params params = {.limit_bytes = 8 * PL_GIB, .reserve_bytes = 80 * PL_MIB};
-    if (mkdtemp(template) == NULL || pl_record_create(template, &f->record, NULL) < 0 ||
-        pl_record_path(f->record.directory, PL_RECORD_LEDGER, path) < 0 ||
+    if (mkdtemp(template) == NULL || pl_run_record_create(template, &f->record, NULL) < 0 ||
+        pl_run_record_path(f->record.directory, PL_RECORD_LEDGER, path) < 0 ||
         pl_ledger_create(path, &params, &f->ledger, NULL) < 0)
         return -1;
     pl_ledger_header *header = &f->ledger->header;
@@ -98,7 +98,7 @@ static inline void fixture_source(fixture *f, int number, const char *id, const 
                                   const char *source)
 {
     char path[PATH_MAX];
-    if (pl_record_path(f->record.directory, PL_RECORD_CELLS, path) < 0)
+    if (pl_run_record_path(f->record.directory, PL_RECORD_CELLS, path) < 0)
         return;
     strcpy(f->ledger->header.kernel, "/run/user/kernel-1.json");
     json_t *line = json_pack("{s:i, s:s, s:s, s:s*}", "number", number, "id", id, "file", file,
@@ -151,7 +151,7 @@ static inline void fixture_samples(fixture *f, uint64_t top_bytes)
 {
     for (uint64_t i = 0; i < 1000; i++) {
         uint64_t bytes = PL_GIB + (top_bytes - PL_GIB) / 999 * i;
-        pl_sample sample = {
+        pl_memory_sample sample = {
             .time_ns = f->ledger->header.started_monotonic_ns + i * 100 * PL_NS_PER_MS,
             .charged_bytes = bytes,
             .resident_bytes = bytes,

@@ -2,10 +2,10 @@
 """The IPython extension: a notebook's cells in the ledger, the ledger's answers in the notebook.
 
 `plimsoll run --kernel` has every IPython kernel load it; elsewhere `%load_ext plimsoll.notebook`.
-In a process that no guard is in, it gives `%plimsoll`, which says so, and hooks nothing.
+In a process without the guard it only defines `%plimsoll`, which says so, and hooks nothing.
 
-What it hooks into must not show, and must not fail for reasons of its own: whatever goes wrong in
-here, the cell runs, and its error is shown, as without us.
+The hooks must not be noticed, and must not fail by themselves: whatever goes wrong in here, the
+cell runs, and its error is shown, as without the extension.
 """
 from .. import _guard
 from . import environment
@@ -32,7 +32,7 @@ def load_ipython_extension(shell):
 
 
 def unload_ipython_extension(shell):
-    """Called by IPython. Every hook is taken out again."""
+    """Called by IPython. Removes every hook."""
     global _loaded
     if _loaded is not None:
         _loaded.unload()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which run was that of the kernel before this one, where the connection file cannot tell.
+"""Finds the run of the kernel before this one, where the connection file does not identify it.
 
 VS Code gives each kernel a new connection file. But it names its cells by their notebook:
 `vscode-notebook-cell:/home/ada/analysis.ipynb#W0sZmlsZQ%3D%3D`. Every record has the names of the
@@ -10,7 +10,7 @@ import os
 from . import sources
 
 SCHEME = "vscode-notebook-cell:"
-# Of a record only the head is read: its first cell names the notebook as well as any other.
+# Only the head of a record is read: its first cell names the notebook as well as any other.
 HEAD_BYTES = 8 << 10
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks in the ledger when a cell begins, what tracebacks call its source, and when it ends.
+"""Records in the ledger when a cell begins, the file name of its source, and when it ends.
 
 The two hooks run around every cell, so everything that they use is bound beforehand, and nothing in
-them starts a program. Cells that leave no trace in the history (silent ones, those that magics
-run inside of a cell) are no cells to the user: what they do is counted to the cell around them.
+them starts a program. Code that is not in the history (silent cells, those that magics run inside a
+cell) is not a cell to the user: what it does counts for the cell around it.
 """
 from .environment import in_kernel
 
@@ -15,11 +15,11 @@ class Cells:
         self._shell, self._guard = shell, guard
         self._sources, self._leaks, self._refusals = sources, leaks, refusals
         self._limit = limit
-        # Shows what killed the kernel before; True once there is nothing more to show.
+        # Shows what ended the kernel before; True once there is nothing more to show.
         self._before_first = before_first
         self._running = None  # the id of the cell that runs
         self._number = 0
-        self._file = None  # what tracebacks call its source, once it is compiled
+        self._file = None  # the file name of its source in tracebacks, once it is compiled
         self._compile = shell.compile
         self._n_ahead = _n_counted_before(shell)
 
@@ -27,12 +27,12 @@ class Cells:
         self._shell.events.register("pre_run_cell", self._begin)
         self._shell.events.register("post_run_cell", self._end)
         self._cache = self._compile.cache
-        self._compile.cache = self._cache_and_tell
+        self._compile.cache = self._cache_and_report
 
     def unload(self):
         self._shell.events.unregister("pre_run_cell", self._begin)
         self._shell.events.unregister("post_run_cell", self._end)
-        if self._compile.__dict__.get("cache") == self._cache_and_tell:
+        if self._compile.__dict__.get("cache") == self._cache_and_report:
             del self._compile.cache
         self._end()  # the cell that unloads
         self._sources.close()
@@ -46,14 +46,14 @@ class Cells:
                 self._before_first = None
             self._limit.end()  # of a cell before, if an interrupt kept it from ending there
             self._refusals.begin_cell()
-            # Refused in a shell inside of a kernel: the cells of a run are the first one's.
+            # Fails in a shell inside a kernel: the cells of a run belong to the first one.
             if self._guard.begin_cell(cell_id.encode("utf-8", "replace"), number) >= 0:
                 self._running, self._number, self._file = cell_id, number, None
         except Exception:
             self._running = None
 
-    def _cache_and_tell(self, code, *arguments, **options):
-        """Stands in front of the compiler's cache(), which makes up the name of the source."""
+    def _cache_and_report(self, code, *arguments, **options):
+        """Wraps the compiler's cache(), which chooses the file name of the source."""
         file = self._cache(code, *arguments, **options)
         if self._running is not None and in_kernel():
             try:
@@ -93,11 +93,11 @@ def _n_counted_before(shell):
 
 
 def _id_of(info):
-    """The notebook's own name for the cell; the classic notebook has none, so that of its text."""
+    """The notebook's own id of the cell; the classic notebook has none, so a hash of its text."""
     return getattr(info, "cell_id", None) or "#%016x" % (hash(info.raw_cell) & _64_BITS)
 
 
 def _is_inner(result):
-    """Was it a piece of code that a magic ran, such as %%capture, inside of the cell?"""
+    """Was it code that a magic ran inside the cell, such as %%capture?"""
     info = getattr(result, "info", None)
     return info is not None and not info.store_history

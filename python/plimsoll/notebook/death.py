@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the kernel before this one: shown with the first output of this one.
+"""Shows how the kernel before this one ended, with the first output of this one.
 
-Jupyter restarts a dead kernel at once and carries no reason. The reason is in the record of its
-run, and `plimsoll explain` reads it, started when this kernel starts, so that nothing waits for it.
+Jupyter restarts a dead kernel at once and does not pass on the reason. That is in the record of its
+run. `plimsoll explain` reads it, started when this kernel starts, so that nothing waits for it.
 """
 import subprocess
 import tempfile
@@ -10,11 +10,8 @@ import tempfile
 from . import before, program, tables
 
 WAIT_S = 10
-# Kernels in a row that ran no cell: their user has not been told yet of the one before them.
+# Kernels in a row that ran no cell: the death before them has not been shown yet.
 MOST_SKIPPED = 8
-# How a kernel ends that is shut down or restarted: of itself, or by a signal, which its supervisor
-# may get as well.
-ENDED_AS_ASKED = ("finished", "finished-after-refusals", "killed", "lost")
 
 
 class Previous:
@@ -23,10 +20,10 @@ class Previous:
         self._process = self._answer = None
         self._report = None
         self._n_skipped = 0
-        self.died_run = None  # its run, once it is known that it died
+        self.died_run = None  # its run, once it is known to be news
 
     def ask(self):
-        """Starts the question. A file takes the answer, so nothing waits until it is read."""
+        """Starts the program. Its output goes to a file, so nothing waits until that is read."""
         if not self._run:
             return
         try:
@@ -74,8 +71,8 @@ class Previous:
         return True
 
     def _take(self, report):
-        """A death is kept. Of a kernel that ran no cell, the one before it is asked for."""
-        if is_death(report):
+        """Keeps a report that is news. For a kernel that ran no cell, asks for the one before it."""
+        if is_news(report):
             self._report, self.died_run = report, self._run
         elif not report.get("cells") and self._n_skipped < MOST_SKIPPED:
             self._n_skipped += 1
@@ -88,21 +85,10 @@ class Previous:
             return None
         stopped = self._report.get("verdict") == "killed"
         page = tables.Page(f"The kernel before this one {'was stopped' if stopped else 'died'}")
-        page.pairs([(line.get("label", ""), line.get("text", "")) for line in _brief(self._report)])
+        page.pairs([(line.get("label", ""), line.get("text", "")) for line in self._report["brief"]])
         return page
 
 
-def is_death(report):
-    """Did the kernel end in a way that its user wonders about?
-
-    What may have been asked for is news only to somebody whose cell was running."""
-    verdict = report.get("verdict", "running")
-    if verdict in ENDED_AS_ASKED:
-        return "cell" in report.get("notebook", {})
-    if verdict == "failed":  # at its start, say because its ports were taken: Jupyter tries again
-        return bool(report.get("cells"))
-    return verdict != "running"
-
-
-def _brief(report):
-    return report.get("brief") or [{"label": "", "text": report.get("summary", "")}]
+def is_news(report):
+    """Should the user see it? That was decided when the report was made."""
+    return report.get("news_for") == "user"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `plimsoll run --kernel` put into the environment for this extension alone.
+"""Removes what `plimsoll run --kernel` put into the environment for this extension alone.
 
 Programs that the user's code starts must find the environment as it was without us: it is read
-once, and taken out. $LD_PRELOAD and $PLIMSOLL_LEDGER stay: they are what guards those programs.
+once, and removed. $LD_PRELOAD and $PLIMSOLL_LEDGER stay: they are what guards those programs.
 """
 import os
 import sys
@@ -20,13 +20,13 @@ class Start(NamedTuple):
     thread: int
 
 
-_ARGUMENT = "--ext=plimsoll.notebook"  # by which we are loaded
+_ARGUMENT = "--ext=plimsoll.notebook"  # which loads this extension
 
 _start = None
 
 
 def restore():
-    """Takes what is ours out of os.environ, sys.path and sys.argv; the answer is kept for later."""
+    """Removes our parts of os.environ, sys.path and sys.argv; keeps the answer for later calls."""
     global _start
     if _start is None:
         ledger = os.environ.get("PLIMSOLL_LEDGER")
@@ -43,8 +43,8 @@ def restore():
 
 
 def in_kernel():
-    """Is this the kernel's main thread? Cells are its alone: a forked child inherits the hooks, and
-    a subshell runs them in a thread of its own."""
+    """Is this the kernel's main thread? Only that runs cells: a forked child inherits the hooks, and
+    a subshell runs them in another thread."""
     return os.getpid() == _start.pid and get_ident() == _start.thread
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says, unasked, that a cell holds more after each run: one line on stderr, seldom."""
+"""Warns that a cell holds more after each run: one line on stderr, rarely."""
 import sys
 
 from . import program, sizes
@@ -13,16 +13,16 @@ class Leaks:
     def __init__(self, guard, program_):
         self._guard, self._program = guard, program_
         self._held_before = {}  # by cell: what it held when it began to grow
-        self._held_told = {}  # by cell: what it held when it was last warned of
+        self._held_warned = {}  # by cell: what it held at the last warning
 
     def look(self, cell_id, run):
-        """After each run of a cell. It is warned of once, and again when it holds twice as much."""
+        """Called after each run of a cell. Warns once, and again when it holds twice as much."""
         if run.n_growing == 0:
             self._held_before[cell_id] = run.held_bytes
-        elif run.n_growing >= N_GROWING and run.held_bytes >= 2 * self._held_told.get(cell_id, 0):
+        elif run.n_growing >= N_GROWING and run.held_bytes >= 2 * self._held_warned.get(cell_id, 0):
             growth = run.held_bytes - self._held_before.get(cell_id, 0)
             if growth >= SHARE_OF_LINE * self._guard.memory().line_bytes:
-                self._held_told[cell_id] = run.held_bytes
+                self._held_warned[cell_id] = run.held_bytes
                 self._warn(run, growth)
 
     def _warn(self, run, growth):
@@ -34,7 +34,7 @@ class Leaks:
         )
 
     def _sites(self, run):
-        """Where it grew. This starts a program, which is why it is done only to warn."""
+        """The places where it grew. This starts a program, so it is only done for a warning."""
         try:
             cells = self._program.top(SITES_TIMEOUT_S)["cells"]
             cell = next(cell for cell in cells if cell["number"] == run.number)

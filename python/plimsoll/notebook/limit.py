@@ -3,7 +3,8 @@
 
 The cell magic is replaced by a line magic before the cell is compiled. What follows is then the
 cell itself, not a text that a magic runs: its lines have their own numbers, its last expression is
-shown, `await` works, its error is shown once. The line goes back when the cell has ended, however.
+shown, `await` works, its error is shown once. The line is restored when the
+cell has ended, in whatever way.
 """
 from IPython.core.inputtransformer2 import cell_magic
 
@@ -22,7 +23,7 @@ class Limit:
 
     @property
     def is_line(self):
-        """Is it the cell's limit, not the budget, that is the line now?"""
+        """Is the line now the cell's limit, and not the budget?"""
         return self.request is not None and self._is_tighter
 
     def load(self):
@@ -34,7 +35,7 @@ class Limit:
         self.end()
 
     def begin(self, request):
-        """Until the end of the cell that runs. ValueError for what is no size."""
+        """Sets the limit until the running cell ends. ValueError if `request` is not a size."""
         more_bytes = sizes.parse(request)
         self.end()
         self.before_bytes = self._guard.tighten_line(more_bytes)
@@ -47,7 +48,7 @@ class Limit:
         self._n_inner += 1
 
     def _leave(self):
-        """A cell has ended: this one, or what a magic ran inside of it."""
+        """A cell has ended: this one, or code that a magic ran inside it."""
         if self._n_inner == 0:
             self.end()
         self._n_inner -= 1

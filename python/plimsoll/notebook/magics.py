@@ -9,7 +9,7 @@ USAGE = "%plimsoll [budget [SIZE] | top | explain [RUN]], or %%plimsoll limit=SI
 
 
 class Magic:
-    """The name %plimsoll in a shell, and what stands for it."""
+    """Registers %plimsoll and %%plimsoll in a shell."""
 
     def __init__(self, shell):
         self._shell = shell
@@ -24,7 +24,7 @@ class Magic:
 
 
 class Unguarded(Magic):
-    """Where there is no guard: one sentence, why not and what to do."""
+    """Without a guard: one sentence, why and what to do."""
 
     def __init__(self, shell, reason):
         super().__init__(shell)
@@ -64,9 +64,9 @@ class Guarded(Magic):
 
     def cell(self, line, cell):
         """%%plimsoll limit=500M: the cell may take 500M more than is in use when it begins."""
-        # A cell that the user runs does not come here: see limit.py.
+        # Cells that the user runs do not get here: see limit.py.
         if not line.strip().startswith("limit"):
-            _refuse(f"'%%plimsoll {line}' is not known: write %%plimsoll limit=SIZE")
+            _refuse(f"unknown argument in '%%plimsoll {line}': write %%plimsoll limit=SIZE")
         self.line(line)
         try:
             self._shell.run_cell("\n" + cell)
@@ -113,5 +113,5 @@ class Guarded(Magic):
 
 
 def _refuse(why):
-    """As IPython shows that a magic was not used rightly: one line, no traceback, a failed cell."""
+    """Raises IPython's error for a wrong use of a magic: one line, no traceback, a failed cell."""
     raise UsageError(f"plimsoll: {why}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks the program `plimsoll` about runs, beside the user's processes, not as one of them."""
+"""Asks the program `plimsoll` about runs, outside the guarded processes of the user."""
 import json
 import os
 import subprocess
@@ -19,7 +19,7 @@ class Program:
         self._path = start.program
 
     def start(self, *arguments, stdout):
-        """Starts it in the background: a Popen. No interrupt of the notebook's reaches it."""
+        """Starts it in the background, out of reach of the notebook's interrupts. Returns a Popen."""
         path = self._path or _program.find() or "plimsoll"
         try:
             return subprocess.Popen(
@@ -56,14 +56,14 @@ def parse(text):
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ProgramError(f"the answer of plimsoll is no JSON: {error}") from error
+        raise ProgramError(f"plimsoll's answer is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise ProgramError("the answer of plimsoll is no JSON object")
+        raise ProgramError("plimsoll's answer is not a JSON object")
     return document
 
 
 def _environment():
-    """Without the guard, and not counted to this run; the same records are found."""
+    """Without the guard and outside this run, but with the same folder of records."""
     ours = ("LD_PRELOAD", "PLIMSOLL_LEDGER")
     return {name: value for name, value in os.environ.items() if name not in ours}
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One more line below the traceback of an error that a refusal led to: why, and what to do."""
+"""Adds a line below the traceback of an error that a refusal caused: why, and what to do."""
 from . import sizes
 from .environment import in_kernel
 
-# As which errors code that is written in C hands on that it got no memory. The others say so in
-# their text, or come from the user's own code.
+# The errors by which C code reports that it got no memory. Others say so in their text, or come
+# from the user's own code.
 _FROM_C = (MemoryError, OSError, RuntimeError, SystemError, ImportError)
 _WORDS = ("memory", "alloc", "oom")
 _CHAIN = 16
@@ -26,7 +26,7 @@ class Refusals:
             del self._shell._showtraceback
 
     def _know(self):
-        """What was refused up to now is no news any more."""
+        """Refusals up to now have been shown, or need not be."""
         self._n_known = self._guard.n_refusals()
 
     def _show_with_refusal(self, etype, evalue, stb, *rest, **options):
@@ -43,9 +43,9 @@ class Refusals:
         if not _is_about_memory(error):
             return []
         sentence = self._guard.refusal()
-        # An exception that the guard raised itself has its own sentence, with the numbers of then.
-        told = str(error).startswith("plimsoll: ")
-        lines = [] if not sentence or told else [f"plimsoll: {sentence}"]
+        # An exception that the guard raised has its own sentence, with the numbers of that moment.
+        says_so = str(error).startswith("plimsoll: ")
+        lines = [] if not sentence or says_so else [f"plimsoll: {sentence}"]
         return lines + self._about_limit()
 
     def _about_limit(self):
@@ -60,7 +60,7 @@ class Refusals:
 
 
 def _is_about_memory(error):
-    """Can a refusal have led to it? One that the cell has caught says nothing of a later error."""
+    """Can a refusal have caused it? One that the cell caught does not explain a later error."""
     for _ in range(_CHAIN):
         if error is None:
             return False

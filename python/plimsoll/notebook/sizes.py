@@ -7,7 +7,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:([kmgtpe])(?:i?b)?|b)?", re.IGNORECASE)
 
 
 def parse(text):
-    """The bytes that `text` stands for. ValueError, with what to write instead, if for none."""
+    """The bytes of a size. ValueError, with what to write instead, if `text` is not one."""
     match = _SIZE.fullmatch(text.strip())
     if not match or ("." in match[1] and not match[2]):
         raise ValueError(f"'{text[:60]}' is not a size: write bytes, or 512M, 1.5G, 2GiB")
@@ -32,5 +32,5 @@ def show(n_bytes):
 
 
 def show_change(n_bytes):
-    """With its sign; a change of nothing is a dash."""
+    """With its sign; a dash for no change."""
     return f"{'+' if n_bytes > 0 else ''}{show(n_bytes)}" if n_bytes else "-"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cells.jsonl in the run's record: which cell a file name in a traceback stands for, and its text.
+"""Writes cells.jsonl in the run's record: the cell of each file name in tracebacks, and its text.
 
-One line per run of a cell, before its code runs: whoever explains a death has it. The text is there
-once per file name, so that a cell that is run again costs a short line.
+There is one line per run of a cell, written before its code runs, so that a death can be explained.
+The text is there once per file name, so that a cell that is run again costs a short line.
 
 The file is mapped, and its space allocated before: a line is a copy in memory, which outlives the
 process as a write() does, and never waits for the disk (a write() was seen to take 0.6 ms where
-others were busy there). What is not used yet is zero bytes at the end, cut off when all goes well.
+others were busy there). The unused part at the end is zero bytes, which
+are cut off when all goes well.
 """
 import atexit
 import json

@@ -70,7 +70,7 @@ def _add_cells(page, cells):
         ],
     )
     if len(cells) > len(shown):
-        page.line(f"and {len(cells) - len(shown)} cells more, which hold less")
+        page.line(f"and {len(cells) - len(shown)} more cells, which hold less")
 
 
 def _growth_per_run(cell):

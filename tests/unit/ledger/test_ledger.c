@@ -2,7 +2,7 @@
 /* The ledger's arithmetic and its file: claims, marks, deaths at chosen instructions, bad files.
  * What only chance can find is in tests/torture/ledger_storm.c. Alone:
  *   gcc -std=gnu17 -D_GNU_SOURCE -fno-strict-aliasing -Iinclude -Isrc \
- *       tests/unit/ledger/test_ledger.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
+ *       tests/unit/ledger/test_ledger.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/fixed_text.c \
  *       src/base/error.c -lcmocka -lpthread */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ typedef struct fixture {
     char folder[64];
     char path[96];
     pl_ledger *ledger;
-    pl_slot *slot; /* ours */
+    pl_ledger_slot *slot; /* ours */
     pl_owner owner;
     bool broken; /* on purpose: not to be checked at the end */
 } fixture;
@@ -247,14 +247,14 @@ static void gives_a_slot_of_its_own_to_the_child_of_a_fork(void **state)
     assert_int_equal(run_child(f, claim_thirty, &child), 0);
     assert_charged(f, 30);
     assert_int_equal(atomic_load(&f->slot->claimed_bytes), 0);
-    pl_slot *next = f->slot + 1;
+    pl_ledger_slot *next = f->slot + 1;
     assert_int_equal(atomic_load(&next->pid), child);
     assert_int_equal(atomic_load(&next->parent_pid), getpid());
     assert_int_equal(atomic_load(&next->claimed_bytes), 30);
     assert_int_equal(pl_ledger_reclaim(f->ledger), 1);
 }
 
-static void bequeath(pl_ledger *ledger, pl_slot *slot, uint32_t dead, uint64_t bytes)
+static void bequeath(pl_ledger *ledger, pl_ledger_slot *slot, uint32_t dead, uint64_t bytes)
 {
     uint32_t n = (uint32_t)(slot - ledger->slots) + 1;
     if (atomic_load(&ledger->sum.n_slots) < n)
@@ -365,7 +365,7 @@ static void a_slot_that_is_being_measured_is_free_only_afterwards(void **state)
 static void measures_another_process_in_its_slot_only(void **state)
 {
     fixture *f = *state;
-    pl_slot *other = f->slot + 1;
+    pl_ledger_slot *other = f->slot + 1;
     pl_owner place = f->owner + 1;
     bequeath(f->ledger, other, 1, 0);
     assert_int_equal(pl_ledger_measure_other(f->ledger, f->owner, place, 1, 40), 0);
@@ -518,7 +518,7 @@ static void refusals_do_not_keep_the_ledger_from_rest(void **state)
 }
 
 /* A slot that a process left behind when it died: ours cannot have started at tick 1. */
-static pl_slot *bequeath_slot(fixture *f, uint64_t bytes)
+static pl_ledger_slot *bequeath_slot(fixture *f, uint64_t bytes)
 {
     bequeath(f->ledger, f->slot + 1, dead_pid(), bytes);
     return f->slot + 1;
@@ -527,7 +527,7 @@ static pl_slot *bequeath_slot(fixture *f, uint64_t bytes)
 static void takes_over_from_a_reclaimer_that_died(void **state)
 {
     fixture *f = *state;
-    pl_slot *slot = bequeath_slot(f, 60);
+    pl_ledger_slot *slot = bequeath_slot(f, 60);
     atomic_store(&slot->keeper_pid, atomic_load(&slot->pid)); /* any dead process */
     atomic_fetch_add(&slot->n_begun, 1);
     atomic_store(&slot->claimed_bytes, 0); /* it died before charged was lowered */
@@ -539,7 +539,7 @@ static void takes_over_from_a_reclaimer_that_died(void **state)
 static void leaves_the_slot_to_a_reclaimer_that_lives(void **state)
 {
     fixture *f = *state;
-    pl_slot *slot = bequeath_slot(f, 60);
+    pl_ledger_slot *slot = bequeath_slot(f, 60);
     atomic_store(&slot->keeper_pid, 1);
     assert_int_equal(pl_ledger_reclaim(f->ledger), 0);
     assert_charged(f, 60);
@@ -548,7 +548,7 @@ static void leaves_the_slot_to_a_reclaimer_that_lives(void **state)
 static void uses_a_slot_again_whose_reclaimer_died_at_the_last_step(void **state)
 {
     fixture *f = *state;
-    pl_slot *slot = bequeath_slot(f, 0);
+    pl_ledger_slot *slot = bequeath_slot(f, 0);
     atomic_store(&slot->keeper_pid, atomic_load(&slot->pid));
     atomic_store(&slot->pid, 0);
     pid_t child;
@@ -561,7 +561,7 @@ static void uses_a_slot_again_whose_reclaimer_died_at_the_last_step(void **state
 static void drops_the_duties_of_threads_that_an_exec_ended(void **state)
 {
     fixture *f = *state;
-    pl_slot *slot = bequeath_slot(f, 60);
+    pl_ledger_slot *slot = bequeath_slot(f, 60);
     atomic_store(&slot->keeper_pid, (uint32_t)getpid());
     atomic_store(&f->ledger->sum.settler_pid, (uint32_t)getpid());
     assert_int_equal(pl_ledger_reclaim(f->ledger), 0);

@@ -2,7 +2,7 @@
 /* What the ledger remembers beside the sum: the ring of events, the timeline, call sites, modules.
  * Clean under -fsanitize=thread, which is half of what the tests with threads are for. Alone:
  *   gcc -std=gnu17 -D_GNU_SOURCE -fno-strict-aliasing -Iinclude -Isrc \
- *       tests/unit/ledger/test_ledger_trace.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/text.c \
+ *       tests/unit/ledger/test_ledger_trace.c src/ledger/[a-z]*.c src/sys/proc.c src/sys/fixed_text.c \
  *       src/base/error.c -lcmocka -lpthread */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static int tear_down(void **state)
 
 static void add_event(pl_ledger *ledger, uint64_t bytes)
 {
-    const pl_event event = {.kind = PL_EVENT_REFUSED, .pid = 12, .tid = 13, .bytes = bytes};
+    pl_event event = {.kind = PL_EVENT_REFUSED, .pid = 12, .tid = 13, .bytes = bytes};
     pl_ledger_event(ledger, &event);
 }
 
@@ -228,7 +228,7 @@ static void a_mark_keeps_its_first_67_bytes(void **state)
 static void add_samples(pl_ledger *ledger, uint64_t first_ns, uint64_t step_ns, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
-        const pl_sample sample = {.time_ns = first_ns + i * step_ns, .charged_bytes = i};
+        const pl_memory_sample sample = {.time_ns = first_ns + i * step_ns, .charged_bytes = i};
         pl_ledger_sample(ledger, &sample);
     }
 }
@@ -270,7 +270,7 @@ static void a_timeline_of_any_length_keeps_the_first_and_the_last(void **state)
     enum { N = 20 * PL_SAMPLES + 3 };
     const uint64_t step_ns = 20 * PL_NS_PER_MS;
     for (uint64_t i = 0; i < N; i++) {
-        const pl_sample sample = {.time_ns = i * step_ns, .charged_bytes = i};
+        const pl_memory_sample sample = {.time_ns = i * step_ns, .charged_bytes = i};
         pl_ledger_sample(ledger, &sample);
         assert_int_equal(ledger->samples[n_samples(ledger) - 1].charged_bytes, i);
     }

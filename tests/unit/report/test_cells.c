@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "report/cells.h"
+#include "report/cell_sources.h"
 #include "report_fixture.h"
 
 #define FIRST  "/tmp/ipykernel_4121/1111.py"
@@ -47,10 +47,10 @@ static const char *brief_line(const json_t *report, const char *label)
     return NULL;
 }
 
-static pl_cells *load_cells(const fixture *f)
+static pl_cell_sources *load_cells(const fixture *f)
 {
-    pl_cells *cells = NULL;
-    assert_int_equal(pl_cells_load(f->ledger, f->record.directory, &cells), 0);
+    pl_cell_sources *cells = NULL;
+    assert_int_equal(pl_cell_sources_load(f->ledger, f->record.directory, &cells), 0);
     return cells;
 }
 
@@ -58,7 +58,7 @@ static pl_cells *load_cells(const fixture *f)
 static void append(const fixture *f, const char *bytes, size_t n)
 {
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
     FILE *out = fopen(path, "a");
     assert_non_null(out);
     assert_int_equal(fwrite(bytes, 1, n, out), n);
@@ -224,24 +224,24 @@ static void every_version_of_a_cell_is_known_by_its_file(void **state)
     fixture_source(f, 1, "a", FIRST, "old()\n");
     fixture_source(f, 2, "a", SECOND, "new()\n");
     fixture_source(f, 3, "a", SECOND, NULL);
-    pl_cells *cells = load_cells(f);
+    pl_cell_sources *cells = load_cells(f);
     char text[PL_CELLS_TEXT_BYTES], title[PL_CELLS_TITLE_BYTES];
-    assert_int_equal(pl_cells_number_of(cells, FIRST), 1);
-    assert_int_equal(pl_cells_number_of(cells, SECOND), 3);
-    assert_int_equal(pl_cells_number_of(cells, THIRD), 0);
-    pl_cells_line(cells, FIRST, 1, text);
+    assert_int_equal(pl_cell_sources_number(cells, FIRST), 1);
+    assert_int_equal(pl_cell_sources_number(cells, SECOND), 3);
+    assert_int_equal(pl_cell_sources_number(cells, THIRD), 0);
+    pl_cell_sources_line(cells, FIRST, 1, text);
     assert_string_equal(text, "old()");
-    pl_cells_line(cells, SECOND, 1, text);
+    pl_cell_sources_line(cells, SECOND, 1, text);
     assert_string_equal(text, "new()");
-    pl_cells_title(cells, "a", title);
+    pl_cell_sources_title(cells, "a", title);
     assert_string_equal(title, "new()");
-    pl_cells_line(cells, SECOND, 2, text);
+    pl_cell_sources_line(cells, SECOND, 2, text);
     assert_string_equal(text, "");
-    pl_cells_line(cells, SECOND, UINT64_MAX, text);
+    pl_cell_sources_line(cells, SECOND, UINT64_MAX, text);
     assert_string_equal(text, "");
-    pl_cells_line(cells, SECOND, 0, text);
+    pl_cell_sources_line(cells, SECOND, 0, text);
     assert_string_equal(text, "");
-    pl_cells_free(cells);
+    pl_cell_sources_free(cells);
 }
 
 static void the_title_is_the_first_line_of_code(void **state)
@@ -252,14 +252,14 @@ static void the_title_is_the_first_line_of_code(void **state)
         strcat(source, "\xc3\xa9"); /* two bytes each: 80 are 37 of them */
     fixture_source(f, 1, "a", FIRST, source);
     fixture_source(f, 2, "b", SECOND, "# only a comment\n\n");
-    pl_cells *cells = load_cells(f);
-    pl_cells_title(cells, "a", title);
+    pl_cell_sources *cells = load_cells(f);
+    pl_cell_sources_title(cells, "a", title);
     assert_int_equal(strlen(title), strlen("x = '") + 2 * 37);
-    pl_cells_title(cells, "b", title);
+    pl_cell_sources_title(cells, "b", title);
     assert_string_equal(title, "");
-    pl_cells_title(cells, "no such", title);
+    pl_cell_sources_title(cells, "no such", title);
     assert_string_equal(title, "");
-    pl_cells_free(cells);
+    pl_cell_sources_free(cells);
 }
 
 static void cells_with_long_ids_are_told_apart_by_their_ends(void **state)
@@ -272,12 +272,12 @@ static void cells_with_long_ids_are_told_apart_by_their_ends(void **state)
     snprintf(second, sizeof(second), "%s#W1s", notebook);
     fixture_source(f, 1, first, FIRST, "one()\n");
     fixture_source(f, 2, second, SECOND, "two()\n");
-    pl_cells *cells = load_cells(f);
-    pl_cells_title(cells, pl_cell_kept_id(first), title);
+    pl_cell_sources *cells = load_cells(f);
+    pl_cell_sources_title(cells, pl_cell_kept_id(first), title);
     assert_string_equal(title, "one()");
-    pl_cells_title(cells, pl_cell_kept_id(second), title);
+    pl_cell_sources_title(cells, pl_cell_kept_id(second), title);
     assert_string_equal(title, "two()");
-    pl_cells_free(cells);
+    pl_cell_sources_free(cells);
 }
 
 static void bad_lines_are_skipped_and_a_torn_last_one_is_ignored(void **state)
@@ -292,13 +292,13 @@ static void bad_lines_are_skipped_and_a_torn_last_one_is_ignored(void **state)
               "{\"number\": 6, \"id\": 1, \"file\": \"" SECOND "\", \"source\": []}\n");
     append(f, "{\"number\": 5, \"file\": \"" FIRST "\"\0}\n", 50);
     APPEND(f, "\n{\"number\": 9, \"file\": \"" FIRST "\"}"); /* no newline yet */
-    pl_cells *cells = load_cells(f);
+    pl_cell_sources *cells = load_cells(f);
     char text[PL_CELLS_TEXT_BYTES];
-    assert_int_equal(pl_cells_number_of(cells, FIRST), 1);
-    assert_int_equal(pl_cells_number_of(cells, SECOND), 6);
-    pl_cells_line(cells, SECOND, 1, text);
+    assert_int_equal(pl_cell_sources_number(cells, FIRST), 1);
+    assert_int_equal(pl_cell_sources_number(cells, SECOND), 6);
+    pl_cell_sources_line(cells, SECOND, 1, text);
     assert_string_equal(text, "");
-    pl_cells_free(cells);
+    pl_cell_sources_free(cells);
 }
 
 static void nesting_without_end_is_survived(void **state)
@@ -311,9 +311,9 @@ static void nesting_without_end_is_survived(void **state)
     deep[DEEP] = '\n';
     append(f, deep, DEEP + 1);
     fixture_source(f, 1, "a", FIRST, "one()\n");
-    pl_cells *cells = load_cells(f);
-    assert_int_equal(pl_cells_number_of(cells, FIRST), 1);
-    pl_cells_free(cells);
+    pl_cell_sources *cells = load_cells(f);
+    assert_int_equal(pl_cell_sources_number(cells, FIRST), 1);
+    pl_cell_sources_free(cells);
     free(deep);
 }
 
@@ -322,7 +322,7 @@ static void of_a_huge_file_both_ends_are_read(void **state)
 {
     fixture *f = *state;
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
     fixture_source(f, 1, "a", FIRST, "first()\n");
     fixture_source(f, 2, "b", SECOND, "second()\n");
     assert_int_equal(truncate(path, (off_t)20 << 20), 0);
@@ -331,27 +331,27 @@ static void of_a_huge_file_both_ends_are_read(void **state)
     APPEND(f, "\n");
     fixture_source(f, 4, "b", SECOND, NULL);
     fixture_source(f, 5, "c", THIRD, "third()\n");
-    pl_cells *cells = load_cells(f);
+    pl_cell_sources *cells = load_cells(f);
     char text[PL_CELLS_TEXT_BYTES];
-    assert_int_equal(pl_cells_number_of(cells, FIRST), 1);
-    assert_int_equal(pl_cells_number_of(cells, SECOND), 4);
-    pl_cells_line(cells, SECOND, 1, text);
+    assert_int_equal(pl_cell_sources_number(cells, FIRST), 1);
+    assert_int_equal(pl_cell_sources_number(cells, SECOND), 4);
+    pl_cell_sources_line(cells, SECOND, 1, text);
     assert_string_equal(text, "second()");
-    pl_cells_line(cells, THIRD, 1, text);
+    pl_cell_sources_line(cells, THIRD, 1, text);
     assert_string_equal(text, "third()");
-    pl_cells_free(cells);
+    pl_cell_sources_free(cells);
 }
 
 static void what_is_no_file_is_not_read(void **state)
 {
     fixture *f = *state;
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    pl_cells_free(load_cells(f));
+    pl_cell_sources_free(load_cells(f));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    pl_cells_free(load_cells(f));
+    pl_cell_sources_free(load_cells(f));
 }
 
 static void a_long_file_name_is_known_by_the_tail_that_frames_keep(void **state)
@@ -366,10 +366,10 @@ static void a_long_file_name_is_known_by_the_tail_that_frames_keep(void **state)
         tail++;
     assert_true(strlen(tail) < 119);
     fixture_source(f, 5, "a", file, "x\n");
-    pl_cells *cells = load_cells(f);
-    assert_int_equal(pl_cells_number_of(cells, file), 5);
-    assert_int_equal(pl_cells_number_of(cells, tail), 5);
-    pl_cells_free(cells);
+    pl_cell_sources *cells = load_cells(f);
+    assert_int_equal(pl_cell_sources_number(cells, file), 5);
+    assert_int_equal(pl_cell_sources_number(cells, tail), 5);
+    pl_cell_sources_free(cells);
 }
 
 static void run_cell(fixture *f, int number, const char *id, const char *file, int64_t more_bytes)
@@ -516,7 +516,7 @@ static char *top_text(const json_t *document, unsigned flags)
 static void top_prints_tables(void **state)
 {
     fixture *f = *state;
-    pl_slot *slot = &f->ledger->slots[0];
+    pl_ledger_slot *slot = &f->ledger->slots[0];
     atomic_store(&f->ledger->sum.n_slots, 1);
     run_cell(f, 1, "a", FIRST, 64 * (int64_t)PL_MIB);
     run_cell(f, 2, "a", FIRST, 16 * (int64_t)PL_MIB);
@@ -530,7 +530,7 @@ static void top_prints_tables(void **state)
     json_t *document = top(f);
     char expected[1024];
     snprintf(expected, sizeof(expected),
-             "run %s: 80.0 MiB of 8.0 GiB in use (peak 81.0 MiB), 2 refused; it runs no more\n"
+             "run %s: 80.0 MiB of 8.0 GiB in use (peak 81.0 MiB), 2 refused; it has ended\n"
              "  process                  pid      in use    resident        peak\n"
              "  train.py                4121    80.0 MiB    90.0 MiB    81.0 MiB\n"
              "  cell      runs        held        peak       growth  source\n"

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "report/place.h"
-#include "report/story.h"
+#include "report/code_place.h"
+#include "report/crash_analysis.h"
 #include "report_fixture.h"
 #include "sys/proc.h"
 
@@ -209,7 +209,7 @@ static void the_drawing_is_by_time_however_seldom_samples_were_taken(void **stat
 {
     fixture *f = *state;
     for (uint64_t i = 0; i < 500; i++)
-        f->ledger->samples[i] = (pl_sample){
+        f->ledger->samples[i] = (pl_memory_sample){
             .time_ns = f->ledger->header.started_monotonic_ns +
                        (i < 480 ? i * 20 * PL_NS_PER_MS : (i - 479) * 5 * PL_NS_PER_SEC),
             .charged_bytes = i < 480 ? 8 * PL_GIB : PL_GIB,
@@ -248,15 +248,16 @@ static void what_is_over_the_line_is_explained(void **state)
     fixture_end(f, 0);
     json_t *report = build(f);
     char *text = fixture_text(report, PL_REPORT_FULL);
-    ASSERT_SAYS(text, "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, past the reserve: taken where the "
-                      "guard is not asked, as in static programs, or for stacks, shared memory "
+    ASSERT_SAYS(text, "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, beyond the reserve: taken where "
+                      "the guard is not asked, as by static programs, or for stacks, shared memory "
                       "and pages written after a fork), ");
     free(text);
     json_decref(report);
     f->ledger->header.reserve_bytes = PL_GIB;
     report = build(f);
     text = fixture_text(report, PL_REPORT_FULL);
-    ASSERT_SAYS(text, "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, in the reserve: what is small, ");
+    ASSERT_SAYS(text,
+                "9.0 GiB claimed of 8.0 GiB (1.0 GiB over, within the reserve: small requests, ");
     free(text);
     json_decref(report);
     pl_event moved = {.kind = PL_EVENT_LINE, .detail = PL_LINE_LIMIT, .bytes = 8 * PL_GIB};
@@ -371,7 +372,7 @@ static void a_bus_error_names_the_file_behind_the_address(void **state)
     static const char maps[] = "1000-2000 rw-p 00000000 00:00 0 \n"
                                "2000-8000 rw-s 00000000 00:19 77    /dev/shm/torch_1 (deleted)\n";
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(f->record.directory, "crash.4121", path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, "crash.4121", path), 0);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(maps, file);
@@ -392,27 +393,58 @@ static void a_bus_error_names_the_file_behind_the_address(void **state)
     json_decref(report);
 }
 
+static enum pl_crash_cause cause_of_abort(const char *message, const char *exception)
+{
+    pl_crash crash = {.pid = 4121, .signal = SIGABRT, .signal_code = SI_TKILL, .sender_pid = 4121};
+    pl_crash_analysis analysis;
+    snprintf(crash.abort_message, sizeof(crash.abort_message), "%s", message);
+    snprintf(crash.exception_type, sizeof(crash.exception_type), "%s", exception);
+    assert_int_equal(pl_crash_analyse(&crash, "/nonexistent", &analysis), 0);
+    return analysis.cause;
+}
+
+static void the_cause_of_an_abort_is_read_from_glibcs_words_once(void **state)
+{
+    (void)state;
+    assert_int_equal(cause_of_abort("double free or corruption (fasttop)\n", ""),
+                     PL_CRASH_DOUBLE_FREE);
+    assert_int_equal(cause_of_abort("free(): double free detected in tcache 2\n", ""),
+                     PL_CRASH_DOUBLE_FREE);
+    assert_int_equal(cause_of_abort("munmap_chunk(): invalid pointer\n", ""),
+                     PL_CRASH_HEAP_CORRUPTION);
+    assert_int_equal(cause_of_abort("corrupted size vs. prev_size\n", ""),
+                     PL_CRASH_HEAP_CORRUPTION);
+    assert_int_equal(
+        cause_of_abort("a.out: malloc.c:2379: sysmalloc: Assertion `x == y' failed.\n", ""),
+        PL_CRASH_HEAP_CORRUPTION);
+    assert_int_equal(cause_of_abort("a.out: a.c:7: f: Assertion `n_malloc() == 0' failed.\n", ""),
+                     PL_CRASH_CAUSE_OTHER);
+    assert_int_equal(cause_of_abort("", "St9bad_alloc"), PL_CRASH_BAD_ALLOC);
+    assert_int_equal(cause_of_abort("", "St13runtime_error"), PL_CRASH_CAUSE_OTHER);
+    assert_int_equal(cause_of_abort("", ""), PL_CRASH_CAUSE_OTHER);
+}
+
 static void mappings_are_found_by_address(void **state)
 {
     (void)state;
-    pl_mapping found;
+    pl_map_region found;
     static const char maps[] = "7f00-7f10 r-xp 0000 08:01 12   /usr/lib/a b.so\n"
                                "rubbish\n"
                                "7f18-7f20 rw-p 0000 00:00 0\n";
-    assert_true(pl_story_find_mapping(maps, 0x7f0f, &found));
+    assert_true(pl_map_region_find(maps, 0x7f0f, &found));
     assert_string_equal(found.path, "/usr/lib/a b.so");
-    assert_true(pl_story_find_mapping(maps, 0x7f10, &found)); /* the next one above */
+    assert_true(pl_map_region_find(maps, 0x7f10, &found)); /* the next one above */
     assert_int_equal(found.low, 0x7f18);
     assert_string_equal(found.path, "");
-    assert_false(pl_story_find_mapping(maps, 0x7f20, &found));
-    assert_false(pl_story_find_mapping("", 0, &found));
+    assert_false(pl_map_region_find(maps, 0x7f20, &found));
+    assert_false(pl_map_region_find("", 0, &found));
 }
 
 /* Puts a segmentation fault at `address`, with the stack pointer at `sp`, into the record. */
 static void add_fault(const fixture *f, const char *maps, uint64_t address, uint64_t sp, int code)
 {
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(f->record.directory, "crash.4121", path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, "crash.4121", path), 0);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(maps, file);
@@ -435,7 +467,7 @@ static void a_full_stack_is_told_from_a_wild_pointer(void **state)
     add_fault(f, "7f0000800000-7f0001000000 rw-p 0000 00:00 0 [stack]\n", 0x7f00007fffa8,
               0x7f00007fffa0, SEGV_MAPERR);
     json_t *report = build(f);
-    ASSERT_SAYS(text_of(report, "summary"), "the stack of 8.0 MiB is full");
+    ASSERT_SAYS(text_of(report, "summary"), "stack overflow: all 8.0 MiB are used");
     json_decref(report);
 
     add_fault(f,
@@ -443,7 +475,7 @@ static void a_full_stack_is_told_from_a_wild_pointer(void **state)
               "7f0000800000-7f0000a00000 rw-p 0000 00:00 0\n",
               0x7f00007fffa8, 0x7f00007fffa0, SEGV_ACCERR);
     report = build(f);
-    ASSERT_SAYS(text_of(report, "summary"), "the stack of 2.0 MiB is full");
+    ASSERT_SAYS(text_of(report, "summary"), "stack overflow: all 2.0 MiB are used");
     json_decref(report);
 
     add_fault(f, "7f0000800000-7f0001000000 rw-p 0000 00:00 0 [stack]\n", 0x10, 0x7f0000900000,
@@ -532,7 +564,7 @@ static void a_hang_is_kept_and_told(void **state)
     ASSERT_SAYS(text, "thread 4121 'main' for a lock held by thread 4122 at");
     free(text);
     text = fixture_text(report, PL_REPORT_FULL);
-    ASSERT_SAYS(text, "ring of locks: 4121 -> 4122 -> 4121");
+    ASSERT_SAYS(text, "deadlock: 4121 -> 4122 -> 4121");
     free(text);
     json_decref(report);
 }
@@ -593,11 +625,17 @@ static void what_is_saved_is_loaded_and_a_bad_file_falls_back_to_the_ledger(void
     fixture_end(f, 0);
     json_t *report = build(f), *loaded = NULL;
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_REPORT, path), 0);
-    json_object_set_new(report, "verdict", json_string("from the file"));
+    assert_int_equal(pl_run_record_path(f->record.directory, PL_RECORD_REPORT, path), 0);
+    json_object_set_new(report, "verdict", json_string("lost"));
     assert_int_equal(pl_report_save(report, path, NULL), 0);
     assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
-    assert_string_equal(text_of(loaded, "verdict"), "from the file");
+    assert_string_equal(text_of(loaded, "verdict"), "lost");
+    json_decref(loaded);
+
+    json_object_set_new(report, "verdict", json_string("of a later version"));
+    assert_int_equal(pl_report_save(report, path, NULL), 0);
+    assert_int_equal(pl_report_load(&f->record, &loaded, NULL), 0);
+    assert_string_equal(text_of(loaded, "verdict"), "finished");
     json_decref(loaded);
 
     json_object_set_new(report, "schema", json_integer(2));
@@ -636,7 +674,7 @@ static void a_truncated_or_foreign_ledger_is_one_clear_line(void **state)
     f->ledger->header.version = PL_LEDGER_VERSION;
     pl_ledger_close(f->ledger);
     f->ledger = NULL;
-    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_LEDGER, path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, PL_RECORD_LEDGER, path), 0);
     assert_int_equal(truncate(path, 5000), 0);
     assert_int_equal(pl_report_load(&f->record, &report, &error), PL_ECORRUPT);
     ASSERT_SAYS(error.message, "truncated");
@@ -670,10 +708,10 @@ static void a_place_in_cxx_is_the_users_line_not_the_librarys(void **state)
     strcpy(frames[1].symbol, "std::__new_allocator<char>::allocate");
     strcpy(frames[2].symbol, "main");
     strcpy(frames[3].symbol, "_start");
-    assert_int_equal(pl_place_pick_native(frames, 4), 2);
-    assert_int_equal(pl_place_pick_native(frames, 2), 1); /* there is nothing better */
-    assert_int_equal(pl_place_pick_native(frames, 1), 0);
-    assert_int_equal(pl_place_pick_native(frames, 0), -1);
+    assert_int_equal(pl_code_place_pick_native(frames, 4), 2);
+    assert_int_equal(pl_code_place_pick_native(frames, 2), 1); /* there is nothing better */
+    assert_int_equal(pl_code_place_pick_native(frames, 1), 0);
+    assert_int_equal(pl_code_place_pick_native(frames, 0), -1);
 }
 
 int main(void)
@@ -695,6 +733,7 @@ int main(void)
         TEST(a_crash_that_was_not_written_to_its_end_is_not_used),
         TEST(a_bus_error_names_the_file_behind_the_address),
         TEST(mappings_are_found_by_address),
+        TEST(the_cause_of_an_abort_is_read_from_glibcs_words_once),
         TEST(a_full_stack_is_told_from_a_wild_pointer),
         TEST(a_dead_supervisor_leaves_a_record_that_can_be_judged),
         TEST(processes_that_were_stopped_or_died_are_listed),

@@ -86,7 +86,7 @@ static void damage(pl_ledger *ledger)
 static void write_noise(const char *directory, const char *name)
 {
     char path[PATH_MAX];
-    assert_int_equal(pl_record_path(directory, name, path), 0);
+    assert_int_equal(pl_run_record_path(directory, name, path), 0);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("1000-2000 rw-p 00000000 00:00 0 /dev/shm/x\n", file);
@@ -154,7 +154,7 @@ static void a_damaged_ledger_gives_a_report_that_is_valid_json(void **state)
 static void damage_sources(const fixture *f)
 {
     char path[PATH_MAX], text[16384];
-    assert_int_equal(pl_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
+    assert_int_equal(pl_run_record_path(f->record.directory, PL_RECORD_CELLS, path), 0);
     FILE *file = fopen(path, "r+");
     assert_non_null(file);
     size_t n = fread(text, 1, sizeof(text), file);

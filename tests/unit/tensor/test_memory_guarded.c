@@ -79,7 +79,7 @@ static int live_guarded(void)
     EXPECT(pl_memory_limit_bytes(memory) == GUARDED_LINE);
 
     /* What is given back is kept for the next of its size, as without a guard; nobody holds it. */
-    const pl_room *room = &ledger->rooms[line_of_self(ledger)];
+    const pl_ledger_room *room = &ledger->rooms[line_of_self(ledger)];
     EXPECT(pl_memory_take(memory, 4 * PL_MIB, "first", &block, &error) == 0);
     void *first = block.data;
     memset(first, 1, 4 * PL_MIB);

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the short and the full text. A report may come from a file that anyone wrote: missing
- * fields and wrong types print nothing, and control characters never reach the terminal. */
-#ifndef PL_REPORT_TEXT_H
-#define PL_REPORT_TEXT_H
+/* Printing parts of a report, shared by the short and the full text. A report may come from a file
+ * that anyone wrote: missing fields and wrong types print nothing, and control characters never
+ * reach the terminal. */
+#ifndef PL_REPORT_PRINTER_H
+#define PL_REPORT_PRINTER_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/base.h"
+#include "report/verdict_kind.h"
 
 typedef struct pl_printer {
     FILE *out;
     bool color;
     const json_t *report;
+    enum pl_verdict_kind verdict; /* of that report */
 } pl_printer;
 
-/* A string of the object, "" when it is not there. */
+/* A string of the object; "" when it is missing. */
 const char *pl_get_text(const json_t *object, const char *key);
 
-/* A number of the object, 0 when it is not there or negative. */
+/* A number of the object; 0 when it is missing or negative. */
 uint64_t pl_get_u64(const json_t *object, const char *key);
 double pl_get_real(const json_t *object, const char *key);
 
-/* The text less its control characters, and less what turns the direction of writing. */
+/* Prints the text without control characters and without characters that change the direction of
+ * writing. */
 void pl_print_clean(const pl_printer *printer, const char *text);
 
 /* "plimsoll: refused: ...", coloured by verdict. */

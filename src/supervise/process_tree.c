@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "supervise/tree.h"
+#include "supervise/process_tree.h"
 
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void index_empty(pl_tree_index *index)
     index->n_used = 0;
 }
 
-static pl_tree_process *find(pl_tree *tree, pid_t pid)
+static pl_tree_process *find(pl_process_tree *tree, pid_t pid)
 {
     for (uint32_t i = first_entry(pid);; i = (i + 1) % PL_TREE_INDEX) {
         int place = tree->by_pid.places[i] - 1;
@@ -43,14 +43,14 @@ static pl_tree_process *find(pl_tree *tree, pid_t pid)
     }
 }
 
-static void index_processes(pl_tree *tree)
+static void index_processes(pl_process_tree *tree)
 {
     index_empty(&tree->by_pid);
     for (int i = 0; i < tree->n; i++)
         index_add(&tree->by_pid, tree->processes[i].pid, i);
 }
 
-static void index_slots(pl_tree *tree, const pl_ledger *ledger)
+static void index_slots(pl_process_tree *tree, const pl_ledger *ledger)
 {
     int n = pl_ledger_n_slots(ledger);
     index_empty(&tree->slots);
@@ -61,10 +61,10 @@ static void index_slots(pl_tree *tree, const pl_ledger *ledger)
     }
 }
 
-static void find_slot(pl_tree *tree, pl_tree_process *process, const pl_ledger *ledger)
+static void find_slot(pl_process_tree *tree, pl_tree_process *process, const pl_ledger *ledger)
 {
     if (process->slot >= 0) {
-        const pl_slot *slot = &ledger->slots[process->slot];
+        const pl_ledger_slot *slot = &ledger->slots[process->slot];
         if (atomic_load(&slot->pid) == (uint32_t)process->pid) {
             process->slot_flags = atomic_load(&slot->flags);
             return;
@@ -75,7 +75,7 @@ static void find_slot(pl_tree *tree, pl_tree_process *process, const pl_ledger *
     for (uint32_t i = first_entry(process->pid); tree->slots.places[i];
          i = (i + 1) % PL_TREE_INDEX) {
         int place = tree->slots.places[i] - 1;
-        const pl_slot *slot = &ledger->slots[place];
+        const pl_ledger_slot *slot = &ledger->slots[place];
         if (atomic_load(&slot->pid) != (uint32_t)process->pid)
             continue;
         process->slot = place;
@@ -84,7 +84,7 @@ static void find_slot(pl_tree *tree, pl_tree_process *process, const pl_ledger *
     }
 }
 
-static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
+static void read_process(pl_process_tree *tree, const pl_ledger *ledger, pid_t pid)
 {
     pl_proc_stat stat;
     pl_proc_memory memory;
@@ -92,7 +92,7 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
         return; /* gone, or dead and waiting to be reaped */
     pl_tree_process *process = find(tree, pid);
     if (process && process->start_ticks != stat.start_ticks)
-        memset(process, 0, sizeof *process); /* the pid was given to somebody new */
+        memset(process, 0, sizeof *process); /* the pid was given to a new process */
     if (!process) {
         if (tree->n == PL_TREE_PROCESSES)
             return;
@@ -119,7 +119,7 @@ static void read_process(pl_tree *tree, const pl_ledger *ledger, pid_t pid)
 }
 
 /* Breadth first; `pids` is the queue. */
-static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root)
+static void read_processes(pl_process_tree *tree, const pl_ledger *ledger, pid_t root)
 {
     static pid_t pids[PL_TREE_PROCESSES];
     int n = pl_proc_children(root, pids, PL_TREE_PROCESSES);
@@ -132,7 +132,7 @@ static void read_processes(pl_tree *tree, const pl_ledger *ledger, pid_t root)
     }
 }
 
-static void drop_ended(pl_tree *tree)
+static void drop_ended(pl_process_tree *tree)
 {
     int kept = 0;
     tree->n_ended = 0;
@@ -149,10 +149,10 @@ static void drop_ended(pl_tree *tree)
     index_processes(tree);
 }
 
-/* In one memory each page is mapped once, so that the share of each who uses it is all of it. A
- * child has its parent's from its birth to its exec or not at all, so it is asked for once; again
- * when its parent died and left it the memory. */
-static void find_in_parents(pl_tree *tree)
+/* Processes that share one address space have each page mapped once, so each one's proportional
+ * share is all of it. A child of vfork() shares its parent's from its birth to its exec, so it is
+ * asked once, and again after the parent died and left it the memory. */
+static void find_in_parents(pl_process_tree *tree)
 {
     for (int i = 0; i < tree->n; i++) {
         pl_tree_process *process = &tree->processes[i];
@@ -164,7 +164,7 @@ static void find_in_parents(pl_tree *tree)
     }
 }
 
-static void find_parents(pl_tree *tree)
+static void find_parents(pl_process_tree *tree)
 {
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].has_forked = false;
@@ -177,7 +177,7 @@ static void find_parents(pl_tree *tree)
     }
 }
 
-static void find_sharers(pl_tree *tree)
+static void find_sharers(pl_process_tree *tree)
 {
     find_parents(tree);
     for (int i = 0; i < tree->n; i++) {
@@ -196,7 +196,7 @@ static void start_share(pl_tree_process *process, uint64_t now_ns)
     process->pss_read_ns = now_ns;
 }
 
-static void read_shares(pl_tree *tree, uint64_t now_ns, bool pressed)
+static void read_shares(pl_process_tree *tree, uint64_t now_ns, bool pressed)
 {
     uint64_t wait = tree->pss_cost_ns * (pressed ? PRESSED_COST_SHARE : CALM_COST_SHARE);
     bool due = now_ns - tree->pss_read_ns >= wait;
@@ -232,7 +232,8 @@ static uint64_t used_bytes(const pl_tree_process *process)
     return pl_sub_sat_u64(process->pss_bytes + grown, shrunk);
 }
 
-void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns, bool pressed)
+void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t root,
+                          uint64_t now_ns, bool pressed)
 {
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].seen = false;
@@ -260,13 +261,13 @@ void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t n
         tree->resident_bytes = tree->used_bytes;
 }
 
-void pl_tree_calm(pl_tree *tree)
+void pl_process_tree_calm(pl_process_tree *tree)
 {
     for (int i = 0; i < tree->n; i++)
         tree->processes[i].calm_bytes = tree->processes[i].used_bytes;
 }
 
-pid_t pl_tree_main(const pl_tree *tree, pid_t command, uint64_t enough_bytes)
+pid_t pl_process_tree_main(const pl_process_tree *tree, pid_t command, uint64_t enough_bytes)
 {
     for (int depth = 0; depth < tree->n; depth++) {
         const pl_tree_process *child = NULL;
@@ -287,7 +288,8 @@ pid_t pl_tree_main(const pl_tree *tree, pid_t command, uint64_t enough_bytes)
     return command;
 }
 
-const pl_tree_process *pl_tree_newcomer(const pl_tree *tree, pid_t command, uint64_t enough_bytes)
+const pl_tree_process *pl_process_tree_victim(const pl_process_tree *tree, pid_t command,
+                                              uint64_t enough_bytes)
 {
     const pl_tree_process *chosen = NULL;
     uint64_t most = 0;

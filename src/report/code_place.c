@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See place.h. */
-#include "report/place.h"
+/* See code_place.h. */
+#include "report/code_place.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "probe/frame_text.h"
 #include "probe/python.h"
 #include "report/json.h"
 
-const char *pl_place_file_name(const char *path)
+const char *pl_code_place_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
@@ -29,55 +30,25 @@ static const char *short_path(const char *path, const char *directory)
     return path;
 }
 
-/* " in load()"; nothing for code outside of functions, which IPython has named in both ways. */
-static void write_function(const char *function, char *text, size_t size)
-{
-    bool outside = function[0] == '\0' || strcmp(function, "<module>") == 0 ||
-                   strncmp(function, "<cell line:", strlen("<cell line:")) == 0;
-    bool call = function[0] != '<'; /* "<lambda>" and "<listcomp>" take no brackets */
-    if (!outside && size > 0)
-        snprintf(text, size, " in %s%s", function, call ? "()" : "");
-}
-
-void pl_place_cell(uint32_t number, uint64_t line, const char *function,
-                   char place[PL_FACT_PLACE_BYTES])
-{
-    int n = snprintf(place, PL_FACT_PLACE_BYTES, "In [%" PRIu32 "] line %" PRIu64, number, line);
-    write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
-}
-
-void pl_place_python(const pl_python_frame *frame, const pl_places *places,
-                     char place[PL_FACT_PLACE_BYTES])
+void pl_code_place_python(const pl_python_frame *frame, const pl_place_context *places,
+                          char place[PL_FACT_PLACE_BYTES])
 {
     char file[sizeof(frame->file) + 1], function[sizeof(frame->function) + 1];
     pl_json_clean(frame->file, sizeof(frame->file), file, sizeof(file));
     pl_json_clean(frame->function, sizeof(frame->function), function, sizeof(function));
-    uint32_t cell = pl_cells_number_of(places->cells, file);
-    if (cell != 0) {
-        pl_place_cell(cell, frame->line, function, place);
-        return;
-    }
-    if (frame->line == PL_LINE_OF_FILE) {
-        snprintf(place, PL_FACT_PLACE_BYTES, "%s", file);
-        return;
-    }
-    if (pl_python_is_import(file)) {
-        snprintf(place, PL_FACT_PLACE_BYTES, "%s", PL_PLACE_MODULES);
-        return;
-    }
-    int n = snprintf(place, PL_FACT_PLACE_BYTES, "%s:%" PRIu32, short_path(file, places->directory),
-                     frame->line);
-    write_function(function, place + n, (size_t)(PL_FACT_PLACE_BYTES - n));
+    uint32_t cell = pl_cell_sources_number(places->cells, file);
+    const char *shown = frame->line == PL_LINE_OF_FILE ? file : short_path(file, places->directory);
+    pl_frame_text(shown, frame->line, function, cell, place, PL_FACT_PLACE_BYTES);
 }
 
-void pl_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES])
+void pl_code_place_native(const pl_native_frame *frame, char place[PL_FACT_PLACE_BYTES])
 {
-    const char *module = frame->module[0] != '\0' ? pl_place_file_name(frame->module) : "?";
+    const char *module = frame->module[0] != '\0' ? pl_code_place_file_name(frame->module) : "?";
     if (frame->source[0] != '\0' && frame->symbol[0] != '\0') {
         const char *brackets = strchr(frame->symbol, '(') == NULL ? "()" : "";
         bool is_library = strstr(module, ".so") != NULL;
         snprintf(place, PL_FACT_PLACE_BYTES, "%.60s in %.90s%s%s%.60s",
-                 pl_place_file_name(frame->source), frame->symbol, brackets,
+                 pl_code_place_file_name(frame->source), frame->symbol, brackets,
                  is_library ? " of " : "", is_library ? module : "");
         return;
     }
@@ -96,7 +67,7 @@ static bool contains_any(const char *text, const char *const *parts, size_t n)
     return false;
 }
 
-int pl_place_pick_python(const pl_python_frame *frames, int n)
+int pl_code_place_pick_python(const pl_python_frame *frames, int n)
 {
     for (int i = 0; i < n; i++) {
         char file[sizeof(frames[i].file) + 1];
@@ -107,16 +78,16 @@ int pl_place_pick_python(const pl_python_frame *frames, int n)
     return n > 0 ? 0 : -1;
 }
 
-bool pl_place_is_plumbing(const char *module)
+bool pl_code_place_is_plumbing(const char *module)
 {
     static const char *const plumbing[] = {"/libc.so",   "/libc-",    "/ld-linux",    "/libpthread",
                                            "/libstdc++", "/libgcc_s", "/libplimsoll", "linux-vdso"};
     return module[0] == '\0' || contains_any(module, plumbing, PL_COUNT_OF(plumbing));
 }
 
-bool pl_place_is_interpreter(const char *module)
+bool pl_code_place_is_interpreter(const char *module)
 {
-    const char *name = pl_place_file_name(module);
+    const char *name = pl_code_place_file_name(module);
     return strncmp(name, "python", strlen("python")) == 0 ||
            strncmp(name, "libpython", strlen("libpython")) == 0 ||
            strstr(module, "/lib-dynload/") != NULL;
@@ -132,11 +103,11 @@ static bool is_cxx_library(const char *symbol)
     return strcmp(symbol, "_start") == 0;
 }
 
-int pl_place_pick_native(const pl_native_frame *frames, int n)
+int pl_code_place_pick_native(const pl_native_frame *frames, int n)
 {
     int first = -1;
     for (int i = 0; i < n; i++) {
-        if (pl_place_is_plumbing(frames[i].module))
+        if (pl_code_place_is_plumbing(frames[i].module))
             continue;
         if (!is_cxx_library(frames[i].symbol))
             return i;

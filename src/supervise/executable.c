@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See program.h. */
-#include "supervise/program.h"
+/* See executable.h. */
+#include "supervise/executable.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static bool named_by_script(char line[LINE_BYTES], char name[PATH_MAX])
     return snprintf(name, PATH_MAX, "%s", plain ? argument : interpreter) < PATH_MAX;
 }
 
-/* Opens the program, or the one that reads it. -1 when there is none. */
+/* Opens the program, or the interpreter of a script. -1 when there is none. */
 static int open_program(const char *name, char path[PATH_MAX])
 {
     char next[PATH_MAX];
@@ -143,28 +143,30 @@ static unsigned glibc_of(const char *loader)
     return highest_version(library);
 }
 
-static enum pl_program_obstacle find_obstacle(int fd, const char *guard_path, pl_program *program)
+static enum pl_executable_obstacle find_obstacle(int fd, const char *guard_path,
+                                                 pl_executable *program)
 {
     Elf64_Ehdr head;
     if (!read_at(fd, 0, &head, sizeof head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-        return PL_PROGRAM_NONE;
+        return PL_EXECUTABLE_NONE;
     if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OWN_MACHINE)
-        return PL_PROGRAM_MACHINE;
+        return PL_EXECUTABLE_MACHINE;
     if (head.e_phentsize != sizeof(Elf64_Phdr))
-        return PL_PROGRAM_NONE;
+        return PL_EXECUTABLE_NONE;
     if (!read_loader(fd, &head, program->loader))
-        return PL_PROGRAM_STATIC;
+        return PL_EXECUTABLE_STATIC;
     if (is_other_libc(program->loader))
-        return PL_PROGRAM_LIBC;
+        return PL_EXECUTABLE_LIBC;
     program->glibc_minor = glibc_of(program->loader);
     program->glibc_needed = highest_version(guard_path);
-    return program->glibc_minor && program->glibc_minor < program->glibc_needed ? PL_PROGRAM_OLD
-                                                                                : PL_PROGRAM_NONE;
+    return program->glibc_minor && program->glibc_minor < program->glibc_needed
+               ? PL_EXECUTABLE_OLD
+               : PL_EXECUTABLE_NONE;
 }
 
-void pl_program_look(const char *name, const char *guard_path, pl_program *ret_program)
+void pl_executable_look(const char *name, const char *guard_path, pl_executable *ret_program)
 {
-    *ret_program = (pl_program){.obstacle = PL_PROGRAM_NONE};
+    *ret_program = (pl_executable){.obstacle = PL_EXECUTABLE_NONE};
     int fd = open_program(name, ret_program->path);
     if (fd < 0)
         return;
@@ -172,9 +174,9 @@ void pl_program_look(const char *name, const char *guard_path, pl_program *ret_p
     close(fd);
 }
 
-void pl_program_sentence(const pl_program *program, char text[PL_PROGRAM_SENTENCE_BYTES])
+void pl_executable_sentence(const pl_executable *program, char text[PL_EXECUTABLE_SENTENCE_BYTES])
 {
-    enum { SIZE = PL_PROGRAM_SENTENCE_BYTES };
+    enum { SIZE = PL_EXECUTABLE_SENTENCE_BYTES };
     static const char alone[] = "requests over the line are not refused in it; its memory is "
                                 "measured, and RLIMIT_DATA limits it";
     static const char with_children[] = "requests over the line are not refused in it, nor in what "
@@ -183,21 +185,22 @@ void pl_program_sentence(const pl_program *program, char text[PL_PROGRAM_SENTENC
     const char *path = program->path;
     text[0] = '\0';
     switch (program->obstacle) {
-    case PL_PROGRAM_NONE:
+    case PL_EXECUTABLE_NONE:
         break;
-    case PL_PROGRAM_STATIC:
+    case PL_EXECUTABLE_STATIC:
         snprintf(text, SIZE, "'%s' is linked statically, and the guard cannot enter it: %s", path,
                  alone);
         break;
-    case PL_PROGRAM_MACHINE:
-        snprintf(text, SIZE, "'%s' is for another machine, or 32-bit; the guard is not: %s", path,
+    case PL_EXECUTABLE_MACHINE:
+        snprintf(text, SIZE,
+                 "'%s' is for another machine, or 32-bit, and the guard cannot enter it: %s", path,
                  with_children);
         break;
-    case PL_PROGRAM_LIBC:
+    case PL_EXECUTABLE_LIBC:
         snprintf(text, SIZE, "'%s' is loaded by '%s', and the guard needs glibc: %s", path,
                  program->loader, alone);
         break;
-    case PL_PROGRAM_OLD:
+    case PL_EXECUTABLE_OLD:
         snprintf(text, SIZE, "'%s' has glibc 2.%u, and the guard needs 2.%u: %s", path,
                  program->glibc_minor, program->glibc_needed, with_children);
         break;

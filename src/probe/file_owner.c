@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose code is in a file: the user's, an installed package's, Python's own. The file's name alone
- * decides, because a guard, a supervisor and a later reader of a record have nothing else of it. */
+/* Decides whose code is in a file: the user's, an installed package's, or Python's own. The file's
+ * name alone decides, because the guard, the supervisor and a later reader of a record have nothing
+ * else. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,8 @@
 
 #include "base/size.h"
 #include "report/brief.h"
-#include "report/text.h"
+#include "report/printer.h"
+#include "report/sites.h"
 
 enum { SHOWN_REFUSALS = 8, SHOWN_PROCESSES = 16, SHOWN_MARKS = 8, PLOT_COLUMNS = 60 };
 
@@ -86,8 +87,8 @@ static double point_s(const json_t *timeline, size_t i)
     return json_number_value(json_array_get(json_array_get(timeline, i), 0));
 }
 
-/* The highest point of the time that each column stands for; where no point fell into that, what
- * was seen before. Returns the highest of all. */
+/* Fills each column with the highest point of its time span, or the point before when none falls
+ * into it. Returns the highest of all. */
 static uint64_t fill_columns(const json_t *timeline, double whole_s, uint64_t columns[PLOT_COLUMNS])
 {
     size_t n = json_array_size(timeline), next = 0;
@@ -108,7 +109,7 @@ static uint64_t fill_columns(const json_t *timeline, double whole_s, uint64_t co
 
 enum { AXIS_LABEL_BYTES = 32 };
 
-/* In the unit that suits the whole axis: "0 s", "7.5 min", "3.0 h". */
+/* Writes a time in the unit that suits the whole axis: "0 s", "7.5 min", "3.0 h". */
 static void write_time(double at_s, double whole_s, char text[AXIS_LABEL_BYTES])
 {
     double unit_s = whole_s >= 7200 ? 3600 : whole_s >= 120 ? 60 : 1;
@@ -126,7 +127,7 @@ static void print_axis(const pl_printer *printer, double whole_s)
             PLOT_COLUMNS / 2 + 1 - (int)strlen(end), middle, (int)strlen(end), end);
 }
 
-/* Levels of height, a character each: readable in every terminal and log. Drawn against the line,
+/* Draws each height as a character, which any terminal or log can show. The scale ends at the line,
  * unless the run stayed so far below it that nothing would be seen. */
 static void print_plot(const pl_printer *printer, uint64_t limit_bytes)
 {
@@ -168,14 +169,15 @@ static void print_memory(const pl_printer *printer)
     print_plot(printer, limit_bytes);
 }
 
-static const char *title_of_sites(const char *at)
+static const char *title_of_sites(enum pl_sites_moment moment)
 {
-    if (strcmp(at, "now") == 0)
-        return "what holds the memory now";
-    if (strcmp(at, "refusal") == 0)
-        return "what held the memory at the last refusal";
-    return strcmp(at, "peak") == 0 ? "what held the memory at the peak"
-                                   : "what held the memory at the end";
+    static const char *const titles[] = {
+        [PL_SITES_NOW] = "what holds the memory now",
+        [PL_SITES_AT_REFUSAL] = "what held the memory at the last refusal",
+        [PL_SITES_AT_PEAK] = "what held the memory at the peak",
+        [PL_SITES_AT_END] = "what held the memory at the end",
+    };
+    return titles[moment];
 }
 
 static void print_sites(const pl_printer *printer)
@@ -183,7 +185,8 @@ static void print_sites(const pl_printer *printer)
     const json_t *sites = json_object_get(printer->report, "sites");
     if (json_array_size(sites) == 0)
         return;
-    heading(printer, title_of_sites(pl_get_text(printer->report, "sites_at")));
+    const char *at = pl_get_text(printer->report, "sites_at");
+    heading(printer, title_of_sites(pl_sites_moment_parse(at)));
     row_bytes(printer, "in use", pl_get_u64(printer->report, "sites_in_use_bytes"));
     for (size_t i = 0; i < json_array_size(sites); i++) {
         const json_t *site = json_array_get(sites, i);
@@ -232,7 +235,8 @@ static void print_refusals(const pl_printer *printer)
 
 typedef void print_frame(const pl_printer *printer, const json_t *frame);
 
-/* Beneath a frame in a notebook's cell stands what its line says: there is no file to look at. */
+/* A frame in a notebook's cell is followed by the source of its line, because there is no file to
+ * look it up in. */
 static void print_stack(const pl_printer *printer, const char *indent, const json_t *frames,
                         print_frame *print)
 {
@@ -304,7 +308,7 @@ static void print_hang(const pl_printer *printer)
         return;
     heading(printer, "threads when it hung");
     if (json_array_size(cycle) > 0) {
-        fputs("  ring of locks:", printer->out);
+        fputs("  deadlock:", printer->out);
         for (size_t i = 0; i < json_array_size(cycle); i++)
             fprintf(printer->out, " %" JSON_INTEGER_FORMAT " ->",
                     json_integer_value(json_array_get(cycle, i)));

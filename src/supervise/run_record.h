@@ -5,8 +5,8 @@
  *   id       local time and the supervisor's pid: 20261116-031522-4121
  * A record chosen with --record DIR is not listed: it is named by its path.
  * Folders are made for their owner alone (0700): a record holds command lines and stacks. */
-#ifndef PL_SUPERVISE_RECORD_H
-#define PL_SUPERVISE_RECORD_H
+#ifndef PL_SUPERVISE_RUN_RECORD_H
+#define PL_SUPERVISE_RUN_RECORD_H
 
 #include <limits.h>
 #include <sys/types.h>
@@ -22,43 +22,44 @@
 
 enum { PL_RECORD_KEEP = 100, PL_RECORD_ID_BYTES = 64 };
 
-typedef struct pl_record {
+typedef struct pl_run_record {
     char id[PL_RECORD_ID_BYTES]; /* the folder's own name, cut to fit */
     char directory[PATH_MAX];    /* absolute */
-    uint64_t started_ns;         /* CLOCK_REALTIME; set by pl_record_list() only */
-} pl_record;
+    uint64_t started_ns;         /* CLOCK_REALTIME; set by pl_run_record_list() only */
+} pl_run_record;
 
 /* Makes the folder of a new run: a listed one, or exactly `directory`, which may exist if it holds
  * no ledger yet. The message says which folder could not be written, and what to do. */
-PL_MUST_CHECK int pl_record_create(const char *directory, pl_record *ret_record, pl_error *reterr);
+PL_MUST_CHECK int pl_run_record_create(const char *directory, pl_run_record *ret_record,
+                                       pl_error *reterr);
 
 /* Finds a record by id, the pid of its command or of another of its processes, a prefix of one id
  * only, "last", or a path. -ENOENT with a message when there is none. */
-PL_MUST_CHECK int pl_record_open(const char *name, pl_record *ret_record, pl_error *reterr);
+PL_MUST_CHECK int pl_run_record_open(const char *name, pl_run_record *ret_record, pl_error *reterr);
 
 /* The listed runs, newest first. *ret_records is the caller's, to free(). No state folder at all
  * is an empty list. */
-PL_MUST_CHECK int pl_record_list(pl_record **ret_records, size_t *ret_n, pl_error *reterr);
+PL_MUST_CHECK int pl_run_record_list(pl_run_record **ret_records, size_t *ret_n, pl_error *reterr);
 
 /* Removes all but the newest `n_keep` listed runs, never one that still runs. Returns how many it
  * removed; a folder that cannot be removed is left for the next time. */
-PL_MUST_CHECK int pl_record_prune(size_t n_keep, pl_error *reterr);
+PL_MUST_CHECK int pl_run_record_prune(size_t n_keep, pl_error *reterr);
 
 /* The id of the newest listed run of this kernel (header.kernel, see ledger/layout.h) that has
  * ended: its supervisor is gone. -ENOENT when there is none. Reads one header per listed run: about
  * 10 us each. */
-PL_MUST_CHECK int pl_record_of_kernel(const char *kernel, char ret_id[PL_RECORD_ID_BYTES],
-                                      pl_error *reterr);
+PL_MUST_CHECK int pl_run_record_of_kernel(const char *kernel, char ret_id[PL_RECORD_ID_BYTES],
+                                          pl_error *reterr);
 
 /* The path of a file of the record; -ENAMETOOLONG when it does not fit. */
-PL_MUST_CHECK int pl_record_path(const char *directory, const char *file, char path[PATH_MAX]);
+PL_MUST_CHECK int pl_run_record_path(const char *directory, const char *file, char path[PATH_MAX]);
 
-/* Is this folder one that pl_record_open() finds by its id? */
-bool pl_record_is_listed(const char *directory);
+/* Is this folder one that pl_run_record_open() finds by its id? */
+bool pl_run_record_is_listed(const char *directory);
 
-/* What the system can still say of a run, when its record does not tell the end. */
-typedef struct pl_record_state {
-    bool cut_short; /* a file that was mapped lost pages: of what is on record, a part is zeros */
+/* What the system can still say of a run whose record does not contain the end. */
+typedef struct pl_run_record_state {
+    bool cut_short; /* a mapped file was truncated: a part of the record reads as zeros */
     bool rebooted;  /* the machine restarted since: nothing below is alive, no counter compares */
     bool supervisor_alive;
     bool command_alive;
@@ -67,13 +68,13 @@ typedef struct pl_record_state {
     uint64_t n_oom_kills;    /* of the cgroup, since the run's baseline */
     bool vm_counted;         /* the machine's counter could be read */
     uint64_t n_vm_oom_kills; /* of the machine, since the run's baseline */
-} pl_record_state;
+} pl_run_record_state;
 
-/* What is resident of a process of this run now; false when that process is not here any more, or
- * lives where its pid means another one. */
-bool pl_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
-                              uint64_t *ret_bytes);
+/* The resident memory of a process of this run now. False when it has ended, or is in another pid
+ * namespace. */
+bool pl_run_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
+                                  uint64_t *ret_bytes);
 
-void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state);
+void pl_run_record_state_read(const pl_ledger *ledger, pl_run_record_state *ret_state);
 
 #endif

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "ledger/layout.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 #include "sys/cgroup.h"
 
 static char state_directory[64];
@@ -107,32 +107,32 @@ static pid_t dead_pid(void)
 static void a_new_run_gets_a_private_folder_of_its_own(void **state)
 {
     (void)state;
-    pl_record first, second;
+    pl_run_record first, second;
     struct stat st;
-    assert_int_equal(pl_record_create(NULL, &first, NULL), 0);
-    assert_int_equal(pl_record_create(NULL, &second, NULL), 0);
+    assert_int_equal(pl_run_record_create(NULL, &first, NULL), 0);
+    assert_int_equal(pl_run_record_create(NULL, &second, NULL), 0);
     assert_string_not_equal(first.directory, second.directory);
     assert_int_equal(stat(first.directory, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
     assert_int_equal(strncmp(first.directory, state_directory, strlen(state_directory)), 0);
-    assert_true(pl_record_is_listed(first.directory));
-    assert_false(pl_record_is_listed(state_directory));
+    assert_true(pl_run_record_is_listed(first.directory));
+    assert_false(pl_run_record_is_listed(state_directory));
 }
 
 static void the_state_folder_follows_the_environment(void **state)
 {
     (void)state;
-    pl_record record;
+    pl_run_record record;
     char expected[PATH_MAX + 128];
     unsetenv("PLIMSOLL_STATE");
     setenv("XDG_STATE_HOME", state_directory, 1);
-    assert_int_equal(pl_record_create(NULL, &record, NULL), 0);
+    assert_int_equal(pl_run_record_create(NULL, &record, NULL), 0);
     snprintf(expected, sizeof(expected), "%s/plimsoll/runs/%s", state_directory, record.id);
     assert_string_equal(record.directory, expected);
 
     setenv("XDG_STATE_HOME", "relative", 1);
     setenv("HOME", state_directory, 1);
-    assert_int_equal(pl_record_create(NULL, &record, NULL), 0);
+    assert_int_equal(pl_run_record_create(NULL, &record, NULL), 0);
     snprintf(expected, sizeof(expected), "%s/.local/state/plimsoll/runs/%s", state_directory,
              record.id);
     assert_string_equal(record.directory, expected);
@@ -140,7 +140,7 @@ static void the_state_folder_follows_the_environment(void **state)
     unsetenv("HOME");
     unsetenv("XDG_STATE_HOME");
     pl_error error = {0};
-    assert_int_equal(pl_record_create(NULL, &record, &error), -ENOENT);
+    assert_int_equal(pl_run_record_create(NULL, &record, &error), -ENOENT);
     assert_non_null(strstr(error.message, "--record DIR"));
 }
 
@@ -149,12 +149,12 @@ static void a_chosen_folder_is_used_as_it_is(void **state)
     (void)state;
     char chosen[PATH_MAX + 16];
     snprintf(chosen, sizeof(chosen), "%s/a/b", state_directory);
-    pl_record record;
-    assert_int_equal(pl_record_create(chosen, &record, NULL), 0);
+    pl_run_record record;
+    assert_int_equal(pl_run_record_create(chosen, &record, NULL), 0);
     assert_string_equal(record.directory, chosen);
     assert_string_equal(record.id, "b");
-    assert_int_equal(pl_record_create(chosen, &record, NULL), 0);
-    assert_false(pl_record_is_listed(record.directory));
+    assert_int_equal(pl_run_record_create(chosen, &record, NULL), 0);
+    assert_false(pl_run_record_is_listed(record.directory));
 }
 
 static void a_chosen_folder_with_a_ledger_is_refused(void **state)
@@ -163,24 +163,24 @@ static void a_chosen_folder_with_a_ledger_is_refused(void **state)
     add_run("20261116-031522-1", 1, 1, dead_pid());
     char chosen[PATH_MAX + 64];
     snprintf(chosen, sizeof(chosen), "%s/runs/20261116-031522-1", state_directory);
-    pl_record record;
+    pl_run_record record;
     pl_error error = {0};
-    assert_int_equal(pl_record_create(chosen, &record, &error), -EEXIST);
+    assert_int_equal(pl_run_record_create(chosen, &record, &error), -EEXIST);
     assert_non_null(strstr(error.message, "another run"));
 }
 
 static void an_unwritable_folder_is_named_with_the_way_out(void **state)
 {
     (void)state;
-    pl_record record;
+    pl_run_record record;
     pl_error error = {0};
-    assert_true(pl_record_create("/proc/plimsoll", &record, &error) < 0);
+    assert_true(pl_run_record_create("/proc/plimsoll", &record, &error) < 0);
     assert_non_null(strstr(error.message, "'/proc/plimsoll'"));
     assert_non_null(strstr(error.message, "--record DIR"));
     assert_null(strchr(error.message, '\n'));
 
     setenv("PLIMSOLL_STATE", "/dev/null", 1);
-    assert_true(pl_record_create(NULL, &record, &error) < 0);
+    assert_true(pl_run_record_create(NULL, &record, &error) < 0);
     assert_non_null(strstr(error.message, "'/dev/null/runs'"));
 }
 
@@ -196,9 +196,9 @@ static void runs_are_listed_newest_first_whatever_their_names(void **state)
     snprintf(path, sizeof(path), "%s/runs/20261116-040000-12", state_directory);
     assert_int_equal(mkdir(path, 0700), 0); /* just being started: no ledger yet */
 
-    pl_record *records = NULL;
+    pl_run_record *records = NULL;
     size_t n = 0;
-    assert_int_equal(pl_record_list(&records, &n, NULL), 0);
+    assert_int_equal(pl_run_record_list(&records, &n, NULL), 0);
     assert_int_equal(n, 3);
     assert_string_equal(records[0].id, "20261116-031522-9");
     assert_string_equal(records[1].id, "20261116-031522-10");
@@ -209,22 +209,22 @@ static void runs_are_listed_newest_first_whatever_their_names(void **state)
 static void no_state_folder_is_an_empty_list(void **state)
 {
     (void)state;
-    pl_record *records = NULL;
+    pl_run_record *records = NULL;
     size_t n = 99;
-    assert_int_equal(pl_record_list(&records, &n, NULL), 0);
+    assert_int_equal(pl_run_record_list(&records, &n, NULL), 0);
     assert_int_equal(n, 0);
     free(records);
-    pl_record record;
+    pl_run_record record;
     pl_error error = {0};
-    assert_int_equal(pl_record_open("last", &record, &error), -ENOENT);
+    assert_int_equal(pl_run_record_open("last", &record, &error), -ENOENT);
     assert_string_equal(error.message, "no run is recorded yet");
 }
 
 static void assert_opens(const char *name, const char *id)
 {
-    pl_record record;
+    pl_run_record record;
     pl_error error = {0};
-    if (pl_record_open(name, &record, &error) < 0)
+    if (pl_run_record_open(name, &record, &error) < 0)
         fail_msg("'%s': %s", name, error.message);
     assert_string_equal(record.id, id);
 }
@@ -244,13 +244,13 @@ static void a_run_is_found_by_id_prefix_pid_path_and_last(void **state)
     snprintf(path, sizeof(path), "%s/runs/20261116-031522-100/", state_directory);
     assert_opens(path, "20261116-031522-100");
 
-    pl_record record;
+    pl_run_record record;
     pl_error error = {0};
-    assert_int_equal(pl_record_open("20261117", &record, &error), -ENOTUNIQ);
-    assert_non_null(strstr(error.message, "2 runs"));
-    assert_int_equal(pl_record_open("nothing", &record, &error), -ENOENT);
-    assert_int_equal(pl_record_open("", &record, &error), -ENOENT);
-    assert_int_equal(pl_record_open("/usr", &record, &error), -ENOENT);
+    assert_int_equal(pl_run_record_open("20261117", &record, &error), -ENOTUNIQ);
+    assert_non_null(strstr(error.message, "2 run ids"));
+    assert_int_equal(pl_run_record_open("nothing", &record, &error), -ENOENT);
+    assert_int_equal(pl_run_record_open("", &record, &error), -ENOENT);
+    assert_int_equal(pl_run_record_open("/usr", &record, &error), -ENOENT);
     assert_non_null(strstr(error.message, "holds no record"));
 }
 
@@ -267,7 +267,7 @@ static void pruning_keeps_the_newest_and_what_still_runs(void **state)
     snprintf(path, sizeof(path), "%s/runs/not-a-run", state_directory);
     assert_int_equal(mkdir(path, 0700), 0);
 
-    assert_int_equal(pl_record_prune(1, NULL), 2);
+    assert_int_equal(pl_run_record_prune(1, NULL), 2);
     assert_false(run_exists("20261116-000001-1"));
     assert_true(run_exists("20261116-000002-1"));
     assert_true(run_exists("20261116-000003-1"));
@@ -287,7 +287,7 @@ static void pruning_follows_no_link(void **state)
     add_run("20261116-000009-1", 9, 0, 0);
     snprintf(link_path, sizeof(link_path), "%s/runs/20261116-000001-99999999", state_directory);
     assert_int_equal(symlink(outside, link_path), 0);
-    assert_int_equal(pl_record_prune(0, NULL), 1);
+    assert_int_equal(pl_run_record_prune(0, NULL), 1);
     assert_int_equal(access(kept, F_OK), 0);
 }
 
@@ -300,8 +300,8 @@ static void the_state_of_a_dead_run_can_be_read(void **state)
     pid_t dead = dead_pid();
     ledger->header.supervisor_pid = dead;
     atomic_store(&ledger->header.command_pid, (uint32_t)getpid());
-    pl_record_state seen;
-    pl_record_state_read(ledger, &seen);
+    pl_run_record_state seen;
+    pl_run_record_state_read(ledger, &seen);
     assert_false(seen.supervisor_alive);
     assert_true(seen.command_alive);
     assert_false(seen.rebooted);
@@ -316,17 +316,17 @@ static void the_state_of_a_dead_run_can_be_read(void **state)
     snprintf(ledger->header.cgroup_path, sizeof(ledger->header.cgroup_path), "%s", state_directory);
     ledger->header.baseline_oom_kills = 1;
     assert_int_equal(pl_cgroup_id_at(state_directory, &ledger->header.cgroup_id), 0);
-    pl_record_state_read(ledger, &seen);
+    pl_run_record_state_read(ledger, &seen);
     assert_true(seen.oom_counted);
     assert_int_equal(seen.n_oom_kills, 2);
 
     ledger->header.cgroup_id++; /* another group has that name now */
-    pl_record_state_read(ledger, &seen);
+    pl_run_record_state_read(ledger, &seen);
     assert_true(seen.had_group);
     assert_false(seen.oom_counted);
 
     strcpy(ledger->header.boot_id, "00000000-0000-0000-0000-000000000000");
-    pl_record_state_read(ledger, &seen);
+    pl_run_record_state_read(ledger, &seen);
     assert_true(seen.rebooted);
     assert_false(seen.command_alive);
     assert_false(seen.oom_counted);
@@ -339,15 +339,15 @@ static void the_newest_ended_run_of_a_kernel_is_found(void **state)
     pid_t dead = dead_pid();
     char id[PL_RECORD_ID_BYTES] = "untouched";
     pl_error error = {0};
-    assert_int_equal(pl_record_of_kernel("/run/k.json", id, &error), -ENOENT);
+    assert_int_equal(pl_run_record_of_kernel("/run/k.json", id, &error), -ENOENT);
     assert_non_null(strstr(error.message, "/run/k.json"));
 
     add_run("20261116-031522-1", 90, 1, dead);
     add_kernel_run("20261116-031522-2", "/run/other.json", 91, dead);
     add_kernel_run("20261116-031522-3", "/run/k.json2", 92, dead);
     add_kernel_run("20261116-031522-4", "/run/k.json", 99, getpid());
-    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), -ENOENT);
-    assert_int_equal(pl_record_of_kernel("", id, NULL), -EINVAL);
+    assert_int_equal(pl_run_record_of_kernel("/run/k.json", id, NULL), -ENOENT);
+    assert_int_equal(pl_run_record_of_kernel("", id, NULL), -EINVAL);
     assert_string_equal(id, "untouched");
 
     /* In whichever order the folder is read, one of these comes after the newest. */
@@ -360,7 +360,7 @@ static void the_newest_ended_run_of_a_kernel_is_found(void **state)
         char expected[PL_RECORD_ID_BYTES];
         snprintf(expected, sizeof(expected), "%s", starts_s[i] > newest_s ? added : id);
         newest_s = pl_max_u64(newest_s, starts_s[i]);
-        assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), 0);
+        assert_int_equal(pl_run_record_of_kernel("/run/k.json", id, NULL), 0);
         assert_string_equal(id, expected);
     }
 }
@@ -374,7 +374,7 @@ static void a_kernel_that_outlives_its_supervisor_counts_as_ended(void **state)
     header.command_pid = (uint32_t)getpid();
     add_header("20261116-031522-1", &header, sizeof(header));
     char id[PL_RECORD_ID_BYTES];
-    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), 0);
+    assert_int_equal(pl_run_record_of_kernel("/run/k.json", id, NULL), 0);
     assert_string_equal(id, "20261116-031522-1");
 }
 
@@ -394,9 +394,9 @@ static void a_kernel_s_run_that_cannot_be_read_is_passed_over(void **state)
     memset(header.kernel, 'k', sizeof(header.kernel)); /* without an end */
     add_header("20261116-031522-4", &header, sizeof(header));
     char id[PL_RECORD_ID_BYTES];
-    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), -ENOENT);
+    assert_int_equal(pl_run_record_of_kernel("/run/k.json", id, NULL), -ENOENT);
     add_kernel_run("20261116-031522-5", "/run/k.json", 1, dead);
-    assert_int_equal(pl_record_of_kernel("/run/k.json", id, NULL), 0);
+    assert_int_equal(pl_run_record_of_kernel("/run/k.json", id, NULL), 0);
     assert_string_equal(id, "20261116-031522-5");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report as text: what both forms share. */
-#include "report/text.h"
+#include "report/printer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "report/place.h"
+#include "probe/frame_text.h"
+#include "report/code_place.h"
 #include "report/report.h"
 
-/* What is over the line by less than this part of it needs no explanation. */
+/* Being over the line by less than a NOTICEABLY_OVER-th of it needs no explanation. */
 enum { NOTICEABLY_OVER = 64 };
 
 const char *pl_get_text(const json_t *object, const char *key)
@@ -65,19 +66,19 @@ static void print_label(const pl_printer *printer, const char *label)
             (int)(strlen(label) < 6 ? 6 - strlen(label) : 1), "");
 }
 
-static const char *verdict_color(const char *verdict)
+static const char *severity_color(enum pl_verdict_severity severity)
 {
-    if (strcmp(verdict, "finished") == 0 || strcmp(verdict, "running") == 0)
-        return "\033[1;32m";
-    if (strcmp(verdict, "finished-after-refusals") == 0 || strcmp(verdict, "killed") == 0)
-        return "\033[1;33m";
-    return "\033[1;31m";
+    static const char *const colors[] = {
+        [PL_SEVERITY_GOOD] = "\033[1;32m",    /* green */
+        [PL_SEVERITY_WARNING] = "\033[1;33m", /* yellow */
+        [PL_SEVERITY_BAD] = "\033[1;31m",     /* red */
+    };
+    return colors[severity];
 }
 
-/* Colours what stands before the first colon: the verdict in words. */
+/* Colours the text before the first colon: the verdict in words. */
 void pl_print_summary(const pl_printer *printer, const char *summary)
 {
-    const char *verdict = pl_get_text(printer->report, "verdict");
     char lead[64];
     size_t n = strcspn(summary, ":");
     n = n < sizeof(lead) ? n : 0;
@@ -85,7 +86,7 @@ void pl_print_summary(const pl_printer *printer, const char *summary)
     lead[n] = '\0';
     fputs("plimsoll: ", printer->out);
     if (printer->color)
-        fputs(verdict_color(verdict), printer->out);
+        fputs(severity_color(pl_verdict_severity(printer->verdict)), printer->out);
     pl_print_clean(printer, lead);
     if (printer->color)
         fputs("\033[0m", printer->out);
@@ -93,7 +94,7 @@ void pl_print_summary(const pl_printer *printer, const char *summary)
     putc('\n', printer->out);
 }
 
-/* Over the line: why, in a few words. */
+/* Explains in a few words why the line was passed. */
 static const char *why_over(const pl_printer *printer, uint64_t over_bytes)
 {
     const json_t *memory = json_object_get(printer->report, "memory");
@@ -102,10 +103,10 @@ static const char *why_over(const pl_printer *printer, uint64_t over_bytes)
     if (json_array_size(json_object_get(printer->report, "line")) > 0)
         return ": the system has moved the line since the start";
     if (over_bytes <= pl_get_u64(memory, "reserve_bytes"))
-        return ", in the reserve: what is small, or touched without being asked for, is not "
-               "refused at once";
-    return ", past the reserve: taken where the guard is not asked, as in static programs, or for "
-           "stacks, shared memory and pages written after a fork";
+        return ", within the reserve: small requests, and memory touched without a request, are "
+               "not refused at once";
+    return ", beyond the reserve: taken where the guard is not asked, as by static programs, or "
+           "for stacks, shared memory and pages written after a fork";
 }
 
 static void print_claimed(const pl_printer *printer, uint64_t claimed_bytes, uint64_t line_bytes)
@@ -141,7 +142,8 @@ void pl_print_python_frame(const pl_printer *printer, const json_t *frame)
     uint64_t cell = pl_get_u64(frame, "cell");
     if (cell > 0 && cell <= UINT32_MAX) {
         char place[PL_FACT_PLACE_BYTES];
-        pl_place_cell((uint32_t)cell, pl_get_u64(frame, "line"), function, place);
+        pl_frame_text("", pl_get_u64(frame, "line"), function, (uint32_t)cell, place,
+                      sizeof(place));
         pl_print_clean(printer, place);
         return;
     }
@@ -157,7 +159,7 @@ void pl_print_native_frame(const pl_printer *printer, const json_t *frame)
 {
     const char *module = pl_get_text(frame, "module"), *symbol = pl_get_text(frame, "symbol");
     const char *source = pl_get_text(frame, "source");
-    pl_print_clean(printer, module[0] != '\0' ? pl_place_file_name(module) : "?");
+    pl_print_clean(printer, module[0] != '\0' ? pl_code_place_file_name(module) : "?");
     if (symbol[0] != '\0') {
         putc(' ', printer->out);
         pl_print_clean(printer, symbol);
@@ -190,9 +192,19 @@ static void print_short(const pl_printer *printer)
     }
 }
 
+enum pl_verdict_kind pl_report_verdict(const json_t *report)
+{
+    enum pl_verdict_kind kind = PL_VERDICT_UNREADABLE;
+    (void)!pl_verdict_parse(pl_get_text(report, "verdict"), &kind);
+    return kind;
+}
+
 void pl_report_text(const json_t *report, FILE *out, unsigned flags)
 {
-    pl_printer printer = {.out = out, .color = flags & PL_REPORT_COLOR, .report = report};
+    pl_printer printer = {.out = out,
+                          .color = flags & PL_REPORT_COLOR,
+                          .report = report,
+                          .verdict = pl_report_verdict(report)};
     if (flags & PL_REPORT_FULL)
         pl_print_full(&printer);
     else

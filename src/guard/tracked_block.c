@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracked blocks: large ones, whose claim must come back when they are freed, and sampled ones,
- * whose site must be told.
+ * whose site must be updated.
  *
  *   filter   a byte per page of the address space, modulo its size: how many tracked blocks start
  *            there. free() of an untracked block reads one byte, of a table that takes 8 KiB of
  *            cache for 32 MiB of heap.
  *   table    address -> block, in windows of WINDOW places: an entry may be in any place of its
- *            window, so nothing moves and nothing is left behind when one goes. Two threads never
- *            work on one address: the allocator gives it to one at a time.
+ *            window, so no entry moves, and none leaves a mark behind when it is removed. Two
+ *            threads never work on one address: the allocator gives it to one at a time.
  *   large    the claimed blocks once more, in a list that can be walked for how much of each is
  *            touched; and the largest mappings, which only count as they are touched: a report must
- *            not say that a site holds memory which nobody has written to.
+ *            not say that a site holds memory which was never written to.
  *
- * All of it is static, zero until used, and never grows: what does not fit is not tracked. */
+ * All of this is static, zero until used, and never grows: a block that does not fit is not
+ * tracked. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,14 +22,14 @@
 
 enum { PLACES = 1 << 16, WINDOW = 16, LARGE_BLOCKS = 32768 };
 
-/* Of what is not claimed, so much in one block is listed. The interpreter's arenas, 1 MiB each, are
- * filled soon; OpenBLAS maps 128 MiB for each thread and touches a tenth. */
+/* An unclaimed block is listed from this size on. The interpreter's arenas, 1 MiB each, are filled
+ * soon; OpenBLAS maps 128 MiB for each thread and touches a tenth. */
 #define LISTED_BYTES (16 * PL_MIB)
 
-_Atomic uint8_t pl_block_filter[PL_FILTER_PAGES];
+_Atomic uint8_t pl_tracked_block_filter[PL_FILTER_PAGES];
 
 static pl_atomic_u64 addresses[PLACES + WINDOW];
-static pl_block blocks[PLACES + WINDOW];
+static pl_tracked_block blocks[PLACES + WINDOW];
 
 typedef struct large_block {
     pl_atomic_u64 address; /* 0: free */
@@ -38,7 +39,7 @@ typedef struct large_block {
     uint32_t generation;
     bool claimed;
     _Atomic(pl_site *) site;
-    pl_atomic_i64 untouched_told; /* what the site knows of this block as untouched */
+    pl_atomic_i64 untouched_reported; /* what the site knows of this block as untouched */
 } large_block;
 
 static large_block large[LARGE_BLOCKS];
@@ -49,7 +50,7 @@ static pl_atomic_u32 maybe_free; /* where to look for a free place first: those 
 /* A counter that has reached its end stays there: a page that is always looked up is only slow. */
 void pl_filter_add(const void *block)
 {
-    _Atomic uint8_t *count = &pl_block_filter[pl_filter_index(block)];
+    _Atomic uint8_t *count = &pl_tracked_block_filter[pl_filter_index(block)];
     uint8_t seen = atomic_load(count);
     while (seen != UINT8_MAX && !atomic_compare_exchange_weak(count, &seen, (uint8_t)(seen + 1)))
         ;
@@ -57,7 +58,7 @@ void pl_filter_add(const void *block)
 
 static void filter_remove(const void *block)
 {
-    _Atomic uint8_t *count = &pl_block_filter[pl_filter_index(block)];
+    _Atomic uint8_t *count = &pl_tracked_block_filter[pl_filter_index(block)];
     uint8_t seen = atomic_load(count);
     while (seen != UINT8_MAX && seen != 0 &&
            !atomic_compare_exchange_weak(count, &seen, (uint8_t)(seen - 1)))
@@ -69,17 +70,17 @@ static size_t window_of(uint64_t address)
     return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48) & (PLACES - 1);
 }
 
-/* A claim stands for all of its bytes, touched or not; everything else for what is touched. */
-static void tell_site(large_block *block, int64_t untouched)
+/* A claimed block counts with all of its bytes, touched or not; any other with what is touched. */
+static void update_site(large_block *block, int64_t untouched)
 {
     pl_site *site = atomic_load(&block->site);
-    int64_t told = atomic_exchange(&block->untouched_told, untouched);
-    if (!site || told == untouched || block->generation != pl_guard_state.generation)
+    int64_t reported = atomic_exchange(&block->untouched_reported, untouched);
+    if (!site || reported == untouched || block->generation != pl_guard_state.generation)
         return;
     if (block->claimed)
-        atomic_fetch_add(&site->untouched_bytes, untouched - told);
+        atomic_fetch_add(&site->untouched_bytes, untouched - reported);
     else
-        pl_site_add_unclaimed(site, told - untouched, 0);
+        pl_site_add_unclaimed(site, reported - untouched, 0);
 }
 
 static uint32_t take_free(uint32_t from, uint32_t end)
@@ -93,8 +94,8 @@ static uint32_t take_free(uint32_t from, uint32_t end)
     return LARGE_BLOCKS;
 }
 
-/* 1 + the place; 0 when there is none left. */
-static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_block *block)
+/* Returns 1 + the place; 0 when none is left. */
+static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_tracked_block *block)
 {
     uint32_t from = atomic_load(&maybe_free), i = take_free(from, LARGE_BLOCKS);
     if (i == LARGE_BLOCKS)
@@ -106,7 +107,7 @@ static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_block *bloc
     large[i].generation = pl_guard_state.generation;
     large[i].claimed = block->claimed_bytes != 0;
     atomic_store(&large[i].site, block->site);
-    atomic_store(&large[i].untouched_told, 0);
+    atomic_store(&large[i].untouched_reported, 0);
     atomic_store(&large[i].touched_bytes, 0);
     atomic_store(&large[i].address, address);
     uint32_t used = atomic_load(&n_large);
@@ -115,14 +116,14 @@ static uint32_t large_add(uint64_t address, uint64_t bytes, const pl_block *bloc
     return i + 1;
 }
 
-/* A block that changed its size keeps its place: whoever walks the list at that moment finds it
- * once, and what it had touched. */
-static bool list_large(uint64_t address, pl_block *block)
+/* A block that changed its size keeps its place, so that a concurrent walk of the list finds it
+ * once, with what it had touched. */
+static bool list_large(uint64_t address, pl_tracked_block *block)
 {
     bool claimed = block->claimed_bytes != 0;
     uint64_t bytes = claimed ? block->claimed_bytes : block->weight_bytes;
     if (!claimed && bytes < LISTED_BYTES) {
-        pl_block_end(block);
+        pl_tracked_block_end(block);
         block->large_place = 0;
         return true;
     }
@@ -131,7 +132,7 @@ static bool list_large(uint64_t address, pl_block *block)
         return block->large_place != 0 || !claimed;
     }
     large_block *place = &large[block->large_place - 1];
-    tell_site(place, 0);
+    update_site(place, 0);
     atomic_store(&place->site, block->site);
     place->bytes = bytes;
     place->claimed = claimed;
@@ -140,21 +141,21 @@ static bool list_large(uint64_t address, pl_block *block)
     return true;
 }
 
-void pl_block_end(const pl_block *block)
+void pl_tracked_block_end(const pl_tracked_block *block)
 {
     if (!block->large_place)
         return;
     uint32_t i = block->large_place - 1, free = atomic_load(&maybe_free);
-    tell_site(&large[i], 0);
+    update_site(&large[i], 0);
     atomic_store(&large[i].address, 0);
     while (i < free && !atomic_compare_exchange_weak(&maybe_free, &free, i))
         ;
 }
 
-bool pl_block_track(void *address, const pl_block *block)
+bool pl_tracked_block_add(void *address, const pl_tracked_block *block)
 {
     uint64_t key = (uint64_t)(uintptr_t)address;
-    pl_block entry = *block;
+    pl_tracked_block entry = *block;
     if (!list_large(key, &entry))
         return false;
     size_t window = window_of(key);
@@ -167,11 +168,11 @@ bool pl_block_track(void *address, const pl_block *block)
         pl_filter_add(address);
         return true;
     }
-    pl_block_end(&entry);
+    pl_tracked_block_end(&entry);
     return false;
 }
 
-/* NULL is no block: 0 is what an empty place holds. */
+/* NULL is not a block: 0 marks an empty place. */
 static size_t find_place(uint64_t key)
 {
     if (key == 0)
@@ -183,7 +184,7 @@ static size_t find_place(uint64_t key)
     return SIZE_MAX;
 }
 
-bool pl_block_find(const void *address, pl_block *ret_block)
+bool pl_tracked_block_find(const void *address, pl_tracked_block *ret_block)
 {
     size_t place = find_place((uint64_t)(uintptr_t)address);
     if (place == SIZE_MAX)
@@ -192,25 +193,25 @@ bool pl_block_find(const void *address, pl_block *ret_block)
     return true;
 }
 
-bool pl_block_change_site(const void *address, pl_site *site, pl_block *ret_before)
+bool pl_tracked_block_change_site(const void *address, pl_site *site, pl_tracked_block *ret_before)
 {
     size_t place = find_place((uint64_t)(uintptr_t)address);
     if (place == SIZE_MAX)
         return false;
-    pl_block *block = &blocks[place];
+    pl_tracked_block *block = &blocks[place];
     *ret_before = *block;
     if (block->site == site)
         return true;
     block->site = site;
     if (block->large_place) {
         large_block *listed = &large[block->large_place - 1];
-        tell_site(listed, 0);
+        update_site(listed, 0);
         atomic_store(&listed->site, site);
     }
     return true;
 }
 
-bool pl_block_take(const void *address, pl_block *ret_block)
+bool pl_tracked_block_take(const void *address, pl_tracked_block *ret_block)
 {
     uint64_t key = (uint64_t)(uintptr_t)address;
     size_t place = find_place(key);
@@ -222,8 +223,8 @@ bool pl_block_take(const void *address, pl_block *ret_block)
     return true;
 }
 
-/* How many of the bytes have their lowest bit set: eight at a time, for an array that is being
- * filled is walked again and again. The product adds up the bytes of `set` in its highest one. */
+/* Counts the bytes whose lowest bit is set, eight at a time, because an array that is being filled
+ * is walked again and again. The product adds up the bytes of `set` in its highest byte. */
 static uint64_t count_lowest_bits(const unsigned char *bytes, uint64_t n)
 {
     const uint64_t ones = 0x0101010101010101;
@@ -267,14 +268,14 @@ static uint64_t touched_now(large_block *block, uint64_t address, uint64_t bytes
         touched = bytes - 1;
     atomic_store(&block->touched_bytes, touched);
     if (atomic_load(&block->address) == address) /* not freed meanwhile */
-        tell_site(block, (int64_t)(bytes - touched));
+        update_site(block, (int64_t)(bytes - touched));
     return touched;
 }
 
-/* Blocks that are filled are looked at once. A sparse one of many GiB would be walked again at
- * every look: a twentieth of the time is enough for that. The cost is the thread's own: on a busy
- * machine a walk of microseconds may last a second, and what is touched would count twice for
- * twenty. */
+/* A block that is filled is walked once. A sparse one of many GiB would be walked again at every
+ * look, so walks are limited to a twentieth of the time. That is counted in CPU time: on a busy
+ * machine a walk of microseconds may last a second by the clock, and touched memory would count
+ * twice for twenty seconds. */
 static pl_atomic_u64 walked_ns, walk_cost_ns, mappings_walked_ns;
 
 static bool walk_due(uint64_t now)
@@ -288,7 +289,7 @@ static bool mappings_due(uint64_t now)
     return now - atomic_load(&mappings_walked_ns) >= PL_NS_PER_SEC;
 }
 
-uint64_t pl_block_touched_bytes(bool exactly)
+uint64_t pl_tracked_block_touched_bytes(bool exactly)
 {
     uint64_t now = pl_clock_monotonic_ns();
     bool walk = exactly || walk_due(now);

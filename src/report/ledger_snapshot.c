@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See snapshot.h. */
-#include "report/snapshot.h"
+/* See ledger_snapshot.h. */
+#include "report/ledger_snapshot.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,11 +9,12 @@
 
 #include "base/clock.h"
 #include "ledger/ledger.h"
+#include "report/code_place.h"
 #include "report/json.h"
-#include "report/place.h"
 
-/* How far the end may lie behind the last sample: the supervisor samples until the end, but its
- * step grows with the run. Keeps a clock that was set during the run from making it days long. */
+/* The end may lie at most this far behind the last sample. The supervisor samples until the end,
+ * with a step that grows with the run. This bound keeps a clock that was set during the run from
+ * making the run days long. */
 static const uint64_t end_slack_ns = 5 * PL_NS_PER_SEC;
 
 #define END_TEXT(field) ((field)[sizeof(field) - 1] = '\0')
@@ -97,7 +98,7 @@ static int copy_samples(pl_snapshot *snapshot)
         return -ENOMEM;
     uint64_t n = pl_min_u64(load(&snapshot->ledger->sum.n_samples), PL_SAMPLES), last_ns = 0;
     for (uint64_t i = 0; i < n; i++) {
-        pl_sample sample = snapshot->ledger->samples[i];
+        pl_memory_sample sample = snapshot->ledger->samples[i];
         if (sample.time_ns < last_ns || sample.time_ns < snapshot->header.started_monotonic_ns)
             continue;
         last_ns = sample.time_ns;
@@ -191,19 +192,19 @@ int pl_snapshot_take(const struct pl_ledger *ledger, const char *record_director
 {
     *ret_snapshot = (pl_snapshot){.ledger = ledger};
     copy_header(ret_snapshot);
-    pl_record_state_read(ledger, &ret_snapshot->state);
+    pl_run_record_state_read(ledger, &ret_snapshot->state);
     copy_sums(ret_snapshot);
     int r = copy_events(ret_snapshot);
     if (r == 0)
         r = copy_samples(ret_snapshot);
     if (r == 0)
-        r = pl_cells_load(ledger, record_directory, &ret_snapshot->cells);
+        r = pl_cell_sources_load(ledger, record_directory, &ret_snapshot->cells);
     if (r < 0) {
         pl_snapshot_done(ret_snapshot);
         return r;
     }
-    ret_snapshot->places =
-        (pl_places){.directory = ret_snapshot->header.directory, .cells = ret_snapshot->cells};
+    ret_snapshot->places = (pl_place_context){.directory = ret_snapshot->header.directory,
+                                              .cells = ret_snapshot->cells};
     copy_crash(ret_snapshot);
     copy_cell(ret_snapshot);
     ret_snapshot->end_ns = find_end(ret_snapshot);
@@ -214,7 +215,7 @@ void pl_snapshot_done(pl_snapshot *snapshot)
 {
     free(PL_TAKE(snapshot->events));
     free(PL_TAKE(snapshot->samples));
-    pl_cells_free(PL_TAKE(snapshot->cells));
+    pl_cell_sources_free(PL_TAKE(snapshot->cells));
 }
 
 static double seconds_between(uint64_t from_ns, uint64_t to_ns)
@@ -237,18 +238,12 @@ bool pl_snapshot_runs(const pl_snapshot *snapshot)
     return !snapshot->ended && (snapshot->state.supervisor_alive || snapshot->state.command_alive);
 }
 
-bool pl_event_is_refusal(const pl_event *event)
-{
-    return event->kind == PL_EVENT_REFUSED || event->kind == PL_EVENT_RAISED ||
-           event->kind == PL_EVENT_REFUSED_SMALL;
-}
-
 /* The script for "python3 -u train.py", the module for "python -m train", else the program. */
 static const char *name_of(const char *const *arguments, int n)
 {
     if (n == 0)
         return "?";
-    const char *program = pl_place_file_name(arguments[0]);
+    const char *program = pl_code_place_file_name(arguments[0]);
     if (strncmp(program, "python", 6) != 0)
         return program;
     for (int i = 1; i < n; i++) {
@@ -259,14 +254,14 @@ static const char *name_of(const char *const *arguments, int n)
         if (strcmp(argument, "-m") == 0)
             return i + 1 < n ? arguments[i + 1] : program;
         if (argument[0] != '-')
-            return pl_place_file_name(argument);
+            return pl_code_place_file_name(argument);
         i += has_value;
     }
     return program;
 }
 
-/* Did the command become another program? What runs a script (#!) has the script's name among its
- * arguments. */
+/* Did the command exec another program? The interpreter of a script (#!) has the script's name
+ * among its arguments, and does not count. */
 static bool became_another(const pl_snapshot *snapshot, const char *const *words, int n)
 {
     for (int i = 0; i < n; i++)
@@ -285,10 +280,10 @@ static const char *command_name(const pl_snapshot *snapshot)
     return name_of(snapshot->arguments, snapshot->n_arguments);
 }
 
-static const pl_slot *find_slot(const pl_snapshot *snapshot, pid_t pid)
+static const pl_ledger_slot *find_slot(const pl_snapshot *snapshot, pid_t pid)
 {
     for (int i = 0; i < pl_ledger_n_slots(snapshot->ledger); i++) {
-        const pl_slot *slot = &snapshot->ledger->slots[i];
+        const pl_ledger_slot *slot = &snapshot->ledger->slots[i];
         if (atomic_load_explicit(&slot->pid, memory_order_relaxed) == (uint32_t)pid)
             return slot;
     }
@@ -298,7 +293,7 @@ static const pl_slot *find_slot(const pl_snapshot *snapshot, pid_t pid)
 void pl_snapshot_name(const pl_snapshot *snapshot, pid_t pid, const pl_event *event,
                       char name[PL_FACT_NAME_BYTES])
 {
-    const pl_slot *slot = pid > 0 ? find_slot(snapshot, pid) : NULL;
+    const pl_ledger_slot *slot = pid > 0 ? find_slot(snapshot, pid) : NULL;
     name[0] = '\0';
     if (pid == snapshot->command_pid)
         pl_json_clean(command_name(snapshot), PL_FACT_NAME_BYTES, name, PL_FACT_NAME_BYTES);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ledger, copied and checked. The ledger may still be written to, and may be corrupt: from here
  * on, every text ends in a NUL, every count fits its array, and times do not run backwards. */
-#ifndef PL_REPORT_SNAPSHOT_H
-#define PL_REPORT_SNAPSHOT_H
+#ifndef PL_REPORT_LEDGER_SNAPSHOT_H
+#define PL_REPORT_LEDGER_SNAPSHOT_H
 
 #include "base/base.h"
 #include "ledger/layout.h"
-#include "report/cells.h"
+#include "ledger/refusal.h"
+#include "report/cell_sources.h"
 #include "report/verdict.h"
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 enum { PL_SNAPSHOT_ARGUMENTS = 256 };
 
 typedef struct pl_snapshot {
     const struct pl_ledger *ledger; /* the caller's; for what is not copied: slots, sites */
     pl_ledger_header header;
-    pl_record_state state;
+    pl_run_record_state state;
     bool ended;
-    uint64_t end_ns; /* CLOCK_MONOTONIC: of the end, of now, or of the last sign of life */
+    uint64_t end_ns; /* CLOCK_MONOTONIC: of the end, else now, else of the last sign of life */
 
     pid_t command_pid;
     int n_arguments;
@@ -32,7 +33,7 @@ typedef struct pl_snapshot {
     size_t n_events;
     pl_event *events; /* oldest first */
     size_t n_samples;
-    pl_sample *samples;
+    pl_memory_sample *samples;
 
     bool has_crash;
     pl_crash crash; /* of the command, else the last one */
@@ -40,8 +41,8 @@ typedef struct pl_snapshot {
     bool in_notebook;     /* a kernel's run, or one with cells */
     uint32_t cell;        /* 1 + the place in the ledger of the cell that ran last, at the end; 0 */
     uint32_t cell_number; /* In [cell_number]; 0: none ran */
-    pl_cells *cells;
-    pl_places places; /* into header and cells */
+    pl_cell_sources *cells;
+    pl_place_context places; /* into header and cells */
 } pl_snapshot;
 
 /* 0 or -ENOMEM. The snapshot must not be moved: it points into itself. */
@@ -53,13 +54,11 @@ void pl_snapshot_done(pl_snapshot *snapshot);
 double pl_snapshot_since_start_s(const pl_snapshot *snapshot, uint64_t time_ns);
 double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns);
 
-/* Does the run go on, as far as can be seen? */
+/* Is the run still going on, as far as can be seen? */
 bool pl_snapshot_runs(const pl_snapshot *snapshot);
 
-bool pl_event_is_refusal(const pl_event *event);
-
-/* What a process is called: by its event, its slot, or the command line. Valid UTF-8; "" when
- * nothing tells. */
+/* The name of a process, from its event, its slot or the command line. Valid UTF-8; "" when
+ * unknown. */
 void pl_snapshot_name(const pl_snapshot *snapshot, pid_t pid, const pl_event *event,
                       char name[PL_FACT_NAME_BYTES]);
 

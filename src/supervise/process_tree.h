@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes below us, and what they use. Kept from one reading to the next, so that growth can
- * be told. Of a family of forked processes, which share pages, the proportional set size is read,
- * as often as its cost allows; in between it is carried on by how the resident size moved. A child
- * of vfork() that has not called exec has no memory of its own. */
-#ifndef PL_SUPERVISE_TREE_H
-#define PL_SUPERVISE_TREE_H
+/* The processes below the supervisor, and the memory that they use, kept from one reading to the
+ * next so that growth can be seen. Forked processes share pages, so their proportional set size is
+ * read, as often as its cost allows; in between, it is extrapolated by the change of the resident
+ * size. A child of vfork() that has not called exec has no memory of its own. */
+#ifndef PL_SUPERVISE_PROCESS_TREE_H
+#define PL_SUPERVISE_PROCESS_TREE_H
 
 #include <sys/types.h>
 
 #include "base/base.h"
 #include "ledger/ledger.h"
 
-/* As many as there are slots, so that of many the last is watched as the first is. Memory is taken
- * by those that live. */
+/* As many as there are slots, so that every process is watched. Only live ones take memory. */
 enum { PL_TREE_PROCESSES = PL_SLOTS, PL_TREE_ENDED = 16, PL_TREE_INDEX = 4 * PL_TREE_PROCESSES };
 
 typedef struct pl_tree_process {
@@ -35,7 +34,7 @@ typedef struct pl_tree_process {
     bool forked;       /* and not exec'd since */
     bool in_parents;   /* by vfork(): its memory is its parent's own, and counts there */
     bool has_forked;   /* a child that shares pages with it */
-    pid_t asked_pid;   /* the parent of whom in_parents tells; 0: none yet */
+    pid_t asked_pid;   /* the parent that in_parents refers to; 0: none yet */
     bool seen;         /* in this reading */
 } pl_tree_process;
 
@@ -46,7 +45,7 @@ typedef struct pl_tree_index {
     int n_used;
 } pl_tree_index;
 
-typedef struct pl_tree {
+typedef struct pl_process_tree {
     int n;
     pl_tree_process processes[PL_TREE_PROCESSES];
     pl_tree_index by_pid; /* of processes[] */
@@ -59,24 +58,25 @@ typedef struct pl_tree {
     uint64_t cpu_ticks;       /* of all, the ended ones included */
     uint64_t ended_cpu_ticks;
     uint64_t pss_cost_ns; /* what reading all shares cost last */
-    uint64_t shares_ns;   /* what it cost in this reading; rationed by itself */
+    uint64_t shares_ns;   /* the cost in this reading, which has a ration of its own */
     uint64_t pss_read_ns; /* when that was */
-} pl_tree;
+} pl_process_tree;
 
 /* Reads the tree below `root` (not `root` itself). `now_ns` is CLOCK_MONOTONIC; `pressed` allows
  * dearer reading. */
-void pl_tree_read(pl_tree *tree, const pl_ledger *ledger, pid_t root, uint64_t now_ns,
-                  bool pressed);
+void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t root,
+                          uint64_t now_ns, bool pressed);
 
-/* Remembers what each process uses now as its share of a calm tree. */
-void pl_tree_calm(pl_tree *tree);
+/* Remembers what each process uses now, as its part of a calm tree. */
+void pl_process_tree_calm(pl_process_tree *tree);
 
 /* The process that the run is about: the command or, where that holds little and only waits for one
  * guarded program, as shells and launchers do, that program. */
-pid_t pl_tree_main(const pl_tree *tree, pid_t command, uint64_t enough_bytes);
+pid_t pl_process_tree_main(const pl_process_tree *tree, pid_t command, uint64_t enough_bytes);
 
-/* Whom to stop: the one that grew most since the tree was calm, the command only when nobody else
- * holds `enough_bytes`. NULL: nobody. */
-const pl_tree_process *pl_tree_newcomer(const pl_tree *tree, pid_t command, uint64_t enough_bytes);
+/* The process to stop: the one that grew most since the tree was calm, and the command only when no
+ * other holds `enough_bytes`. NULL: none. */
+const pl_tree_process *pl_process_tree_victim(const pl_process_tree *tree, pid_t command,
+                                              uint64_t enough_bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes, finds, lists and removes the folders of runs. Trusts nothing that it finds there: a folder
  * counts as a run only when its name has the form of an id, and only plain files are removed. */
-#include "supervise/record.h"
+#include "supervise/run_record.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -48,7 +48,7 @@ static int join(char path[PATH_MAX], const char *left, const char *right)
     return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-int pl_record_path(const char *directory, const char *file, char path[PATH_MAX])
+int pl_run_record_path(const char *directory, const char *file, char path[PATH_MAX])
 {
     return join(path, directory, file);
 }
@@ -91,9 +91,9 @@ static int cannot_write(pl_error *reterr, int r, const char *directory)
 }
 
 /* Fills the record from a folder that exists: absolute path, and its last part as the id. */
-static int record_at(const char *directory, pl_record *ret_record)
+static int record_at(const char *directory, pl_run_record *ret_record)
 {
-    pl_record record = {0};
+    pl_run_record record = {0};
     if (realpath(directory, record.directory) == NULL)
         return -errno;
     const char *name = strrchr(record.directory, '/') + 1;
@@ -102,7 +102,7 @@ static int record_at(const char *directory, pl_record *ret_record)
     return 0;
 }
 
-static int create_listed(pl_record *ret_record, pl_error *reterr)
+static int create_listed(pl_run_record *ret_record, pl_error *reterr)
 {
     char runs[PATH_MAX];
     int r = runs_directory(runs, reterr);
@@ -136,9 +136,9 @@ static int create_listed(pl_record *ret_record, pl_error *reterr)
     return cannot_write(reterr, -EEXIST, runs);
 }
 
-static int create_chosen(const char *directory, pl_record *ret_record, pl_error *reterr)
+static int create_chosen(const char *directory, pl_run_record *ret_record, pl_error *reterr)
 {
-    pl_record record;
+    pl_run_record record;
     char ledger[PATH_MAX];
     int r = directory[0] == '\0' ? -ENOENT : pl_file_make_folders(directory, 0700);
     if (r == 0)
@@ -157,7 +157,7 @@ static int create_chosen(const char *directory, pl_record *ret_record, pl_error 
     return 0;
 }
 
-int pl_record_create(const char *directory, pl_record *ret_record, pl_error *reterr)
+int pl_run_record_create(const char *directory, pl_run_record *ret_record, pl_error *reterr)
 {
     return directory == NULL ? create_listed(ret_record, reterr)
                              : create_chosen(directory, ret_record, reterr);
@@ -193,7 +193,7 @@ static int read_header(const char *directory, pl_ledger_header *ret_header)
     return ret_header->version == PL_LEDGER_VERSION ? 0 : PL_EVERSION;
 }
 
-/* When the run began; by its folder's age where the ledger cannot tell. */
+/* When the run began; the folder's modification time if the ledger cannot be read. */
 static uint64_t started_ns(const char *directory)
 {
     pl_ledger_header header;
@@ -207,14 +207,14 @@ static uint64_t started_ns(const char *directory)
 
 static int compare_newest_first(const void *left, const void *right)
 {
-    const pl_record *a = left, *b = right;
+    const pl_run_record *a = left, *b = right;
     if (a->started_ns != b->started_ns)
         return a->started_ns < b->started_ns ? 1 : -1;
     return strcmp(b->id, a->id);
 }
 
 typedef struct record_list {
-    pl_record *records;
+    pl_run_record *records;
     size_t n;
     size_t n_room;
 } record_list;
@@ -223,13 +223,13 @@ static int list_append(record_list *list, const char *runs, const char *id)
 {
     if (list->n == list->n_room) {
         size_t n_room = list->n_room == 0 ? 16 : list->n_room * 2;
-        pl_record *grown = reallocarray(list->records, n_room, sizeof(*grown));
+        pl_run_record *grown = reallocarray(list->records, n_room, sizeof(*grown));
         if (grown == NULL)
             return -ENOMEM;
         list->records = grown;
         list->n_room = n_room;
     }
-    pl_record *record = &list->records[list->n];
+    pl_run_record *record = &list->records[list->n];
     int r = join(record->directory, runs, id);
     if (r < 0)
         return r;
@@ -265,13 +265,13 @@ static int list_folders(record_list *list, pl_error *reterr)
     return 0;
 }
 
-static bool has_file(const pl_record *record, const char *file)
+static bool has_file(const pl_run_record *record, const char *file)
 {
     char path[PATH_MAX];
     return join(path, record->directory, file) == 0 && access(path, F_OK) == 0;
 }
 
-int pl_record_list(pl_record **ret_records, size_t *ret_n, pl_error *reterr)
+int pl_run_record_list(pl_run_record **ret_records, size_t *ret_n, pl_error *reterr)
 {
     record_list list = {0};
     int r = list_folders(&list, reterr);
@@ -298,7 +298,7 @@ static pid_t parse_pid(const char *name)
     return is_pid ? (pid_t)pid : 0;
 }
 
-static bool is_of_command(const pl_record *record, pid_t pid)
+static bool is_of_command(const pl_run_record *record, pid_t pid)
 {
     pl_ledger_header header;
     return read_header(record->directory, &header) == 0 &&
@@ -306,7 +306,7 @@ static bool is_of_command(const pl_record *record, pid_t pid)
             header.supervisor_pid == pid);
 }
 
-/* Of the dead, the ledger keeps what they held, what was refused to them, and their crashes. */
+/* The ledger still knows dead processes by their sites, refusals and crashes. */
 static bool is_in_ledger(const pl_ledger *ledger, pid_t pid)
 {
     uint32_t wanted = (uint32_t)pid;
@@ -326,7 +326,7 @@ static bool is_in_ledger(const pl_ledger *ledger, pid_t pid)
     return false;
 }
 
-static bool has_process(const pl_record *record, pid_t pid)
+static bool has_process(const pl_run_record *record, pid_t pid)
 {
     char path[PATH_MAX];
     pl_ledger *ledger = NULL;
@@ -339,7 +339,7 @@ static bool has_process(const pl_record *record, pid_t pid)
 }
 
 /* The newest run whose command, or else one of whose other processes, had this pid. */
-static const pl_record *find_by_pid(const pl_record *records, size_t n, pid_t pid)
+static const pl_run_record *find_by_pid(const pl_run_record *records, size_t n, pid_t pid)
 {
     for (size_t i = 0; pid != 0 && i < n; i++)
         if (is_of_command(&records[i], pid))
@@ -350,9 +350,9 @@ static const pl_record *find_by_pid(const pl_record *records, size_t n, pid_t pi
     return NULL;
 }
 
-static int open_path(const char *path, pl_record *ret_record, pl_error *reterr)
+static int open_path(const char *path, pl_run_record *ret_record, pl_error *reterr)
 {
-    pl_record record;
+    pl_run_record record;
     int r = record_at(path, &record);
     if (r < 0)
         return pl_error_set(reterr, r, "cannot open the record '%s': %s", path, pl_error_text(r));
@@ -363,10 +363,10 @@ static int open_path(const char *path, pl_record *ret_record, pl_error *reterr)
 }
 
 /* The run of this id, the newest that had a process of this pid, or the one whose id begins so. */
-static int find_listed(const pl_record *records, size_t n, const char *name, pl_record *ret_record,
-                       pl_error *reterr)
+static int find_listed(const pl_run_record *records, size_t n, const char *name,
+                       pl_run_record *ret_record, pl_error *reterr)
 {
-    const pl_record *found = NULL;
+    const pl_run_record *found = NULL;
     size_t n_found = 0;
     for (size_t i = 0; i < n && found == NULL; i++)
         if (strcmp(records[i].id, name) == 0)
@@ -383,7 +383,7 @@ static int find_listed(const pl_record *records, size_t n, const char *name, pl_
             n_found++;
         }
     if (n_found > 1)
-        return pl_error_set(reterr, -ENOTUNIQ, "'%s' begins the names of %zu runs: give more of it",
+        return pl_error_set(reterr, -ENOTUNIQ, "'%s' is the start of %zu run ids: give more of it",
                             name, n_found);
     if (n_found == 0)
         return -ENOENT;
@@ -391,11 +391,11 @@ static int find_listed(const pl_record *records, size_t n, const char *name, pl_
     return 0;
 }
 
-static int refuse_name(const pl_record *records, size_t n, const char *name, pl_error *reterr)
+static int refuse_name(const pl_run_record *records, size_t n, const char *name, pl_error *reterr)
 {
     if (parse_pid(name) != 0)
         return pl_error_set(reterr, -ENOENT,
-                            "no run on record is named '%.80s', or had a process of this pid: "
+                            "no recorded run is named '%.80s' or had a process with that pid: "
                             "'plimsoll runs' lists them",
                             name);
     char text[PL_NEAREST_TEXT_BYTES];
@@ -408,14 +408,14 @@ static int refuse_name(const pl_record *records, size_t n, const char *name, pl_
                         name, *text != '\0' ? text : ":");
 }
 
-int pl_record_open(const char *name, pl_record *ret_record, pl_error *reterr)
+int pl_run_record_open(const char *name, pl_run_record *ret_record, pl_error *reterr)
 {
     if (strchr(name, '/') != NULL)
         return open_path(name, ret_record, reterr);
 
-    PL_CLEANUP(freep) pl_record *records = NULL;
+    PL_CLEANUP(freep) pl_run_record *records = NULL;
     size_t n = 0;
-    int r = pl_record_list(&records, &n, reterr);
+    int r = pl_run_record_list(&records, &n, reterr);
     if (r < 0)
         return r;
     if (strcmp(name, "last") == 0) {
@@ -469,7 +469,7 @@ static bool command_alive(const pl_ledger_header *header)
 }
 
 /* Without a ledger that we understand, the pid in the name decides: rather keep one too many. */
-static bool still_runs(const pl_record *record)
+static bool still_runs(const pl_run_record *record)
 {
     pl_ledger_header header;
     if (read_header(record->directory, &header) < 0)
@@ -490,7 +490,7 @@ static bool ran_later(const char *directory, const char *kernel, uint64_t *lates
     return true;
 }
 
-int pl_record_of_kernel(const char *kernel, char ret_id[PL_RECORD_ID_BYTES], pl_error *reterr)
+int pl_run_record_of_kernel(const char *kernel, char ret_id[PL_RECORD_ID_BYTES], pl_error *reterr)
 {
     char runs[PATH_MAX], path[PATH_MAX];
     int r = kernel[0] == '\0' ? pl_error_set(reterr, -EINVAL, "a kernel has a name")
@@ -527,7 +527,7 @@ static int remove_folder(const char *directory)
     return rmdir(directory) < 0 ? -errno : 0;
 }
 
-int pl_record_prune(size_t n_keep, pl_error *reterr)
+int pl_run_record_prune(size_t n_keep, pl_error *reterr)
 {
     record_list list = {0};
     int r = list_folders(&list, reterr);
@@ -539,7 +539,7 @@ int pl_record_prune(size_t n_keep, pl_error *reterr)
     return r < 0 ? r : n_removed;
 }
 
-bool pl_record_is_listed(const char *directory)
+bool pl_run_record_is_listed(const char *directory)
 {
     char runs[PATH_MAX], real[PATH_MAX];
     if (runs_directory(runs, NULL) < 0 || realpath(runs, real) == NULL)
@@ -548,8 +548,8 @@ bool pl_record_is_listed(const char *directory)
     return strncmp(directory, real, n) == 0 && directory[n] == '/' && is_id(directory + n + 1);
 }
 
-bool pl_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
-                              uint64_t *ret_bytes)
+bool pl_run_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start_ticks,
+                                  uint64_t *ret_bytes)
 {
     const pl_ledger_header *header = &ledger->header;
     pl_proc_memory memory;
@@ -562,7 +562,7 @@ bool pl_record_resident_bytes(const pl_ledger *ledger, pid_t pid, uint64_t start
 
 /* The group's count is evidence only while it is the same group: a container that is started again
  * with the same state folder has a new one of that name, and its kills are other runs'. */
-static void read_group_kills(const pl_ledger_header *header, pl_record_state *state)
+static void read_group_kills(const pl_ledger_header *header, pl_run_record_state *state)
 {
     char cgroup[sizeof(header->cgroup_path) + 1] = "";
     memcpy(cgroup, header->cgroup_path, sizeof(header->cgroup_path));
@@ -577,10 +577,10 @@ static void read_group_kills(const pl_ledger_header *header, pl_record_state *st
     state->n_oom_kills = pl_sub_sat_u64(n_now, header->baseline_oom_kills);
 }
 
-void pl_record_state_read(const pl_ledger *ledger, pl_record_state *ret_state)
+void pl_run_record_state_read(const pl_ledger *ledger, pl_run_record_state *ret_state)
 {
     const pl_ledger_header *header = &ledger->header;
-    pl_record_state state = {
+    pl_run_record_state state = {
         .cut_short = pl_lost_page_count() > 0,
         .rebooted = rebooted_since(header),
         .supervisor_alive = supervisor_alive(header),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cells.h. Every line that is of use is kept as jansson parsed it, found by the file that it
+/* See cell_sources.h. Every useful line is kept as jansson parsed it, indexed by the file that it
  * names and by its cell's id. */
-#include "report/cells.h"
+#include "report/cell_sources.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,22 +12,22 @@
 #include <unistd.h>
 
 #include "ledger/cell.h"
-#include "report/file.h"
 #include "report/json.h"
-#include "supervise/record.h"
+#include "report/json_file.h"
+#include "supervise/run_record.h"
 
-/* Of the file, what is read of each end; of a line: a source of 64 KiB, every byte of it escaped,
- * is 384 KiB. */
+/* END_BYTES are read from each end of a large file. A line may be long: a source of 64 KiB with
+ * every byte escaped is 384 KiB. */
 enum { END_BYTES = 16 << 20, MAX_LINE_BYTES = 1 << 20, MAX_FILES = 1 << 16 };
 
-struct pl_cells {
+struct pl_cell_sources {
     const struct pl_ledger *ledger;
     json_t *by_file; /* tail of the name -> its line, with the last number and the source */
     json_t *by_id;   /* end of a cell's id -> the line of its last run */
     bool failed;     /* no memory */
 };
 
-/* As much of a name as a frame keeps: its tail, in whole characters. */
+/* The part of a file name that a frame keeps: its tail, in whole characters. */
 static const char *kept_tail(const char *file)
 {
     size_t room = sizeof((pl_python_frame *)NULL)->file - 1, n = strlen(file);
@@ -39,20 +39,20 @@ static const char *kept_tail(const char *file)
     return file;
 }
 
-/* As much of an id as the ledger keeps, in valid UTF-8. */
+/* The part of an id that the ledger keeps, as valid UTF-8. */
 static void kept_id(const char *id, char kept[sizeof((pl_cell *)NULL)->id])
 {
     size_t room = sizeof((pl_cell *)NULL)->id;
     pl_json_clean(pl_cell_kept_id(id), room - 1, kept, room);
 }
 
-static void set(pl_cells *cells, json_t *object, const char *key, json_t *value)
+static void set(pl_cell_sources *cells, json_t *object, const char *key, json_t *value)
 {
     if (json_object_set(object, key, value) < 0)
         cells->failed = true;
 }
 
-static void add(pl_cells *cells, json_t *line)
+static void add(pl_cell_sources *cells, json_t *line)
 {
     const char *file = json_string_value(json_object_get(line, "file"));
     const char *id = json_string_value(json_object_get(line, "id"));
@@ -76,12 +76,12 @@ static void add(pl_cells *cells, json_t *line)
         set(cells, cells->by_id, key, line);
 }
 
-static void parse_line(pl_cells *cells, const char *text, size_t n)
+static void parse_line(pl_cell_sources *cells, const char *text, size_t n)
 {
     if (n == 0 || n > MAX_LINE_BYTES)
         return;
     json_t *line = NULL;
-    int r = pl_file_parse_json(text, n, &line, NULL);
+    int r = pl_json_file_parse(text, n, &line, NULL);
     if (r == 0)
         add(cells, line);
     else if (r == -ENOMEM)
@@ -89,9 +89,10 @@ static void parse_line(pl_cells *cells, const char *text, size_t n)
     json_decref(line);
 }
 
-/* Whole lines only: what follows the last newline is still being written, or was torn. A part that
- * begins inside of a line begins with something that is no object. */
-static void parse(pl_cells *cells, const char *text, size_t n)
+/* Only whole lines count: text after the last newline is still being written, or was torn. A part
+ * of the file may begin inside a line; its first piece does not parse as an object and is
+ * skipped. */
+static void parse(pl_cell_sources *cells, const char *text, size_t n)
 {
     const char *end = text + n, *line = text, *newline;
     while (line < end && !cells->failed &&
@@ -101,7 +102,7 @@ static void parse(pl_cells *cells, const char *text, size_t n)
     }
 }
 
-static int parse_part(pl_cells *cells, int fd, off_t from, size_t n)
+static int parse_part(pl_cell_sources *cells, int fd, off_t from, size_t n)
 {
     char *text = malloc(n);
     if (text == NULL)
@@ -115,7 +116,7 @@ static int parse_part(pl_cells *cells, int fd, off_t from, size_t n)
     return cells->failed ? -ENOMEM : 0;
 }
 
-static int parse_file(pl_cells *cells, int fd, off_t file_bytes)
+static int parse_file(pl_cell_sources *cells, int fd, off_t file_bytes)
 {
     off_t head = file_bytes <= 2 * (off_t)END_BYTES ? file_bytes : END_BYTES;
     int r = head > 0 ? parse_part(cells, fd, 0, (size_t)head) : 0;
@@ -124,10 +125,10 @@ static int parse_file(pl_cells *cells, int fd, off_t file_bytes)
     return r;
 }
 
-static int read_sources(pl_cells *cells, const char *record_directory)
+static int read_sources(pl_cell_sources *cells, const char *record_directory)
 {
     char path[PATH_MAX];
-    if (pl_record_path(record_directory, PL_RECORD_CELLS, path) < 0)
+    if (pl_run_record_path(record_directory, PL_RECORD_CELLS, path) < 0)
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -140,10 +141,10 @@ static int read_sources(pl_cells *cells, const char *record_directory)
     return r;
 }
 
-int pl_cells_load(const struct pl_ledger *ledger, const char *record_directory,
-                  pl_cells **ret_cells)
+int pl_cell_sources_load(const struct pl_ledger *ledger, const char *record_directory,
+                         pl_cell_sources **ret_cells)
 {
-    pl_cells *cells = calloc(1, sizeof(*cells));
+    pl_cell_sources *cells = calloc(1, sizeof(*cells));
     if (cells == NULL)
         return -ENOMEM;
     cells->ledger = ledger;
@@ -153,11 +154,11 @@ int pl_cells_load(const struct pl_ledger *ledger, const char *record_directory,
                                                            : -ENOMEM;
     if (r == 0)
         *ret_cells = PL_TAKE(cells);
-    pl_cells_free(cells);
+    pl_cell_sources_free(cells);
     return r;
 }
 
-void pl_cells_free(pl_cells *cells)
+void pl_cell_sources_free(pl_cell_sources *cells)
 {
     if (cells == NULL)
         return;
@@ -166,7 +167,7 @@ void pl_cells_free(pl_cells *cells)
     free(cells);
 }
 
-uint32_t pl_cells_number_of(const pl_cells *cells, const char *file)
+uint32_t pl_cell_sources_number(const pl_cell_sources *cells, const char *file)
 {
     if (cells == NULL || file[0] == '\0')
         return 0;
@@ -197,8 +198,8 @@ static const char *source_of(const json_t *object, const char *key)
     return source != NULL ? source : "";
 }
 
-void pl_cells_line(const pl_cells *cells, const char *file, uint64_t line,
-                   char text[PL_CELLS_TEXT_BYTES])
+void pl_cell_sources_line(const pl_cell_sources *cells, const char *file, uint64_t line,
+                          char text[PL_CELLS_TEXT_BYTES])
 {
     const char *source = cells != NULL ? source_of(cells->by_file, kept_tail(file)) : "";
     text[0] = '\0';
@@ -210,7 +211,8 @@ void pl_cells_line(const pl_cells *cells, const char *file, uint64_t line,
         copy_line(source, text, PL_CELLS_TEXT_BYTES);
 }
 
-void pl_cells_title(const pl_cells *cells, const char *id, char text[PL_CELLS_TITLE_BYTES])
+void pl_cell_sources_title(const pl_cell_sources *cells, const char *id,
+                           char text[PL_CELLS_TITLE_BYTES])
 {
     char key[sizeof((pl_cell *)NULL)->id];
     kept_id(id, key);

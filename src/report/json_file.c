@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See file.h and report.h. */
-#include "report/file.h"
+/* See json_file.h and report.h. */
+#include "report/json_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static char *dump(const json_t *document)
     return pl_json_dump(document, PL_REPORT_JSON_FLAGS);
 }
 
-int pl_file_parse_json(const char *text, size_t n, json_t **ret_object, pl_error *reterr)
+int pl_json_file_parse(const char *text, size_t n, json_t **ret_object, pl_error *reterr)
 {
     json_error_t why = {0};
     json_t *object = NULL;
@@ -38,19 +38,19 @@ int pl_file_parse_json(const char *text, size_t n, json_t **ret_object, pl_error
     return 0;
 }
 
-int pl_file_load_json(const char *path, json_t **ret_object, pl_error *reterr)
+int pl_json_file_load(const char *path, json_t **ret_object, pl_error *reterr)
 {
-    pl_error why = {.message = "it is not a file of ours"};
+    pl_error why = {.message = "it is not a regular file, or too large"};
     char *text = NULL;
     uint64_t n = 0;
     int r = pl_json_read(path, max_file_bytes, &text, &n);
     if (r == 0)
-        r = pl_file_parse_json(text, n, ret_object, &why);
+        r = pl_json_file_parse(text, n, ret_object, &why);
     else if (r == -EINVAL || r == -EFBIG)
         r = PL_ECORRUPT;
     free(text);
     if (r == -ENOMEM)
-        return pl_error_set(reterr, r, "no memory to read '%s'", path);
+        return pl_error_set(reterr, r, "cannot read '%s': out of memory", path);
     if (r == PL_ECORRUPT)
         return pl_error_set(reterr, r, "'%s' is corrupt: %s", path, why.message);
     if (r < 0)
@@ -72,8 +72,9 @@ static int write_all(int fd, const char *text, size_t n)
     return 0;
 }
 
-/* The file is complete under its final name, or the old one is still there. Not synced to disk:
- * what a power cut takes can be made again from the ledger, and every run would wait for it. */
+/* Replaces the file atomically: either it is complete under its final name, or the old one is still
+ * there. It is not synced to disk, which every run would have to wait for: a report lost to a power
+ * cut can be made again from the ledger. */
 static int write_and_rename(const char *text, const char *path)
 {
     char temporary[PATH_MAX];
@@ -92,7 +93,7 @@ static int write_and_rename(const char *text, const char *path)
     return r;
 }
 
-/* What a user names with --report may be a pipe or a terminal: those are written, not replaced. */
+/* The file of --report may be a pipe or a terminal, which is written to, not replaced. */
 static int write_in_place(const char *text, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -107,7 +108,7 @@ int pl_report_save(const json_t *report, const char *path, pl_error *reterr)
 {
     char *text = dump(report);
     if (text == NULL)
-        return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
+        return pl_error_set(reterr, -ENOMEM, "cannot write '%s': out of memory", path);
     struct stat st;
     bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
     int r = special ? write_in_place(text, path) : write_and_rename(text, path);
@@ -121,24 +122,24 @@ int pl_report_print(const json_t *document, FILE *out, pl_error *reterr)
 {
     char *text = dump(document);
     if (text == NULL)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the answer");
+        return pl_error_set(reterr, -ENOMEM, "cannot print the answer: out of memory");
     fputs(text, out);
     putc('\n', out);
     free(text);
     return 0;
 }
 
-static int load_saved(const pl_record *record, json_t **ret_report, pl_error *reterr)
+static int load_saved(const pl_run_record *record, json_t **ret_report, pl_error *reterr)
 {
     char path[PATH_MAX];
     json_t *report = NULL;
-    int r = pl_record_path(record->directory, PL_RECORD_REPORT, path);
+    int r = pl_run_record_path(record->directory, PL_RECORD_REPORT, path);
     if (r == 0)
-        r = pl_file_load_json(path, &report, reterr);
+        r = pl_json_file_load(path, &report, reterr);
     if (r < 0)
         return r;
     bool ours = json_integer_value(json_object_get(report, "schema")) == PL_REPORT_SCHEMA &&
-                json_is_string(json_object_get(report, "verdict"));
+                pl_report_verdict(report) != PL_VERDICT_UNREADABLE;
     if (!ours) {
         json_decref(report);
         return PL_EVERSION;
@@ -147,14 +148,14 @@ static int load_saved(const pl_record *record, json_t **ret_report, pl_error *re
     return 0;
 }
 
-int pl_report_load(const pl_record *record, json_t **ret_report, pl_error *reterr)
+int pl_report_load(const pl_run_record *record, json_t **ret_report, pl_error *reterr)
 {
     int r = load_saved(record, ret_report, reterr);
     if (r == 0 || r == -ENOMEM)
         return r;
     char path[PATH_MAX];
     pl_ledger *ledger = NULL;
-    r = pl_record_path(record->directory, PL_RECORD_LEDGER, path);
+    r = pl_run_record_path(record->directory, PL_RECORD_LEDGER, path);
     if (r < 0)
         return pl_error_set(reterr, r, "the record's path is too long");
     r = pl_ledger_open(path, 0, &ledger, reterr);

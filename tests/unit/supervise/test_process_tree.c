@@ -18,12 +18,12 @@
 #include "../emulated.h"
 #include "../sanitized.h"
 #include "base/clock.h"
-#include "supervise/tree.h"
+#include "supervise/process_tree.h"
 
 #define TOUCHED_BYTES (64 * PL_MIB)
 
 static pl_ledger ledger; /* with nobody in it */
-static pl_tree tree;
+static pl_process_tree tree;
 
 /* Runs beside its parent in one memory, down to errno: no call that might write there. */
 UNWATCHED static int wait_to_be_killed(void *argument)
@@ -84,10 +84,10 @@ static void read_tree(void)
 {
     static uint64_t hours;
     uint64_t now_ns = pl_clock_monotonic_ns() + ++hours * 3600 * PL_NS_PER_SEC;
-    pl_tree_read(&tree, &ledger, getpid(), now_ns, true);
+    pl_process_tree_read(&tree, &ledger, getpid(), now_ns, true);
 }
 
-static const pl_tree_process *find(const pl_tree *in, pid_t pid)
+static const pl_tree_process *find(const pl_process_tree *in, pid_t pid)
 {
     for (int i = 0; i < in->n; i++)
         if (in->processes[i].pid == pid)
@@ -101,7 +101,7 @@ static void one_memory_counts_once(void **state)
 {
     (void)state;
     SKIP_UNDER_QEMU("it makes a fork() of it");
-    static pl_tree both;
+    static pl_process_tree both;
     pid_t child, parent = start_parent(CLONE_VM, &child);
     read_tree();
     read_tree();
