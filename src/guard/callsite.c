@@ -59,7 +59,7 @@ static pl_python python_here(const pl_reader *reader)
     };
 }
 
-/* Is memory laid out as the probe believes? Asked once, through a reader that cannot fault, before
+/* Is memory laid out as the probe expects? Checked once, through a reader that cannot fault, before
  * it is read directly. */
 enum layout { LAYOUT_UNKNOWN, LAYOUT_NOT_YET, LAYOUT_KNOWN };
 

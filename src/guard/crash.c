@@ -294,8 +294,8 @@ static size_t choose_bytes(size_t stack_bytes)
     return (size_t)bytes / STACK_LEAST_BYTES * STACK_LEAST_BYTES;
 }
 
-/* An overflown stack has no room for its own handler: each thread gets one elsewhere, of which
- * nothing is touched until it is needed. Where memory is limited it may be smaller. */
+/* A stack that overflowed has no room for its handler: each thread gets a second one, which is not
+ * touched until it is needed. Where memory is limited it may be smaller. */
 void pl_crash_install_thread(size_t stack_bytes)
 {
     stack_t present;

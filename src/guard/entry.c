@@ -136,7 +136,7 @@ static int small_request(pl_request *request)
     return error;
 }
 
-/* Outside of a run, and in an outsider, there is nothing to do until as much more was asked for. */
+/* Outside a run, and in an outsider, there is nothing to do until that much more was asked for. */
 static void wait_for_more(void)
 {
     if (!pl_thread.inside)
@@ -271,8 +271,8 @@ EXPORT void *pvalloc(size_t size)
     return pl_real.pvalloc(size);
 }
 
-/* Its site no longer holds a tracked block. One from before a fork is the parent's affair: false.
- */
+/* Its site no longer holds a tracked block. False for one from before a fork, which is the
+ * parent's. */
 static bool leave_site(const pl_tracked_block *block)
 {
     pl_guard_notice_fork();
@@ -342,9 +342,9 @@ static pl_resizing start_resizing(const void *old, size_t size)
     if (resizing.before.generation == pl_guard_state.generation)
         resizing.had = resizing.before.claimed_bytes;
     resizing.wants = large && !pl_guard_state.sparse ? size : 0;
-    /* Whether a small block is a sample is drawn anew at each size, as if the old one were freed.
-     * If it stayed one, a list would be drawn at every step of its growth, which come to nine times
-     * what it is at last, and held would be that much too high. */
+    /* Whether a small block is a sample is decided again at each size, as if the old one were
+     * freed. If it stayed a sample, a growing list would be drawn at every step; the steps add up
+     * to nine times its final size, and held would be that much too high. */
     resizing.weight = large ? size : 0;
     return resizing;
 }
@@ -359,8 +359,8 @@ static bool grant_resizing(pl_resizing *resizing, size_t size, bool exhausted)
 }
 
 /* The old entry leaves the table before the real call: as soon as that frees the address, another
- * thread may be given it. What it has touched counts on until the call is over, else a look in
- * another thread would charge it a second time, as measured. */
+ * thread may be given it. Its touched bytes count until the call is over, else a look in another
+ * thread would charge them a second time, as measured. */
 static void *resize(pl_resizing *resizing, void *old, size_t size, const void *caller)
 {
     if (resizing->tracked)

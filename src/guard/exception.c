@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which C++ exception a dying thread has in flight. Python loads extensions privately, and
+/* Finds the C++ exception that a dying thread has in flight. Python loads extensions privately, and
  * libstdc++ with them: no look-up by name finds it from here. But a thread that std::terminate()
  * ends has return addresses into it near the top of its stack; _dl_find_object() says, without a
  * lock, whose they are, and the symbol table of that library is read here by hand. */

@@ -38,8 +38,8 @@
 #define PL_HIDDEN __attribute__((visibility("hidden")))
 #define PL_TLS    _Thread_local PL_HIDDEN __attribute__((tls_model("initial-exec")))
 
-/* Where refusing begins: NumPy, pandas and PyTorch turn NULL for an array into an exception; for
- * smaller requests too much code does not look. */
+/* The size from which requests are refused: NumPy, pandas and PyTorch turn NULL for an array into
+ * an exception; for smaller requests too much code ignores NULL. */
 #define PL_LARGE_BYTES PL_MIB
 
 /* The most that a thread may ask for in small requests before the guard looks up: half of the
@@ -181,8 +181,8 @@ PL_HIDDEN void pl_tracked_block_end(const pl_tracked_block *block);
 PL_HIDDEN bool pl_tracked_block_change_site(const void *address, pl_site *site,
                                             pl_tracked_block *ret_before);
 
-/* Bytes of large, claimed blocks that have been touched: as they are `exactly` now, or as they were
- * when it was last worth the walk. The sites learn of it on the way. */
+/* Bytes of large, claimed blocks that have been touched: as they are now if `exactly`, or as of the
+ * last walk that was worth its cost. Updates the sites on the way. */
 PL_HIDDEN uint64_t pl_tracked_block_touched_bytes(bool exactly);
 
 /* ---- line.c ---- */
@@ -214,7 +214,7 @@ PL_HIDDEN void pl_line_end_give(void);
 /* A tracked block was freed. */
 PL_HIDDEN void pl_line_freed(void);
 
-/* For requests that are not claimed: false, and refused, when the line has been passed already. */
+/* For requests that are not claimed: refuses (false) when the line has been passed already. */
 PL_HIDDEN bool pl_line_room(uint64_t bytes);
 
 /* Is this mapping more than the whole line? Then it is refused, as pl_line_claim does, unless the
@@ -252,7 +252,7 @@ PL_HIDDEN void pl_handling_begin(void);
 PL_HIDDEN void pl_handling_end(void);
 PL_HIDDEN void pl_handling_look(void);
 
-/* Is this thread still busy with it, or with the interpreter's own work? Then none is raised. */
+/* Is this thread still handling one, or doing the interpreter's own work? Then none is raised. */
 PL_HIDDEN bool pl_handling_is_under_way(void);
 
 /* Is this the interpreter's own work, which is spared when small requests are refused? */
@@ -313,7 +313,7 @@ PL_HIDDEN bool pl_interpreter_raise(void);
 
 /* Cancels an asynchronous exception that this thread has not seen yet. Called when a request of the
  * thread is refused: the handler of that error would meet a second one. In the main thread the
- * pending call looks for itself. */
+ * pending call checks by itself. */
 PL_HIDDEN void pl_interpreter_take_back(void);
 
 /* Keeps a refusal for the text of the MemoryError that results from it. */

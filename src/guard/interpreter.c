@@ -29,8 +29,8 @@ typedef struct python_object python_object;
 
 typedef python_object *(*text_function)(python_object *self);
 
-/* PyTypeObject.tp_name and .tp_str, the same in every Python 3, but that a free-threaded build has
- * a longer head before them. */
+/* PyTypeObject.tp_name and .tp_str, the same in every Python 3, except that a free-threaded build
+ * has a longer header before them. */
 enum { TYPE_NAME = 24, TYPE_TEXT = 136, FREE_THREADED_MORE = 16 };
 
 static struct {

@@ -80,8 +80,8 @@ static bool update_over(void)
     return over;
 }
 
-/* Records a point of the timeline, and who holds what, at each new height. The supervisor samples
- * by the clock, and on a busy machine memory may be full before its next turn. */
+/* Records a point of the timeline, and what each site holds, at each new height. The supervisor
+ * samples by the clock, and on a busy machine memory may be full before its next turn. */
 static void note_rise(void)
 {
     uint64_t steps = charged() / pl_max_u64(line() / PL_RISES, 1);

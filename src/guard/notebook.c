@@ -11,7 +11,7 @@
 
 static pl_guard *const guard = &pl_guard_state;
 
-/* The guard's own work must not meet itself: whatever it allocates in between passes through. */
+/* The guard must not count its own work: whatever it allocates in between passes through. */
 static bool look(void)
 {
     if (!guard->ledger)

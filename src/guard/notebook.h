@@ -17,8 +17,8 @@ enum { PL_GUARD_INTERFACE = 1 };
 
 PL_EXPORT int pl_guard_interface(void);
 
-/* See ledger/cell.h. The end looks at what the process really uses first; the beginning takes what
- * the last look found: a look costs some 20 us, and little happens between two cells. */
+/* See ledger/cell.h. The end of a cell first reads what the process really uses; the beginning uses
+ * the last reading, because a look costs some 20 us, and little happens between two cells. */
 PL_EXPORT int pl_guard_cell_begin(const char *id, uint32_t number);
 PL_EXPORT int pl_guard_cell_file(const char *file);
 PL_EXPORT int pl_guard_cell_end(pl_cell_run *ret_run);
@@ -27,7 +27,7 @@ PL_EXPORT int pl_guard_cell_end(pl_cell_run *ret_run);
 PL_EXPORT uint64_t pl_guard_n_refusals(void);
 
 /* The sentence of the last refusal in this process: how much was asked for, how much was in use,
- * who holds it, what to do. Returns its length; 0 when nothing was refused yet. */
+ * what holds it, what to do. Returns its length; 0 when nothing was refused yet. */
 PL_EXPORT int pl_guard_refusal(char *text, size_t size);
 
 typedef struct pl_guard_memory {
@@ -47,7 +47,7 @@ PL_EXPORT int pl_guard_memory_read(pl_guard_memory *ret_memory);
 PL_EXPORT int pl_guard_set_line(const char *request, uint64_t *ret_line_bytes, char *message,
                                 size_t size);
 
-/* Draws the line `more_bytes` above what is in use now, if that is tighter, and returns in
+/* Moves the line to `more_bytes` above what is in use now, if that is tighter, and returns in
  * *ret_before what it was, for pl_guard_restore_line(). */
 PL_EXPORT int pl_guard_tighten_line(uint64_t more_bytes, uint64_t *ret_before);
 PL_EXPORT int pl_guard_restore_line(uint64_t before);

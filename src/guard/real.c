@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions beneath. They are found with dlsym(RTLD_NEXT), so that jemalloc, tcmalloc or
- * another preloaded library keeps its place below us. dlsym() may itself ask for memory: until it
- * has answered, requests are served from a small pool that free() and realloc() know. */
+/* The interposed functions' originals, found with dlsym(RTLD_NEXT), so that jemalloc, tcmalloc or
+ * another preloaded library keeps its place below the guard. dlsym() may itself ask for memory:
+ * until it has answered, requests are served from a small pool that free() and realloc() know. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -54,7 +54,8 @@ out:
 
 /* The first call of any of them resolves all. While that is under way in this thread, the pool
  * answers; another thread that comes in meanwhile resolves as well, to the same result. Volatile,
- * because the compiler takes glibc's word that dlsym() never calls back into this file. */
+ * because by glibc's declaration the compiler assumes that dlsym() never calls back into this
+ * file. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) volatile bool resolving;
 
 static void *first_malloc(size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joining the run: at the program's start, and again in every forked child. Whatever fails here,
- * the program runs as without us, an outsider: see guard.h. */
+/* Joining the run: at the program's start, and again in every forked child. If anything fails here,
+ * the program runs as without the guard, as an outsider: see guard.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ static bool named_sparse(const pl_ledger *ledger, const char *name)
     return setting && strcmp(setting, "1") == 0;
 }
 
-/* The record's folder is where the ledger lies. The variable may change later; this does not. */
+/* The record's folder is the ledger's. It is kept, because the variable may change later. */
 static void set_directory(const char *ledger_path)
 {
     const char *slash = strrchr(ledger_path, '/');
@@ -103,8 +103,8 @@ static int join(pl_ledger *ledger, uint32_t flags)
     return 0;
 }
 
-/* Only what can pass is worth another try. The thread that takes the cause tries; another one
- * passes through meanwhile. */
+/* Only a cause that can go away is worth another try. The thread that takes the cause tries;
+ * another one passes through meanwhile. */
 static void join_again(void)
 {
     uint32_t cause = PL_OUTSIDE_DESCRIPTORS;
@@ -129,7 +129,7 @@ static bool is_command(const pl_ledger_header *header)
     return pid == (uint32_t)getpid() || (pid == 0 && header->supervisor_pid == getppid());
 }
 
-/* `sh -c 'exec prog'`, `env prog`: what a report names is the program that there is in the end. */
+/* For `sh -c 'exec prog'` and `env prog`: a report names the program that ran last. */
 static void record_executed(pl_ledger_header *header)
 {
     char words[sizeof header->executed - 1];

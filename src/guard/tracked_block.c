@@ -47,7 +47,7 @@ static pl_atomic_u32 n_large;    /* places used at most, from the start */
 static pl_atomic_u32 maybe_free; /* where to look for a free place first: those before are taken,
                                     as a rule */
 
-/* A counter that has reached its end stays there: a page that is always looked up is only slow. */
+/* A counter that reached its maximum stays there: a page that is always looked up is only slow. */
 void pl_filter_add(const void *block)
 {
     _Atomic uint8_t *count = &pl_tracked_block_filter[pl_filter_index(block)];
@@ -259,8 +259,8 @@ static bool count_resident(uint64_t address, uint64_t bytes, uint64_t *ret_bytes
     return true;
 }
 
-/* A block that is being moved is taken for whole until the next walk: else all that it has touched
- * would count a second time, as measured. One byte less than whole asks for that walk. */
+/* A block that is being moved counts as fully touched until the next walk, else its touched bytes
+ * would count a second time, as measured. One byte less than full causes that walk. */
 static uint64_t touched_now(large_block *block, uint64_t address, uint64_t bytes)
 {
     uint64_t touched;
@@ -307,8 +307,8 @@ uint64_t pl_tracked_block_touched_bytes(bool exactly)
             touched = touched_now(&large[i], address, bytes);
         if (!large[i].claimed)
             continue;
-        /* Freed by now or not: it was there when the resident size was read, just before. The
-         * place may have had another block, of another size. */
+        /* The block may be freed by now, but it existed when the resident size was read, just
+         * before. Its place may have had another block, of another size. */
         sum += pl_min_u64(touched, bytes);
     }
     if (walk_mappings)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to do after each verdict: concrete, in the order in which it is likely to help. Pure. */
+/* Advice for each verdict: concrete, in the order in which it is likely to help. Pure. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cell_table.h. Numbers are read from a ledger that may be written to meanwhile, or corrupt:
- * each is used once, and every place is checked. */
+ * each is read once, and every index is checked. */
 #include "report/cell_table.h"
 
 #include <stdlib.h>

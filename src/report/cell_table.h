@@ -11,7 +11,8 @@
  * innermost frame first, as pl_json_python_stack() makes it; NULL: unknown. */
 json_t *pl_cell_table_notebook(pl_json *json, const pl_snapshot *snapshot, const json_t *stack);
 
-/* Every cell that the ledger still knows, in order of their numbers. `groups`: who holds what. */
+/* Every cell that the ledger still knows, in order of their numbers. `groups`: what each place
+ * holds. */
 json_t *pl_cell_table_build(pl_json *json, const pl_snapshot *snapshot,
                             const pl_site_groups *groups);
 

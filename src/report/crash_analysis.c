@@ -30,8 +30,9 @@ pid_t pl_crash_sender(const pl_crash *crash)
     return sent && crash->sender_pid > 0 && crash->sender_pid != crash->pid ? crash->sender_pid : 0;
 }
 
-/* The stack is full when the access was to it and it is not there: below a main thread's stack
- * nothing is mapped, below another's lies a guard page. What lies above is the stack. */
+/* The stack overflowed when the access was near its pointer and not inside it: below a main
+ * thread's stack nothing is mapped, below another's lies a guard page. The mapping above is the
+ * stack. */
 static void find_full_stack(const pl_crash *crash, const char *maps, pl_crash_analysis *analysis)
 {
     uint64_t sp = crash->registers[PL_REGISTER_SP], address = crash->address;

@@ -194,7 +194,7 @@ static void gather_crash(const pl_snapshot *snapshot, const pl_crash_analysis *a
     gather_place(snapshot, analysis, fact);
 }
 
-static bool tells_charge(const pl_event *event)
+static bool has_charge(const pl_event *event)
 {
     return pl_event_is_refusal(event) || event->kind == PL_EVENT_STOPPED ||
            event->kind == PL_EVENT_OVER || event->kind == PL_EVENT_ROSE;
@@ -211,7 +211,7 @@ static size_t collect_points(const pl_snapshot *snapshot, pl_leak_point *points)
             const pl_event *event = &snapshot->events[i_event];
             if (sample != NULL && event->time_ns > sample->time_ns)
                 break;
-            if (tells_charge(event))
+            if (has_charge(event))
                 points[n++] =
                     (pl_leak_point){.time_s = pl_snapshot_since_start_s(snapshot, event->time_ns),
                                     .bytes = event->charged_bytes};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The full text, for `plimsoll explain`: every section of the report that has something to say. */
+/* The full text, for `plimsoll explain`: every section of the report that is not empty. */
 #include <inttypes.h>
 #include <string.h>
 

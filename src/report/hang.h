@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hang.json: what the supervisor saw of a hanging tree, in the shape of the report's "hang". */
+/* hang.json: what the supervisor saw of a hanging tree, in the format of the report's "hang". */
 #ifndef PL_REPORT_HANG_H
 #define PL_REPORT_HANG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See json.h. jansson refuses text that is not UTF-8: whatever a process called itself is cleaned
- * first. */
+/* See json.h. jansson refuses text that is not UTF-8, so the names that processes give themselves
+ * are cleaned first. */
 #include "report/json.h"
 
 #include <math.h>

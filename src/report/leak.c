@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Least squares over the part from the last moment at the foot to the first at the top, with
- * conditions that keep everything which is not a steady rise out. */
+/* Least squares over the part from the last point at the foot to the first at the top, with
+ * conditions that exclude everything but a steady rise. */
 #include "report/leak.h"
 
 /* Fewer points fit a line by accident. A program that fills a few GiB as fast as it can is done in

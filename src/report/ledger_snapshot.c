@@ -173,7 +173,7 @@ static uint64_t find_end(const pl_snapshot *snapshot)
     return runs ? pl_max_u64(pl_clock_monotonic_ns(), last_ns) : last_ns;
 }
 
-/* A cell that ran when the kernel died still counts as running; that is what we want to know. */
+/* A cell that ran when the kernel died still counts as running, which is what a report needs. */
 static void copy_cell(pl_snapshot *snapshot)
 {
     const pl_ledger_sum *sum = &snapshot->ledger->sum;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a run at this moment: its memory, its processes, its cells, and who holds what. */
+/* The state of a run at this moment: its memory, its processes, its cells, and what each place
+ * holds. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -55,12 +55,12 @@ const char *pl_signal_fault(int signal)
 
 /* Does 128 + signal look like a shell's report of a dead child? Only for signals that a child is
  * likely to die of: 128 + 40 is a number like any other. */
-static bool shells_tell(int signal)
+static bool is_reported_by_shells(int signal)
 {
-    static const int told[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS, SIGFPE,
-                               SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGSYS};
-    for (size_t i = 0; i < PL_COUNT_OF(told); i++)
-        if (told[i] == signal)
+    static const int reported[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGABRT, SIGBUS, SIGFPE,
+                                   SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGSYS};
+    for (size_t i = 0; i < PL_COUNT_OF(reported); i++)
+        if (reported[i] == signal)
             return true;
     return false;
 }
@@ -69,7 +69,7 @@ int pl_verdict_signal(int wait_status)
 {
     if (WIFSIGNALED(wait_status))
         return WTERMSIG(wait_status);
-    if (WIFEXITED(wait_status) && shells_tell(WEXITSTATUS(wait_status) - 128))
+    if (WIFEXITED(wait_status) && is_reported_by_shells(WEXITSTATUS(wait_status) - 128))
         return WEXITSTATUS(wait_status) - 128;
     return 0;
 }

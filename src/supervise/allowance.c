@@ -90,8 +90,9 @@ static void read_level(pl_allowance *allowance, int index, uint64_t usage, bool 
     }
 }
 
-/* The group before its processes: a neighbour that grows in between is taken for more than the
- * usage has of it, and what we gained for less. The other order would blame us for its growth. */
+/* Reads the group before its processes: a neighbour that grows in between then counts for more than
+ * its part of the usage, and the run for less. The other order would blame the run for its
+ * growth. */
 static void look(pl_allowance *allowance, const pl_process_tree *tree, bool first)
 {
     allowance->gained_bytes = allowance->others_bytes = allowance->others_gained_bytes = 0;

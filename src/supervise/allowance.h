@@ -47,8 +47,8 @@ typedef struct pl_allowance {
     pl_neighbour neighbours[PL_ALLOWANCE_NEIGHBOURS];
 } pl_allowance;
 
-/* -ENOENT where no memory cgroup can be seen: nothing is limited then. Takes the baselines, before
- * the command starts. */
+/* -ENOENT where no memory cgroup can be seen: nothing is limited then. Reads the baselines, so call
+ * it before the command starts. */
 PL_MUST_CHECK int pl_allowance_init(pl_allowance *allowance, const char *root);
 void pl_allowance_done(pl_allowance *allowance);
 

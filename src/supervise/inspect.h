@@ -29,7 +29,7 @@ typedef struct pl_native_stack {
 
 /* Unwinds the crashed thread from its registers and the copy of its stack in
  * `record_directory`/crash.PID (maps text, then stack bytes; see pl_crash). The stack ends where
- * nothing proves the next caller: no frame is guessed. */
+ * the next caller is not proved: frames are never guessed. */
 PL_MUST_CHECK int pl_inspect_crash(const pl_crash *crash, const char *record_directory,
                                    pl_native_stack *ret_stack, pl_error *reterr);
 
@@ -58,10 +58,9 @@ typedef struct pl_inspect_thread {
 typedef struct pl_inspect_process {
     pid_t pid;
     int n_threads;
-    pl_inspect_thread *threads; /* ours: pl_inspect_process_done() frees them */
-    int n_cycle;                /* tids that wait for each other in a ring, each for the next and
-                                   the last for the first; 0: none proved */
-    pid_t cycle[PL_INSPECT_CYCLE];
+    pl_inspect_thread *threads;    /* ours: pl_inspect_process_done() frees them */
+    int n_cycle;                   /* threads of a proved deadlock; 0: none */
+    pid_t cycle[PL_INSPECT_CYCLE]; /* each waits for the next, the last for the first */
 } pl_inspect_process;
 
 /* Looks at every thread of a live process. python_* as in its slot; 0 when it has none. All threads

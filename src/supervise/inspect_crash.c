@@ -314,8 +314,8 @@ static bool take_return_address(image *self, uint64_t *ret_address)
 
 #endif
 
-/* A call of a bad address got nowhere: the caller is where it would have returned to, if that is
- * preceded by a call. The frame of the bad address is added here. */
+/* After a call of a bad address, the caller is at the return address, if a call instruction
+ * precedes that. The frame of the bad address is added here. */
 static bool step_back_from_bad_jump(image *self, Dwfl *dwfl, pl_unwound *unwound)
 {
     uint64_t caller;

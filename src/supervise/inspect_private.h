@@ -23,7 +23,8 @@ bool pl_symbols_read(Dwfl *dwfl, uint64_t address, void *buffer, size_t n);
 
 /* inspect_unwind.c */
 
-/* Where a thread stood, before names: fast to take, so that a live thread is not kept waiting. */
+/* The frames of a thread without names: fast to take, so that a live thread is stopped only
+ * briefly. */
 typedef struct pl_unwound {
     int n;
     uint64_t addresses[PL_NATIVE_FRAMES]; /* innermost first */

@@ -186,9 +186,9 @@ static void find_sharers(pl_process_tree *tree)
     }
 }
 
-/* Shares are read of all at one time, else they do not add up: the parent's from before a fork and
- * the child's from after it are more than there is. Until then a child has what it gained since it
- * was first seen; all else is still in its parent's. */
+/* Reads all shares at one time, else they do not add up: the parent's from before a fork and the
+ * child's from after it are more than exists. Until then a child counts with what it gained since
+ * it was first seen; the rest is still in its parent's share. */
 static void start_share(pl_tree_process *process, uint64_t now_ns)
 {
     process->pss_bytes = 0;

@@ -63,7 +63,7 @@ typedef struct pl_process_tree {
 } pl_process_tree;
 
 /* Reads the tree below `root` (not `root` itself). `now_ns` is CLOCK_MONOTONIC; `pressed` allows
- * dearer reading. */
+ * more expensive reading. */
 void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t root,
                           uint64_t now_ns, bool pressed);
 

@@ -468,7 +468,7 @@ static bool command_alive(const pl_ledger_header *header)
     return pid <= INT_MAX && alive(header, (pid_t)pid, header->command_start_ticks);
 }
 
-/* Without a ledger that we understand, the pid in the name decides: rather keep one too many. */
+/* Without a readable ledger, the pid in the name decides: better to keep one too many. */
 static bool still_runs(const pl_run_record *record)
 {
     pl_ledger_header header;
@@ -477,8 +477,8 @@ static bool still_runs(const pl_run_record *record)
     return supervisor_alive(&header) || command_alive(&header);
 }
 
-/* Did this kernel run here later than `*latest_ns`, and end? Then that is when it began. The kernel
- * may outlive its supervisor for a while, giving back memory, when both are killed: the supervisor
+/* Did this kernel run here later than `*latest_ns`, and end? Then that is when it began. When both
+ * are killed, the kernel may outlive its supervisor for a while, giving back memory: the supervisor
  * decides. */
 static bool ran_later(const char *directory, const char *kernel, uint64_t *latest_ns)
 {

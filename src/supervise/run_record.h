@@ -37,8 +37,8 @@ PL_MUST_CHECK int pl_run_record_create(const char *directory, pl_run_record *ret
  * only, "last", or a path. -ENOENT with a message when there is none. */
 PL_MUST_CHECK int pl_run_record_open(const char *name, pl_run_record *ret_record, pl_error *reterr);
 
-/* The listed runs, newest first. *ret_records is the caller's, to free(). No state folder at all
- * is an empty list. */
+/* The listed runs, newest first. *ret_records is the caller's, to free(). Without a state folder
+ * the list is empty. */
 PL_MUST_CHECK int pl_run_record_list(pl_run_record **ret_records, size_t *ret_n, pl_error *reterr);
 
 /* Removes all but the newest `n_keep` listed runs, never one that still runs. Returns how many it

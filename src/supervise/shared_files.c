@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shared_files.h. What is in /dev/shm is found there, if it is ours and was changed since the
- * run began; what has no name any more, or lies in /tmp or /run, by the descriptors of the tree. */
+/* See shared_files.h. Files in /dev/shm are found there, if they belong to this user and were
+ * changed since the run began; files that were unlinked, or lie in /tmp or /run, by the descriptors
+ * of the tree. */
 #include "supervise/shared_files.h"
 
 #include <dirent.h>
@@ -109,7 +110,7 @@ static void look_at_name(found_files *found, const pl_ledger *ledger, int folder
     add(found, &status, path);
 }
 
-/* Asked before the file itself is: one on a server that does not answer would keep us waiting. */
+/* Checked before the file itself is opened: one on a server that does not answer would block. */
 static bool may_be_memory(const char *link)
 {
     static const char *const places[] = {"/memfd:", "/dev/", "/tmp/", "/run/"};

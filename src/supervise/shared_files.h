@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is a file's, not a process's: in /dev/shm, in another tmpfs, of memfd_create(). No
- * guard sees it, and a cgroup counts it: it is a part of what is unseen. Here it gets names: sites
- * of the supervisor's own, whose `python.file` is the path (see PL_LINE_OF_FILE). Never allocates.
- */
+/* Memory of files, not of processes: in /dev/shm, in another tmpfs, of memfd_create(). No guard
+ * sees it, but a cgroup counts it: it is a part of what is unseen. This names it: sites of the
+ * supervisor's own, whose `python.file` is the path (see PL_LINE_OF_FILE). Never allocates. */
 #ifndef PL_SUPERVISE_SHARED_FILES_H
 #define PL_SUPERVISE_SHARED_FILES_H
 

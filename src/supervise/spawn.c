@@ -76,8 +76,8 @@ static void limit_data(uint64_t bytes)
 static _Noreturn void become_command(const pl_spawn_options *options,
                                      enum pl_executable_obstacle obstacle, int failure_fd)
 {
-    /* A static program has no loader to read the variable, and musl's passes over it. Their
-     * children may be glibc's. */
+    /* A static program has no loader to read the variable, and musl's ignores it. Their children
+     * may be glibc's. */
     bool guarded = obstacle == PL_EXECUTABLE_NONE || obstacle == PL_EXECUTABLE_STATIC ||
                    (obstacle == PL_EXECUTABLE_LIBC && *glibc_prefix());
     int error = -set_environment(options, guarded);

@@ -136,7 +136,7 @@ static int wait_for_end(pl_watch *watch, int signals)
     return status;
 }
 
-/* The dead cannot be asked for their start time: it is read while the command surely is ours. */
+/* A dead process has no start time to read: it is read while the command is certainly ours. */
 static void note_command(pl_watch *watch, pid_t pid)
 {
     pl_proc_stat stat;

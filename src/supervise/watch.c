@@ -16,15 +16,15 @@
 #include "sys/proc.h"
 
 /* Calm: four samples a second, more at the start (an eighth of the time passed), so that a short
- * run has a story too; fewer when one costs more than 1/400 of its period. Near the line, where a
- * process can grow by a gigabyte in 0.2 s: fifty, at 1/10. */
+ * run has a timeline, too; fewer when one costs more than 1/400 of its period. Near the line, where
+ * a process can grow by a gigabyte in 0.2 s: fifty, at 1/10. */
 #define CALM_PERIOD_NS    (250 * PL_NS_PER_MS)
 #define PRESSED_PERIOD_NS (20 * PL_NS_PER_MS)
 #define LONGEST_PERIOD_NS (2 * PL_NS_PER_SEC)
 enum { CALM_COST = 400, PRESSED_COST = 10 };
 
-/* The guards raise and refuse first; a process that is over the hard mark for this long does not
- * listen. */
+/* The guards raise and refuse first; a process that stays over the hard mark for this long ignores
+ * them. */
 #define PATIENCE_NS (500 * PL_NS_PER_MS)
 
 /* Less CPU than this share of the time is not progress: a polling loop sleeps most of the time. */
@@ -99,9 +99,9 @@ static uint64_t guarded_charge(const pl_watch *watch)
     return sum;
 }
 
-/* A guard looks only when its process asks for memory: what was freed or touched since then it does
- * not know. What a process uses beyond its claims is at most all that it has resident, and at least
- * what is left of that when every claim is touched. */
+/* A guard looks only when its process asks for memory: it does not know what was freed or touched
+ * since then. What a process uses beyond its claims is at most all that it has resident, and at
+ * least what is left of that when every claim is touched. */
 static void correct_measures(pl_watch *watch)
 {
     for (int i = 0; i < watch->tree.n; i++) {
@@ -120,7 +120,8 @@ static void correct_measures(pl_watch *watch)
     }
 }
 
-/* Only a limited group's usage says something about us: the root group's is the whole machine. */
+/* Only a limited group's usage says something about the run: the root group's is the whole
+ * machine. */
 static void read_system(pl_watch *watch)
 {
     pl_machine_memory machine = {0};

@@ -46,8 +46,8 @@ typedef struct pl_watch {
     uint64_t hang_stop_ns; /* when to follow SIGTERM with SIGKILL; 0: not yet */
 } pl_watch;
 
-/* Takes the baselines, before the command starts. `watch` is all zero, as static memory is: it is
- * too large to be written to for nothing. */
+/* Takes the baselines, before the command starts. `watch` must be all zero, as static memory is: it
+ * is too large to be cleared again. */
 PL_MUST_CHECK int pl_watch_init(pl_watch *watch, pl_ledger *ledger,
                                 const pl_supervise_options *options);
 void pl_watch_done(pl_watch *watch);

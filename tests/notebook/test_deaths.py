@@ -155,7 +155,7 @@ def test_a_heap_that_was_corrupted(kernel, library):
           cell  In [3] line 4: native.free_twice(block)<running>
           peak  <size> claimed of <size>, <size> resident of <size> (<limit>)
           in    libheap_corruption.so free_twice (<path>)
-          next  a block was freed before: run it under 'valgrind' or with
+          next  a block was freed twice: run it under 'valgrind' or with
                 -fsanitize=address to find where; it happened in libheap_corruption.so: try another
                 version of it, or report the native stack to its authors
           more  %plimsoll explain <run>
