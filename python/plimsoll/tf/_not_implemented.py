@@ -306,8 +306,9 @@ def _from_ops(module: str, name: str) -> Any:
         _core.unary(name, 0.5)  # a node: nothing is computed
     except (ValueError, TypeError, errors.OpError):
         return None
-    doc = f"The op '{name}' of each element."
-    return unary(name, name, doc, f"math.{name}([0.0])", "plimsoll.tf.math")
+    found = unary(name, name, "", "", "plimsoll.tf.math")
+    found.__doc__ = f"The op '{name}' of each element."
+    return found
 
 
 def getter(module: str) -> Callable[[str], Any]:

@@ -452,3 +452,14 @@ def test_arrays_keep_their_dtype(name):
     array = np.eye(3)[None] * 0.5
     assert function(array).dtype == tf.float64
     assert function(array.tolist()).dtype == tf.float32
+
+
+def test_an_op_of_the_library_is_found_by_tensorflows_name(monkeypatch):
+    """Here one whose own line is taken away."""
+    own = tf.math.erf([0.5]).numpy()
+    monkeypatch.delattr(tf.math, "erf")
+    found = tf.math.erf
+    assert found.__name__ == "erf" and found.__module__ == "plimsoll.tf.math" and found.__doc__
+    np.testing.assert_array_equal(found([0.5]).numpy(), own)
+    with pytest.raises(NotImplementedError, match="tf.math.bessel_i0: not implemented in Plimsoll"):
+        tf.math.bessel_i0
