@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See pool.h. Rows of a window in any order, by the hundred.
  *
- * A call of pread() takes longer than copying the 4 KiB that it is for. So a file that lies in the
- * page cache is mapped, and process_vm_writev() copies many rows with one call, from the mapping to
- * this very process. It is the kernel that reads the mapping: where the file was cut off it tells
- * how far it came. A load of ours would be answered with a signal there, so there are none; to
- * prefetch is none. What is not copied so is read row by row, and that tells what is wrong.
+ * A pread() takes longer than copying the 4 KiB it reads. So a file that is in the page cache is
+ * mapped, and process_vm_writev() copies many rows with one call, from the mapping to this very
+ * process. The kernel then reads the mapping: if the file was truncated, it returns how far it got.
+ * A load of ours would raise a signal there, so there are no loads; a prefetch does not raise one.
+ * Rows that were not copied are read one by one, which also reports what is wrong.
  *
  *   probe   a row that is read only if that takes no waiting: without that the file is cold, and
  *           better read by calls that say how much is wanted than by faults, page by page

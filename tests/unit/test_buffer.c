@@ -385,7 +385,8 @@ static void a_failed_write_leaves_the_value_where_it_is(void **state)
             fault_io.n_before = n_before;
             fault_io.most_bytes = PL_MIB;
             assert_int_equal(pl_buffer_new(pool, 4 * PL_MIB, "new", &c, &none, &error), PL_EBUDGET);
-            assert_non_null(strstr(error.message, "idle tensors could not be spilled: cannot write"));
+            assert_non_null(
+                strstr(error.message, "idle tensors could not be spilled: cannot write"));
             fault_io_reset();
             assert_sound();
             assert_int_equal(state_now().spilled_bytes, 0);

@@ -94,7 +94,8 @@ static void a_quota_that_nobody_counts_is_a_warning(void **state)
     setenv("OMP_NUM_THREADS", "2", 1);
     assert_verdict(pl_check_threads, PL_FINDING_OK, "2 processors");
     setenv("OMP_NUM_THREADS", "3", 1);
-    assert_verdict(pl_check_threads, PL_FINDING_WARN, "OMP_NUM_THREADS=3 is more than the 2 processors");
+    assert_verdict(pl_check_threads, PL_FINDING_WARN,
+                   "OMP_NUM_THREADS=3 is more than the 2 processors");
     unsetenv("OMP_NUM_THREADS");
 }
 
