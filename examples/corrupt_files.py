@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cause: a corrupt, empty or missing file that is met in a background thread.
 
-By default the loop gets an error that names the file, at its place. Under the skip policy the others
-are read, and the bad ones are told by name.
+By default the loop gets an error that names the file, in its place. With the skip policy the good files
+are read, and the bad ones are reported by name.
 """
 
 import os

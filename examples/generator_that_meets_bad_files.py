@@ -31,8 +31,8 @@ def careful(paths):
 
 with tempfile.TemporaryDirectory() as folder:
     paths = sample_data.arrays(folder, 3, 1000, 100)
-    with open(paths[1], "wb") as no_array:
-        no_array.write(b"this is no array")
+    with open(paths[1], "wb") as text:
+        text.write(b"this is not an array")
     paths.append(os.path.join(folder, "nonexistent_file.npy"))
 
     for generator in (strict, careful):

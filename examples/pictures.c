@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures in folders by class, to batches for training, within a budget: corrupt files are skipped
- * and told, and nothing is ahead of the loop that does not fit.
+/* Reads pictures in folders by class into batches for training, within a budget: corrupt files are
+ * skipped and reported, and nothing is prefetched that does not fit.
  *   pictures FOLDER MEBIBYTES */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void check(int code)
     exit(1);
 }
 
-/* What is done to each element: (path, label) becomes (224 x 224 float32, label). */
+/* The function for each element: (path, label) becomes (224 x 224 float32, label). */
 static pl_function picture(pl_runtime *runtime, pl_graph *graph)
 {
     static pl_node *inputs[2], *outputs[2];

@@ -19,7 +19,7 @@ typedef struct work {
     pl_node *left, *right, *product;
 } work;
 
-/* What is to be computed. Shapes are checked here, before anything is read. */
+/* Describes the computation. Shapes are checked here, before anything is read. */
 static int describe(work *w, pl_error *error)
 {
     int r = pl_graph_placeholder(w->graph, "a", pl_tensor_dtype(w->a), pl_tensor_shape(w->a),

@@ -16,7 +16,7 @@ __attribute__((noreturn)) static void be_child(void (*work)(const void *context,
 {
     int nothing = open("/dev/null", O_RDWR);
     for (int i = 0; i <= 2 && nothing >= 0; i++)
-        dup2(nothing, i); /* whoever asks prints nothing but the answer */
+        dup2(nothing, i); /* the child writes nothing but its answer */
     work(context, fd);
     _exit(0);
 }

@@ -222,7 +222,7 @@ int pl_requirement_parse(const char *line, const pl_marker_environment *environm
     if (*line == '[') /* extras of the other one */
         line += strcspn(line, "]") + (strchr(line, ']') != NULL);
     if (line > end || memchr(line, '@', (size_t)(end - line)) != NULL)
-        return PL_EFORMAT; /* a URL: it says nothing of versions */
+        return PL_EFORMAT; /* a URL: it does not mention versions */
     line += strspn(line, " \t");
     if (line > end || !copy_range(line, (size_t)(end - line), requirement.range))
         return PL_EFORMAT;

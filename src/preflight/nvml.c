@@ -82,7 +82,7 @@ static void ask_nvml(const void *context, int fd)
     if (library != NULL && find_calls(library, &calls))
         ask_all(&calls, &nvml);
     ssize_t n = write(fd, &nvml, sizeof nvml);
-    (void)n; /* a short answer is no answer */
+    (void)n; /* the parent ignores a short answer */
 }
 
 static void end_texts(pl_nvml *nvml)

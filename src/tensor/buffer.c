@@ -41,10 +41,10 @@ void pl_buffer_unref(pl_buffer *buffer)
 static int refuse_writing(const pl_buffer *buffer, pl_error *reterr)
 {
     if (buffer->chunk->release)
-        return pl_error_set(reterr, -EROFS, "'%s' is somebody else's memory, which is only read",
+        return pl_error_set(reterr, -EROFS, "'%s' is borrowed memory, which is read-only",
                             buffer->what);
     if (buffer->chunk->window.fd >= 0)
-        return pl_error_set(reterr, -EROFS, "'%s' is the file '%s', which is only read",
+        return pl_error_set(reterr, -EROFS, "'%s' is the file '%s', which is opened read-only",
                             buffer->what, buffer->chunk->window.path);
     return 0;
 }
@@ -88,8 +88,8 @@ void pl_buffer_unpin(pl_buffer *buffer)
     pl_pool_unlock(pool);
 }
 
-/* Is the buffer to be used where it is, away from memory? Then its copy or window stays until
- * end_io(). Else it is pinned, because it is resident. */
+/* Returns whether the buffer is used where it is, outside memory. Its copy or window then stays
+ * until end_io(). Otherwise it is resident, and pinned. */
 static int begin_io(pl_buffer *buffer, enum pl_pin access, bool *ret_away, pl_error *reterr)
 {
     pl_pool *pool = buffer->pool;
@@ -123,8 +123,8 @@ static int check_range(const pl_buffer *buffer, uint64_t offset, size_t n, pl_er
     if (offset <= buffer->bytes && n <= buffer->bytes - offset)
         return pl_pool_enter(buffer->pool, reterr);
     return pl_error_set(reterr, -EINVAL,
-                        "%zu bytes at %" PRIu64 " are not inside of the %" PRIu64 " bytes of '%s'",
-                        n, offset, buffer->bytes, buffer->what);
+                        "%zu bytes at %" PRIu64 " are outside the %" PRIu64 " bytes of '%s'", n,
+                        offset, buffer->bytes, buffer->what);
 }
 
 int pl_buffer_read(pl_buffer *buffer, uint64_t offset, void *data, size_t n, pl_error *reterr)
@@ -260,7 +260,8 @@ static void move_out(pl_buffer *buffer, bool only_clean)
         return;
     pl_pool_lock(pool);
     if (buffer->chunk->idle && (!only_clean || pl_chunk_is_clean(buffer->chunk)))
-        (void)!pl_chunk_move_out(pool, buffer->chunk, &gone, NULL); /* what is clean can leave */
+        (void)!pl_chunk_move_out(pool, buffer->chunk, &gone,
+                                 NULL); /* a clean buffer can be dropped */
     pl_pool_unlock(pool);
 }
 

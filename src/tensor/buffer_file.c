@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers where they are in a file, for those who move many bytes their own way. See buffer.h. */
+/* Access to buffers in their files, for callers that move many bytes their own way. See buffer.h.
+ */
 #include "tensor/pool.h"
 
 bool pl_buffer_begin_file(pl_buffer *buffer, int *ret_fd, uint64_t *ret_offset)
@@ -11,7 +12,7 @@ bool pl_buffer_begin_file(pl_buffer *buffer, int *ret_fd, uint64_t *ret_offset)
     pl_pool_lock(pool);
     while (chunk->arriving)
         pl_pool_wait(pool);
-    /* What is resident may be changed, and its copy given up; a user's file is what it is. */
+    /* A resident buffer can change, and its copy be given up; a user's file stays as it is. */
     bool is_window = chunk->window.fd >= 0;
     bool in_file = is_window || !pl_chunk_is_resident(chunk);
     if (in_file) {

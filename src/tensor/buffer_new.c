@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New buffers: large ones, small ones in slabs, spilled ones, windows, and what is borrowed. See
+/* Makes buffers: large ones, small ones in slabs, spilled ones, windows, and borrowed memory. See
  * buffer.h. */
 #include <errno.h>
 #include <inttypes.h>
@@ -63,8 +63,8 @@ static int new_large(pl_pool *pool, pl_buffer *buffer, pl_error *reterr)
     return 0;
 }
 
-/* Can a new buffer be written into this one now? Nobody reads it to move it, and its copy, which is
- * about to be outdated, is not being read. */
+/* Returns whether a new buffer can be written into this one now: nothing reads it to move it, and
+ * its copy, which is about to be outdated, is not being read. */
 static bool slab_takes(const pl_chunk *chunk, uint64_t bytes)
 {
     return chunk->is_slab && !chunk->dead && pl_chunk_is_resident(chunk) && !chunk->leaving &&

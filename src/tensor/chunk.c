@@ -28,7 +28,7 @@ int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk)
     return 0;
 }
 
-/* The spill file's lock is one that moving out takes, and its lists allocate. */
+/* Moving out takes the spill file's lock and allocates for its lists. */
 static int reserve_place(pl_pool *pool, uint64_t bytes, pl_extent *ret_place, pl_error *reterr)
 {
     pl_memory_hold(pool->memory, 1);
@@ -70,7 +70,7 @@ static int window_error(const pl_window *window, int r, uint64_t at, size_t n, p
 {
     if (r == PL_ECORRUPT)
         return pl_error_set(reterr, r,
-                            "'%s' was cut off: it no longer has %zu bytes at %" PRIu64
+                            "'%s' was truncated: it no longer has %zu bytes at %" PRIu64
                             ", which it had when it was opened",
                             window->path, n, at);
     if (r < 0)
@@ -86,7 +86,7 @@ static int read_window(const pl_window *window, uint64_t offset, void *data, siz
     return window_error(window, pl_file_read(window->fd, data, n, at), at, n, reterr);
 }
 
-/* Opened by whoever wants it first. */
+/* Opened by the first thread that wants it. */
 static int direct_of(pl_window *window)
 {
     int direct = window->direct;
@@ -122,8 +122,8 @@ int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset, vo
     return pl_spill_read(pool->spill, chunk->copy.offset + offset, data, n, reterr);
 }
 
-/* Between two of them it is asked whether to go on, or said that it goes on: a tenth of a second on
- * a slow disk. */
+/* The hooks for cancelling and progress are called between pieces of this size: a tenth of a second
+ * on a slow disk. */
 #define PIECE_BYTES (16 * PL_MIB)
 
 static int read_unless(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, char *to,
@@ -131,7 +131,7 @@ static int read_unless(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, char 
 {
     for (uint64_t at = 0; at < chunk->bytes; at += PIECE_BYTES) {
         if (pl_must_stop(stop))
-            return pl_error_set(reterr, -ECANCELED, "'%s' is no longer wanted", what);
+            return pl_error_set(reterr, -ECANCELED, "making '%s' was cancelled", what);
         size_t n = (size_t)pl_min_u64(chunk->bytes - at, PIECE_BYTES);
         int r = pl_chunk_read_away(pool, chunk, at, to + at, n, reterr);
         if (r < 0)
@@ -140,7 +140,7 @@ static int read_unless(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, char 
     return 0;
 }
 
-/* Takes memory, which may evict others, and reads. */
+/* Takes memory, which can evict others, and reads. */
 static int fetch(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, const char *what,
                  pl_block *ret_block, pl_error *reterr)
 {
@@ -156,7 +156,7 @@ static int fetch(pl_pool *pool, const pl_chunk *chunk, pl_stop stop, const char 
     return r;
 }
 
-/* The chunk is then resident and not yet in the idle list: it is the caller's to pin. */
+/* The chunk is then resident and not yet in the idle list: the caller pins it. */
 static int move_in(pl_pool *pool, pl_chunk *chunk, pl_stop stop, const char *what, pl_error *reterr)
 {
     pl_block block = {0};
@@ -174,7 +174,7 @@ static int move_in(pl_pool *pool, pl_chunk *chunk, pl_stop stop, const char *wha
     return r;
 }
 
-/* Who will write waits until nobody reads: neither the evictor, nor someone at the copy. */
+/* A writer waits until nobody reads: neither the evictor nor a reader of the copy. */
 static bool must_wait(const pl_chunk *chunk, enum pl_pin access)
 {
     return chunk->arriving || (access == PL_PIN_WRITE && (chunk->leaving || chunk->n_io > 0));
@@ -213,7 +213,7 @@ int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin access, pl_stop sto
     return 0;
 }
 
-/* One that is leaving has somebody who looks after it. */
+/* A chunk that is leaving is handled by the thread that moves it. */
 void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk)
 {
     assert(chunk->n_pins > 0);
@@ -223,7 +223,7 @@ void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk)
 
 /* ---- out ---- */
 
-/* Copies of what is resident are a convenience: one of them is given up for space in the file. */
+/* Copies of resident chunks are only a convenience: gives one up for space in the file. */
 static bool give_up_a_copy(pl_pool *pool)
 {
     pl_pool_lock(pool);
@@ -245,7 +245,7 @@ int pl_chunk_reserve_copy(pl_pool *pool, uint64_t bytes, pl_extent *ret_copy, pl
     return r;
 }
 
-/* The bytes cannot change: the chunk is leaving, and who would write to it waits. */
+/* The bytes cannot change: the chunk is leaving, and writers wait for it. */
 static int write_copy(pl_pool *pool, const pl_chunk *chunk, pl_extent *ret_copy, pl_error *reterr)
 {
     pl_extent copy;
@@ -265,8 +265,8 @@ static int write_copy(pl_pool *pool, const pl_chunk *chunk, pl_extent *ret_copy,
     return r;
 }
 
-/* Frees it, or its memory, without the lock; n_leaving still counts it, so that nobody takes the
- * pool for empty before the bytes are really back. */
+/* Frees the chunk, or its memory, without the lock. n_leaving still counts it, so that nobody
+ * considers the pool empty before the bytes are returned. */
 static uint64_t give_back(pl_pool *pool, pl_chunk *chunk)
 {
     uint64_t cost = pl_memory_cost_bytes(chunk->bytes);

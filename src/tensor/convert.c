@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f16 and bf16 to f32 and back: see dtype.h. Integer arithmetic on the bits, so that neither the
- * rounding mode nor flush-to-zero, which other libraries of the process set, changes a result. */
+/* Converts f16 and bf16 to f32 and back: see dtype.h. Integer arithmetic on the bits, so that
+ * neither the rounding mode nor flush-to-zero, which other libraries in the process can set,
+ * changes a result. */
 #include <string.h>
 
 #include "tensor/dtype.h"
@@ -95,8 +96,8 @@ void pl_bf16_to_f32(const uint16_t *from, float *to, size_t n)
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Asked by hand, because clang 14 does not know "f16c" in __builtin_cpu_supports(); "avx" there
- * says that the system keeps the wide registers. Two threads that ask at once write the same
+/* Asked with cpuid, because clang 14 does not know "f16c" in __builtin_cpu_supports(); "avx" there
+ * means that the kernel saves the wide registers. Two threads that ask at once write the same
  * answer. */
 static bool has_f16c(void)
 {

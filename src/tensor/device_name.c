@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What every process of one machine has in common. */
+/* The part that all processes of a machine share. */
 static bool is_here(const char *part, size_t n)
 {
     static const char *const here[] = {"job:localhost", "replica:0", "task:0"};
@@ -25,7 +25,7 @@ static bool parse_kind(const char **at, pl_device_kind *ret_kind)
     return is_cpu || is_gpu;
 }
 
-/* ":12", or nothing. */
+/* Parses ":12", or nothing. */
 static bool parse_number(const char *at, int *ret_number)
 {
     int number = 0;

@@ -25,7 +25,7 @@ static uint64_t round_up(const pl_extents *extents, uint64_t bytes)
     return (bytes + extents->unit_bytes - 1) / extents->unit_bytes * extents->unit_bytes;
 }
 
-/* Between n taken extents lie at most n + 1 free ones. */
+/* n taken extents have at most n + 1 free ones around them. */
 static int make_room(pl_extents *extents, size_t n_taken)
 {
     if (n_taken + 1 <= extents->n_room)
@@ -55,7 +55,7 @@ static void erase(pl_extents *extents, size_t place)
     memmove(&list[place], &list[place + 1], (extents->n_free - place) * sizeof *list);
 }
 
-/* The first free extent at or behind `offset`. */
+/* Returns the first free extent at or after `offset`. */
 static size_t find_place(const pl_extents *extents, uint64_t offset)
 {
     size_t low = 0, high = extents->n_free;
@@ -69,7 +69,7 @@ static size_t find_place(const pl_extents *extents, uint64_t offset)
     return low;
 }
 
-/* Joins it with the neighbours that it touches. */
+/* Merges it with adjacent free extents. */
 static void put(pl_extents *extents, pl_extent extent)
 {
     size_t place = find_place(extents, extent.offset);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places in a line of bytes: which are taken, which are free. For the spill file, and for slabs
- * that many small buffers share; it knows numbers only, so it works on what is not in memory.
+/* Allocates places in a range of bytes: for the spill file, and for slabs that many small buffers
+ * share. Works on offsets alone, so the bytes need not be in memory.
  *   extent  bytes [offset, offset + bytes); both are multiples of the unit
  *   free    extents sorted by offset, no two of which touch; the first that fits is taken
  *
- * Giving back never fails: the list has room for one free extent between any two taken ones before
- * these are taken. Not safe from several threads at once. */
+ * Freeing never fails: before an extent is taken, the list has room for one free extent between any
+ * two taken ones. Not safe from several threads at once. */
 #ifndef PL_TENSOR_EXTENTS_H
 #define PL_TENSOR_EXTENTS_H
 
@@ -17,10 +17,10 @@ typedef struct pl_extent {
 } pl_extent;
 
 typedef struct pl_extents {
-    uint64_t end_bytes; /* where the line ends */
+    uint64_t end_bytes; /* end of the range */
     uint64_t unit_bytes;
     uint64_t free_bytes;
-    uint64_t missed_bytes; /* no free extent is as large: known since one was last looked for */
+    uint64_t missed_bytes; /* no free extent is this large, known from the last search */
     pl_extent *free;
     size_t n_free;
     size_t n_room; /* of free[] */
@@ -30,17 +30,17 @@ typedef struct pl_extents {
 void pl_extents_init(pl_extents *extents, uint64_t unit_bytes);
 void pl_extents_done(pl_extents *extents);
 
-/* The line becomes longer; what is new is free. -ENOMEM. */
+/* Extends the range by free bytes. -ENOMEM. */
 PL_MUST_CHECK int pl_extents_grow(pl_extents *extents, uint64_t bytes);
 
-/* Cuts off the free bytes at the end, down to `least_bytes`. Returns where the line ends now. */
+/* Cuts off the free bytes at the end, down to `least_bytes`. Returns the new end. */
 uint64_t pl_extents_shrink(pl_extents *extents, uint64_t least_bytes);
 
-/* Takes `bytes`, more than 0, rounded up. -ENOSPC if no free extent is as large; -ENOMEM. */
+/* Takes `bytes`, more than 0, rounded up. -ENOSPC if no free extent is large enough; -ENOMEM. */
 PL_MUST_CHECK int pl_extents_take(pl_extents *extents, uint64_t bytes, pl_extent *ret_extent);
 void pl_extents_give(pl_extents *extents, pl_extent extent);
 
-/* The free bytes at the very end: what growing need not add. */
+/* Returns the free bytes at the end, which need not be added when growing. */
 uint64_t pl_extents_tail_bytes(const pl_extents *extents);
 
 #endif

@@ -13,7 +13,7 @@
 #include "ledger/room.h"
 #include "tensor/memory_private.h"
 
-/* From here on the system is asked for huge pages: a fault for each 4 KiB costs as much as an
+/* From this size on, huge pages are requested: a fault for each 4 KiB costs as much as an
  * elementwise pass over them. */
 #define HUGE_FROM_BYTES (4 * PL_MIB)
 
@@ -85,8 +85,8 @@ static bool claim_below_cap(pl_memory *memory, uint64_t cost)
     return true;
 }
 
-/* Below the cap, where spares count as well, and in the ledger; a spare of that size has its claim
- * there already. */
+/* Claims below the cap, where spares count too, and in the ledger; a spare of that size already has
+ * its claim there. */
 static int claim(pl_memory *memory, uint64_t cost, enum pl_map_kind kind, pl_mapping **ret_spare)
 {
     if (!claim_below_cap(memory, cost))
@@ -227,7 +227,7 @@ static int try_to_take(pl_memory *memory, uint64_t cost, enum pl_map_kind kind, 
     return 0;
 }
 
-/* With `margin_bytes` for what the rest may have grown by. */
+/* Subtracts `margin_bytes` for what the rest may have grown by. */
 static uint64_t headroom_within(const pl_memory *memory, uint64_t margin_bytes)
 {
     uint64_t below_cap =
@@ -272,8 +272,7 @@ uint64_t pl_memory_move_out(pl_memory *memory, uint64_t bytes, pl_error *reterr)
     return freed >= bytes ? freed : freed + run_evictor(memory, bytes - freed, reterr);
 }
 
-/* At last the guard is asked to have others make room, and it writes each refusal into the run's
- * record. */
+/* Finally asks the guard to have others make room; it writes each refusal into the run's record. */
 static int take_with_eviction(pl_memory *memory, uint64_t cost, enum pl_map_kind last,
                               pl_block *ret_block, pl_error *ret_reason)
 {
@@ -300,18 +299,18 @@ static int refuse(pl_memory *memory, uint64_t cost, const char *what, const pl_e
 {
     char guard[256] = "";
     uint64_t claimed = atomic_load(&memory->claimed_bytes), cap = memory->line.cap_bytes;
-    const char *why = reason->code ? "; what is idle stays, because " : "";
+    const char *why = reason->code ? "; idle tensors could not be spilled: " : "";
     const char *more = reason->code ? reason->message : "";
     if (cost > cap || claimed > cap - cost)
         return pl_error_set(reterr, PL_EBUDGET,
-                            "no room for %s for '%s': tensors have %s of the %s that they may%s%s",
+                            "no room for %s for '%s': tensors already use %s of their %s limit%s%s",
                             PL_SIZE(cost), what, PL_SIZE(claimed), PL_SIZE(cap), why, more);
     if (pl_memory_is_guarded(memory) && memory->line.guard.refusal(guard, sizeof guard) > 0)
         return pl_error_set(reterr, PL_EBUDGET, "no room for '%s': %s%s%s", what, guard, why, more);
     uint64_t charged = pl_ledger_charged_bytes(memory->line.ledger);
     return pl_error_set(reterr, PL_EBUDGET,
                         "no room for %s for '%s': %s of the %s budget are in use, %s of it by "
-                        "tensors; free some, or allow more%s%s",
+                        "tensors; free some, or raise the budget%s%s",
                         PL_SIZE(cost), what, PL_SIZE(charged),
                         PL_SIZE(pl_ledger_limit_bytes(memory->line.ledger)), PL_SIZE(claimed), why,
                         more);
@@ -330,7 +329,8 @@ static int take(pl_memory *memory, uint64_t bytes, const char *what, enum pl_map
     if (r == PL_EBUDGET)
         return refuse(memory, cost, what, &reason, reterr);
     if (r < 0)
-        return pl_error_set(reterr, r, "the system has no %s for '%s', which the budget allows: %s",
+        return pl_error_set(reterr, r,
+                            "the system refused %s for '%s', although the budget allows it: %s",
                             PL_SIZE(cost), what, pl_error_text(r));
     block.bytes = bytes;
     *ret_block = block;
@@ -354,7 +354,7 @@ void pl_memory_give(pl_memory *memory, pl_block *block)
     uint64_t cost = pl_memory_cost_bytes(block->bytes);
     bool ours = block->generation == memory->generation;
     if (block->bytes > 0 && block->mapping) {
-        /* What was lent of the reserve goes back there. */
+        /* Bytes lent from the reserve go back to it. */
         if (ours && !block->of_reserve && pl_memory_keep_spare(memory, block->mapping)) {
             atomic_fetch_sub(&memory->claimed_bytes, cost);
             *block = (pl_block){0};

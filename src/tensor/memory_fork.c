@@ -26,10 +26,10 @@ static void unlock_all(void)
     pthread_mutex_unlock(&forks.mu);
 }
 
-/* Where the child gets no slot (see pl_ledger_join), it goes on under the parent's. */
+/* If the child gets no slot (see pl_ledger_join), it continues under the parent's. */
 static void begin_child_account(pl_memory *memory)
 {
-    memory->line.room = -1; /* nothing of what is inherited can be moved out here */
+    memory->line.room = -1; /* nothing inherited can be moved out here */
     if (memory->line.owner >= 0)
         (void)!pl_ledger_join(memory->line.ledger, 1, &memory->line.owner);
     atomic_store(&memory->claimed_bytes, 0);
@@ -59,7 +59,7 @@ static void watch_forks(void)
     forks.watch_result = -pthread_atfork(lock_all, unlock_all, begin_child);
 }
 
-/* One whose last user is about to take it off the list is none any more. */
+/* Skips a memory whose last user is about to remove it. */
 static bool try_to_ref(pl_memory *memory)
 {
     int n = atomic_load(&memory->n_refs);

@@ -46,8 +46,8 @@ static bool is_request(const pl_budget_source *source)
     return strcmp(source->name, "request") == 0;
 }
 
-/* Of what there is left, the process has its part already: its own bytes are added where a source
- * has taken them off. A limit on the process alone (an rlimit) is told whole. */
+/* The process's own bytes are added back where a source has subtracted them: it already has them. A
+ * limit on the process alone (an rlimit) is reported whole. */
 static uint64_t find_true_limit(const pl_budget *budget, uint64_t own_bytes)
 {
     uint64_t least = UINT64_MAX;
@@ -61,7 +61,7 @@ static uint64_t find_true_limit(const pl_budget *budget, uint64_t own_bytes)
     return least;
 }
 
-/* As budget.h has it, but of what there would be without the process's own bytes. */
+/* Like budget.h, but without counting the process's own bytes as used. */
 static uint64_t find_reserve(uint64_t asked_bytes, uint64_t true_bytes)
 {
     return pl_min_u64(PL_BUDGET_RESERVE_BYTES, pl_min_u64(asked_bytes, true_bytes) / 8);
@@ -104,7 +104,7 @@ static int begin_own_ledger(pl_memory_line *line, const char *budget_text, pl_er
     if (r == 0)
         r = pl_ledger_join(line->ledger, 1, &line->owner);
     if (r < 0)
-        return pl_error_set(reterr, r, "cannot begin an account of memory: %s", pl_error_text(r));
+        return pl_error_set(reterr, r, "cannot start accounting for memory: %s", pl_error_text(r));
     return 0;
 }
 

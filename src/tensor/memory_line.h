@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the memory's line is: with the guard, or found anew. Constant from then on, but that a
- * forked child becomes an owner of its own. */
+/* Finds the memory's line: the guard's, or a new one. Constant from then on, except that a forked
+ * child becomes an owner of its own. */
 #ifndef PL_TENSOR_MEMORY_LINE_H
 #define PL_TENSOR_MEMORY_LINE_H
 
@@ -20,7 +20,7 @@ typedef struct pl_memory_guard {
 typedef struct pl_memory_line {
     pl_ledger *ledger; /* the run's, or one of our own */
     pl_owner owner;    /* in one of our own; -1: the guard owns what we claim */
-    pl_owner room;     /* where a mover tells what is idle (ledger/room.h); -1: there is none */
+    pl_owner room;     /* the slot where a mover reports idle bytes (ledger/room.h); -1: none */
     uint64_t cap_bytes;
     pl_memory_guard guard;
 } pl_memory_line;

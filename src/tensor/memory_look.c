@@ -14,23 +14,23 @@
 
 enum { WALK_PAGES = 16384 }; /* looked at in one call: 64 MiB */
 
-/* Full mappings that a look asks about: 1 to 5 us each. */
+/* Full mappings that one look examines: 1 to 5 us each. */
 enum { RECHECKED = 16 };
 
-/* A look walks the mappings, in 0.3 ms per GiB: once in so much that is claimed, or in a sixteenth
- * of what is claimed if that is more, so that its cost stays a small part of what touching those
- * bytes costs. */
+/* A look walks the mappings, in 0.3 ms per GiB, so it is done once per this many claimed bytes, or
+ * per sixteenth of what is claimed if that is more: its cost stays a small part of touching those
+ * bytes. */
 #define LOOK_BYTES (64 * PL_MIB)
 
-/* At the line every claim would look: that is done in a part of the time only. */
+/* At the line every claim would look: limits looks to a fraction of the time. */
 enum { LOOK_SHARE = 20 };
 
-/* A look at a small process takes 10 us, as long as a small graph's run; at one with many mappings
- * a hundred. It is trusted for so long, if there is room for what may have come since. */
+/* A look at a small process takes 10 us, as long as running a small graph; with many mappings 100
+ * us. Its result is trusted for this long, if there is room for the growth since. */
 #define TRUST_NS (64 * PL_NS_PER_MS)
 
-/* More than a process can touch first: clearing the pages takes longer. And for a moment's, of
- * several threads. */
+/* More than a process can touch for the first time in that period: clearing the pages takes longer.
+ * Plus a moment for several threads. */
 enum { TOUCHED_BYTES_PER_NS = 16 };
 #define LEAST_SINCE_BYTES (32 * PL_MIB)
 
@@ -65,8 +65,7 @@ static void recheck_some_full(pl_memory *memory)
     }
 }
 
-/* Of those that are not full; what a look finds to be full by now is moved to the others. mu is
- * held. */
+/* Examines mappings that are not full, and moves those found full to the other list. mu is held. */
 static uint64_t walk_mappings(pl_memory *memory)
 {
     uint64_t bytes = 0;
@@ -93,8 +92,8 @@ static uint64_t touched_bytes(pl_memory *memory)
     return bytes;
 }
 
-/* Pages that go between the two readings would be charged as the rest's: false then. Those that
- * come are missed, which is a few megabytes at most, until the next look. */
+/* Pages freed between the two readings would be charged to the rest: returns false then. Pages
+ * added are missed until the next look, a few megabytes at most. */
 static bool measure(pl_memory *memory, uint64_t *ret_rest_bytes)
 {
     uint64_t n_ended = atomic_load(&memory->n_gives_ended);
@@ -143,7 +142,7 @@ void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes)
 {
     uint64_t spent = atomic_fetch_add(&memory->spent_bytes, bytes) + bytes;
     uint64_t due = atomic_load(&memory->look_at);
-    /* One of those who find it due looks. */
+    /* Only one of the threads that find it due looks. */
     if (spent >= due && atomic_compare_exchange_strong(&memory->look_at, &due, UINT64_MAX))
         pl_memory_look(memory);
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See memory_private.h. The mover waits for calls (ledger/room.h) and has each memory of the
- * process give back what is idle, until there is room for all that is wanted. It is a thread of its
- * own because whoever calls is inside malloc(), in any thread of any process, and moving takes
- * locks and writes to a disk. It never needs Python's lock: whoever holds that may be the one who
- * waits. */
+/* See memory_private.h. The mover waits for calls (ledger/room.h) and makes each memory of the
+ * process free what is idle, until there is room for all that is wanted. It is a thread of its own
+ * because the caller is inside malloc(), in any thread of any process, and moving takes locks and
+ * writes to a disk. It never needs Python's lock, which the waiting thread may hold. */
 #include <pthread.h>
 #include <signal.h>
 
 #include "ledger/room.h"
 #include "tensor/memory_private.h"
 
-/* Between two looks at how much is still wanted. */
+/* Interval for checking how much is still wanted. */
 #define STEP_BYTES (16 * PL_MIB)
 
-/* How often nothing was found where something had been idle just before: it was taken into use. */
+/* How often nothing was found where something had just been idle: it had been taken into use. */
 enum { LOOKS = 3 };
 
 static struct {
@@ -37,7 +36,7 @@ static uint64_t move_out(uint64_t bytes, pl_error *reterr)
     return freed;
 }
 
-/* Is there less to move than is wanted because it cannot be moved? */
+/* Returns whether less can be moved than is wanted. */
 static bool make_room(void)
 {
     uint64_t missing;
@@ -66,7 +65,7 @@ static void *answer_calls(void *unused)
     return NULL;
 }
 
-/* Without signals: their handlers are the program's, and expect the program's threads. */
+/* Blocks signals: their handlers are the program's, and expect the program's threads. */
 static bool start_thread(void)
 {
     pthread_t thread;
@@ -82,7 +81,7 @@ static bool start_thread(void)
     return true;
 }
 
-/* In a child the ledger is mapped already; the process has another place in it. */
+/* A child has the ledger mapped already, and another slot in it. */
 static bool prepare(const pl_memory_line *line)
 {
     if (!mover.ledger && pl_ledger_open_run(&mover.ledger, NULL) < 0)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory from inside: memory.c claims and allocates, memory_spare.c keeps what may soon be
- * needed again, memory_look.c measures the rest of the process, memory_fork.c begins a child's
- * account, memory_mover.c moves tensors out for others, memory_line.c finds the line. Safe from any
- * thread: counters are atomic, and lists are behind `mu`, which is held for a few loads and stores.
- */
+/* The memory from inside: memory.c claims and allocates, memory_spare.c keeps spares, memory_look.c
+ * measures the rest of the process, memory_fork.c starts a child's account, memory_mover.c moves
+ * tensors out for others, memory_line.c finds the line. Safe from any thread: counters are atomic,
+ * and lists are guarded by `mu`, which is held for a few loads and stores. */
 #ifndef PL_TENSOR_MEMORY_PRIVATE_H
 #define PL_TENSOR_MEMORY_PRIVATE_H
 
@@ -12,10 +11,12 @@
 #include "tensor/memory.h"
 #include "tensor/memory_line.h"
 
-enum { PL_MEMORY_PAGE = 4096 }; /* of all that we run on; larger ones only make blocks larger */
+enum {
+    PL_MEMORY_PAGE = 4096
+}; /* on every machine we support; larger ones only make blocks larger */
 
-/* A large block. It is full once a look has found all of its pages touched: they stay so, but for
- * those that are swapped out. */
+/* A large block. It is full once a look has found all of its pages touched: they stay so, except
+ * when swapped out. */
 typedef struct pl_mapping {
     struct pl_mapping *before, *after; /* the memory's mu */
     void *data;
@@ -55,65 +56,66 @@ struct pl_memory {
 
 /* ---- memory_look.c ---- */
 
-/* Anonymous, of the whole process; 0 where /proc cannot be read. */
+/* Returns the anonymous memory of the process; 0 if /proc cannot be read. */
 uint64_t pl_memory_private_bytes(void);
 
-/* Reads what the process uses beside its blocks and charges it; or has the guard do so. */
+/* Reads what the process uses beside its blocks and charges it, or has the guard do so. */
 void pl_memory_look(pl_memory *memory);
 
-/* The same for whoever found no room: not if the last look was just now, by what it took. */
+/* Does the same after a request found no room, unless the last look was just now, judged by the
+ * time it took. */
 void pl_memory_look_at_line(pl_memory *memory);
 
-/* Looked at so lately that it is known how much the rest can have grown by since at most. */
+/* Returns whether the last look is recent enough to bound the growth of the rest since then. */
 bool pl_memory_looked_lately(const pl_memory *memory, uint64_t *ret_since_bytes);
 
-/* `bytes` more were claimed: looks if it is time to. */
+/* Counts claimed bytes, and looks if it is due. */
 void pl_memory_look_if_due(pl_memory *memory, uint64_t bytes);
 
-/* Has malloc() give back what it keeps, and takes off what dead children left charged. */
+/* Makes malloc() return free memory, and releases what dead children were charged. */
 void pl_memory_relieve(pl_memory *memory);
 
 /* ---- memory_spare.c ---- */
 
-/* A mapping that was given back, hooked in as it was; false if it is not kept. Its claim is then
- * the spare's, and claimed_bytes is the caller's to lower. */
+/* Keeps a freed mapping as a spare; false if it is not kept. Its claim becomes the spare's, and the
+ * caller lowers claimed_bytes. */
 bool pl_memory_keep_spare(pl_memory *memory, pl_mapping *mapping);
 
-/* One of this size, hooked in, with its claim in the ledger; NULL if there is none. */
+/* Takes a spare of this size, with its claim in the ledger; NULL if there is none. */
 pl_mapping *pl_memory_take_spare(pl_memory *memory, uint64_t cost);
 
-/* Gives all of them back, and returns their bytes. */
+/* Frees all spares, and returns their bytes. */
 uint64_t pl_memory_drop_spares(pl_memory *memory);
 
-/* The same in a new child, which they are not charged to; mu is held. */
+/* Frees them in a new child, which is not charged for them; mu is held. */
 void pl_memory_forget_spares(pl_memory *memory);
 
 /* In memory.c; mu is held. */
 void pl_memory_hook_mapping(pl_memory *memory, pl_mapping *mapping);
 void pl_memory_unhook_mapping(pl_memory *memory, pl_mapping *mapping);
 
-/* From one list into the other. */
+/* Moves a mapping from one list to the other. */
 void pl_memory_mark_full(pl_memory *memory, pl_mapping *mapping, bool is_full);
 
 /* ---- memory_mover.c ---- */
 
-/* In a guarded run a thread of the process moves out what is idle in all of its memories, for
- * whoever is about to be refused: ledger/room.h. Returns where it tells what is idle; -1: there is
- * no mover. */
+/* In a guarded run, starts the thread that moves idle bytes of all memories out for a request that
+ * is about to be refused: see ledger/room.h. Returns the slot where it reports idle bytes; -1:
+ * there is no mover. */
 pl_owner pl_memory_start_mover(const pl_memory_line *line);
 
-/* In a new child, which does not have the thread. */
+/* Resets it in a new child, which does not have the thread. */
 void pl_memory_forget_mover(void);
 
-/* Gives back spares and what the evictor has, until it was `bytes`: as pl_memory_evict. */
+/* Frees spares and what the evictor can, until it was `bytes`: like pl_memory_evict. */
 uint64_t pl_memory_move_out(pl_memory *memory, uint64_t bytes, pl_error *reterr);
 
 /* ---- memory_fork.c ---- */
 
-/* The nth memory of the process, for which the caller has a reference; NULL: there are fewer. */
+/* Returns the nth memory of the process, with a reference for the caller; NULL at the end. */
 pl_memory *pl_memory_ref_nth(int n);
 
-/* From here on the memory is at rest while a fork happens, and has an account in each child. */
+/* Registers the memory: it is at rest during a fork, and has an account in each child. */
 PL_MUST_CHECK int pl_memory_join_forks(pl_memory *memory);
 void pl_memory_leave_forks(pl_memory *memory);
 

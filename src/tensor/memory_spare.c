@@ -8,15 +8,15 @@
 
 #include "tensor/memory_private.h"
 
-/* Kept at most: many batches of pictures, or the result of one large product (of 10000 x 10000, new
- * pages took a tenth of the time); but little of a small line, which others may share. A cap is our
- * own: spares below it are in nobody's way, and claim() drops them when they are in ours. */
+/* The most to keep: many batches of pictures, or the result of one large product (of 10000 x 10000,
+ * new pages took a tenth of the time); but little of a small line, which others may share. A cap is
+ * our own limit: spares below it bother nobody, and claim() drops them if we need the room. */
 #define SPARES_BYTES (512 * PL_MIB)
 enum { LINE_SHARE = 16, SPARES = 32 };
 
-/* A block that is taken and given back again and again is always the newest spare. If it is small,
- * the guard is told that it is a spare only when a newer one comes: telling it each time was half of
- * what such a block cost more in a guarded run. */
+/* A block that is repeatedly taken and freed is always the newest spare. If it is small, the guard
+ * learns of it only when a newer one comes: reporting it each time was half of the extra cost of
+ * such a block in a guarded run. */
 #define UNMARKED_BYTES PL_MIB
 
 static uint64_t room_for_spares(const pl_memory *memory)
@@ -24,7 +24,7 @@ static uint64_t room_for_spares(const pl_memory *memory)
     return pl_min_u64(SPARES_BYTES, pl_ledger_limit_bytes(memory->line.ledger) / LINE_SHARE);
 }
 
-/* Takes a spare out of the list. mu is held. */
+/* Removes a spare from the list. mu is held. */
 static pl_mapping *unlink_spare(pl_memory *memory, pl_mapping **link)
 {
     pl_mapping *mapping = *link;
@@ -36,7 +36,7 @@ static pl_mapping *unlink_spare(pl_memory *memory, pl_mapping **link)
     return mapping;
 }
 
-/* The oldest, while there are more than may be: those that are to be unmapped. mu is held. */
+/* Removes the oldest spares while there are too many, for unmapping. mu is held. */
 static pl_mapping *unlink_oldest(pl_memory *memory, uint64_t most_bytes, int most)
 {
     pl_mapping *gone = NULL;
@@ -76,7 +76,7 @@ static uint64_t release_all(pl_memory *memory, pl_mapping *first)
     return bytes;
 }
 
-/* The guard counts it to nobody from here on. mu is held. */
+/* Releases it at the guard. mu is held. */
 static void mark_spare(pl_memory *memory, pl_mapping *mapping)
 {
     mapping->is_unmarked = false;

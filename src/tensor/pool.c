@@ -8,7 +8,7 @@
 
 #include "util/fork.h"
 
-/* A slab is a 64th of the line, so that one that is half empty does not hurt: 1 MiB from 64 MiB
+/* A slab is a 64th of the line, so that a half-empty one does no harm: 1 MiB for lines from 64 MiB
  * on, and at least what a page-aligned block takes. */
 static uint64_t choose_slab_bytes(uint64_t limit_bytes)
 {
@@ -59,8 +59,8 @@ bool pl_pool_is_inherited(const pl_pool *pool)
     return pool->generation != pl_fork_generation();
 }
 
-/* A forked child leaves all as it is: its locks may be held by threads that it does not have, and
- * its memory ends with it. */
+/* A forked child frees nothing: its locks may be held by threads that it does not have, and its
+ * memory ends with it. */
 void pl_pool_unref(pl_pool *pool)
 {
     if (!pool || pl_pool_is_inherited(pool) || atomic_fetch_sub(&pool->n_refs, 1) > 1)
@@ -79,8 +79,8 @@ int pl_pool_enter(pl_pool *pool, pl_error *reterr)
     if (!pl_pool_is_inherited(pool))
         return 0;
     return pl_error_set(reterr, -ECHILD,
-                        "this tensor belongs to the process that this one was forked from: make "
-                        "tensors and sessions after the fork");
+                        "this tensor belongs to the process that forked this one: make tensors and "
+                        "sessions after the fork");
 }
 
 void pl_pool_wait(pl_pool *pool)
@@ -183,7 +183,7 @@ static pl_chunk *find_victim(pl_pool *pool, bool only_clean)
     return chunk;
 }
 
-/* What others are moving out counts for whoever finds nothing left to move. */
+/* Bytes that others are moving out count too, when nothing is left to move. */
 static uint64_t wait_for_others(pl_pool *pool)
 {
     uint64_t before = pool->evicted_bytes;
@@ -192,7 +192,7 @@ static uint64_t wait_for_others(pl_pool *pool)
     return pool->evicted_bytes - before;
 }
 
-/* When the spill file takes no more, what needs no writing can still go. */
+/* When the spill file is full, chunks that need no write can still go. */
 static uint64_t evict(pl_pool *pool, uint64_t bytes, pl_error *reterr)
 {
     uint64_t freed = 0;
@@ -335,7 +335,7 @@ int pl_pool_check(pl_pool *pool, pl_error *reterr)
     for (chunk = pool->first_idle; chunk && r == 0; chunk = chunk->idle_after) {
         idle_bytes += pl_memory_cost_bytes(chunk->bytes);
         if (!chunk->idle || (chunk->idle_after == NULL && chunk != pool->last_idle))
-            r = pl_error_set(reterr, PL_ECORRUPT, "the list of idle chunks is torn");
+            r = pl_error_set(reterr, PL_ECORRUPT, "the list of idle chunks is corrupt");
     }
     if (r == 0 && idle_bytes != pool->idle_bytes)
         r = pl_error_set(reterr, PL_ECORRUPT,

@@ -10,11 +10,11 @@
  *   new -> resident ------------------------> away ------------------------> resident
  *
  *   - resident: block.data is not NULL; away: there is a copy or a window;
- *   - what is borrowed is resident, and has a pin of the pool's as long as it lives;
+ *   - borrowed memory is resident, and pinned by the pool as long as it lives;
  *   - in the idle list: resident, no pins, neither leaving nor arriving;
  *   - a chunk that is leaving can be pinned for reading: it then stays, with a good copy;
- *   - a copy is dropped by whoever is about to write to the resident bytes, with no io under way;
- *   - a dead chunk (its last buffer is gone) is freed by whoever moves it, else at once.
+ *   - a copy is dropped before the resident bytes are written to, with no io in progress;
+ *   - a dead chunk (its last buffer is gone) is freed by the thread that moves it, else at once.
  *
  * One lock, held for a few loads and stores: never during I/O, nor while memory is taken or given.
  */
@@ -28,26 +28,26 @@
 #include "tensor/spill.h"
 #include "util/links.h"
 
-/* A small buffer is at most this part of a slab: what is lost at a slab's end is then little. */
+/* The largest part of a slab that a small buffer may take, so that little is lost at a slab's end.
+ */
 #define PL_POOL_SMALL_SHARE 16
 
 typedef struct pl_window_map pl_window_map; /* window_rows.c's */
 
 typedef struct pl_window {
-    int fd; /* -1: this chunk is none */
-    _Atomic int
-        direct; /* for direct access, once that was wanted; -1: not yet, -2: there is none */
+    int fd;             /* -1: not a window */
+    _Atomic int direct; /* opened for direct access on demand; -1: not yet, -2: not possible */
     uint64_t offset;
     char *path;
-    _Atomic(pl_window_map *) map; /* once that was wanted; NULL: not yet */
+    _Atomic(pl_window_map *) map; /* made on demand; NULL: not yet */
 } pl_window;
 
 typedef struct pl_chunk {
     uint64_t bytes;                 /* constant */
     pl_window window;               /* constant */
-    void (*release)(void *context); /* of memory that is borrowed; constant, as is the context */
+    void (*release)(void *context); /* for borrowed memory; constant, as is the context */
     void *release_context;
-    pl_block block; /* the lock's, as is all that follows */
+    pl_block block; /* guarded by the lock, as is all that follows */
     pl_extent copy; /* bytes 0: there is none */
     int n_pins;
     int n_io;
@@ -70,7 +70,7 @@ struct pl_pool {
     pthread_cond_t moved; /* mu; a chunk has moved, or its last io ended */
     int n_waiting;        /* mu, as is all that follows */
     int n_leaving;
-    uint64_t evicted_bytes; /* ever given back by moves */
+    uint64_t evicted_bytes; /* total freed by moves */
     pl_chunk *first_idle, *last_idle;
     uint64_t idle_bytes; /* what these cost of the memory */
     pl_chunk *first_large;
@@ -90,13 +90,14 @@ struct pl_buffer {
     char what[];
 };
 
-/* Of one that is pinned. */
+/* Returns the address of a pinned buffer. */
 static inline void *pl_buffer_address(const pl_buffer *buffer)
 {
     return (char *)buffer->chunk->block.data + buffer->place.offset;
 }
 
-/* One that has no chunk, or whose chunk no longer knows of it: buffer_new.c. NULL is allowed. */
+/* Frees a buffer that has no chunk, or whose chunk no longer knows it: buffer_new.c. NULL is
+ * allowed. */
 void pl_buffer_drop(pl_buffer *buffer);
 
 static inline void pl_pool_lock(pl_pool *pool)
@@ -117,7 +118,7 @@ static inline void pl_pool_unlock(pl_pool *pool)
 PL_MUST_CHECK int pl_pool_enter(pl_pool *pool, pl_error *reterr);
 bool pl_pool_is_inherited(const pl_pool *pool);
 
-/* With the lock held: waits for some chunk to have moved, or tells those who wait. */
+/* Waits, with the lock held, until a chunk has moved; or wakes the waiters. */
 void pl_pool_wait(pl_pool *pool);
 void pl_pool_tell(pl_pool *pool);
 
@@ -131,13 +132,14 @@ void pl_pool_remove_idle(pl_pool *pool, pl_chunk *chunk);
 
 /* ---- chunk.c ---- */
 
-/* Not linked yet. -ENOMEM. A slab has its places. */
+/* Makes a chunk that is not linked yet; a slab has its list of places. -ENOMEM. */
 PL_MUST_CHECK int pl_chunk_new(uint64_t bytes, bool is_slab, pl_chunk **ret_chunk);
 
-/* Gives back all that it has, without the lock; it is linked nowhere. */
+/* Frees everything it has, without the lock; it is not linked. */
 void pl_chunk_free(pl_pool *pool, pl_chunk *chunk);
 
-/* A place in the spill file, for which copies of resident chunks are given up; no lock held. */
+/* Reserves a place in the spill file, giving up copies of resident chunks if necessary; no lock
+ * held. */
 PL_MUST_CHECK int pl_chunk_reserve_copy(pl_pool *pool, uint64_t bytes, pl_extent *ret_copy,
                                         pl_error *reterr);
 
@@ -146,12 +148,12 @@ PL_MUST_CHECK int pl_chunk_pin(pl_pool *pool, pl_chunk *chunk, enum pl_pin acces
                                const char *what, pl_error *reterr);
 void pl_chunk_unpin(pl_pool *pool, pl_chunk *chunk);
 
-/* Moves an idle chunk out. *ret_bytes is what it gave back: 0 if somebody wanted it meanwhile. On
+/* Moves an idle chunk out. *ret_bytes is what was freed: 0 if it was wanted in the meantime. On
  * failure it is idle again. */
 PL_MUST_CHECK int pl_chunk_move_out(pl_pool *pool, pl_chunk *chunk, uint64_t *ret_bytes,
                                     pl_error *reterr);
 
-/* Its last buffer is gone. */
+/* Ends a chunk whose last buffer is gone. */
 void pl_chunk_end(pl_pool *pool, pl_chunk *chunk);
 
 static inline bool pl_chunk_is_resident(const pl_chunk *chunk)
@@ -159,13 +161,13 @@ static inline bool pl_chunk_is_resident(const pl_chunk *chunk)
     return chunk->block.data != NULL;
 }
 
-/* Can it leave without a write? */
+/* Returns whether it can leave without a write. */
 static inline bool pl_chunk_is_clean(const pl_chunk *chunk)
 {
     return chunk->copy.bytes > 0 || chunk->window.fd >= 0;
 }
 
-/* The next of all chunks, with the lock held; from NULL the first. */
+/* Returns the next of all chunks, with the lock held; after NULL the first. */
 static inline pl_chunk *pl_pool_next_chunk(const pl_pool *pool, const pl_chunk *chunk)
 {
     if (!chunk)
@@ -173,7 +175,7 @@ static inline pl_chunk *pl_pool_next_chunk(const pl_pool *pool, const pl_chunk *
     return chunk->chunk_after || chunk->is_slab ? chunk->chunk_after : pool->first_slab;
 }
 
-/* Reads bytes of what is away, from its copy or window; no lock held, io counted. */
+/* Reads bytes of a chunk that is away, from its copy or window; no lock held, io counted. */
 PL_MUST_CHECK int pl_chunk_read_away(pl_pool *pool, const pl_chunk *chunk, uint64_t offset,
                                      void *data, size_t n, pl_error *reterr);
 PL_MUST_CHECK int pl_chunk_read_around(pl_pool *pool, pl_chunk *chunk, uint64_t offset, void *room,
@@ -181,8 +183,8 @@ PL_MUST_CHECK int pl_chunk_read_around(pl_pool *pool, pl_chunk *chunk, uint64_t 
 
 /* ---- window_rows.c ---- */
 
-/* Rows that are inside of the window, with few calls of the system, as far as that can be: how many
- * were read, from the first on. The others are for pl_chunk_read_away(), and so are errors. */
+/* Reads rows inside the window with few system calls, as far as possible. Returns how many were
+ * read, from the first on; the others, and errors, are left to pl_chunk_read_away(). */
 PL_MUST_CHECK int64_t pl_window_read_rows(pl_memory *memory, pl_window *window,
                                           uint64_t window_bytes, const pl_buffer_rows *rows,
                                           char *to);

@@ -62,7 +62,7 @@ bool pl_region_contains(const pl_region *outer, const pl_region *inner)
     return true;
 }
 
-/* The part of [begin, begin + extent) that lies in [low, high). */
+/* Clips [begin, begin + extent) to [low, high). */
 static void clip(int64_t *begin, int64_t *extent, int64_t low, int64_t high)
 {
     int64_t from = max_i64(*begin, low), to = min_i64(*begin + *extent, high);
@@ -99,7 +99,7 @@ int64_t pl_region_offset(const pl_region *region, const int64_t strides[PL_RANK_
 pl_region pl_region_of_broadcast(const pl_region *out, const pl_shape *in)
 {
     pl_region region = {.rank = in->rank};
-    bool empty = pl_region_is_empty(out); /* also by an axis that the input lacks */
+    bool empty = pl_region_is_empty(out); /* an axis that the input lacks counts too */
     for (int i = 0; i < in->rank; i++) {
         int axis = i + out->rank - in->rank;
         bool repeated = in->dims[i] == 1;
@@ -162,7 +162,7 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* The first tile from `begin` on; the last ones of an axis end with it. */
+/* Returns the tile at `begin`; the last one along an axis ends with it. */
 static void set_extents(pl_region_tiles *tiles)
 {
     pl_region *next = &tiles->next;

@@ -25,7 +25,7 @@ enum {
     PANEL = 512,
 };
 
-/* What is to be copied, outermost axis of the destination first. */
+/* The copy, outermost axis of the destination first. */
 typedef struct layout {
     int rank;
     int64_t extent[PL_RANK_MAX];
@@ -59,7 +59,7 @@ static void insert_axis(layout *all, int64_t extent, int64_t dst, int64_t src)
     all->src[at] = src;
 }
 
-/* Joins each axis to the one outside of it where both sides go on without a gap. */
+/* Merges each axis with the next outer one if both sides continue without a gap. */
 static void merge_axes(layout *all)
 {
     int n = 0;
@@ -76,7 +76,7 @@ static void merge_axes(layout *all)
     all->rank = n;
 }
 
-/* A row that is one piece on both sides becomes the element. */
+/* Treats a row that is contiguous on both sides as one element. */
 static void widen_item(layout *all)
 {
     int last = all->rank - 1;
@@ -124,7 +124,7 @@ ALWAYS_INLINE void copy_row(char *dst, const char *src, size_t n)
 #undef TWICE
 }
 
-/* Elements that lie apart into a row, collected in words: half as many stores and more. */
+/* Gathers separate elements into a row, combined into words: half as many stores, or fewer. */
 ALWAYS_INLINE void gather_line(char *restrict dst, const char *restrict src, int64_t src_stride,
                                int64_t n, size_t item_bytes)
 {
@@ -258,7 +258,7 @@ ALWAYS_INLINE void copy_panel(char *dst, const char *src, const plane *p, bool t
     copy_lines(dst + whole_b * p->dst_b, src + whole_b * p->src_b, &below, item_bytes);
 }
 
-/* Elements by turns from two rows. */
+/* Interleaves two rows. */
 ALWAYS_INLINE void interleave(char *dst, const char *src, const plane *p, size_t item_bytes)
 {
     const int64_t item = (int64_t)item_bytes, n = VECTOR_BYTES / item;
@@ -274,7 +274,7 @@ ALWAYS_INLINE void interleave(char *dst, const char *src, const plane *p, size_t
             memcpy(dst + (2 * b + a) * item, src + a * p->src_a + b * item, item_bytes);
 }
 
-/* A picture's three channels into three rows. */
+/* Splits a picture's three channels into three rows. */
 ALWAYS_INLINE void deinterleave(char *dst, const char *src, const plane *p, size_t item_bytes)
 {
     const int64_t item = (int64_t)item_bytes, n = VECTOR_BYTES / item;
@@ -362,8 +362,8 @@ static void take_axis(layout *all, int axis, plane *p)
     }
 }
 
-/* Of the axes outside of the last, the innermost of the source; the innermost if none is inside of
- * the last one. -1 if there is none. */
+/* Returns the outer axis that is innermost in the source; the innermost one if none is inside the
+ * last one. -1 if there is none. */
 static int choose_b(const layout *all)
 {
     int last = all->rank - 1, best = last;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of elements that change places: part of region_copy.c. All take 16 bytes at a time, which
- * every x86-64 has, and `item_bytes` as a constant of 1, 2, 4 or 8: they are inlined.
+/* Vectors of elements that change places: part of region_copy.c. All process 16 bytes at a time,
+ * which every x86-64 supports, with `item_bytes` a constant of 1, 2, 4 or 8: they are inlined.
  *   interleave    a0 a1 .., b0 b1 .. -> a0 b0 a1 b1 ..
- *   deinterleave  the other way round */
+ *   deinterleave  the inverse */
 #ifndef PL_TENSOR_REGION_VECTORS_H
 #define PL_TENSOR_REGION_VECTORS_H
 
@@ -18,7 +18,7 @@ typedef uint16_t vector_2 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t vector_4 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t vector_8 __attribute__((vector_size(VECTOR_BYTES)));
 
-/* The first, or the last, elements of a and b by turns: a0 b0 a1 b1 ... */
+/* Interleave the first, or the last, elements of a and b: a0 b0 a1 b1 ... */
 ALWAYS_INLINE vector first_halves(vector a, vector b, size_t item_bytes)
 {
     if (item_bytes == 1)
@@ -86,7 +86,7 @@ ALWAYS_INLINE vector reversed(vector x, size_t item_bytes)
     return x;
 }
 
-/* Elements 0, 2, 4, ... of a and b. */
+/* Takes elements 0, 2, 4, ... of a and b. */
 ALWAYS_INLINE vector evens(vector a, vector b, size_t item_bytes)
 {
     if (item_bytes == 1)

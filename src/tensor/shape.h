@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes: how many bytes they are, and whether two of them fit.
+/* Shapes: their sizes, and whether two are compatible.
  *   known       no dimension is PL_UNKNOWN
  *   compatible  equal, as far as is known
  *
- * The number of elements and of bytes is at most INT64_MAX, also without the dimensions that are 0
- * (as NumPy has it), so that no stride and no offset in a shape that pl_shape_bytes() took
+ * The number of elements and of bytes is at most INT64_MAX, even without the dimensions that are 0
+ * (as in NumPy), so that no stride and no offset in a shape that pl_shape_bytes() accepted
  * overflows. Pure; never allocates; safe from any thread. */
 #ifndef PL_TENSOR_SHAPE_H
 #define PL_TENSOR_SHAPE_H
@@ -19,14 +19,14 @@
 #define PL_SHAPE(...)                                                                              \
     ((pl_shape){.rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dims = {__VA_ARGS__}})
 
-/* Checks what came from outside. -EINVAL for a rank over PL_RANK_MAX or a dimension under -1. */
+/* Validates a shape from outside. -EINVAL for a rank over PL_RANK_MAX or a dimension below -1. */
 PL_MUST_CHECK int pl_shape_init(pl_shape *shape, int rank, const int64_t *dims, pl_error *reterr);
 
 bool pl_shape_is_known(const pl_shape *shape);
 bool pl_shape_equal(const pl_shape *a, const pl_shape *b);
 bool pl_shape_compatible(const pl_shape *a, const pl_shape *b);
 
-/* Has it an axis of no elements? Then nobody needs to have any. */
+/* Returns whether an axis has no elements; then other dimensions can be unknown. */
 static inline bool pl_shape_is_empty(const pl_shape *shape)
 {
     for (int i = 0; i < shape->rank && i < PL_RANK_MAX; i++)
@@ -35,38 +35,38 @@ static inline bool pl_shape_is_empty(const pl_shape *shape)
     return false;
 }
 
-/* Elements, and bytes of so many elements. -EINVAL if a dimension is unknown; -EOVERFLOW. */
+/* Return the number of elements, and of bytes. -EINVAL if a dimension is unknown; -EOVERFLOW. */
 PL_MUST_CHECK int pl_shape_count(const pl_shape *shape, int64_t *ret_count, pl_error *reterr);
 PL_MUST_CHECK int pl_shape_bytes(const pl_shape *shape, uint64_t item_bytes, int64_t *ret_bytes,
                                  pl_error *reterr);
 
-/* What both say together: [?,3] and [2,?] are [2,3]. -EINVAL if they are not compatible.
- * *ret_shape may be either of them. */
+/* Merges what is known: [?,3] and [2,?] give [2,3]. -EINVAL if they are not compatible. *ret_shape
+ * may be either of them. */
 PL_MUST_CHECK int pl_shape_merge(const pl_shape *a, const pl_shape *b, pl_shape *ret_shape,
                                  pl_error *reterr);
 
-/* The shape of an operation on both, by NumPy's rule: aligned at the last axis, where 1 becomes
- * what the other is. Unknown with 1 stays unknown; with n it is n, because all that it may be is 1
- * or n. -EINVAL: "shapes [10,10] and [20,20] do not broadcast: axis 0 is 10 and 20"; the axis is
- * the result's. *ret_shape may be either of them. */
+/* Broadcasts by NumPy's rule: aligned at the last axis, where 1 becomes the other dimension.
+ * Unknown with 1 stays unknown; with n it is n, because it can only be 1 or n. -EINVAL: "shapes
+ * [10,10] and [20,20] do not broadcast: axis 0 is 10 and 20"; the axis is the result's. *ret_shape
+ * may be either of them. */
 PL_MUST_CHECK int pl_shape_broadcast(const pl_shape *a, const pl_shape *b, pl_shape *ret_shape,
                                      pl_error *reterr);
 
-/* Bytes from one element to the next along each axis, for elements that lie one after the other:
- * last axis first (C), or first axis first (Fortran). The shape must be one that pl_shape_bytes()
- * takes with these item_bytes. */
+/* Returns the strides in bytes of contiguous elements: last axis first (C), or first axis first
+ * (Fortran). The shape must be one that pl_shape_bytes() accepts with this item_bytes. */
 void pl_shape_strides(const pl_shape *shape, uint64_t item_bytes, int64_t strides[PL_RANK_MAX]);
 void pl_shape_strides_fortran(const pl_shape *shape, uint64_t item_bytes,
                               int64_t strides[PL_RANK_MAX]);
 
-/* Axis i of one order of axes is axes[i] of another: do they agree, or but for the last two? */
+/* Axis i of one order of axes is axes[i] of another: return whether the orders agree, or agree
+ * except for the last two axes. */
 bool pl_axes_in_order(const int *axes, int rank);
 bool pl_axes_swap_last_two(const int *axes, int rank);
 
-/* "[10,?,3]"; a scalar is "[]". Returns `text`. */
+/* Formats "[10,?,3]"; a scalar is "[]". Returns `text`. */
 const char *pl_shape_format(const pl_shape *shape, char text[PL_SHAPE_TEXT_BYTES]);
 
-/* The same, as an expression for printf arguments; lives until the end of the enclosing block. */
+/* Formats it as an expression for printf arguments; valid until the end of the enclosing block. */
 #define PL_SHAPE_TEXT(shape) pl_shape_format((shape), (char[PL_SHAPE_TEXT_BYTES]){0})
 
 #endif

@@ -41,7 +41,7 @@ static bool is_usable(const char *directory, pl_file_space *ret_space)
            pl_file_space_at(directory, ret_space) == 0;
 }
 
-/* What is memory is only the answer when nothing else is. */
+/* A folder in memory is reported only if there is no other. */
 static const char *find_directory(bool *ret_is_memory)
 {
     const char *const candidates[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
@@ -116,31 +116,29 @@ static int open_file(pl_spill *spill, pl_error *reterr)
     if (spill->fd >= 0)
         return 0;
     if (!spill->directory)
-        return pl_error_set(reterr, -ENOENT, "there is no folder to spill to: name one with $%s",
-                            PL_SPILL_VARIABLE);
+        return pl_error_set(reterr, -ENOENT, "no folder to spill to: set $%s", PL_SPILL_VARIABLE);
     if (spill->is_memory)
         return pl_error_set(reterr, -ENOSPC,
-                            "'%s' is memory (tmpfs), so nothing is spilled there: name a folder on "
-                            "a disk with $%s",
+                            "'%s' is in memory (tmpfs), so spilling there frees nothing: set $%s "
+                            "to a folder on a disk",
                             spill->directory, PL_SPILL_VARIABLE);
     int fd = pl_file_open_unnamed(spill->directory);
     if (fd < 0)
         return pl_error_set(reterr, fd,
-                            "cannot make a spill file in '%s': %s; name another folder "
-                            "with $%s",
+                            "cannot create a spill file in '%s': %s; set $%s to another folder",
                             spill->directory, pl_error_text(fd), PL_SPILL_VARIABLE);
     spill->direct = pl_file_open_direct(fd);
     spill->fd = fd;
     return 0;
 }
 
-/* What the file would have to grow by, for an extent of `bytes` at its end. */
+/* Returns by how much the file must grow for an extent of `bytes` at its end. */
 static uint64_t missing_bytes(const pl_spill *spill, uint64_t bytes)
 {
     return bytes - pl_extents_tail_bytes(&spill->extents);
 }
 
-/* May the file not become so much longer? What is free in pieces inside of it is part of it. */
+/* Returns whether the limit forbids that growth, counting free pieces inside the file. */
 static bool is_over_limit(const pl_spill *spill, uint64_t more_bytes)
 {
     return more_bytes > pl_sub_sat_u64(spill->limit_bytes, spill->extents.end_bytes);
@@ -153,19 +151,18 @@ static int refuse(const pl_spill *spill, int code, uint64_t bytes, pl_error *ret
         return pl_error_set(reterr, code, "no memory to spill %s", PL_SIZE(bytes));
     if (code == -ENOSPC && is_over_limit(spill, missing_bytes(spill, bytes)))
         return pl_error_set(reterr, code,
-                            "cannot spill %s to '%s', where %s are spilled: the limit is %s; raise "
-                            "the runtime's spill_limit_bytes",
+                            "cannot spill %s to '%s', which already holds %s: the limit is %s; "
+                            "raise the runtime's spill_limit_bytes",
                             PL_SIZE(bytes), spill->directory, PL_SIZE(used),
                             PL_SIZE(spill->limit_bytes));
-    return pl_error_set(reterr, code,
-                        "cannot spill %s to '%s', where %s are spilled: %s; name another folder "
-                        "with $%s",
-                        PL_SIZE(bytes), spill->directory, PL_SIZE(used), pl_error_text(code),
-                        PL_SPILL_VARIABLE);
+    return pl_error_set(
+        reterr, code,
+        "cannot spill %s to '%s', which already holds %s: %s; set $%s to another folder",
+        PL_SIZE(bytes), spill->directory, PL_SIZE(used), pl_error_text(code), PL_SPILL_VARIABLE);
 }
 
-/* Without fallocate() a full disk shows when the bytes are written, and they stay where they are.
- */
+/* Without fallocate() a full disk shows up when the bytes are written, and they stay where they
+ * are. */
 static int grow_by(pl_spill *spill, uint64_t bytes)
 {
     int r = pl_file_reserve(spill->fd, spill->extents.end_bytes, bytes);
@@ -174,7 +171,7 @@ static int grow_by(pl_spill *spill, uint64_t bytes)
     return pl_extents_grow(&spill->extents, bytes);
 }
 
-/* Room for an extent of `bytes` at the end: more than is needed if that can be had. */
+/* Extends the file for an extent of `bytes` at its end, by more than needed if possible. */
 static int grow(pl_spill *spill, uint64_t bytes)
 {
     uint64_t end = spill->extents.end_bytes;
@@ -215,7 +212,7 @@ int pl_spill_reserve(pl_spill *spill, uint64_t bytes, pl_extent *ret_extent, pl_
     return r;
 }
 
-/* A cut that fails leaves the file longer than it need be: growing then finds the space there. */
+/* If the cut fails the file stays longer than necessary; growing then finds the space there. */
 void pl_spill_release(pl_spill *spill, pl_extent extent)
 {
     pthread_mutex_lock(&spill->mu);
@@ -234,8 +231,8 @@ uint64_t pl_spill_used_bytes(pl_spill *spill)
     return used;
 }
 
-/* What is free inside of the file counts although it may lie in pieces: the planner's spills are
- * large, and the largest piece is at the end as a rule. */
+/* Free space inside the file counts although it can be in pieces: the planner's spills are large,
+ * and the largest piece is usually at the end. */
 pl_spill_room pl_spill_look_for_room(pl_spill *spill)
 {
     pl_file_space space = {0};
@@ -288,7 +285,7 @@ const char *pl_spill_room_text(const pl_spill_room *room, char text[PL_ERROR_MES
 
 /* ---- bytes ---- */
 
-/* How many bytes from the start of [data, data + n) can go past the page cache. */
+/* Returns how many bytes from the start of [data, data + n) can bypass the page cache. */
 static size_t direct_part(const pl_spill *spill, uint64_t offset, const void *data, size_t n)
 {
     bool aligned = ((uintptr_t)data | offset) % PL_FILE_DIRECT_BYTES == 0;
@@ -297,7 +294,7 @@ static size_t direct_part(const pl_spill *spill, uint64_t offset, const void *da
                : 0;
 }
 
-/* Some file systems take the flag and refuse the call. */
+/* Some file systems accept the flag and refuse the call. */
 static int read_in(pl_spill *spill, uint64_t offset, void *data, size_t n)
 {
     size_t direct = direct_part(spill, offset, data, n);

@@ -60,7 +60,7 @@ int pl_tensor_pin_string(pl_tensor *tensor, const int64_t *at, pl_string *ret_st
     int64_t offset = tensor->offset_bytes;
     void *base;
     if (tensor->dtype != PL_STRING)
-        return pl_error_set(reterr, -EINVAL, "'%s' holds no strings",
+        return pl_error_set(reterr, -EINVAL, "'%s' does not hold strings",
                             pl_buffer_what(tensor->buffer));
     for (int i = 0; i < tensor->shape.rank; i++) {
         if (at[i] < 0 || at[i] >= tensor->shape.dims[i])

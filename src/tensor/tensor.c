@@ -15,7 +15,7 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-/* Of a string: its position's, see strings.h. */
+/* for a string: its position's, see strings.h */
 static size_t item_bytes_of(const pl_tensor *tensor)
 {
     return tensor->dtype == PL_STRING ? PL_STRING_ITEM_BYTES
@@ -29,7 +29,8 @@ static int refuse_strings(const pl_tensor *tensor, pl_error *reterr)
                         pl_buffer_what(tensor->buffer));
 }
 
-/* With room for a label; NULL for want of memory, and then the buffer is let go of. */
+/* Allocates a tensor with room for a label; returns NULL if out of memory, and releases the buffer.
+ */
 static pl_tensor *tensor_alloc(pl_buffer *buffer, size_t n_label)
 {
     pl_tensor *tensor = calloc(1, sizeof *tensor + n_label + 1);
@@ -105,14 +106,14 @@ int pl_tensor_size(pl_dtype dtype, const pl_shape *shape, int64_t *ret_bytes, pl
     size_t item_bytes = pl_dtype_info_of(dtype)->item_bytes;
     if (dtype == PL_STRING)
         return pl_error_set(reterr, -EINVAL,
-                            "strings have no common size: make them with pl_tensor_new_strings()");
+                            "strings have no fixed size: make them with pl_tensor_new_strings()");
     if (item_bytes == 0)
         return pl_error_set(reterr, -EINVAL, "a tensor cannot have elements of dtype %s",
                             pl_dtype_info_of(dtype)->name);
     return pl_shape_bytes(shape, item_bytes, ret_bytes, reterr);
 }
 
-/* The bytes before the first element that others lie in, and all that they span. */
+/* Finds the bytes before the first element that others occupy, and all that they span. */
 static uint64_t span(const pl_shape *shape, const int64_t *strides, size_t item_bytes,
                      int64_t *ret_before)
 {
@@ -125,7 +126,7 @@ static uint64_t span(const pl_shape *shape, const int64_t *strides, size_t item_
     return (uint64_t)(behind - before);
 }
 
-/* Apart, because release() was promised also if this fails. */
+/* Separate, because release() is called even if this fails. */
 static int why_not_borrow(const pl_runtime *runtime, const pl_shape *shape, const void *data,
                           pl_tensor **ret_tensor, pl_error *reterr)
 {
@@ -220,7 +221,7 @@ void pl_tensor_unpin(pl_tensor *tensor)
     pl_buffer_unpin(tensor->buffer);
 }
 
-/* Outermost first: by falling stride; axes of 1 may be anywhere. */
+/* Sorts axes outermost first, by falling stride; axes of 1 can be anywhere. */
 bool pl_tensor_order(const pl_tensor *tensor, int axes[PL_RANK_MAX])
 {
     int rank = tensor->shape.rank;
@@ -257,8 +258,8 @@ int pl_tensor_read_dense(pl_buffer *buffer, uint64_t offset_bytes, const pl_shap
     return 0;
 }
 
-/* What is read at once of elements that do not lie in order; and of how little they may be a part:
- * a page costs as much as one element of it. */
+/* Reads at most this much at once for elements that are not in order, and at least this fraction of
+ * it must be wanted: a page costs as much as one element of it. */
 #define SPAN_BYTES (16 * PL_KIB)
 #define SPAN_PAGE  (4 * PL_KIB)
 #define SPAN_SHARE 8
@@ -271,8 +272,8 @@ typedef struct scattered {
     char *room; /* SPAN_BYTES */
 } scattered;
 
-/* From the first byte that elements have to the last; *ret_before: of those that lie before `at`.
- * *ret_axis: along which they lie furthest apart. */
+/* Finds the span of the elements; *ret_before: of those before `at`. *ret_axis: the axis along
+ * which they are furthest apart. */
 static uint64_t span_of(const scattered *s, const int64_t *extent, uint64_t *ret_before,
                         int *ret_axis)
 {
@@ -290,7 +291,7 @@ static uint64_t span_of(const scattered *s, const int64_t *extent, uint64_t *ret
     return *ret_before + after;
 }
 
-/* What lies close together is read together; else one half is, then the other. */
+/* Reads close elements together; otherwise one half, then the other. */
 static int read_scattered(const scattered *s, uint64_t at, const int64_t *extent, char *to,
                           pl_error *reterr)
 {
@@ -316,7 +317,7 @@ static int read_scattered(const scattered *s, uint64_t at, const int64_t *extent
                                   to + first * s->to_strides[axis], reterr);
 }
 
-/* Elements that do not lie in order: from memory, if there is room to have them all there. */
+/* Loads elements that are not in order, if there is room for all. */
 static int read_unordered(pl_tensor *tensor, const pl_region *region, char *data, pl_error *reterr)
 {
     const void *from;
@@ -362,7 +363,7 @@ int pl_tensor_read(pl_tensor *tensor, const int64_t *begin, const int64_t *exten
         in_order = in_order && axes[i] == i;
     }
     if (!pl_region_inside(&region, &tensor->shape))
-        return pl_error_set(reterr, -EINVAL, "cannot read '%s': the region is not inside of %s",
+        return pl_error_set(reterr, -EINVAL, "cannot read '%s': the region is outside %s",
                             pl_buffer_what(tensor->buffer), PL_SHAPE_TEXT(&tensor->shape));
     if (pl_region_is_empty(&region))
         return 0;
@@ -381,7 +382,7 @@ int pl_tensor_read_slices(pl_tensor *tensor, const int64_t *places, int64_t n, v
                     memcmp(&tensor->strides[1], &dense[1],
                            (size_t)(tensor->shape.rank - 1) * sizeof dense[0]) == 0;
     if (!is_dense)
-        return pl_error_set(reterr, -ENOTSUP, "slices of '%s' do not lie in one piece",
+        return pl_error_set(reterr, -ENOTSUP, "slices of '%s' are not contiguous",
                             pl_buffer_what(tensor->buffer));
     uint64_t n_slices = pl_max_u64((uint64_t)tensor->shape.dims[0], 1);
     const pl_buffer_rows rows = {.offset = tensor->offset_bytes,
@@ -401,7 +402,7 @@ static int no_slice(const pl_tensor *tensor, int axis, int64_t start, int64_t st
         pl_buffer_what(tensor->buffer), PL_SHAPE_TEXT(&tensor->shape), axis, count, start, step);
 }
 
-/* Are start, start + step, ... all inside of [0, dim)? */
+/* Returns whether start, start + step, ... are all inside [0, dim). */
 static bool slice_fits(int64_t dim, int64_t start, int64_t step, int64_t count)
 {
     int64_t last;
@@ -445,7 +446,8 @@ int pl_tensor_transpose(pl_tensor *tensor, const int *axes, pl_tensor **ret_view
     for (int i = 0; i < shape.rank; i++) {
         if (axes[i] < 0 || axes[i] >= shape.rank || seen & 1u << axes[i])
             return pl_error_set(
-                reterr, -EINVAL, "cannot transpose '%s' %s: axis %d is named twice or not there",
+                reterr, -EINVAL,
+                "cannot transpose '%s' %s: axis %d is given twice or does not exist",
                 pl_buffer_what(tensor->buffer), PL_SHAPE_TEXT(&tensor->shape), axes[i]);
         seen |= 1u << axes[i];
         shape.dims[i] = tensor->shape.dims[axes[i]];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of elements that somebody has. They are made where they belong in memory, in parallel; if
- * there is no room, one window after the other is made and written to the spill file. Nothing is
- * evicted for a tensor that has no room even so. See tensor.h and plimsoll/tensor.h. */
+/* Makes tensors from given elements. They are written to their place in memory, in parallel;
+ * without room, one window after the other is filled and written to the spill file. Nothing is
+ * evicted for a tensor that would not fit even then. See tensor.h and plimsoll/tensor.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-/* What a thread makes at a time: enough to be worth handing out, and little between two looks at
- * whether it is still wanted. */
+/* The part that a thread makes at a time: enough to be worth distributing, and short enough to
+ * notice a cancellation. */
 #define PART_BYTES (4 * PL_MIB)
 
 typedef struct job {
@@ -46,7 +46,7 @@ static int make_part(void *context, int64_t part, int worker)
 
 static int cancelled(const job *j, pl_error *reterr)
 {
-    return pl_error_set(reterr, -ECANCELED, "'%s' is no longer wanted", j->what);
+    return pl_error_set(reterr, -ECANCELED, "making '%s' was cancelled", j->what);
 }
 
 static int make_resident(job *j, pl_buffer **ret_buffer, pl_error *reterr)
@@ -118,14 +118,14 @@ static int refuse(const job *j, uint64_t left_bytes, const pl_error *reason, pl_
                         PL_SIZE(pl_runtime_limit_bytes(j->runtime)), reason->message);
 }
 
-/* With what is idle moved out, if it takes that. */
+/* Returns the room left, after evicting idle buffers if that is needed. */
 static uint64_t find_left(const job *j, uint64_t cost)
 {
     uint64_t left = pl_memory_headroom_for(j->runtime->memory, cost);
     return left >= cost ? left : pl_runtime_left_bytes(j->runtime);
 }
 
-/* What is no larger than a window would gain nothing by one. */
+/* A tensor no larger than a window gains nothing from one. */
 static int make_buffer(job *j, pl_buffer **ret_buffer, pl_error *reterr)
 {
     bool may_spill = j->maker->may_spill && j->bytes > PL_MEMORY_WINDOW_BYTES;

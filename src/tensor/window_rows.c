@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See pool.h. Rows of a window in any order, by the hundred.
  *
- * A call of pread() takes longer than copying the 4 KiB that it is for. So a file that lies in the
- * page cache is mapped, and process_vm_writev() copies many rows with one call, from the mapping to
- * this very process. It is the kernel that reads the mapping: where the file was cut off it tells
- * how far it came. A load of ours would be answered with a signal there, so there are none; to
- * prefetch is none. What is not copied so is read row by row, and that tells what is wrong.
+ * A pread() takes longer than copying the 4 KiB it reads. So a file that is in the page cache is
+ * mapped, and process_vm_writev() copies many rows with one call, from the mapping to this very
+ * process. The kernel then reads the mapping: if the file was truncated, it returns how far it got.
+ * A load of ours would raise a signal there, so there are no loads; a prefetch does not raise one.
+ * Rows that were not copied are read one by one, which also reports what is wrong.
  *
  *   probe   a row that is read only if that takes no waiting: without that the file is cold, and
  *           better read by calls that say how much is wanted than by faults, page by page
@@ -25,12 +25,12 @@ enum {
     ROWS_AT_ONCE = 128,
     ROWS_LEAST = 16,
     PROBES = 4,
-    /* Of each row, before the call: their misses then overlap. Rows of 4 KiB go at 5.4 GB/s with
-     * 2 to 8 lines, 4.8 with all of them and 3.8 with none. */
+    /* Lines prefetched of each row before the call, so that their misses overlap. Rows of 4 KiB go
+     * at 5.4 GB/s with 2 to 8 lines, 4.8 with all of them and 3.8 with none. */
     PREFETCHED_LINES = 4,
     LINE_BYTES = 64,
-    /* Beside pread() rows of 128 bytes are read 10 times as fast, of 4 KiB 2.5, of 16 KiB 1.4, of
-     * 64 KiB at the same speed. */
+    /* Compared with pread(), rows of 128 bytes are read 10 times as fast, of 4 KiB 2.5, of 16 KiB
+     * 1.4, of 64 KiB at the same speed. */
     ROW_BYTES_MOST = 32 * 1024,
     PAGE_BYTES = 4096,
     TABLE_SHARE = PAGE_BYTES / 8,
@@ -44,12 +44,12 @@ struct pl_window_map {
     pl_block tables;
 };
 
-/* Of a window that has none and will have none. */
+/* for a window that will not get a mapping */
 static pl_window_map no_map;
 
 /* ---- the mapping ---- */
 
-/* Address space may be limited, and is then for those who have no other way. */
+/* Address space can be limited, and is then left for those who have no alternative. */
 static bool has_address_space(void)
 {
     struct rlimit limit;
@@ -88,14 +88,14 @@ static pl_window_map *new_map(pl_memory *memory, const pl_window *window, uint64
         drop_map(memory, map);
         return &no_map;
     }
-    madvise(pages, bytes, MADV_RANDOM); /* what is not in the cache is read alone */
+    madvise(pages, bytes, MADV_RANDOM); /* a page that is not cached is read on its own */
     map->pages = pages;
     map->bytes = bytes;
     map->in_page = in_page;
     return map;
 }
 
-/* Made by whoever wants it first; NULL: there is none. */
+/* Made by the first thread that wants it; NULL: not possible. */
 static const pl_window_map *map_of(pl_memory *memory, pl_window *window, uint64_t window_bytes)
 {
     pl_window_map *map = atomic_load(&window->map);
@@ -123,7 +123,7 @@ static uint64_t place_of(const pl_buffer_rows *rows, int64_t i)
     return (uint64_t)(rows->offset + rows->rows[i] * rows->stride);
 }
 
-/* How many were there. */
+/* Returns how many pages were cached. */
 static int64_t probe(const pl_window *window, const pl_buffer_rows *rows, char *to)
 {
     int64_t n = 0;
@@ -136,7 +136,7 @@ static int64_t probe(const pl_window *window, const pl_buffer_rows *rows, char *
     return n;
 }
 
-/* How many were copied, from `first` on: fewer where a page cannot be had. */
+/* Returns how many were copied, from `first` on: fewer if a page is not available. */
 static int64_t copy(const pl_window_map *map, const pl_buffer_rows *rows, int64_t first, int64_t n,
                     char *to)
 {
@@ -151,7 +151,8 @@ static int64_t copy(const pl_window_map *map, const pl_buffer_rows *rows, int64_
     return got < 0 ? 0 : got / (ssize_t)rows->row_bytes;
 }
 
-/* A page at the end of a file that was cut off has zeros behind it: no error, but not the row. */
+/* The page at the end of a truncated file is filled with zeros: no error, but not the row either.
+ */
 static bool is_whole(const pl_window *window, uint64_t window_bytes)
 {
     struct stat info;

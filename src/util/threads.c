@@ -196,8 +196,7 @@ int pl_threads_new(int n_threads, pl_threads **ret_threads, pl_error *reterr)
 {
     if (n_threads < 0)
         return pl_error_set(reterr, -EINVAL,
-                            "%d threads: at least 1 is needed, or 0 for as many "
-                            "as there are processors",
+                            "%d threads: expected at least 1, or 0 for one per processor",
                             n_threads);
     n_threads = choose_count(n_threads);
     pl_threads *threads =

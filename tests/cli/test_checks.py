@@ -116,6 +116,24 @@ def test_text_refuses(root, tree, call, line, complaint):
     assert done.returncode == 1 and "src/base/base.h:4" in done.stdout and complaint in done.stdout
 
 
+@pytest.mark.parametrize("line, complaint", [
+    ("/* What is kept. */", "begin with a verb"), ("/* NULL for " + "want of memory. */", "out of"),
+    ("/* A name that is no file. */", "is not a ..."), ("/* It is no longer there; there is none. */", ""),
+])
+def test_prose_refuses_words_that_were_given_up(root, tree, call, line, complaint):
+    assert call(root / "tools/check-prose", tree).stdout == ""
+    (tree / "src/sample.h").write_text(line + "\n")
+    done = call(root / "tools/check-prose", tree)
+    assert done.returncode == (1 if complaint else 0) and complaint in done.stdout
+    assert done.stdout.startswith("src/sample.h:1: ") == bool(complaint)
+
+
+def test_prose_looks_for_the_paths_of_the_glossary(root, tree, call):
+    (tree / "docs/glossary.md").write_text("| here | `src/base/base.h` |\n| gone | `src/gone/` |\n")
+    done = call(root / "tools/check-prose", tree)
+    assert (done.returncode, done.stdout) == (1, "docs/glossary.md:2: 'src/gone/' does not exist\n")
+
+
 def test_text_wants_the_licence_on_top(root, tree, call):
     (tree / "src/ledger/ledger.c").write_text("int x;\n")
     done = call(root / "tools/check-text", tree)

@@ -324,8 +324,8 @@ def test_a_tensor_of_terabytes_is_refused_before_its_elements_are_read(desk):
                      runtime.ctypes.byref(shape), runtime.ctypes.c_void_p(8), b"all",
                      runtime.ctypes.byref(pointer))  # at 8 is nothing that could be read
     assert refusal.value.code == "PL_EBUDGET"
-    assert refusal.value.message == ("no room for 4.0 TiB for 'all': tensors have 0 B of the 64.0 "
-                                     "MiB that they may")
+    assert refusal.value.message == ("no room for 4.0 TiB for 'all': tensors already use 0 B of "
+                                     "their 64.0 MiB limit")
 
 
 @pytest.mark.parametrize("shape", [(2**62, 2), (2**40, 2**40), (2**31, 2**31, 2**31)])

@@ -64,25 +64,25 @@ static void shared_memory_is_measured_by_the_workers(void **state)
     facts.system.shm.free_bytes = facts.system.shm.total_bytes = 64 * PL_MIB;
     assert_verdict(pl_check_shm, PL_FINDING_WARN, "64.0 MiB free of 64.0 MiB");
     facts.system.shm.writable = false;
-    assert_verdict(pl_check_shm, PL_FINDING_FAIL, "cannot be written to");
+    assert_verdict(pl_check_shm, PL_FINDING_FAIL, "is not writable");
     facts.system.shm.there = false;
-    assert_verdict(pl_check_shm, PL_FINDING_FAIL, "is not there");
+    assert_verdict(pl_check_shm, PL_FINDING_FAIL, "does not exist");
 }
 
 static void room_on_disk_is_measured_by_the_memory(void **state)
 {
     (void)state;
     pl_disk_facts *disk = &facts.system.disk;
-    assert_verdict(pl_check_disk, PL_FINDING_FAIL, "cannot be written to");
+    assert_verdict(pl_check_disk, PL_FINDING_FAIL, "is not writable");
     strcpy(disk->folder, "/spill");
-    assert_verdict(pl_check_disk, PL_FINDING_FAIL, "'/spill' cannot be written to");
+    assert_verdict(pl_check_disk, PL_FINDING_FAIL, "'/spill' is not writable");
     disk->writable = true;
     disk->space.free_bytes = 4 * PL_GIB;
     assert_verdict(pl_check_disk, PL_FINDING_OK, "'/spill' has 4.0 GiB");
     disk->space.free_bytes--;
-    assert_verdict(pl_check_disk, PL_FINDING_WARN, "less than that can be spilled");
+    assert_verdict(pl_check_disk, PL_FINDING_WARN, "not all of it can be spilled");
     disk->space.in_memory = true;
-    assert_verdict(pl_check_disk, PL_FINDING_WARN, "is memory, not disk");
+    assert_verdict(pl_check_disk, PL_FINDING_WARN, "is in memory, not on a disk");
 }
 
 static void a_quota_that_nobody_counts_is_a_warning(void **state)
@@ -90,11 +90,12 @@ static void a_quota_that_nobody_counts_is_a_warning(void **state)
     (void)state;
     assert_verdict(pl_check_threads, PL_FINDING_OK, "8 processors");
     facts.system.cpu.n_usable = 2;
-    assert_verdict(pl_check_threads, PL_FINDING_WARN, "leaves the time of 2");
+    assert_verdict(pl_check_threads, PL_FINDING_WARN, "allows only the time of 2");
     setenv("OMP_NUM_THREADS", "2", 1);
     assert_verdict(pl_check_threads, PL_FINDING_OK, "2 processors");
     setenv("OMP_NUM_THREADS", "3", 1);
-    assert_verdict(pl_check_threads, PL_FINDING_WARN, "3 threads would share 2 processors");
+    assert_verdict(pl_check_threads, PL_FINDING_WARN,
+                   "OMP_NUM_THREADS=3 is more than the 2 processors");
     unsetenv("OMP_NUM_THREADS");
 }
 
@@ -177,7 +178,7 @@ static void a_processor_that_openblas_does_not_know_is_a_warning(void **state)
     facts.blas = (pl_blas_facts){.library = "libopenblas.so", .kernels = "Prescott", .asked = true};
     assert_verdict(pl_check_blas, PL_FINDING_OK, "OpenBLAS uses kernels for Prescott");
     facts.processor.bits = level_3;
-    assert_verdict(pl_check_blas, PL_FINDING_WARN, "does not know this processor");
+    assert_verdict(pl_check_blas, PL_FINDING_WARN, "does not recognise this processor");
     assert_non_null(strstr(make(pl_check_blas)->fix, "OPENBLAS_CORETYPE=Haswell"));
     facts.processor.bits = level_3 | level_4;
     assert_non_null(strstr(make(pl_check_blas)->fix, "OPENBLAS_CORETYPE=SkylakeX"));

@@ -252,7 +252,7 @@ static void what_is_cancelled_leaves_nothing(void **state)
 {
     (void)state;
     assert_int_equal(copy_with(&(pl_copy_options){.cancel = &(int){1}}), -ECANCELED);
-    assert_string_equal(error.message, "'copy' is no longer wanted");
+    assert_string_equal(error.message, "making 'copy' was cancelled");
 }
 
 /* Each write fails in turn, as a disk that goes bad half way. */

@@ -100,7 +100,7 @@ static void the_cap_is_never_passed(void **state)
     assert_int_equal(pl_memory_take(memory, 1, "loss/add", &none, &error), PL_EBUDGET);
     assert_int_equal(none.bytes, 7);
     assert_non_null(strstr(error.message, "no room for 64 B for 'loss/add'"));
-    assert_non_null(strstr(error.message, "8.0 MiB of the 8.0 MiB"));
+    assert_non_null(strstr(error.message, "8.0 MiB of their 8.0 MiB limit"));
     pl_memory_give(memory, &rest);
     rest = take(memory, 4096);
     pl_memory_give(memory, &most);

@@ -127,7 +127,7 @@ static int live_guarded(void)
     EXPECT(pl_memory_new(&options, &memory, &error) == 0);
     EXPECT(pl_memory_limit_bytes(memory) == GUARDED_LINE / 2);
     EXPECT(pl_memory_take(memory, 120 * PL_MIB, "over", &none, &error) == PL_EBUDGET);
-    EXPECT(strstr(error.message, "of the 100.0 MiB that they may"));
+    EXPECT(strstr(error.message, "of their 100.0 MiB limit"));
     pl_memory_unref(memory);
     return 0;
 }

@@ -145,7 +145,7 @@ static void the_limit_is_kept_and_room_says_what_is_left(void **state)
     assert_int_equal(pl_spill_look_for_room(small).bytes, 3 * PL_MIB);
     assert_int_equal(pl_spill_reserve(small, 3 * PL_MIB + 1, &b, &error), -ENOSPC);
     assert_non_null(strstr(error.message, folder));
-    assert_non_null(strstr(error.message, "5.0 MiB are spilled: the limit is 8.0 MiB"));
+    assert_non_null(strstr(error.message, "already holds 5.0 MiB: the limit is 8.0 MiB"));
     assert_int_equal(pl_spill_reserve(small, 3 * PL_MIB, &b, NULL), 0);
     assert_int_equal(pl_spill_look_for_room(small).bytes, 0);
     pl_spill_release(small, a);
@@ -357,7 +357,7 @@ static void where_all_is_memory_nothing_is_spilled_unless_somebody_says_so(void 
     assert_int_equal(pl_spill_new(NULL, 0, &other, NULL), 0);
     assert_int_equal(pl_spill_look_for_room(other).bytes, 0);
     assert_int_equal(pl_spill_reserve(other, 1, &extent, &error), -ENOSPC);
-    assert_non_null(strstr(error.message, "is memory (tmpfs)"));
+    assert_non_null(strstr(error.message, "is in memory (tmpfs)"));
     assert_non_null(strstr(error.message, "$PLIMSOLL_SPILL"));
     pl_spill_free(other);
     reserve(PL_MIB);

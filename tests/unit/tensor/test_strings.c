@@ -111,7 +111,7 @@ static void what_is_for_numbers_is_refused(void **state)
     is_refused(pl_tensor_pin(tensor, &data, strides, &error), how);
     is_refused(pl_tensor_read(tensor, none, all, room, &error), how);
     is_refused(pl_tensor_new(runtime, PL_STRING, &shape, six, "x", &other, &error),
-               "strings have no common size: make them with pl_tensor_new_strings()");
+               "strings have no fixed size: make them with pl_tensor_new_strings()");
     is_refused(pl_tensor_pin_string(tensor, at, &string, &error),
                "'texts' [2,3] has no element 2 on axis 0");
     at[0] = -1;
@@ -120,7 +120,7 @@ static void what_is_for_numbers_is_refused(void **state)
     pl_tensor_unref(tensor);
     assert_int_equal(pl_tensor_new(runtime, PL_U8, &PL_SHAPE(3), "abc", "bytes", &other, &error),
                      0);
-    is_refused(pl_tensor_pin_string(other, none, &string, &error), "'bytes' holds no strings");
+    is_refused(pl_tensor_pin_string(other, none, &string, &error), "'bytes' does not hold strings");
     pl_tensor_unref(other);
 }
 
