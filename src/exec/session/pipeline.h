@@ -31,7 +31,7 @@ typedef struct pl_gather_phase {
     pl_tensor **values; /* by number of the node, if there are eager ops: gathered, then made by
                            them. A nested pipeline's are its outer's. NULL: no eager ops */
     pl_plan_source *sources; /* the inputs of the plan */
-    pl_tensor **tensors;     /* by source */
+    pl_tensor **tensors;     /* by source; behind them */
     int n_sources;
 } pl_gather_phase;
 

@@ -155,7 +155,7 @@ static int explain_eager_ops(pl_pipeline *p, bool as_json, char **ret_text, pl_e
         r = plan_before(p, cost.left_bytes, reterr);
     if (r == 0 && p->plan.plan)
         pl_plan_tell_fallbacks(p->request.session->runtime, p->plan.plan);
-    if (r == 0)
+    if (r == 0 && ret_text)
         r = write_text(p, shapes, unknown, as_json, ret_text, reterr);
     free(shapes);
     return r;
@@ -169,11 +169,12 @@ static int explain_plan(pl_pipeline *p, bool as_json, char **ret_text, pl_error 
     if (r < 0)
         return r;
     pl_plan_tell_fallbacks(p->request.session->runtime, p->plan.plan);
-    *ret_text = pl_plan_explain(p->plan.plan, as_json);
-    return *ret_text ? 0 : pl_pipeline_no_memory(reterr);
+    if (ret_text)
+        *ret_text = pl_plan_explain(p->plan.plan, as_json);
+    return !ret_text || *ret_text ? 0 : pl_pipeline_no_memory(reterr);
 }
 
-/* check -> gather -> plan */
+/* check -> gather -> plan. No text if ret_text is NULL. */
 static int explain_phases(pl_pipeline *p, bool as_json, char **ret_text, pl_error *reterr)
 {
     int r = pl_pipeline_check(p, reterr);
@@ -215,10 +216,9 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
     if (r < 0)
         return r;
     pl_pipeline_init(&p, &request, NULL);
-    r = explain_phases(&p, as_json, &text, reterr);
+    r = explain_phases(&p, as_json, ret_text ? &text : NULL, reterr);
     if (r == 0 && ret_text)
-        *ret_text = PL_TAKE(text);
-    free(text);
+        *ret_text = text;
     if (r == 0 && ret_cost)
         *ret_cost = cost_of(&p);
     pl_pipeline_done(&p);

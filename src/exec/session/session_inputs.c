@@ -334,14 +334,15 @@ static int make_room(pl_pipeline *p, pl_error *reterr)
 {
     pl_gather_phase *g = &p->gather;
     int n = reads_outer(p) || p->check->has_eager_ops ? p->check->n_planned : p->check->n_outside;
-    g->sources = calloc((size_t)n + 1, sizeof *g->sources);
-    g->tensors = calloc((size_t)n + 1, sizeof(pl_tensor *));
+    g->sources = calloc((size_t)n + 1, sizeof *g->sources + sizeof(pl_tensor *));
+    if (!g->sources)
+        return pl_pipeline_no_memory(reterr);
+    g->tensors = (pl_tensor **)(g->sources + n + 1); /* in the same block */
     if (reads_outer(p))
         g->values = p->outer->gather.values;
     else if (p->check->has_eager_ops)
         g->values = calloc((size_t)p->check->n_nodes, sizeof(pl_tensor *));
-    bool missing = p->check->has_eager_ops && !g->values;
-    return g->sources && g->tensors && !missing ? 0 : pl_pipeline_no_memory(reterr);
+    return p->check->has_eager_ops && !g->values ? pl_pipeline_no_memory(reterr) : 0;
 }
 
 int pl_pipeline_gather(pl_pipeline *p, pl_error *reterr)

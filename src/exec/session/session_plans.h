@@ -22,7 +22,7 @@
 #define PL_KEPT_SHARE 4
 
 /* For one request: the shapes that come in turns, such as a last, smaller batch. */
-enum { PL_KEPT_PLANS = 4 };
+enum { PL_KEPT_PLANS = 8 };
 
 typedef struct pl_run_request {
     pl_session *session;

@@ -238,7 +238,6 @@ void pl_pipeline_done(pipeline *p)
     if (!shared)
         free(p->gather.values);
     free(p->gather.sources);
-    free(p->gather.tensors);
     pl_checked_request_unref(p->check);
 }
 

@@ -263,7 +263,7 @@ static void runs_that_decode_share_a_plan_for_each_size(void **state)
     (void)state;
     pl_node *text = place("text", PL_STRING, PL_SHAPE()), *v = variable_of("v", 100, 1);
     pl_node *sum = must_add("add", "sum", NODES(decoded(text), v), NO_ATTRS);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 3 * PL_KEPT_PLANS; i++)
         check_decoded(sum, text, i, 1 + i % PL_KEPT_PLANS);
     assert_int_equal(n_planned(), PL_KEPT_PLANS);
     check_decoded(sum, text, 0, 50); /* in place of the one that was used longest ago */
