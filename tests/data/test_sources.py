@@ -370,7 +370,7 @@ def test_a_function_of_one_example_takes_no_list(runtime):
     base.call("pl_examples_function", runtime, features, 1, False, ctypes.byref(function))
     mapped = datasets.Stage("map", given, ctypes.byref(function), 1)
     refused, good = datasets.everything(mapped)
-    assert "parse_examples: string[2], where one string was said" in refused.message
+    assert "parse_examples: string[2], where one string was expected" in refused.message
     np.testing.assert_array_equal(good, [1])
 
 

@@ -286,7 +286,7 @@ def test_what_a_generator_raises_is_one_element(runtime):
     found = everything(from_generator(runtime, Odd).named("odd"))
     assert [x if not isinstance(x, Refused) else x.message for x in found] == [
         1, 2, "generator 'odd': element 2, three", 4,
-        "generator 'odd': element 4, component 0 is float32, where int64 was said", 6]
+        "generator 'odd': element 4, component 0 is float32, but its spec says int64", 6]
 
 
 def test_a_generator_that_cannot_begin_ends_the_pass(runtime):
@@ -530,7 +530,7 @@ def test_a_shard_of_places_does_not_make_the_others(runtime, tmp_path):
     (lambda d, r: d.shuffle(0), "a buffer of 0 elements"),
     (lambda d, r: d.shuffle(3, -7), "a seed of -7"),
     (lambda d, r: d.window(0), "size 0, shift 0, stride 1: each is at least 1"),
-    (lambda d, r: d.window(1 << 62, 1, 1 << 62), "that is too much"),
+    (lambda d, r: d.window(1 << 62, 1, 1 << 62), "size and stride are too large"),
     (lambda d, r: d.unbatch(), "component 0 is a scalar, which has no slices"),
     (lambda d, r: d.window(2).unbatch(), "component 0 is a dataset"),
     (lambda d, r: d.window(2).padded_batch(2), "component 0 is a dataset"),

@@ -13,7 +13,7 @@
 
 static int no_memory(pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+    return pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
 }
 
 /* ---- specs ---- */

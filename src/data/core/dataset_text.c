@@ -48,7 +48,7 @@ int pl_tree_text(const pl_dataset *dataset, char **ret_text, pl_error *reterr)
     }
     if (failed || n > PL_TREE_TEXT_MOST) {
         free(text);
-        return pl_error_set(reterr, -ENOMEM, "no memory to describe '%s'",
+        return pl_error_set(reterr, -ENOMEM, "out of memory while describing '%s'",
                             pl_dataset_name(dataset));
     }
     *ret_text = text;

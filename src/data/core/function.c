@@ -24,7 +24,7 @@ struct pl_bound_function {
 
 static int no_memory(pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory for a function");
+    return pl_error_set(reterr, -ENOMEM, "out of memory for a function");
 }
 
 /* ---- making ---- */
@@ -332,7 +332,7 @@ int pl_bound_function_run(pl_bound_function *bound, pl_stage *stage, pl_element 
     pl_element output;
     int r = pl_element_init(&output, bound->function.n_outputs);
     if (r < 0)
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for an element");
     output.n_items = 0;
     uint64_t begun_ns = bound->trivial ? 0 : pl_clock_monotonic_ns();
     atomic_fetch_add_explicit(&stage->profile.n_inside, 1, memory_order_relaxed);

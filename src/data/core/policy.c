@@ -205,7 +205,7 @@ int pl_policy_note(const pl_policy *policy, const pl_bad *bad, pl_error *reterr)
     size_t n = 0;
     FILE *to = open_memstream(&line, &n);
     if (!to)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a line of the quarantine");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a line of the quarantine");
     write_line(bad, to);
     bool whole = !ferror(to);
     int r = fclose(to) == 0 && whole ? append(policy->quarantine_path, line, n) : -ENOMEM;

@@ -42,7 +42,7 @@ int pl_seed_take(pl_pass *pass, pl_dataset *dataset, uint64_t seed, pl_seed *ret
         taken = add(pass, dataset, seed);
     *ret_seed = taken ? taken->seed : (pl_seed){seed, pass->number};
     pthread_mutex_unlock(&pass->mu);
-    return taken || known ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for a seed");
+    return taken || known ? 0 : pl_error_set(reterr, -ENOMEM, "out of memory for a seed");
 }
 
 void pl_seed_set(pl_pass *pass, const pl_dataset *dataset, pl_seed seed)

@@ -26,7 +26,7 @@ static int open_inputs(pl_stage *stage, pl_error *reterr)
     const pl_dataset *dataset = stage->dataset;
     stage->inputs = calloc((size_t)dataset->n_inputs + 1, sizeof(pl_stage *));
     if (!stage->inputs)
-        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
+        return pl_error_set(reterr, -ENOMEM, "out of memory for '%s'", pl_dataset_name(dataset));
     int r = 0;
     for (int i = 0; r == 0 && !dataset->class->opens_inputs && i < dataset->n_inputs; i++)
         r = pl_stage_open(dataset->inputs[i], stage, &stage->inputs[i], reterr);
@@ -63,7 +63,7 @@ static int open_below(pl_dataset *dataset, pl_pass *pass, pl_stage *parent, uint
 {
     pl_stage *stage = calloc(1, dataset->class->stage_bytes);
     if (!stage)
-        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(dataset));
+        return pl_error_set(reterr, -ENOMEM, "out of memory for '%s'", pl_dataset_name(dataset));
     stage->dataset = pl_dataset_ref(dataset);
     stage->next = dataset->class->next;
     stage->pass = pass;
@@ -261,7 +261,8 @@ static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *re
         return skip(stage, bad, one, reterr);
     }
     pl_element_clear(bad);
-    return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory to tell of a bad element");
+    return pl_pass_fail(stage->pass, -ENOMEM, reterr,
+                        "out of memory while reporting a bad element");
 }
 
 /* ---- next ---- */

@@ -34,7 +34,7 @@ int pl_worker_pool_new(int n_threads, pl_worker_pool **ret_pool, pl_error *reter
 {
     pl_worker_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
-        return pl_error_set(reterr, -ENOMEM, "no memory for the threads of a pass");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for the threads of a pass");
     pool->generation = pl_fork_generation();
     pool->n_most = n_threads < THREADS_MAX ? n_threads : THREADS_MAX;
     pthread_mutex_init(&pool->mu, NULL);

@@ -270,7 +270,7 @@ int pl_iterator_explain(pl_iterator *iterator, bool as_json, char **ret_text, pl
         whole = false;
     if (!whole) {
         free(text);
-        return pl_error_set(reterr, -ENOMEM, "no memory to explain a pass");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while explaining a pass");
     }
     *ret_text = text;
     return 0;

@@ -39,7 +39,7 @@ int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *r
     PL_NOT_NULL(ret_iterator, reterr);
     pl_iterator *iterator = calloc(1, sizeof *iterator);
     if (!iterator)
-        return pl_error_set(reterr, -ENOMEM, "no memory for an iterator");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for an iterator");
     iterator->dataset = pl_dataset_ref(dataset);
     pl_error error = {0};
     int r = set_up(iterator, &error);

@@ -84,7 +84,7 @@ int pl_watchdog_thread_new(const pl_watched_pull *how, pl_pass *pass,
 {
     pl_watchdog_thread *watchdog = calloc(1, sizeof *watchdog);
     if (!watchdog)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a watchdog");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a watchdog");
     watchdog->how = *how;
     watchdog->pass = pass;
     pthread_mutex_init(&watchdog->mu, NULL);

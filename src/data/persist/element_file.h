@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kept file of elements: a cache, or a shard of a folder.
+/* A record file of elements: a cache, or a shard of a folder.
  *   label  what the elements are: the text of the dataset (dataset_text.h), or the name of a folder's run
  *   tail   what was counted behind the last element: bad ones that were skipped at the end
  *

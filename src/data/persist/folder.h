@@ -2,13 +2,13 @@
 /* A folder of elements: snapshots, and datasets that were saved.
  *   shard     a file of elements (element_file.h): element i is in shard i % n_shards
  *   metadata  the file "metadata": what is in the folder, and which shards
- *   run       who wrote: a name that no other run has; shards begin with it
+ *   run       a unique name of one writing; shards begin with it
  *
  * The folder has elements only if it has metadata, which comes last, when all shards are on the
  * disk. A run that is killed leaves shards that no metadata names; the next one removes them. A
- * run that replaces another's removes its shards when its own metadata is there: who reads the old
- * ones has them open. One writes at a time: the metadata's part is locked, see record_file.h. Each belongs
- * to one thread. */
+ * run that replaces another removes the old shards once its own metadata is there; readers have the
+ * old ones open. Only one run writes at a time: the metadata's part is locked, see record_file.h.
+ * Each struct belongs to one thread. */
 #ifndef PL_DATA_PERSIST_FOLDER_H
 #define PL_DATA_PERSIST_FOLDER_H
 
@@ -28,7 +28,7 @@ typedef struct pl_folder_info {
 /* -ENOENT if there is none; as pl_record_file_open(). */
 PL_MUST_CHECK int pl_folder_look(pl_runtime *runtime, const char *path, pl_folder_info *ret_info,
                                  pl_error *reterr);
-void pl_folder_forget(pl_folder_info *info); /* also of one that is all zero */
+void pl_folder_forget(pl_folder_info *info); /* all zero is allowed */
 
 typedef struct pl_folder_writer {
     pl_folder_info info;
@@ -46,7 +46,7 @@ PL_MUST_CHECK int pl_folder_add(pl_folder_writer *writer, const pl_element *elem
 
 /* Complete, or nothing of it is left; the writer is done. */
 PL_MUST_CHECK int pl_folder_end(pl_folder_writer *writer, const pl_element *tail, pl_error *reterr);
-void pl_folder_drop(pl_folder_writer *writer); /* also of one that is all zero, or done */
+void pl_folder_drop(pl_folder_writer *writer); /* all zero, or done, is allowed */
 
 typedef struct pl_folder_reader {
     pl_folder_info info;
@@ -56,7 +56,7 @@ typedef struct pl_folder_reader {
 
 PL_MUST_CHECK int pl_folder_open(pl_folder_reader *reader, pl_runtime *runtime, const char *path,
                                  pl_error *reterr);
-void pl_folder_close(pl_folder_reader *reader); /* also of one that is all zero */
+void pl_folder_close(pl_folder_reader *reader); /* all zero is allowed */
 
 /* 1; 0 at the end. */
 PL_MUST_CHECK int pl_folder_next(pl_folder_reader *reader, const pl_dataset *dataset,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files in a folder are called. To free(); NULL for want of memory. */
+/* Names of the files in a folder, to free(). NULL: out of memory. */
 #ifndef PL_DATA_PERSIST_FOLDER_NAMES_H
 #define PL_DATA_PERSIST_FOLDER_NAMES_H
 

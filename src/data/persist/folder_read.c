@@ -61,7 +61,7 @@ int pl_folder_look(pl_runtime *runtime, const char *path, pl_folder_info *ret_in
     pl_folder_info info = {0};
     char *metadata = pl_folder_metadata_path(path);
     int r = metadata ? look_at(runtime, metadata, &info, reterr)
-                     : pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
+                     : pl_error_set(reterr, -ENOMEM, "out of memory: cannot read '%s'", path);
     free(metadata);
     if (r < 0)
         pl_folder_forget(&info);
@@ -88,12 +88,12 @@ static int open_shards(pl_folder_reader *reader, pl_runtime *runtime, const char
     const pl_folder_info *info = &reader->info;
     reader->shards = calloc((size_t)info->n_shards, sizeof *reader->shards);
     if (!reader->shards)
-        return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
+        return pl_error_set(reterr, -ENOMEM, "out of memory: cannot read '%s'", path);
     int r = 0;
     for (int64_t i = 0; r == 0 && i < info->n_shards; i++) {
         char *shard = pl_folder_shard_path(path, info->run, i, info->n_shards);
         if (!shard)
-            return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
+            return pl_error_set(reterr, -ENOMEM, "out of memory: cannot read '%s'", path);
         r = pl_element_reader_open(&reader->shards[i], runtime, shard, info->run, reterr);
         free(shard);
     }

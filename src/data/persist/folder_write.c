@@ -14,7 +14,7 @@
 
 static int no_memory(const char *path, pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
+    return pl_error_set(reterr, -ENOMEM, "out of memory: cannot write '%s'", path);
 }
 
 /* ---- what is left of others ---- */
@@ -41,7 +41,7 @@ static void remove_others(const char *path, const char *kept)
     closedir(folder);
 }
 
-/* Those that the metadata names stay until there is other metadata. */
+/* Shards that the metadata names stay until it is replaced. */
 static void remove_leftovers(pl_folder_writer *writer)
 {
     pl_folder_info there = {0};

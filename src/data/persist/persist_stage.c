@@ -23,7 +23,7 @@ int pl_persist_stage_open(pl_stage *stage, pl_error *reterr)
     pl_persist_stage *own = (pl_persist_stage *)stage;
     own->shelf = calloc(1, medium_of(stage)->shelf_bytes);
     return own->shelf ? 0
-                      : pl_error_set(reterr, -ENOMEM, "no memory for '%s'",
+                      : pl_error_set(reterr, -ENOMEM, "out of memory for '%s'",
                                      pl_dataset_name(stage->dataset));
 }
 
@@ -61,10 +61,11 @@ static int begin_writing(pl_stage *stage, pl_error *reterr)
     own->mode = r == -EBUSY ? HANDING_ON : WRITING;
     if (r < 0)
         return r == -EBUSY ? 0 : r;
-    /* Whoever wrote before us may have come to his end between our look and our lock. */
+    /* Another writer may have finished between our look and our lock. */
     void *look = calloc(1, medium->shelf_bytes);
     if (!look)
-        return pl_error_set(reterr, -ENOMEM, "no memory for '%s'", pl_dataset_name(stage->dataset));
+        return pl_error_set(reterr, -ENOMEM, "out of memory for '%s'",
+                            pl_dataset_name(stage->dataset));
     if (medium->open(stage, look, reterr) == 0) {
         void *written = own->shelf;
         own->shelf = look;
@@ -246,7 +247,7 @@ int pl_persist_stage_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     return r;
 }
 
-/* The input, where it is open, is opened and restored by whoever restores this. */
+/* The input, if it is open, is opened and restored by the caller. */
 int pl_persist_stage_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
 {
     pl_persist_stage *own = (pl_persist_stage *)stage;

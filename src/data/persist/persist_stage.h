@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages that keep their input's elements: the first pass writes them, the next ones read them, and
- * the input is not even opened then.
- *   medium   where they are kept: memory, a file, a folder
- *   shelf    what a medium has of a pass: its reader or its writer
+/* Stages that store their input's elements: the first pass writes them, later ones read them and do
+ * not even open the input.
+ *   medium   where they are stored: memory, a file, a folder
+ *   shelf    a medium's reader or writer within a pass
  *
  * A pass decides when its first element is asked for. It reads if there is a complete copy of this
- * dataset; else it writes one, unless somebody else does so now: then it hands its input on. What a
- * pass writes counts only when that pass came to its end without a bad element that was told: an
- * error is not kept, and the copy that lacks the element is not either. Where writing fails, the
- * pass ends: what was said to be kept must not quietly be made anew each time.
+ * dataset; else it writes one, unless another pass is writing: then it passes its input through. A
+ * copy counts only when its pass reached the end and reported no bad element: errors are not stored,
+ * nor is a copy that lacks the element. If writing fails, the pass ends: a cache that silently
+ * computes everything again would be worse.
  *
- * A checkpoint of a pass that writes goes on as one that hands on, but in memory, where what was
- * kept so far is in the checkpoint. */
+ * A restored pass that was writing passes its input through; only a copy in memory is in the
+ * checkpoint, and is continued. */
 #ifndef PL_DATA_PERSIST_PERSIST_STAGE_H
 #define PL_DATA_PERSIST_PERSIST_STAGE_H
 
@@ -19,18 +19,18 @@
 
 typedef struct pl_medium {
     size_t shelf_bytes; /* all zero at first */
-    /* To read: -ENOENT if there is nothing complete of this dataset; other errors end the pass. */
+    /* To read: -ENOENT without a complete copy of this dataset; other errors end the pass. */
     int (*open)(pl_stage *stage, void *shelf, pl_error *reterr);
     /* After PL_EBUDGET the same element is next. */
     int (*read)(pl_stage *stage, void *shelf, pl_element *ret_element, pl_error *reterr);
-    /* To write: -EBUSY if somebody else does. */
+    /* To write: -EBUSY if another pass writes. */
     int (*begin)(pl_stage *stage, void *shelf, pl_error *reterr);
-    /* After PL_EBUDGET it is as if nobody had asked. Strings are in memory. */
+    /* PL_EBUDGET changes nothing. Strings are in memory. */
     int (*add)(pl_stage *stage, void *shelf, const pl_element *element, pl_error *reterr);
     int (*end)(pl_stage *stage, void *shelf, const pl_element *tail, pl_error *reterr);
-    /* What was counted behind the last element, once read() gave 0. */
+    /* Counts behind the last element, once read() gave 0. */
     int (*tail)(pl_stage *stage, void *shelf, pl_element *ret_tail, pl_error *reterr);
-    void (*close)(void *shelf); /* whatever it is; an incomplete copy is gone then */
+    void (*close)(void *shelf); /* reader or writer; removes an incomplete copy */
     int (*save_read)(pl_stage *stage, void *shelf, pl_saver *saver, pl_error *reterr);
     int (*restore_read)(pl_stage *stage, void *shelf, pl_loader *loader, pl_error *reterr);
     int (*save_written)(pl_stage *stage, void *shelf, pl_saver *saver, pl_error *reterr);
@@ -47,7 +47,7 @@ typedef struct pl_persist_stage {
     pl_stage base;
     int mode;
     void *shelf;
-    pl_element waiting; /* was not added yet: there was no room */
+    pl_element waiting; /* not added yet: it did not fit */
 } pl_persist_stage;
 
 /* For the class's table: opens_inputs is true, and stage_bytes that of the struct above. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of kept files; see docs/dataset-files.md. Shared by record_file_write.c and record_file_read.c. */
+/* The bytes of record files, for writer and reader; see docs/dataset-files.md. */
 #ifndef PL_DATA_PERSIST_RECORD_FILE_FORMAT_H
 #define PL_DATA_PERSIST_RECORD_FILE_FORMAT_H
 
@@ -13,7 +13,7 @@
 
 enum {
     PL_RECORD_FILE_VERSION = 1,
-    /* Of a record's data: large enough for a system call, small enough for the second cache. */
+    /* Data of a record: large enough for a system call, small enough for the L2 cache. */
     PL_RECORD_FILE_PIECE_BYTES = 256 * 1024 - 64,
     PL_RECORD_FILE_WINDOW_BYTES = PL_TFRECORD_FRAME_BYTES + 1 + PL_RECORD_FILE_PIECE_BYTES,
 };
@@ -48,8 +48,8 @@ static inline void pl_record_file_format_start(const char *kind, uint32_t versio
     pl_tfrecord_write(&start, sizeof start, record);
 }
 
-/* Does a file begin as one of ours, as far as it goes? An empty one may become one. Another that
- * the user has under this name must not be taken for a broken one of ours. */
+/* Does a file, as far as it goes, begin as one of ours? An empty one does. Another file of the user
+ * under this name must not be taken for a damaged one of ours. */
 static inline bool pl_record_file_starts_as(const void *there, size_t n, const char *kind)
 {
     uint8_t ours[PL_RECORD_FILE_START_BYTES];
@@ -58,6 +58,7 @@ static inline bool pl_record_file_starts_as(const void *there, size_t n, const c
     return memcmp(there, ours, n < known ? n : known) == 0;
 }
 
-#define PL_RECORD_FILE_NOT_OURS "'%s' is no file of this kind (%s): give another path, or remove it"
+#define PL_RECORD_FILE_NOT_OURS                                                                    \
+    "'%s' is not a file of this kind (%s): give another path, or remove it"
 
 #endif

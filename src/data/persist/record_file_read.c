@@ -136,7 +136,7 @@ int pl_record_file_check_end(pl_record_file_reader *reader, pl_error *reterr)
 
 /* ---- places ---- */
 
-/* What is left of the window is read again. */
+/* Bytes left in the window are read again. */
 pl_record_file_mark pl_record_file_mark_of(const pl_record_file_reader *reader)
 {
     const char *begin = (const char *)reader->window.data + PL_TFRECORD_HEAD_BYTES + 1;
@@ -187,7 +187,7 @@ static int load_origin(pl_record_file_reader *reader, pl_loader *loader, pl_erro
         return r;
     pl_loader_done(&reader->loader);
     if (*path && !(reader->loader.origin = pl_origin_new(path)))
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a path");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory for a path");
     free(path);
     return r;
 }
@@ -219,7 +219,7 @@ static int open_file(pl_record_file_reader *reader, const char *path, pl_error *
 {
     reader->path = strdup(path);
     if (!reader->path)
-        return pl_error_set(reterr, -ENOMEM, "no memory to read '%s'", path);
+        return pl_error_set(reterr, -ENOMEM, "out of memory: cannot read '%s'", path);
     reader->fd = pl_file_open_regular(path, &reader->file_bytes);
     if (reader->fd == -EINVAL)
         return pl_error_set(reterr, -EINVAL, "cannot read '%s': it is not a regular file", path);

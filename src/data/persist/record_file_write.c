@@ -23,7 +23,7 @@ static int refuse(const char *path, int code, pl_error *reterr)
 
 /* ---- the part ---- */
 
-/* What is there is replaced if it is one of ours, whole or not; nothing else is. */
+/* Replaces only files of ours, complete or not. */
 static int check_place(const char *path, const char *kind, pl_error *reterr)
 {
     uint8_t start[PL_RECORD_FILE_START_BYTES];
@@ -167,7 +167,7 @@ static int set_up(pl_record_file_writer *writer, const char *path, const char *k
     bool made = (writer->path = strdup(name)) &&
                 (in_place || asprintf(&writer->part, "%s" PL_RECORD_FILE_PART, name) > 0);
     if (!made)
-        return pl_error_set(reterr, -ENOMEM, "no memory to write '%s'", path);
+        return pl_error_set(reterr, -ENOMEM, "out of memory: cannot write '%s'", path);
     int r = pl_memory_take(writer->saver.runtime->memory, PL_RECORD_FILE_WINDOW_BYTES,
                            "file window", &writer->window, reterr);
     if (r == 0)

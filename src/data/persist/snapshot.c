@@ -164,7 +164,7 @@ int pl_dataset_snapshot(pl_dataset *input, const char *path, int64_t n_shards,
     own->n_shards = n_shards;
     own->path = strdup(path);
     r = own->path ? pl_tree_text(input, &own->tree, reterr)
-                  : pl_error_set(reterr, -ENOMEM, "no memory for a snapshot");
+                  : pl_error_set(reterr, -ENOMEM, "out of memory for a snapshot");
     if (r < 0)
         pl_dataset_unref(dataset);
     else
@@ -323,7 +323,7 @@ static int make_load(pl_runtime *runtime, const char *path, const pl_folder_info
         made = pl_spec_copy(&dataset->spec[i], &info->specs[i]) == 0;
     if (!made) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     }
     memcpy(own->run, info->run, sizeof own->run);
     dataset->cardinality = info->n_elements;

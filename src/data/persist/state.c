@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an element has beside its components. */
+/* Flags: what an element has besides its components. */
 enum {
     HAS_ORIGIN = 1,  /* a path */
     SAME_ORIGIN = 2, /* as the element before */
@@ -140,7 +140,8 @@ int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *rete
         return r;
     char *text = malloc((size_t)n + 1);
     if (!text)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a text of %lld bytes", (long long)n);
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a text of %lld bytes",
+                            (long long)n);
     r = pl_load_bytes(loader, text, (size_t)n, reterr);
     if (r == 0 && memchr(text, 0, (size_t)n))
         r = pl_load_refuse(reterr, "a text of %lld bytes has a 0 in it", (long long)n);
@@ -251,7 +252,7 @@ static int load_origin(pl_loader *loader, uint8_t flags, pl_element *element, pl
         loader->origin = pl_origin_new(path);
         free(path);
         if (!loader->origin)
-            return pl_error_set(reterr, -ENOMEM, "no memory for a path");
+            return pl_error_set(reterr, -ENOMEM, "out of memory for a path");
     }
     if (flags & (HAS_ORIGIN | SAME_ORIGIN)) {
         if (!loader->origin)
@@ -290,7 +291,7 @@ static int load_one_bad(pl_loader *loader, int64_t code, pl_bad **ret_bad, pl_er
         r = pl_load_text(loader, PL_STATE_PATH_MOST, &path, reterr);
     pl_bad *bad = r == 0 ? new_bad(numbers, message, stage, path) : NULL;
     if (r == 0 && !bad)
-        r = pl_error_set(reterr, -ENOMEM, "no memory for an element");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory for an element");
     free(message);
     free(stage);
     free(path);
@@ -361,7 +362,7 @@ int pl_load_element(pl_loader *loader, const pl_dataset *dataset, pl_element *re
                               flags, wanted);
     pl_element element;
     if (pl_element_init(&element, (int)n) < 0)
-        return pl_error_set(reterr, -ENOMEM, "no memory for an element");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for an element");
     r = load_into(loader, flags, dataset, &element, reterr);
     if (r < 0)
         pl_element_clear(&element);

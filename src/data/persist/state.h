@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a pass, and elements, as bytes: numbers, bytes and elements, in the order that they
- * were written in. Little-endian; docs/dataset-files.md has every byte.
- *   window  the bytes that a saver or loader has in memory; what is longer goes through it piece by
- *           piece
- *   held    a tensor that is kept as it is, beside the bytes (only in memory: see store.h)
+/* The state of a pass, and elements, as bytes: a sequence of numbers, byte strings and elements.
+ * Little-endian; docs/dataset-files.md has every byte.
+ *   window  the bytes that a saver or loader has in memory; longer data goes through it in pieces
+ *   held    a tensor that is stored by reference, beside the bytes (only in memory: see store.h)
  *
- * Where the bytes go to, or come from, is the window's owner's: files in record_file.h, memory in store.h.
- * Nothing that is read is trusted: what cannot be is PL_ECORRUPT. Belongs to one thread. */
+ * The window's owner knows where the bytes go to or come from: files (record_file.h) or memory
+ * (store.h). Nothing that is read is trusted: an impossible value is PL_ECORRUPT. Belongs to one
+ * thread. */
 #ifndef PL_DATA_PERSIST_STATE_H
 #define PL_DATA_PERSIST_STATE_H
 
@@ -16,7 +16,7 @@
 struct pl_saver {
     char *at, *end;                                 /* room that is left in the window */
     int (*more)(pl_saver *saver, pl_error *reterr); /* makes room, of at least one byte */
-    /* Takes a reference and tells its number: 1; or 0: it is to be written. NULL: all are. */
+    /* 1: took a reference, with a number; 0: write its bytes. NULL: write all. */
     int (*hold)(pl_saver *saver, pl_tensor *tensor, int64_t *ret_number, pl_error *reterr);
     pl_runtime *runtime;
     pl_origin *origin; /* of the element before */
@@ -24,8 +24,8 @@ struct pl_saver {
 
 struct pl_loader {
     const char *at, *end;                             /* what is left of the window */
-    int (*more)(pl_loader *loader, pl_error *reterr); /* the next one; PL_ECORRUPT at the end */
-    uint64_t behind_bytes;                            /* the window: no more than these */
+    int (*more)(pl_loader *loader, pl_error *reterr); /* refills it; PL_ECORRUPT at the end */
+    uint64_t behind_bytes; /* bytes that may follow the window, at most */
     pl_tensor *(*held)(pl_loader *loader, int64_t number); /* borrowed; NULL: there is none */
     pl_runtime *runtime;
     pl_origin *origin;
@@ -34,7 +34,7 @@ struct pl_loader {
 /* The longest path or message that is read. */
 enum { PL_STATE_PATH_MOST = 64 * 1024 };
 
-/* What the two have gathered themselves. */
+/* Free what a saver or loader has allocated. */
 void pl_saver_done(pl_saver *saver);
 void pl_loader_done(pl_loader *loader);
 
@@ -43,21 +43,21 @@ PL_MUST_CHECK int pl_save_bytes(pl_saver *saver, const void *bytes, size_t n, pl
 PL_MUST_CHECK int pl_save_text(pl_saver *saver, const char *text, pl_error *reterr);
 PL_MUST_CHECK int pl_save_element(pl_saver *saver, const pl_element *element, pl_error *reterr);
 
-/* The same of one that may be empty. */
+/* An element that may be empty. */
 PL_MUST_CHECK int pl_save_waiting(pl_saver *saver, const pl_element *element, pl_error *reterr);
 
 /* An error; code 0: none. */
 PL_MUST_CHECK int pl_save_error(pl_saver *saver, const pl_error *error, pl_error *reterr);
 
-/* A stage that is no input of its dataset, with all below it. */
+/* A stage that is not an input of its dataset, with all stages below it. */
 PL_MUST_CHECK int pl_save_stage(pl_saver *saver, pl_stage *stage, pl_error *reterr);
 
 /* Within [least, most], or PL_ECORRUPT. */
 PL_MUST_CHECK int pl_load_int(pl_loader *loader, int64_t least, int64_t most, int64_t *ret_value,
                               pl_error *reterr);
 
-/* What was counted: at least 0, and no more than half of what the type holds, so that whoever
- * counts on from it, or adds two of them, cannot pass its end. */
+/* A count: at least 0, and at most half the type's range, so that neither counting on nor adding two
+ * of them can overflow. */
 #define PL_COUNT_MOST (INT64_MAX / 2)
 PL_MUST_CHECK int pl_load_count(pl_loader *loader, int64_t *ret_count, pl_error *reterr);
 
@@ -67,8 +67,8 @@ PL_MUST_CHECK int pl_load_bytes(pl_loader *loader, void *bytes, size_t n, pl_err
 /* At most `most` bytes; to free(). */
 PL_MUST_CHECK int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *reterr);
 
-/* One that the specs of `dataset` allow; with NULL only what has no components: what went before,
- * or where a bad one was read from. */
+/* An element that matches the specs of `dataset`; with NULL one without components, which has only
+ * counts and an origin. */
 PL_MUST_CHECK int pl_load_element(pl_loader *loader, const pl_dataset *dataset,
                                   pl_element *ret_element, pl_error *reterr);
 PL_MUST_CHECK int pl_load_waiting(pl_loader *loader, const pl_dataset *dataset,
@@ -81,7 +81,7 @@ PL_MUST_CHECK int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error
 /* Into a stage that was just opened. */
 PL_MUST_CHECK int pl_load_stage(pl_loader *loader, pl_stage *stage, pl_error *reterr);
 
-/* PL_ECORRUPT, for whoever reads what cannot be. */
+/* PL_ECORRUPT, for an impossible value. */
 PL_MUST_CHECK int pl_load_refuse(pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -98,7 +98,7 @@ PL_MUST_CHECK int pl_save_specs(pl_saver *saver, const pl_spec *specs, int n, pl
 PL_MUST_CHECK int pl_load_specs(pl_loader *loader, pl_spec **ret_specs, int *ret_n,
                                 pl_error *reterr);
 
-/* Can so many bytes still follow? Else PL_ECORRUPT: nobody allocates for what is not there. */
+/* PL_ECORRUPT if fewer than `bytes` can follow: checked before anything is allocated for them. */
 PL_MUST_CHECK int pl_load_check_left(const pl_loader *loader, uint64_t bytes, pl_error *reterr);
 
 #endif

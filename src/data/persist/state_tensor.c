@@ -2,8 +2,8 @@
 /* Components as bytes: scalars, tensors, strings, datasets; and their specs.
  *
  * A tensor that is in memory as it is to be written goes out straight from there; any other one
- * through a scratch of 64 KiB, wherever it lies. What is read lies in memory of its own, or, if
- * there is no room for that, in the spill file. */
+ * through a scratch of 64 KiB, wherever it lies. A tensor that is read gets memory of its own, or, if
+ * that does not fit, a place in the spill file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static int save_numbers(pl_saver *saver, pl_tensor *tensor, pl_error *reterr)
         return save_straight(saver, tensor, bytes, reterr);
     char *scratch = malloc(SCRATCH_BYTES);
     if (!scratch)
-        return pl_error_set(reterr, -ENOMEM, "no memory to write a tensor");
+        return pl_error_set(reterr, -ENOMEM, "out of memory: cannot write a tensor");
     int r = save_pieces(saver, tensor, scratch, SCRATCH_BYTES, reterr);
     free(scratch);
     return r;
@@ -170,7 +170,7 @@ static int load_to_spill(pl_loader *loader, pl_dtype dtype, uint64_t bytes, pl_b
         return r;
     char *scratch = malloc(SCRATCH_BYTES);
     if (!scratch)
-        r = pl_error_set(reterr, -ENOMEM, "no memory to read a tensor");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory: cannot read a tensor");
     for (uint64_t at = 0; r == 0 && at < bytes; at += SCRATCH_BYTES) {
         size_t n = (size_t)pl_min_u64(bytes - at, SCRATCH_BYTES);
         r = load_checked(loader, dtype, scratch, n, reterr);
@@ -376,7 +376,7 @@ static int load_specs(pl_loader *loader, int depth, pl_spec **ret_specs, int *re
         return r;
     pl_spec *specs = calloc((size_t)n + 1, sizeof *specs);
     if (!specs)
-        return pl_error_set(reterr, -ENOMEM, "no memory for %lld components", (long long)n);
+        return pl_error_set(reterr, -ENOMEM, "out of memory for %lld components", (long long)n);
     for (int64_t i = 0; r == 0 && i < n; i++)
         r = load_spec(loader, depth, &specs[i], reterr);
     if (r < 0) {

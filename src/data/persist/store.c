@@ -35,7 +35,7 @@ struct pl_store {
     bool ended;
 };
 
-/* Room for one more in an array that doubles; NULL: no memory. */
+/* Room for one more in an array that doubles; NULL: out of memory. */
 static void *grow(void *array, int64_t n, size_t item_bytes)
 {
     bool full = (n & (n - 1)) == 0; /* at 0 and at powers of 2 */
@@ -70,7 +70,7 @@ static int next_chunk(pl_saver *saver, pl_error *reterr)
         bytes = pl_min_u64(store->chunks[store->n_chunks - 1].room_bytes * 2, CHUNK_MOST_BYTES);
     chunk *more = grow(store->chunks, store->n_chunks, sizeof *more);
     if (!more)
-        return pl_error_set(reterr, -ENOMEM, "no memory for kept elements");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for kept elements");
     store->chunks = more;
     pl_buffer *buffer;
     void *data;
@@ -99,7 +99,7 @@ static int hold(pl_saver *saver, pl_tensor *tensor, int64_t *ret_number, pl_erro
         return 0;
     pl_tensor **more = grow(store->held, store->n_held, sizeof *more);
     if (!more)
-        return pl_error_set(reterr, -ENOMEM, "no memory for kept elements");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for kept elements");
     store->held = more;
     *ret_number = store->n_held;
     store->held[store->n_held++] = pl_tensor_ref(tensor);
@@ -110,7 +110,7 @@ int pl_store_new(pl_runtime *runtime, pl_store **ret_store, pl_error *reterr)
 {
     pl_store *store = calloc(1, sizeof *store);
     if (!store)
-        return pl_error_set(reterr, -ENOMEM, "no memory for kept elements");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for kept elements");
     atomic_init(&store->n_refs, 1);
     store->saver = (pl_saver){.more = next_chunk, .hold = hold, .runtime = pl_runtime_ref(runtime)};
     *ret_store = store;

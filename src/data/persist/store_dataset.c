@@ -85,7 +85,7 @@ int pl_store_dataset(pl_store *store, const pl_spec *specs, int n_components,
     for (int i = 0; r == 0 && i < n_components; i++)
         if (pl_spec_copy(&dataset->spec[i], &specs[i]) < 0) {
             pl_dataset_unref(dataset);
-            r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+            r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
         }
     if (r < 0)
         return r;

@@ -34,7 +34,7 @@ static int open_csv(const pl_stage *stage, void *reader, const char *path, pl_er
                                     .header = of(stage)->header};
     own->values = calloc((size_t)of(stage)->format.n_columns, sizeof *own->values);
     if (!own->values)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a record");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a record");
     return pl_csv_reader_init(&own->reader, path, &of(stage)->format, &options,
                               stage->pass->runtime->memory, reterr);
 }
@@ -177,7 +177,7 @@ int pl_dataset_csv(pl_dataset *paths, const pl_csv_layout *layout, pl_dataset **
     csv_dataset *own = (csv_dataset *)dataset;
     r = set_columns(own, layout);
     if (r < 0)
-        pl_error_set(reterr, r, "no memory for a dataset");
+        pl_error_set(reterr, r, "out of memory for a dataset");
     else
         r = pl_csv_check(&own->format, reterr);
     if (r < 0) {

@@ -21,7 +21,7 @@ int pl_file_source_open(pl_stage *stage, pl_error *reterr)
 {
     reading_stage *own = (reading_stage *)stage;
     own->reader = calloc(1, class_of(stage)->bytes);
-    return own->reader ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for a reader");
+    return own->reader ? 0 : pl_error_set(reterr, -ENOMEM, "out of memory for a reader");
 }
 
 static void close_reader(reading_stage *own)
@@ -62,7 +62,8 @@ static int open_file(reading_stage *own, pl_element *bad, pl_error *reterr)
 static int set_file(reading_stage *own, const char *path, pl_error *reterr)
 {
     own->origin = pl_origin_new(path);
-    return own->origin ? 0 : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for a path");
+    return own->origin ? 0
+                       : pl_pass_fail(own->base.pass, -ENOMEM, reterr, "out of memory for a path");
 }
 
 /* The next path: 1, or 0 at the end. */
@@ -90,14 +91,14 @@ static int next_file(reading_stage *own, pl_element *bad, pl_error *reterr)
     return r < 0 ? r : 1;
 }
 
-/* What finds no room beside what runs ahead is gone back to. */
+/* An element that does not fit beside what runs ahead is read again later. */
 static int next_element(reading_stage *own, pl_element *ret_element, pl_error *reterr)
 {
     const pl_reader_class *class = class_of(&own->base);
     pl_element element;
     uint64_t offset = 0;
     if (pl_element_init(&element, own->base.dataset->n_components) < 0)
-        return pl_pass_fail(own->base.pass, -ENOMEM, reterr, "no memory for an element");
+        return pl_pass_fail(own->base.pass, -ENOMEM, reterr, "out of memory for an element");
     pl_file_position place = class->tell(own->reader);
     int r = class->next(&own->base, own->reader, pl_element_items(&element), &offset, reterr);
     bool later = pl_pass_later(own->base.pass, r);
@@ -205,7 +206,7 @@ int pl_file_source_unpack(pl_dataset *dataset, pl_compression compression, pl_da
         [PL_COMPRESSION_ZLIB] = PL_PACKING_ZLIB,
     };
     if ((unsigned)compression >= PL_COUNT_OF(packings)) {
-        int r = pl_error_set(reterr, -EINVAL, "%s: %d is no compression", dataset->class->name,
+        int r = pl_error_set(reterr, -EINVAL, "%s: %d is not a compression", dataset->class->name,
                              (int)compression);
         pl_dataset_unref(dataset);
         return r;

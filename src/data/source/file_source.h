@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources that read files one after the other: what they have in common.
- *   reader  one open file: what a class says about its format
- *   place   where a reader stands, in two numbers: what a checkpoint keeps
+/* The common part of sources that read files one after the other.
+ *   reader    one open file, in the format of its class
+ *   position  where a reader is, as two numbers, for checkpoints
  *
- * The input has the paths, as strings. A file that cannot be opened is one bad element, and the
- * next file follows; so is the rest of one whose reader is lost. A file or an element that finds no
- * room beside what runs ahead is gone back to, and read again. Every element knows its file and
- * byte. The dataset of such a class begins with pl_file_source, and it uses the functions below. */
+ * The input has the paths, as strings. A file that cannot be opened is one bad element, as is the
+ * rest of a file whose reader is lost; the next file follows. A file or an element that does not fit
+ * beside what runs ahead is read again later. Every element knows its file and byte. The dataset
+ * struct of such a class begins with pl_file_source, and its table uses the functions below. */
 #ifndef PL_DATA_SOURCE_FILE_SOURCE_H
 #define PL_DATA_SOURCE_FILE_SOURCE_H
 
@@ -25,7 +25,7 @@ typedef struct pl_reader_class {
      * Where it is, in the file, is set in any case. */
     int (*next)(const pl_stage *stage, void *reader, pl_item *items, uint64_t *ret_offset,
                 pl_error *reterr);
-    bool (*is_lost)(const void *reader); /* nothing more can be had of it; NULL: it never is */
+    bool (*is_lost)(const void *reader); /* nothing more can be read; NULL: never */
     pl_file_position (*tell)(const void *reader);
     int (*seek)(void *reader, pl_file_position place, pl_error *reterr);
 } pl_reader_class;
@@ -33,13 +33,13 @@ typedef struct pl_reader_class {
 typedef struct pl_file_source {
     pl_dataset base;
     const pl_reader_class *reader;
-    pl_packing packing; /* AUTO, unless pl_file_source_unpack() was told otherwise */
+    pl_packing packing; /* AUTO, unless pl_file_source_unpack() sets another */
 } pl_file_source;
 
 typedef struct pl_file_source_stage {
     pl_stage base;
-    pl_origin *origin; /* the file; NULL: the next path's follows */
-    bool is_open;      /* else it waits for room to be */
+    pl_origin *origin; /* the file; NULL: the next path's is opened next */
+    bool is_open;      /* else it waits for room */
     void *reader;
 } pl_file_source_stage;
 
@@ -59,7 +59,7 @@ PL_MUST_CHECK int pl_file_source_make(const pl_dataset_class *class, const pl_re
                                       pl_dataset *paths, int n_components, pl_dataset **ret_dataset,
                                       pl_error *reterr);
 
-/* How its files are packed. -EINVAL for what is no compression; the dataset is then given back. */
+/* Sets how its files are packed. -EINVAL for an invalid compression, and the dataset is unreferenced. */
 PL_MUST_CHECK int pl_file_source_unpack(pl_dataset *dataset, pl_compression compression,
                                         pl_dataset **ret_dataset, pl_error *reterr);
 
@@ -68,7 +68,7 @@ static inline pl_packing pl_file_source_packing(const pl_stage *stage)
     return ((const pl_file_source *)stage->dataset)->packing;
 }
 
-/* "zlib" and so on, for what describes the dataset; NULL: that is to be found out. */
+/* "zlib" and so on, for descriptions; NULL: found out by reading. */
 const char *pl_file_source_compression(const pl_dataset *dataset);
 
 /* A string as an item. */

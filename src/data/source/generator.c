@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program makes: a source that is asked for one element after the other. */
+/* A source whose elements a program makes, one after the other. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static int open_generator(pl_stage *stage, pl_error *reterr)
 {
     generator_stage *own = (generator_stage *)stage;
     own->values = calloc((size_t)stage->dataset->n_components, sizeof *own->values);
-    return own->values ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for a generator");
+    return own->values ? 0 : pl_error_set(reterr, -ENOMEM, "out of memory for a generator");
 }
 
 static void close_generator(pl_stage *stage)
@@ -102,7 +102,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     int n = stage->dataset->n_components;
     if (pl_element_init(&element, n) < 0) {
         drop_values(own, n);
-        return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, -ENOMEM, reterr, "out of memory for an element");
     }
     pl_item *items = pl_element_items(&element);
     for (int i = 0; i < n; i++)
@@ -138,7 +138,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &ended, reterr);
     while (r == 0 && own->n_asked < n) {
-        pl_error error = {0}; /* a bad one was told of before */
+        pl_error error = {0}; /* a bad one was reported before */
         int made = ask(stage, &error);
         if (made == PL_TOLD)
             return pl_pass_over(stage->pass, reterr);
@@ -190,7 +190,7 @@ int pl_dataset_generator(pl_runtime *runtime, const pl_generator *generator,
                             reterr);
     for (int i = 0; r == 0 && i < generator->n_components; i++)
         if (pl_spec_copy(&dataset->spec[i], &generator->specs[i]) < 0)
-            r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+            r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     if (r < 0) {
         pl_dataset_unref(dataset);
         if (generator->release)

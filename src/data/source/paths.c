@@ -49,7 +49,7 @@ void pl_paths_done(pl_paths *paths)
 
 static int no_memory(const pl_paths *paths, pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory for more than %zu paths", paths->n);
+    return pl_error_set(reterr, -ENOMEM, "out of memory for more than %zu paths", paths->n);
 }
 
 /* Half as many again: large ones are moved by the kernel, which copies nothing. */
@@ -224,7 +224,7 @@ static keyed *sort_keys(keyed *all, keyed *other, size_t n)
     return all;
 }
 
-/* False: they are too many, or there is no memory for it. */
+/* False: too many, or out of memory. */
 static bool sort_by_keys(pl_paths *paths)
 {
     pl_block block;

@@ -3,9 +3,8 @@
  *   chunk  64 KiB of claimed memory, in which paths lie behind each other, each with its NUL
  *   place  where a path begins: its chunk and the byte within it, in 32 bits
  *
- * So a path costs its bytes, its NUL and four more, and what adding one moves is only places: a
- * path stays where it is. While paths are added it belongs to one thread; then it is read by any
- * number of them. */
+ * So a path costs its bytes, its NUL and four more, and growing moves only places: paths stay where
+ * they are. While paths are added it belongs to one thread; then any number of threads may read. */
 #ifndef PL_DATA_SOURCE_PATHS_H
 #define PL_DATA_SOURCE_PATHS_H
 
@@ -22,12 +21,12 @@ typedef struct pl_paths {
 } pl_paths;
 
 void pl_paths_init(pl_paths *paths, pl_memory *memory);
-void pl_paths_done(pl_paths *paths); /* one that is all zero is left alone */
+void pl_paths_done(pl_paths *paths); /* all zero is allowed */
 
 /* PL_EBUDGET, -ENOMEM; -ENAMETOOLONG for one that fits no chunk, PL_EFULL after 4 GiB of them. */
 PL_MUST_CHECK int pl_paths_add(pl_paths *paths, const char *path, pl_error *reterr);
 
-/* Likewise "folder/name"; an empty folder adds the name as it is. */
+/* Adds "folder/name"; with an empty folder, the name alone. */
 PL_MUST_CHECK int pl_paths_add_below(pl_paths *paths, const char *folder, const char *name,
                                      pl_error *reterr);
 

@@ -89,11 +89,11 @@ static int get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *r
     const pl_string string = {path, strlen(path)};
     pl_element element;
     if (pl_element_init(&element, own->base.n_components) < 0)
-        return pl_error_set(reterr, -ENOMEM, "no memory for an element");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for an element");
     element.origin = pl_origin_new(path);
     int r = element.origin ? pl_tensor_new_strings(stage->pass->runtime, &(pl_shape){0}, &string,
                                                    "path", &element.few[0].tensor, reterr)
-                           : pl_error_set(reterr, -ENOMEM, "no memory for a path");
+                           : pl_error_set(reterr, -ENOMEM, "out of memory for a path");
     if (r < 0) {
         pl_element_clear(&element);
         return pl_pass_later(stage->pass, r) ? PL_LATER : r;
@@ -138,7 +138,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     return pl_load_int(loader, 0, stage->dataset->cardinality, &own->at, reterr);
 }
 
-/* What is there may be other files another day: their number and the ends of the list tell. */
+/* The files may change from day to day: their number and the ends of the list show it. */
 static void describe(const pl_dataset *dataset, FILE *to)
 {
     const files_dataset *own = (const files_dataset *)dataset;
@@ -305,7 +305,7 @@ static int find_classes(files_dataset *own, size_t n_folder, pl_error *reterr)
     const char *last = NULL;
     own->first_of = calloc(paths->n + 1, sizeof *own->first_of);
     if (!own->first_of)
-        return pl_error_set(reterr, -ENOMEM, "no memory for classes");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for classes");
     for (size_t i = 0; i < paths->n; i++) {
         const char *path = pl_paths_at(paths, i);
         size_t n = class_bytes(path, n_folder);

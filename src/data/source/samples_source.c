@@ -107,7 +107,7 @@ int pl_dataset_samples(pl_dataset *paths, const char *const *extensions, int n_e
         own->n_wanted++;
     if (own->n_wanted < n_extensions) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     }
     for (int i = 0; i <= n_extensions; i++)
         dataset->spec[i] = (pl_spec){.dtype = PL_STRING};

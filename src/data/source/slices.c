@@ -65,7 +65,7 @@ static int get_by(pl_stage *stage, int64_t at,
     pl_element element;
     int r = pl_element_init(&element, own->base.n_components);
     if (r < 0)
-        return pl_error_set(reterr, r, "no memory for an element");
+        return pl_error_set(reterr, r, "out of memory for an element");
     for (int i = 0; r == 0 && i < own->base.n_components; i++)
         r = part(own->tensors[i], at, &pl_element_items(&element)[i], reterr);
     if (r < 0) {
@@ -177,7 +177,7 @@ static int make(const pl_dataset_class *class, pl_runtime *runtime, pl_tensor *c
     own->tensors = calloc((size_t)n_tensors, sizeof(pl_tensor *));
     if (!own->tensors) {
         pl_dataset_unref(PL_TAKE(*ret_dataset));
-        return pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     }
     for (int i = 0; i < n_tensors; i++) {
         own->tensors[i] = pl_tensor_ref(tensors[i]);

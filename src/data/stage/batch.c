@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements behind each other along a new first axis.
+/* Stacks elements along a new first axis.
  *
- * The first element says how large a batch is; its bytes are claimed then, of as many elements as
- * the input says it has if these are fewer. Each element is copied to its place and let go of as it
- * comes: so a batch costs itself and one element, not two of itself. Where there is no room for
- * both what was gathered is let go of while an element is made, so that it may go to disk
- * meanwhile: a lack of room is no fault of an element that would fit by itself, and no policy may
- * skip it. Strings have no size before they are there: they are held until the batch is whole. */
+ * The first element determines the size of a batch, which is claimed then; for fewer elements if the
+ * input says that it has fewer. Each element is copied to its place and released as it comes, so a
+ * batch costs itself and one element. If both do not fit, the batch is unpinned while an element is
+ * made, and may be spilled meanwhile: an element that would fit by itself is not bad, and no policy
+ * may skip it. The size of strings is not known in advance: they are held until the batch is
+ * complete. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int64_t size_of(const pl_stage *stage)
     return ((const batch_dataset *)stage->dataset)->n;
 }
 
-/* Of a batch that begins. */
+/* Elements that a new batch has room for. */
 static int64_t room_of(const pl_stage *stage)
 {
     int64_t n_input = stage->dataset->inputs[0]->cardinality;
@@ -84,7 +84,7 @@ static int open_batch(pl_stage *stage, pl_error *reterr)
     batch_stage *own = (batch_stage *)stage;
     own->n_room = room_of(stage);
     own->columns = calloc((size_t)stage->dataset->n_components + 1, sizeof *own->columns);
-    return own->columns ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for a batch");
+    return own->columns ? 0 : pl_error_set(reterr, -ENOMEM, "out of memory for a batch");
 }
 
 static void close_batch(pl_stage *stage)
@@ -96,7 +96,7 @@ static void close_batch(pl_stage *stage)
 
 /* ---- the first element ---- */
 
-/* No room: an error that no policy skips, until there is some. */
+/* No room: an error that no policy skips. */
 static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *reterr)
 {
     char reason[PL_ERROR_MESSAGE_BYTES], all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
@@ -152,7 +152,7 @@ static int begin_column_as(pl_stage *stage, column *c, pl_dtype dtype, const pl_
     }
     int r = pl_shape_bytes(&c->shape, pl_dtype_info_of(c->dtype)->item_bytes, &count, reterr);
     if (r == 0 && __builtin_mul_overflow(count, n, &bytes))
-        r = pl_error_set(reterr, -EOVERFLOW, "that is too much");
+        r = pl_error_set(reterr, -EOVERFLOW, "the size of a batch overflows");
     if (r < 0)
         return r;
     c->bytes = (size_t)count;
@@ -344,7 +344,7 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     pl_element batch;
     int r = pl_element_init(&batch, stage->dataset->n_components);
     if (r < 0)
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for a batch");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for a batch");
     r = end_columns(stage, true, &batch, reterr);
     bool later = pl_pass_later(stage->pass, r);
     if (r == 0)
@@ -365,7 +365,7 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 static int begin_by_spec(pl_stage *stage)
 {
     const pl_dataset *input = stage->dataset->inputs[0];
-    pl_error ignored; /* whoever takes them one by one meets it again */
+    pl_error ignored; /* taking elements one by one meets it again */
     int r = 0;
     for (int i = 0; r == 0 && i < input->n_components; i++)
         r = begin_column_as(stage, &((batch_stage *)stage)->columns[i], input->spec[i].dtype,
@@ -441,7 +441,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 
 /* ---- checkpoints ---- */
 
-/* What was gathered of a column, element by element, as items of the input's. */
+/* The gathered elements of a column, as items of the input's. */
 static int save_column(const column *c, int64_t n, pl_saver *saver, pl_error *reterr)
 {
     int r = 0;

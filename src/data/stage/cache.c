@@ -71,7 +71,7 @@ static void copy_tail(const pl_element *from, pl_element *to)
     to->bad = pl_bad_copy(from->bad);
 }
 
-/* Of two passes that filled a store each the first one counts. */
+/* If two passes each filled a store, the first one counts. */
 static void publish(cache_dataset *own, pl_store *store, const pl_element *tail)
 {
     pthread_mutex_lock(&own->mu);
@@ -89,7 +89,7 @@ static int tell_no_room(int code, pl_error *reterr)
     return pl_error_set(reterr, code, "%s; give the cache a file", reason);
 }
 
-/* Whoever takes as many elements as a dataset has need not ask for its end: an epoch of so many
+/* A consumer that takes as many elements as the dataset has need not ask for its end: an epoch of so many
  * steps does not. */
 static int add_memory(pl_stage *stage, void *shelf, const pl_element *element, pl_error *reterr)
 {
@@ -334,7 +334,7 @@ int pl_dataset_cache(pl_dataset *input, const char *path, pl_dataset **ret_datas
     own->base.medium = path ? &in_a_file : &in_memory;
     pthread_mutex_init(&own->mu, NULL);
     if (path && !(own->path = strdup(path)))
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a cache");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory for a cache");
     if (r == 0 && path)
         r = pl_tree_text(input, &own->tree, reterr);
     if (r < 0)

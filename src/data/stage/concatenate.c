@@ -43,7 +43,7 @@ static const pl_dataset_class concatenate_class = {
     .restore = restore,
 };
 
-/* What both can be: a dimension in which they differ is not known. */
+/* A spec that covers both: a dimension in which they differ is unknown. */
 static void widen(pl_shape *shape, const pl_shape *other)
 {
     if (shape->rank != other->rank)
@@ -101,7 +101,7 @@ int pl_dataset_concatenate(pl_dataset *input, pl_dataset *other, pl_dataset **re
     }
     if (r < 0) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, r, "no memory for a dataset");
+        return pl_error_set(reterr, r, "out of memory for a dataset");
     }
     *ret_dataset = dataset;
     return 0;

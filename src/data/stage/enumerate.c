@@ -25,7 +25,7 @@ static int number(pl_stage *stage, int64_t at, pl_element *element, pl_element *
     int r = pl_element_init(&made, element->n + 1);
     if (r < 0) {
         pl_element_clear(element);
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for an element");
     }
     made.n_items = 0;
     uint64_t start = (uint64_t)((const enumerate_dataset *)stage->dataset)->start;
@@ -104,7 +104,7 @@ int pl_dataset_enumerate(pl_dataset *input, int64_t start, pl_dataset **ret_data
         r = pl_spec_copy(&dataset->spec[i + 1], &input->spec[i]);
     if (r < 0) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, r, "no memory for a dataset");
+        return pl_error_set(reterr, r, "out of memory for a dataset");
     }
     ((enumerate_dataset *)dataset)->start = start;
     *ret_dataset = dataset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Those elements for which a function is true. */
+/* The elements for which a function is true. */
 #include <errno.h>
 
 #include "data/core/function.h"
@@ -28,7 +28,7 @@ static int ask(pl_stage *stage, const pl_element *element, pl_error *reterr)
     pl_element answer = {0}, asked;
     int r = pl_element_share(element, &asked);
     if (r < 0)
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for an element");
     r = pl_bound_function_run(((filter_dataset *)stage->dataset)->function, stage, &asked, &answer,
                               reterr);
     pl_element_clear(&asked);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that a function makes of elements: one after the other (flat_map), or several in turn.
- *   cycle   places of which each has a lane (subdataset.h), or is empty; pulled in turn
- *   block   elements that are taken from a lane before it is the next one's turn
- *   coming  lanes that were opened before there is a place for them, in the input's order
+ *   cycle   places, pulled in turn; each has a subdataset (subdataset.h), or is empty
+ *   block   elements that are taken from a subdataset before it is the next one's turn
+ *   coming  subdatasets that were opened before a place is free, in the input's order
  *
- * A lane that has ended leaves its place empty, and the turn goes on; when it comes round again the
- * input's next element gets the place. So the order is that of one thread, whatever the workers do:
- * these pull lanes ahead, those first whose turn is next, into the lanes' queues.
+ * A subdataset that has ended leaves its place empty, and the turn goes on; when it comes round
+ * again, the place goes to the input's next element. So the order is that of one thread, whatever
+ * the workers do: they pull subdatasets ahead, in the order of their turns, into their queues.
  *
- * next() belongs to one thread at a time, who alone opens places and closes lanes. `mu` is a leaf;
- * a lane's stage, and the input, are pulled by whoever has set `busy`, or `opening`. */
+ * next() belongs to one thread at a time, which alone fills places and closes subdatasets. The
+ * engine's `mu` is a leaf; the thread that has set `busy` pulls a subdataset, the one that has set
+ * `opening` the input. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "data/stage/subdataset.h"
 
 enum {
-    /* Of PL_AUTO: always the same, because the order follows from it. */
+    /* For PL_AUTO: the same on every machine, because the order follows from it. */
     AUTO_CYCLE = 16,
     CYCLE_MOST = 65536,
 };
@@ -43,7 +44,7 @@ typedef struct interleave_stage {
     int n_coming;
     uint64_t n_opened;  /* subdatasets, ever */
     bool opening;       /* somebody pulls the input */
-    pl_element starved; /* of the input: its subdataset did not fit; of whoever opens */
+    pl_element starved; /* of the input: its subdataset did not fit. Of the thread that opens */
     bool exhausted;     /* the input has ended */
 } interleave_stage;
 
@@ -479,7 +480,7 @@ static int make(const pl_dataset_class *class, pl_dataset *input, const pl_funct
         r = pl_dataset_make(class, input->runtime, &input, 1, of->n_of, &dataset, reterr);
     for (int i = 0; r == 0 && i < of->n_of; i++)
         if (pl_spec_copy(&dataset->spec[i], &of->of[i]) < 0)
-            r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+            r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     if (r < 0) {
         pl_bound_function_unref(bound);
         pl_dataset_unref(dataset);

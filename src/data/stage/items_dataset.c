@@ -70,7 +70,7 @@ int pl_dataset_held(pl_runtime *runtime, const pl_spec *spec, pl_claimed_array *
     pl_dataset *dataset = NULL;
     int r = pl_dataset_make(&items_class, runtime, NULL, 0, 1, &dataset, reterr);
     if (r == 0 && pl_spec_copy(&dataset->spec[0], spec) < 0)
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     if (r < 0) {
         pl_claimed_array_clear_items(items);
         pl_dataset_unref(dataset);

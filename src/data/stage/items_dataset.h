@@ -10,7 +10,7 @@
 PL_MUST_CHECK int pl_dataset_held(pl_runtime *runtime, const pl_spec *spec, pl_claimed_array *items,
                                   pl_dataset **ret_dataset, pl_error *reterr);
 
-/* For whoever holds items. */
+/* Clears an array of items. */
 void pl_claimed_array_clear_items(pl_claimed_array *items);
 
 #endif

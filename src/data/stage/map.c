@@ -107,7 +107,7 @@ int pl_dataset_map(pl_dataset *input, const pl_function *function, int n_paralle
                             pl_bound_function_n_outputs(bound), &dataset, reterr);
     for (int i = 0; r == 0 && i < dataset->n_components; i++)
         if (pl_spec_copy(&dataset->spec[i], pl_bound_function_spec(bound, i)) < 0)
-            r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+            r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     if (r < 0) {
         pl_bound_function_unref(bound);
         pl_dataset_unref(dataset);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options stage: is read when a pass begins, hands its input's elements on, and counts how many
- * before them were bad. Too many are an error at their place, and ever after. */
+/* The options stage passes its input through, and counts bad elements. Too many are an error at
+ * their place, and ever after. Its options are read when a pass begins. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct options_stage {
     pl_stage base;
     pl_bad_count count;
     pl_error failed;                  /* too many were bad; code 0: not yet */
-    char one[PL_ERROR_MESSAGE_BYTES]; /* the last one that came by, as it was told */
+    char one[PL_ERROR_MESSAGE_BYTES]; /* the message of the last bad element */
 } options_stage;
 
 static void free_options(pl_dataset *dataset)
@@ -144,7 +144,7 @@ static const pl_dataset_class options_class = {
 static int check(const pl_dataset_options *options, pl_error *reterr)
 {
     if (options->on_error < PL_ON_ERROR_INHERIT || options->on_error > PL_ON_ERROR_QUARANTINE)
-        return pl_error_set(reterr, -EINVAL, "options: %d is no policy on errors",
+        return pl_error_set(reterr, -EINVAL, "options: %d is not a policy on errors",
                             (int)options->on_error);
     if (options->on_error == PL_ON_ERROR_QUARANTINE && !options->quarantine_path)
         return pl_error_set(reterr, -EINVAL, "options: a quarantine needs a path for its records");
@@ -174,7 +174,7 @@ int pl_dataset_with_options(pl_dataset *input, const pl_dataset_options *options
     own->options.quarantine_path = NULL;
     if (options->quarantine_path && !(own->quarantine_path = strdup(options->quarantine_path))) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, -ENOMEM, "no memory for options");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for options");
     }
     own->policy = (pl_policy){options->on_error, options->max_bad, options->max_bad_fraction,
                               own->quarantine_path};

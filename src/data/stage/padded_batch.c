@@ -457,7 +457,7 @@ int pl_dataset_padded_batch(pl_dataset *input, int64_t n, const pl_shape *padded
     own->shapes = calloc((size_t)dataset->n_components, sizeof *own->shapes);
     own->padding = calloc((size_t)dataset->n_components, sizeof *own->padding);
     if (!own->shapes || !own->padding)
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     for (int i = 0; r == 0 && i < dataset->n_components; i++)
         r = set_component(own, i, padded_shapes ? &padded_shapes[i] : NULL,
                           padding_values ? padding_values[i] : NULL, reterr);

@@ -106,8 +106,9 @@ static int look(parsing *p, pl_error *reterr)
     size_t n = (size_t)p->what->n;
     pl_example_entry *entries = calloc(n, sizeof *entries);
     p->found = calloc(n * (size_t)p->records.n + 1, sizeof *p->found);
-    int r =
-        entries && p->found ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for %zu features", n);
+    int r = entries && p->found
+                ? 0
+                : pl_error_set(reterr, -ENOMEM, "out of memory for %zu features", n);
     for (int64_t i = 0; r == 0 && i < p->records.n; i++)
         r = look_at(p, i, entries, reterr);
     free(entries);
@@ -225,7 +226,7 @@ static int parse(void *context, const pl_value *inputs, int n_inputs, pl_value *
     parsing p = {.what = context, .is_list = ((const examples *)context)->of_lists};
     const pl_shape *shape = pl_tensor_shape(inputs[0].tensor);
     if (pl_tensor_dtype(inputs[0].tensor) != PL_STRING || shape->rank != (int32_t)p.is_list)
-        return pl_error_set(reterr, -EINVAL, "parse_examples: %s%s, where %s was said",
+        return pl_error_set(reterr, -EINVAL, "parse_examples: %s%s, where %s was expected",
                             pl_dtype_info_of(pl_tensor_dtype(inputs[0].tensor))->name,
                             PL_SHAPE_TEXT(shape), p.is_list ? "a list of strings" : "one string");
     int r = pl_strings_pin(&p.records, inputs[0].tensor, reterr);
@@ -293,7 +294,7 @@ static int add_feature(examples *own, const pl_feature_spec *spec, pl_error *ret
         return r;
     char *name = strdup(spec->name);
     if (!name)
-        return pl_error_set(reterr, -ENOMEM, "no memory for features");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for features");
     made.fallback = spec->fallback ? pl_tensor_ref(spec->fallback) : NULL;
     own->names[own->n] = (pl_string){name, strlen(name)};
     own->features[own->n++] = made;
@@ -305,14 +306,14 @@ static int make(pl_runtime *runtime, const pl_feature_spec *specs, int n, exampl
 {
     examples *own = calloc(1, sizeof *own);
     if (!own)
-        return pl_error_set(reterr, -ENOMEM, "no memory for features");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for features");
     own->runtime = pl_runtime_ref(runtime);
     own->features = calloc((size_t)n + 1, sizeof *own->features);
     own->specs = calloc((size_t)n + 1, sizeof *own->specs);
     own->names = calloc((size_t)n + 1, sizeof *own->names);
     int r = own->features && own->specs && own->names
                 ? 0
-                : pl_error_set(reterr, -ENOMEM, "no memory for features");
+                : pl_error_set(reterr, -ENOMEM, "out of memory for features");
     for (int i = 0; r == 0 && i < n; i++)
         r = add_feature(own, &specs[i], reterr);
     if (r < 0)
@@ -322,7 +323,7 @@ static int make(pl_runtime *runtime, const pl_feature_spec *specs, int n, exampl
     return r;
 }
 
-/* What a component will be, given what the input is. */
+/* The spec of a component, given the input's. */
 static int spec_of(const pl_feature_spec *wanted, bool of_lists, int64_t n_records,
                    pl_spec *ret_spec, pl_error *reterr)
 {

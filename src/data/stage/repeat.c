@@ -8,7 +8,7 @@
 
 typedef struct repeat_dataset {
     pl_dataset base;
-    int64_t n; /* negative: for ever */
+    int64_t n; /* negative: without end */
 } repeat_dataset;
 
 typedef struct repeat_stage {
@@ -36,7 +36,7 @@ static void copy(_Atomic uint64_t *to, _Atomic uint64_t *from)
                           memory_order_relaxed);
 }
 
-/* What stages have measured in one round goes on in the next. */
+/* Profiles add up over all rounds. */
 static void carry_on(pl_stage *to, pl_stage *from)
 {
     copy(&to->profile.n_elements, &from->profile.n_elements);
@@ -84,7 +84,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
             return r;
         }
         if (own->empty && n < 0)
-            return 0; /* it would be so for ever */
+            return 0; /* every round would be empty */
         own->behind = true;
         own->n_rounds++;
     }

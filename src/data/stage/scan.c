@@ -45,7 +45,7 @@ static void free_scan(pl_dataset *dataset)
 static int open_scan(pl_stage *stage, pl_error *reterr)
 {
     int r = pl_element_share(&dataset_of(stage)->first, &((scan_stage *)stage)->state);
-    return r < 0 ? pl_error_set(reterr, r, "no memory for a state") : 0;
+    return r < 0 ? pl_error_set(reterr, r, "out of memory for a state") : 0;
 }
 
 static void close_scan(pl_stage *stage)
@@ -80,7 +80,7 @@ static int call(pl_stage *stage, const pl_element *element, pl_element *ret_made
     pl_element given;
     int r = pl_element_init(&given, state->n + element->n);
     if (r < 0)
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for an element");
     share_items(pl_element_items(&given), pl_element_peek(state), state->n);
     share_items(pl_element_items(&given) + state->n, pl_element_peek(element), element->n);
     r = pl_bound_function_run(dataset_of(stage)->function, stage, &given, ret_made, reterr);
@@ -124,7 +124,7 @@ static int step(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         return r;
     r = call(stage, &element, &made, reterr);
     if (r > 0 && split(stage, &made, &rest) < 0)
-        r = pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory for an element");
+        r = pl_pass_fail(stage->pass, -ENOMEM, reterr, "out of memory for an element");
     pl_element_clear(&made);
     if (pl_pass_later(stage->pass, r)) {
         own->starved = element;
@@ -157,7 +157,7 @@ static int next_reduced(pl_stage *stage, pl_element *ret_element, pl_error *rete
         return r;
     own->done = true;
     r = pl_element_share(&own->state, ret_element);
-    return r < 0 ? pl_pass_fail(stage->pass, r, reterr, "no memory for an element") : 1;
+    return r < 0 ? pl_pass_fail(stage->pass, r, reterr, "out of memory for an element") : 1;
 }
 
 /* ---- state ---- */
@@ -216,7 +216,7 @@ static const pl_dataset_class reduce_class = {
 
 /* ---- making ---- */
 
-/* Those of the first state, as far as the function says the same of the later ones. */
+/* Specs of the first state, as far as the function's output agrees. */
 static int set_state(scan_dataset *own, pl_tensor *const *initial, int n, pl_error *reterr)
 {
     int r = pl_dataset_make(&state_class, own->base.runtime, NULL, 0, n, &own->state, reterr);
@@ -249,7 +249,7 @@ static int copy_specs(pl_dataset *dataset, const scan_dataset *own, int n_skippe
     return 0;
 }
 
-/* What the function is called with: states, then components. */
+/* The function's inputs: states, then components. */
 static int bind_function(pl_dataset *input, pl_tensor *const *initial, int n_state,
                          const pl_function *function, const char *what,
                          pl_bound_function **ret_function, pl_error *reterr)
@@ -297,7 +297,7 @@ static int make(const pl_dataset_class *class, pl_dataset *input, pl_tensor *con
     own->function = bound;
     r = set_state(own, initial, n_state, reterr);
     if (r == 0 && copy_specs(dataset, own, reduces ? 0 : n_state) < 0)
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     if (r < 0) {
         pl_dataset_unref(dataset);
         return r;

@@ -27,22 +27,24 @@ static int check(const pl_spec *said, const pl_dataset *made, const pl_dataset *
         return pl_error_set(reterr, -EINVAL, "the function made a dataset of another runtime");
     if (made->n_components != said->n_of)
         return pl_error_set(reterr, -EINVAL,
-                            "the function made elements with %d components, where %d were said",
+                            "the function made elements with %d components, where its spec has %d",
                             made->n_components, said->n_of);
     for (int i = 0; i < said->n_of; i++) {
         const pl_spec *spec = &made->spec[i], *of = &said->of[i];
         bool known = spec->shape.rank != PL_RANK_UNKNOWN && of->shape.rank != PL_RANK_UNKNOWN;
         if (spec->dtype != of->dtype)
-            return pl_error_set(reterr, -EINVAL,
-                                "the function made elements whose component %d is %s, where %s "
-                                "was said",
-                                i, spec->dtype ? pl_dtype_info_of(spec->dtype)->name : "a dataset",
-                                of->dtype ? pl_dtype_info_of(of->dtype)->name : "a dataset");
+            return pl_error_set(
+                reterr, -EINVAL,
+                "the function made elements whose component %d is %s, where its spec "
+                "says %s",
+                i, spec->dtype ? pl_dtype_info_of(spec->dtype)->name : "a dataset",
+                of->dtype ? pl_dtype_info_of(of->dtype)->name : "a dataset");
         if (known && !pl_shape_compatible(&spec->shape, &of->shape))
-            return pl_error_set(reterr, -EINVAL,
-                                "the function made elements whose component %d is %s, where %s "
-                                "was said",
-                                i, PL_SHAPE_TEXT(&spec->shape), PL_SHAPE_TEXT(&of->shape));
+            return pl_error_set(
+                reterr, -EINVAL,
+                "the function made elements whose component %d is %s, where its spec "
+                "says %s",
+                i, PL_SHAPE_TEXT(&spec->shape), PL_SHAPE_TEXT(&of->shape));
     }
     return 0;
 }
@@ -54,7 +56,7 @@ static int call(pl_stage *stage, pl_bound_function *function, const pl_element *
     pl_element given, made = {0};
     int r = pl_element_share(input, &given);
     if (r < 0)
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for an element");
     r = pl_bound_function_run(function, stage, &given, &made, reterr);
     pl_element_clear(&given);
     pl_dataset *dataset = r > 0 ? PL_TAKE(pl_element_items(&made)[0].dataset) : NULL;
@@ -88,7 +90,7 @@ int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t nu
     pl_subdataset *subdataset = calloc(1, sizeof *subdataset);
     if (!subdataset) {
         pl_element_clear(input);
-        return pl_pass_fail(stage->pass, -ENOMEM, reterr, "no memory for a dataset's pass");
+        return pl_pass_fail(stage->pass, -ENOMEM, reterr, "out of memory for a dataset's pass");
     }
     subdataset->number = number;
     subdataset->input = *input;
@@ -219,7 +221,7 @@ int pl_subdataset_load(pl_stage *stage, pl_bound_function *function, pl_loader *
 {
     pl_subdataset *subdataset = calloc(1, sizeof *subdataset);
     if (!subdataset)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a dataset's pass");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a dataset's pass");
     int r = load(stage, function, subdataset, loader, reterr);
     if (r < 0) {
         pl_subdataset_close(stage, subdataset);

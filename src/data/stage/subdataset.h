@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset that a function made of an element, within a pass: what flat_map and interleave pull.
- *   queue   elements that were pulled before they are asked for, in order
+/* A dataset that a function made of an element, within a pass of flat_map or interleave.
+ *   queue   elements that were pulled ahead, in order
  *
- * Belongs to one thread at a time, as its stage does; but that the queue has the owner's lock. */
+ * Belongs to one thread at a time, as its stage does; the queue has the owner's lock. */
 #ifndef PL_DATA_STAGE_SUBDATASET_H
 #define PL_DATA_STAGE_SUBDATASET_H
 
@@ -14,30 +14,30 @@ enum { PL_SUBDATASET_QUEUE = 16 };
 typedef struct pl_subdataset {
     struct pl_subdataset *after; /* in a list */
     uint64_t number;             /* of the input's element, from 1 on */
-    pl_element input;            /* what the function was called with; kept for its state */
+    pl_element input;            /* the function's argument, for checkpoints */
     pl_stage *stage;             /* NULL: the element is bad; its error is in the queue */
-    bool busy;                   /* somebody pulls; the owner's lock, as all that follows */
+    bool busy;                   /* a thread pulls it; the owner's lock, as all that follows */
     bool ended;
     pl_ahead_slot queue[PL_SUBDATASET_QUEUE]; /* a ring */
     int head, n_queued;
 } pl_subdataset;
 
-/* Checks a function that makes one dataset, for a constructor. */
+/* For constructors: -EINVAL unless the function makes one dataset. */
 PL_MUST_CHECK int pl_subdataset_check(const pl_bound_function *function, const char *what,
                                       pl_error *reterr);
 
-/* Calls the function with an element of the stage's input, which is taken over, and opens what it
- * made, below `stage`. Negative: the element is bad, and what it was read from and counts is in
- * *ret_bad; or PL_TOLD; or PL_LATER, and the element is as it was. */
+/* Calls the function with an element of the stage's input, takes the element over, and opens the new
+ * dataset below `stage`. Negative: the element is bad, and its origin and counts are in *ret_bad; or
+ * PL_TOLD; or PL_LATER, and the element is unchanged. */
 PL_MUST_CHECK int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t number,
                                      pl_element *input, pl_subdataset **ret_subdataset,
                                      pl_element *ret_bad, pl_error *reterr);
 
-/* One that has nothing but the error of what should have been its input. NULL: no memory. */
+/* In place of a subdataset whose input was bad: has only its error. NULL: out of memory. */
 pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, const pl_error *error,
                                       pl_element *bad);
 
-/* What it has counted becomes the stage's, below which it was opened. NULL is allowed. */
+/* Its counts go to `stage`, below which it was opened. NULL is allowed. */
 void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset);
 
 /* ---- the queue ---- */

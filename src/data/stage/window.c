@@ -223,7 +223,7 @@ int pl_dataset_window(pl_dataset *input, int64_t size, int64_t shift, int64_t st
                             ": each is at least 1",
                             size, shift, stride);
     if (__builtin_mul_overflow(size - 1, stride, &span) || __builtin_add_overflow(span, 1, &span))
-        return pl_error_set(reterr, -EINVAL, "window: that is too much");
+        return pl_error_set(reterr, -EINVAL, "window: size and stride are too large");
     pl_dataset *dataset;
     int r = pl_dataset_make(&window_class, input->runtime, &input, 1, input->n_components, &dataset,
                             reterr);
@@ -231,7 +231,7 @@ int pl_dataset_window(pl_dataset *input, int64_t size, int64_t shift, int64_t st
         return r;
     if (set_specs(dataset, input) < 0) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, -ENOMEM, "no memory for a dataset");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a dataset");
     }
     window_dataset *own = (window_dataset *)dataset;
     own->size = size;

@@ -21,7 +21,7 @@ static int open_zip(pl_stage *stage, pl_error *reterr)
 {
     zip_stage *own = (zip_stage *)stage;
     own->row = calloc((size_t)stage->dataset->n_inputs, sizeof *own->row);
-    return own->row ? 0 : pl_error_set(reterr, -ENOMEM, "no memory for 'zip'");
+    return own->row ? 0 : pl_error_set(reterr, -ENOMEM, "out of memory for 'zip'");
 }
 
 static void close_zip(pl_stage *stage)
@@ -67,7 +67,7 @@ static int join(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     pl_element made;
     int r = pl_element_init(&made, stage->dataset->n_components);
     if (r < 0)
-        return pl_pass_fail(stage->pass, r, reterr, "no memory for an element");
+        return pl_pass_fail(stage->pass, r, reterr, "out of memory for an element");
     made.n_items = 0;
     pl_item *to = pl_element_items(&made);
     for (int64_t i = 0; i < own->n_row; i++) {
@@ -183,7 +183,7 @@ int pl_dataset_zip(pl_dataset *const *inputs, int n_inputs, pl_dataset **ret_dat
             r = pl_spec_copy(&dataset->spec[n++], &inputs[i]->spec[k]);
     if (r < 0) {
         pl_dataset_unref(dataset);
-        return pl_error_set(reterr, r, "no memory for a dataset");
+        return pl_error_set(reterr, r, "out of memory for a dataset");
     }
     *ret_dataset = dataset;
     return 0;

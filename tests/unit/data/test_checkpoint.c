@@ -456,7 +456,7 @@ static void a_file_of_another_kind_or_none_is_refused(void **state)
     assert_int_equal(restore_sample(100), -ENOENT);
     write_file("a,b\n1,2\n", 8);
     assert_int_equal(restore_sample(100), PL_EFORMAT);
-    assert_non_null(strstr(error.message, "is no file of this kind"));
+    assert_non_null(strstr(error.message, "is not a file of this kind"));
 }
 
 static void a_file_of_another_version_is_refused(void **state)
@@ -546,7 +546,7 @@ static void what_is_no_checkpoint_is_not_replaced(void **state)
     char link[160], *bytes;
     write_file("my thesis", 9);
     assert_int_equal(save_to(path), PL_EFORMAT);
-    assert_non_null(strstr(error.message, "is no file of this kind"));
+    assert_non_null(strstr(error.message, "is not a file of this kind"));
     assert_int_equal(read_file(&bytes), 9);
     assert_memory_equal(bytes, "my thesis", 9);
     free(bytes);
