@@ -109,7 +109,7 @@ PL_API void pl_iterator_free(pl_iterator *iterator);
 /* 1 and the next element, one value for each component, the caller's to unref; 0 at the end, and
  * ever after. Negative: the element at this place is bad, and the next call goes on behind it. The
  * message names stage, element, file, byte and reason:
- *   map 'decode': element 17, 'cats/3.jpg': decode_image 'image': premature end at byte 8192
+ *   map 'decode': element 17, 'cats/3.jpg': decode_image 'image': the JPEG is corrupt at byte 8192
  * PL_EBUDGET if not even one element fits, with what it needs; -ECANCELED; -ETIMEDOUT from the
  * watchdog, with the stage that makes no progress: from these two on every call gives the same.
  * -ENOTSUP in the child of a fork, of a pass that had threads. */
@@ -151,6 +151,7 @@ typedef struct pl_bad_element {
     int64_t offset; /* in the file */
     int code;
     const char *reason;
+    const pl_error *error; /* all that is known of it */
 } pl_bad_element;
 
 /* The first bad elements up to here, in their order: 64 at most; a quarantine has all. Writes up to

@@ -344,7 +344,7 @@ static void tell(const this_run *run, const json_t *report)
 static void keep_hang(void *context, const pl_inspect_process *processes, int n, double idle_s)
 {
     this_run *run = context;
-    pl_error error;
+    pl_error error = {0};
     json_t *report = NULL;
     if (pl_report_write_hang(run->record.directory, processes, (size_t)n, idle_s, &error) < 0 ||
         pl_report_build(run->ledger, run->record.directory, &report, &error) < 0) {
@@ -392,7 +392,7 @@ static void tell_outer(const this_run *run, const char *verdict)
         "hang",    "crashed", "illegal-instruction",
     };
     pl_ledger *outer = NULL;
-    pl_error error;
+    pl_error error = {0};
     bool told = false;
     for (size_t i = 0; verdict && i < PL_COUNT_OF(told_on); i++)
         told |= strcmp(verdict, told_on[i]) == 0;

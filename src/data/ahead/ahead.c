@@ -104,15 +104,15 @@ static bool may_begin(pl_ahead *ahead, uint64_t *ret_room_bytes)
 }
 
 /* With mu held: what became of it. */
-static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, const pl_error *error)
+static void put(pl_ahead *ahead, pl_slot *slot, int r, pl_element *element, pl_error *error)
 {
     slot->result = r;
     slot->element = *element; /* of a bad one: what it was read from */
-    slot->starved = r == PL_LATER;
+    slot->starved = r == PL_RETRY_ALONE;
     slot->done = !slot->starved;
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, pl_element_bytes(element) + 1);
-    if (r < 0 && slot->done && (slot->error = malloc(sizeof *slot->error)))
-        *slot->error = *error;
+    if (r < 0 && slot->done && (slot->error = calloc(1, sizeof *slot->error)))
+        pl_error_move(slot->error, error);
     pthread_cond_broadcast(&ahead->changed);
 }
 
@@ -139,9 +139,9 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     int r = over ? 0 : ahead->class->begin(ahead->stage, &begun, &error);
     lock(ahead);
     ahead->n_beginning--;
-    if (r == 0 || r == PL_LATER) {
+    if (r == 0 || r == PL_RETRY_ALONE) {
         ahead->ended |= r == 0 && !over;
-        ahead->starved |= r == PL_LATER;
+        ahead->starved |= r == PL_RETRY_ALONE;
         pl_headway_give(&ahead->stage->pass->headway, room_bytes);
         pthread_cond_broadcast(&ahead->changed);
         pthread_mutex_unlock(&ahead->pulling);
@@ -160,8 +160,8 @@ static void make_one(pl_ahead *ahead, uint64_t room_bytes)
     (void)pl_threads_work_alone(alone);
     lock(ahead);
     ahead->n_unplaced -= unplaced;
-    put(ahead, unplaced ? give_slot(ahead, room_bytes) : slot, r, r == PL_LATER ? &begun : &element,
-        &error);
+    put(ahead, unplaced ? give_slot(ahead, room_bytes) : slot, r,
+        r == PL_RETRY_ALONE ? &begun : &element, &error);
 }
 
 /* With mu held, and returns so: tries it again. False: it did not fit this time, either. */
@@ -174,8 +174,8 @@ static bool finish_starved(pl_ahead *ahead, pl_slot *slot)
     unlock(ahead);
     int r = ahead->class->finish(ahead->stage, &begun, &element, &error);
     lock(ahead);
-    put(ahead, slot, r, r == PL_LATER ? &begun : &element, &error);
-    return r != PL_LATER;
+    put(ahead, slot, r, r == PL_RETRY_ALONE ? &begun : &element, &error);
+    return r != PL_RETRY_ALONE;
 }
 
 /* ---- workers ---- */
@@ -313,9 +313,9 @@ static int take(pl_ahead *ahead, pl_element *ret_element, pl_error *reterr)
     pl_headway_give(&ahead->stage->pass->headway, slot->room_bytes);
     if (slot->result < 0) {
         if (slot->error)
-            *reterr = *slot->error;
+            pl_error_move(reterr, slot->error);
         else
-            pl_error_set(reterr, -ENOMEM, "no memory to tell of an error");
+            pl_error_set(reterr, -ENOMEM, "out of memory while reporting an error");
         free(slot->error);
     }
     *ret_element = slot->element;
@@ -334,13 +334,13 @@ static int look(pl_ahead *ahead, bool *ret_ended, pl_error *reterr)
         return pl_pass_over(pass, reterr);
     if (ahead->head < ahead->tail) {
         pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
-        return slot->starved && !finish_starved(ahead, slot) ? PL_LATER : 0;
+        return slot->starved && !finish_starved(ahead, slot) ? PL_RETRY_ALONE : 0;
     }
     if (ahead->n_beginning > 0 || ahead->n_unplaced > 0)
         return 0;
     *ret_ended = ahead->ended;
     if (ahead->starved && pl_pass_turn(pass) != PL_TURN_ALONE)
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     ahead->starved = false;
     return 0;
 }
@@ -392,6 +392,7 @@ void pl_ahead_done(pl_ahead *ahead)
         pl_slot *slot = &ahead->slots[ahead->head % ahead->n_slots];
         pl_headway_give(&ahead->stage->pass->headway, slot->room_bytes);
         pl_element_clear(&slot->element);
+        pl_error_done(slot->error);
         free(slot->error);
     }
     free(ahead->slots);
@@ -406,7 +407,8 @@ void pl_ahead_done(pl_ahead *ahead)
 
 static int save_slot(const pl_slot *slot, pl_saver *saver, pl_error *reterr)
 {
-    static const pl_error untold = {-ENOMEM, "no memory to tell of an error"};
+    static const pl_error untold = {.code = -ENOMEM,
+                                    .message = "out of memory while reporting an error"};
     int r = pl_save_int(saver, slot->result, reterr);
     if (r == 0)
         r = pl_save_element(saver, &slot->element, reterr);
@@ -431,10 +433,10 @@ int pl_ahead_save(pl_ahead *ahead, pl_saver *saver, pl_error *reterr)
 static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error *reterr)
 {
     int64_t result = 0;
-    pl_error error;
+    pl_error error = {0};
     const pl_dataset *dataset = ahead->stage->dataset;
     int r = pl_load_int(loader, INT32_MIN, 1, &result, reterr);
-    bool starved = result == PL_LATER, failed = result < 0 && !starved;
+    bool starved = result == PL_RETRY_ALONE, failed = result < 0 && !starved;
     if (r == 0 && (result == 0 || (starved && !ahead->class->finish)))
         r = pl_load_refuse(reterr, "an element ahead is none");
     if (r == 0)
@@ -449,8 +451,8 @@ static int load_slot(pl_ahead *ahead, pl_slot *slot, pl_loader *loader, pl_error
         pl_element_clear(&slot->element);
         return r;
     }
-    if (failed && (slot->error = malloc(sizeof *slot->error)))
-        *slot->error = error;
+    if (failed && (slot->error = calloc(1, sizeof *slot->error)))
+        pl_error_move(slot->error, &error);
     slot->result = (int)result;
     slot->starved = starved;
     slot->done = !starved;

@@ -28,7 +28,7 @@
 typedef struct pl_ahead_class {
     /* 1 and an element; 0: there are no more; negative: as a class's next(). */
     int (*begin)(pl_stage *stage, pl_element *ret_element, pl_error *reterr);
-    /* The same of what begin() gave; NULL: that is it. Clears `begun`, but for PL_LATER. */
+    /* The same of what begin() gave; NULL: that is it. Clears `begun`, but for PL_RETRY_ALONE. */
     int (*finish)(pl_stage *stage, pl_element *begun, pl_element *ret_element, pl_error *reterr);
 } pl_ahead_class;
 

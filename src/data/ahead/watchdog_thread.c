@@ -33,6 +33,7 @@ struct pl_puller {
 static void free_puller(pl_puller *puller)
 {
     pl_element_clear(&puller->element);
+    pl_error_done(&puller->error);
     pthread_cond_destroy(&puller->answered);
     pthread_cond_destroy(&puller->asked);
     pthread_mutex_destroy(&puller->mu);
@@ -50,7 +51,7 @@ static void pull(pl_puller *puller)
     int r = puller->how.pull(puller->how.context, &element, &error);
     pthread_mutex_lock(&puller->mu);
     puller->element = element;
-    puller->error = error;
+    pl_error_move(&puller->error, &error);
     puller->result = r;
     puller->wanted = false;
     pthread_cond_signal(&puller->answered);
@@ -116,10 +117,11 @@ static void wait_for(pl_puller *puller, uint64_t ns)
 static void bark(pl_puller *puller)
 {
     char text[PL_WATCH_TEXT_BYTES];
-    pl_error error;
+    pl_error error = {0};
     pl_watch_tell(puller->pass, text);
     pl_pass_fail(puller->pass, -ETIMEDOUT, &error, "no progress for %.1f s: %s",
                  (double)puller->pass->watchdog_ns / (double)PL_NS_PER_SEC, text);
+    pl_error_done(&error);
 }
 
 /* With mu held: until the element is there, or nobody waits for it any more. */
@@ -153,14 +155,14 @@ int pl_puller_next(pl_puller *puller, pl_element *ret_element, pl_error *reterr)
         pthread_cond_signal(&puller->asked);
         watch(puller);
     }
-    int r = PL_TOLD;
+    int r = PL_REPORTED;
     if (puller->lost) {
         *ret_element = (pl_element){0};
         r = pl_pass_over(puller->pass, reterr);
     } else {
         *ret_element = puller->element;
         puller->element = (pl_element){0};
-        *reterr = puller->error;
+        pl_error_move(reterr, &puller->error);
         r = puller->result;
     }
     pthread_mutex_unlock(&puller->mu);

@@ -24,7 +24,7 @@ typedef struct pl_pull {
 PL_MUST_CHECK int pl_puller_new(const pl_pull *how, pl_pass *pass, pl_puller **ret_puller,
                                 pl_error *reterr);
 
-/* As pull(); -ETIMEDOUT, as PL_TOLD, when the pass makes no progress for its watchdog's time. */
+/* As pull(); -ETIMEDOUT, as PL_REPORTED, when the pass makes no progress for its watchdog's time. */
 PL_MUST_CHECK int pl_puller_next(pl_puller *puller, pl_element *ret_element, pl_error *reterr);
 
 /* The pass is over. Lets the thread close(), and waits for that, but not for ever. */

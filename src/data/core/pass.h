@@ -2,13 +2,13 @@
 /* A pass: what all stages of one iterator share.
  *   crew    threads that run stages ahead: worker_pool.h
  *   headway bytes that stages may be ahead: prefetch_budget.h
- *   told    an error whose message is complete: stages hand it on as it is
- *   later   an element that found no room beside what runs ahead: see pl_pass_later()
- *   fatal   an error that is not of one element: no policy skips it, and the pass ends with it
+ *   reported     an error that is complete: stages hand it on as it is
+ *   retry alone  an element that found no room beside what runs ahead: see pl_pass_later()
+ *   fatal        an error that is not of one element: no policy skips it, and the pass ends with it
  *
- * Codes between stages: pl_stage_next() returns PL_TOLD for what went wrong below, with the true
+ * Codes between stages: pl_stage_next() returns PL_REPORTED for what went wrong below, with the true
  * code in reterr->code; a class's next() hands that on. For an error of its own it returns the
- * error's code, or, after pl_pass_fail(), PL_TOLD. PL_LATER is handed on as PL_TOLD is, with
+ * error's code, or, after pl_pass_fail(), PL_REPORTED. PL_RETRY_ALONE is handed on as PL_REPORTED is, with
  * nothing lost: whoever is pulled again then goes on. Errors are never NULL inside of a pass. */
 #ifndef PL_DATA_CORE_PASS_H
 #define PL_DATA_CORE_PASS_H
@@ -25,8 +25,8 @@
 #include "util/fork.h"
 
 /* Below all codes that callers see. */
-#define PL_TOLD  (-9001)
-#define PL_LATER (-9002)
+#define PL_REPORTED    (-9001)
+#define PL_RETRY_ALONE (-9002)
 
 typedef enum pl_turn_of {
     PL_TURN_ALL,    /* whoever likes makes elements ahead */
@@ -80,7 +80,7 @@ static inline bool pl_pass_is_lost(const pl_pass *pass)
                           (pass->watchdog_ns > 0 && pass->generation != pl_fork_generation()));
 }
 
-/* For what failed with `code`: true if it is to return PL_LATER, and to do the same again when it
+/* For what failed with `code`: true if it is to return PL_RETRY_ALONE, and to do the same again when it
  * is pulled next. It did not fit beside what others have, and is tried again when it is the next
  * that the consumer gets, with nobody else at work: what fails then is an error. */
 static inline bool pl_pass_later(const pl_pass *pass, int code)
@@ -88,10 +88,10 @@ static inline bool pl_pass_later(const pl_pass *pass, int code)
     return code == PL_EBUDGET && pl_pass_turn(pass) != PL_TURN_ALONE;
 }
 
-/* What it ended with. Returns PL_TOLD. */
+/* What it ended with. Returns PL_REPORTED. */
 PL_MUST_CHECK int pl_pass_over(pl_pass *pass, pl_error *reterr);
 
-/* Ends the pass with an error that no policy skips. The first one counts. Returns PL_TOLD. */
+/* Ends the pass with an error that no policy skips. The first one counts. Returns PL_REPORTED. */
 int pl_pass_fail(pl_pass *pass, int code, pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

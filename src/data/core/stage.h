@@ -204,4 +204,7 @@ PL_MUST_CHECK int pl_stage_fail_as(pl_element *ret_element, const pl_element *in
 PL_MUST_CHECK int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element,
                                  int code);
 
+/* For an error in *reterr that is not of one element: names the stage. */
+void pl_stage_locate(const pl_stage *stage, int code, pl_error *reterr);
+
 #endif

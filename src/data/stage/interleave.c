@@ -170,7 +170,7 @@ static int pull(interleave_stage *own, pl_lane *lane, uint64_t room_bytes)
     lock(own);
     lane->busy = false;
     own->element_bytes = pl_max_u64(own->element_bytes, pl_element_bytes(&element) + 1);
-    if (r > 0 || r == PL_TOLD) {
+    if (r > 0 || r == PL_REPORTED) {
         pl_lane_put(lane, r, &element, &error, room_bytes);
     } else {
         lane->ended |= r == 0;
@@ -196,12 +196,12 @@ static int open_next(interleave_stage *own, uint64_t number, pl_lane **ret_lane,
 {
     pl_element bad = {.offset = -1};
     int r = own->starved.n > 0 ? 1 : pl_stage_next(own->base.inputs[0], &own->starved, reterr);
-    if (r == 0 || r == PL_LATER)
+    if (r == 0 || r == PL_RETRY_ALONE)
         return r;
     if (r > 0)
         r = pl_lane_open(&own->base, dataset_of(own)->called, number, &own->starved, ret_lane, &bad,
                          reterr);
-    if (r == PL_LATER)
+    if (r == PL_RETRY_ALONE)
         return r;
     if (r < 0)
         *ret_lane = pl_lane_of_error(number, r, reterr, &bad);
@@ -273,7 +273,7 @@ static bool work(interleave_stage *own)
         atomic_fetch_add_explicit(&own->base.profile.n_held, 1, memory_order_relaxed);
         return false;
     }
-    return pull(own, lane, bytes) != PL_LATER;
+    return pull(own, lane, bytes) != PL_RETRY_ALONE;
 }
 
 static void run_worker(pl_job *job)
@@ -358,8 +358,8 @@ static int await_lane(interleave_stage *own, pl_error *reterr)
             wait(own);
             continue;
         }
-        if (pull(own, lane, 0) == PL_LATER)
-            return PL_LATER;
+        if (pull(own, lane, 0) == PL_RETRY_ALONE)
+            return PL_RETRY_ALONE;
     }
 }
 
@@ -444,7 +444,7 @@ static int fill_place(interleave_stage *own, pl_element *ret_element, pl_error *
     pl_element bad;
     r = pl_lane_take(lane, &own->base.pass->headway, &bad, reterr);
     pl_lane_close(&own->base, lane);
-    if (r != PL_TOLD)
+    if (r != PL_REPORTED)
         return pl_stage_spoil(&own->base, &bad, ret_element, r);
     pl_stage_dropped(&own->base, &bad);
     return r;

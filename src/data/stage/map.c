@@ -42,9 +42,9 @@ static int finish(pl_stage *stage, pl_element *begun, pl_element *ret_element, p
     int r = pl_called_run(called_of(stage), stage, begun, ret_element, reterr);
     if (pl_pass_later(stage->pass, r)) {
         pl_element_clear(ret_element);
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     }
-    if (r < 0 && r != PL_TOLD) {
+    if (r < 0 && r != PL_REPORTED) {
         begun->n_items -= begun->n_items > 0; /* itself: it is counted as a bad one */
         pl_element_pass_on(begun, ret_element);
     }
@@ -74,7 +74,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     int r = input.n > 0 ? 1 : begin(stage, &input, reterr);
     if (r > 0)
         r = finish(stage, &input, ret_element, reterr);
-    if (r == PL_LATER)
+    if (r == PL_RETRY_ALONE)
         map->starved = input;
     return r;
 }

@@ -99,7 +99,7 @@ int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number, pl_element
     if (pl_pass_later(stage->pass, r)) {
         *input = lane->input;
         lane->input = (pl_element){0};
-        r = PL_LATER;
+        r = PL_RETRY_ALONE;
     } else {
         pl_element_pass_on(&lane->input, ret_bad);
     }
@@ -107,7 +107,7 @@ int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number, pl_element
     return r;
 }
 
-pl_lane *pl_lane_of_error(uint64_t number, int result, const pl_error *error, pl_element *bad)
+pl_lane *pl_lane_of_error(uint64_t number, int result, pl_error *error, pl_element *bad)
 {
     pl_lane *lane = calloc(1, sizeof *lane);
     if (!lane) {
@@ -126,9 +126,10 @@ void pl_lane_close(pl_stage *stage, pl_lane *lane)
         return;
     while (pl_lane_first(lane)) {
         pl_element element;
-        pl_error error;
+        pl_error error = {0};
         if (pl_lane_take(lane, &stage->pass->headway, &element, &error) != 0)
             pl_element_clear(&element);
+        pl_error_done(&error);
     }
     pl_stage_close(lane->stage);
     pl_element_clear(&lane->input);
@@ -137,14 +138,14 @@ void pl_lane_close(pl_stage *stage, pl_lane *lane)
 
 /* ---- the queue ---- */
 
-void pl_lane_put(pl_lane *lane, int result, pl_element *element, const pl_error *error,
+void pl_lane_put(pl_lane *lane, int result, pl_element *element, pl_error *error,
                  uint64_t room_bytes)
 {
     pl_pulled *last = &lane->queue[(lane->head + lane->n_queued++) % PL_LANE_QUEUE];
     *last = (pl_pulled){.result = result, .element = *element, .room_bytes = room_bytes};
     *element = (pl_element){0};
-    if (result < 0 && (last->error = malloc(sizeof *error)))
-        *last->error = *error;
+    if (result < 0 && (last->error = calloc(1, sizeof *error)))
+        pl_error_move(last->error, error);
 }
 
 int pl_lane_take(pl_lane *lane, pl_headway *headway, pl_element *ret_element, pl_error *reterr)
@@ -155,9 +156,9 @@ int pl_lane_take(pl_lane *lane, pl_headway *headway, pl_element *ret_element, pl
     pl_headway_give(headway, first.room_bytes);
     *ret_element = first.element;
     if (first.result < 0 && first.error)
-        *reterr = *first.error;
+        pl_error_move(reterr, first.error);
     else if (first.result < 0)
-        pl_error_set(reterr, -ENOMEM, "no memory to tell of an error");
+        pl_error_set(reterr, -ENOMEM, "out of memory while reporting an error");
     free(first.error);
     return first.result;
 }
@@ -169,7 +170,7 @@ static int save_queue(pl_lane *lane, pl_saver *saver, pl_error *reterr)
     int r = pl_save_int(saver, lane->n_queued, reterr);
     for (int i = 0; r == 0 && i < lane->n_queued; i++) {
         const pl_pulled *at = &lane->queue[(lane->head + i) % PL_LANE_QUEUE];
-        pl_error none = {.code = -ENOMEM, .message = "no memory to tell of an error"};
+        pl_error none = {.code = -ENOMEM, .message = "out of memory while reporting an error"};
         r = pl_save_int(saver, at->result, reterr);
         if (r == 0 && at->result < 0)
             r = pl_save_error(saver, at->error ? at->error : &none, reterr);

@@ -34,13 +34,13 @@ PL_MUST_CHECK int pl_lane_check(const pl_called *called, const char *what, pl_er
 
 /* Calls the function with an element of the stage's input, which is taken over, and opens what it
  * made, below `stage`. Negative: the element is bad, and what it was read from and counts is in
- * *ret_bad; or PL_TOLD; or PL_LATER, and the element is as it was. */
+ * *ret_bad; or PL_REPORTED; or PL_RETRY_ALONE, and the element is as it was. */
 PL_MUST_CHECK int pl_lane_open(pl_stage *stage, pl_called *called, uint64_t number,
                                pl_element *input, pl_lane **ret_lane, pl_element *ret_bad,
                                pl_error *reterr);
 
 /* One that has nothing but the error of what should have been its input. NULL: no memory. */
-pl_lane *pl_lane_of_error(uint64_t number, int result, const pl_error *error, pl_element *bad);
+pl_lane *pl_lane_of_error(uint64_t number, int result, pl_error *error, pl_element *bad);
 
 /* What it has counted becomes the stage's, below which it was opened. NULL is allowed. */
 void pl_lane_close(pl_stage *stage, pl_lane *lane);
@@ -53,7 +53,7 @@ static inline pl_pulled *pl_lane_first(pl_lane *lane)
 }
 
 /* Takes the element over; there is room for it. */
-void pl_lane_put(pl_lane *lane, int result, pl_element *element, const pl_error *error,
+void pl_lane_put(pl_lane *lane, int result, pl_element *element, pl_error *error,
                  uint64_t room_bytes);
 
 /* The first one; its room is given back. Of a bad one the element has what it was read from, and

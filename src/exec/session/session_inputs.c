@@ -9,6 +9,7 @@
 #include "exec/npy/npy_tensor.h"
 #include "exec/session/session_call.h"
 #include "exec/step/device_step.h"
+#include "exec/step/run.h"
 #include "plan/matmul_plan.h"
 #include "tensor/pool.h"
 #include "tensor/shape.h"
@@ -30,10 +31,11 @@ static int find_feed(const call *c, const pl_node *node, pl_tensor **ret_tensor,
 static int open_file(const call *c, const pl_node *node, pl_tensor **ret_tensor, pl_error *reterr)
 {
     pl_error why;
+    pl_error_init(&why);
     int r = pl_npy_open(c->session->runtime, node->attrs[PL_ATTR_file_path].value.text, true,
                         ret_tensor, &why);
     if (r < 0)
-        return pl_error_set(reterr, r, "file '%s': %s", node->name, why.message);
+        return pl_run_name_error(node, r, &why, reterr);
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
