@@ -86,7 +86,7 @@ static void *read_records(void *unused)
     for (size_t i; (i = next_path++) < n_paths;) {
         pl_record_reader *reader;
         pl_record record;
-        pl_error error;
+        pl_error error = {0};
         if (pl_record_reader_new(paths[i], PL_PACKING_NONE, 0, memory, &reader, &error) < 0)
             fail(error.message);
         int r;
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
                                               : read_records;
     int n = atoi(argv[2]);
     pthread_t threads[64];
-    pl_error error;
+    pl_error error = {0};
     if (pl_memory_new(NULL, &memory, &error) < 0)
         fail(error.message);
     read_paths();

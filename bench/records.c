@@ -38,7 +38,7 @@ static void fail(const char *what)
 static pl_memory *new_memory(void)
 {
     pl_memory *memory;
-    pl_error error;
+    pl_error error = {0};
     if (pl_memory_new(NULL, &memory, &error) < 0)
         fail(error.message);
     return memory;
@@ -49,7 +49,7 @@ static void read_with_reader(const char *path, size_t window_bytes)
     pl_memory *memory = new_memory();
     pl_record_reader *reader;
     pl_record record;
-    pl_error error;
+    pl_error error = {0};
     int r = pl_record_reader_new(path, PL_PACKING_AUTO, window_bytes, memory, &reader, &error);
     if (r < 0)
         fail(error.message);
@@ -100,7 +100,7 @@ static void unpack(const char *path, size_t window_bytes)
 {
     pl_memory *memory = new_memory();
     pl_byte_stream stream;
-    pl_error error;
+    pl_error error = {0};
     uint8_t *window = malloc(window_bytes);
     size_t n = 1;
     int r = pl_byte_stream_init(&stream, path, memory, &error);

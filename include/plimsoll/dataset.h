@@ -150,6 +150,7 @@ typedef struct pl_bad_element {
     int64_t offset; /* in the file */
     int code;
     const char *reason;
+    const pl_error *error; /* all that is known of it */
 } pl_bad_element;
 
 /* The first bad elements so far, in order, at most 64; a quarantine has all. Writes up to `n_most`

@@ -62,16 +62,34 @@ DATA_LOSS = 15
 UNAUTHENTICATED = 16
 
 
+_FIELDS = ("path", "offset", "element", "stage", "_code")
+
+
 class OpError(Exception):
-    """What an op, a run or a dataset failed with. `message` says it, `error_code` is its kind.
+    """An op, a run or a dataset failed. `message` says why, `error_code` is the kind of failure.
+
+    Errors that the library raises also say what they are about, each None where it is not known:
+
+    - `stage`: the dataset that made the bad element, by its name or kind ("map");
+    - `element`: the index of the element there;
+    - `path`: the file that it was read from;
+    - `offset`: the byte of that file where its record begins, or, if that is not known, the byte of
+      the data that could not be decoded;
+    - `op`: the op that failed ("decode_image").
+
+    The exception of a user's own function is the `__cause__`.
 
     >>> error = InvalidArgumentError(None, None, "shapes [2] and [3] do not broadcast")
-    >>> error.message, error.error_code == INVALID_ARGUMENT
-    ('shapes [2] and [3] do not broadcast', True)
+    >>> error.message, error.error_code == INVALID_ARGUMENT, error.path
+    ('shapes [2] and [3] do not broadcast', True, None)
     """
 
     _kind = UNKNOWN
-    _code = -errno.EIO  # the library's; an error that it gave has its own
+    _code = -errno.EIO  # the library's; an error that the library raised has its own
+    path: Optional[str] = None
+    offset: Optional[int] = None
+    element: Optional[int] = None
+    stage: Optional[str] = None
 
     def __init__(
         self,
@@ -95,7 +113,7 @@ class OpError(Exception):
 
     @property
     def op(self) -> Any:
-        """What failed, where that is known, else None."""
+        """The op that failed, where that is known, else None."""
         return self._op
 
     @property
@@ -114,7 +132,8 @@ class OpError(Exception):
         return self._message
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return type(self), (None, None, self._message)
+        about = {name: self.__dict__[name] for name in _FIELDS if name in self.__dict__}
+        return type(self), (None, self._op, self._message), about
 
 
 class CancelledError(OpError):

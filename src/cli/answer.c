@@ -41,7 +41,7 @@ bool pl_answer_parse(int argc, char **argv, bool takes_run, pl_answer_options *r
     int c;
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         if (c != 'j') {
-            pl_error error;
+            pl_error error = {0};
             (void)pl_unknown_option(argv[0], pl_refused_word(argc, argv), longs, &error);
             pl_say_error("%s", error.message);
             return false;

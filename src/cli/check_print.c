@@ -111,6 +111,11 @@ static json_t *reason_to_json(const pl_verify_finding *finding, bool counts)
     return pl_json_text(counts && finding->n_more > 0 ? reason : finding->reason);
 }
 
+static void put_place(pl_json *json, json_t *object, const char *name, int64_t number)
+{
+    pl_json_put(json, object, name, number < 0 ? json_null() : pl_json_u64((uint64_t)number));
+}
+
 static json_t *to_json(pl_check_printer *printer, const pl_verify_told *told, const char *moved_to,
                        const char *stays)
 {
@@ -123,6 +128,11 @@ static json_t *to_json(pl_check_printer *printer, const pl_verify_told *told, co
     pl_json_put(json, object, "offset",
                 finding->offset == PL_VERIFY_NO_OFFSET ? json_null()
                                                        : pl_json_u64(finding->offset));
+    if (!is_line) {
+        put_place(json, object, "record", finding->record);
+        put_place(json, object, "line", finding->line);
+        put_place(json, object, "column", finding->column);
+    }
     pl_json_put(json, object, "reason", reason_to_json(finding, is_line));
     pl_json_put(json, object, "severity", json_string(pl_verify_severity_name(finding->severity)));
     if (finding->n_more > 0 && !is_line)

@@ -237,7 +237,7 @@ static int status_of(const check_arguments *arguments, const pl_verify_summary *
 static int run_check(check_arguments *arguments, check_state *checking, pl_error *reterr)
 {
     pl_verify_summary summary = {0};
-    pl_error ignored;
+    pl_error ignored = {0};
     int r = pl_verify_run(&arguments->options, &summary, reterr);
     if (r < 0 && summary.n_checked == 0)
         return r;

@@ -218,7 +218,7 @@ int pl_cmd_doctor(int argc, char **argv)
 {
     doctor_arguments arguments = {0};
     char root[PATH_MAX] = "", rules[PATH_MAX], program[PATH_MAX] = "", guard[PATH_MAX] = "";
-    pl_error no_guard;
+    pl_error no_guard = {0};
     pl_error error = {0};
     int r = parse(argc, argv, &arguments, root, &error);
     if (r == 0 && arguments.help) {

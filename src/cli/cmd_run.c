@@ -345,7 +345,7 @@ static void print_report(const this_run *run, const json_t *report)
 static void keep_hang(void *context, const pl_inspect_process *processes, int n, double idle_s)
 {
     this_run *run = context;
-    pl_error error;
+    pl_error error = {0};
     json_t *report = NULL;
     if (pl_report_write_hang(run->record.directory, processes, (size_t)n, idle_s, &error) < 0 ||
         pl_report_build(run->ledger, run->record.directory, &report, &error) < 0) {
@@ -390,7 +390,7 @@ static void say_no_report(const this_run *run, const char *why)
 static void report_to_outer_run(const this_run *run, enum pl_verdict_kind verdict)
 {
     pl_ledger *outer = NULL;
-    pl_error error;
+    pl_error error = {0};
     if (!pl_verdict_has(verdict, PL_TRAIT_EXPLAINS) || !getenv(PL_LEDGER_VARIABLE) ||
         pl_ledger_open_run(&outer, &error) < 0)
         return;

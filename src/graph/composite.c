@@ -113,6 +113,7 @@ int pl_graph_squeeze(pl_graph *graph, const char *name, pl_node *x, const int64_
 static int check_stack(const char *name, pl_node *const *inputs, int n_inputs, pl_error *reterr)
 {
     pl_error inner;
+    pl_error_init(&inner);
     if (n_inputs < 1 || n_inputs > PL_INPUTS_MAX)
         return pl_error_set(reterr, -EINVAL, "stack '%.120s': %d inputs: between 1 and %d", name,
                             n_inputs, PL_INPUTS_MAX);

@@ -34,7 +34,9 @@ int pl_infer_fail(const pl_infer *in, pl_error *reterr, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     append_inputs(in, text, sizeof text);
-    return pl_error_set(reterr, -EINVAL, "%s '%.120s': %s", in->op->name, in->name, text);
+    pl_error_set(reterr, -EINVAL, "%s", text);
+    pl_error_in_op(reterr, in->op->name, in->name);
+    return -EINVAL;
 }
 
 int pl_infer_axis(const pl_infer *in, int64_t axis, const pl_shape *shape, int *ret_axis,
@@ -169,6 +171,7 @@ static int check_size(const pl_infer *in, pl_error *reterr)
 {
     int64_t bytes;
     pl_error inner;
+    pl_error_init(&inner);
     if (!pl_shape_is_known(&in->shape))
         return 0;
     int r = pl_shape_bytes(&in->shape, pl_dtype_info_of(in->dtype)->item_bytes, &bytes, &inner);
@@ -237,6 +240,7 @@ static int feed(const pl_graph *graph, const pl_feed_shape *fed, bool any_node, 
                 pl_error *reterr)
 {
     pl_error inner;
+    pl_error_init(&inner);
     const pl_node *node = fed->placeholder;
     if (node->graph != graph)
         return pl_error_set(reterr, -EINVAL, "feed of '%.120s': it belongs to another graph",

@@ -9,6 +9,7 @@
 int pl_infer_elementwise(pl_infer *in, pl_error *reterr)
 {
     pl_error inner;
+    pl_error_init(&inner);
     in->shape = *pl_infer_shape(in, 0);
     for (int i = 1; i < in->n_inputs; i++)
         if (pl_shape_broadcast(&in->shape, pl_infer_shape(in, i), &in->shape, &inner) < 0)
@@ -43,6 +44,7 @@ int pl_infer_where(pl_infer *in, pl_error *reterr)
 int pl_infer_assign(pl_infer *in, pl_error *reterr)
 {
     pl_error inner;
+    pl_error_init(&inner);
     const pl_node *variable = in->inputs[0];
     if (variable->op->id != PL_OP_variable)
         return pl_infer_fail(in, reterr, "'%.80s' is made by %s: only a variable is assigned to",

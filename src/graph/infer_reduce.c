@@ -90,6 +90,7 @@ int pl_infer_top_k(pl_infer *in, pl_error *reterr)
 static int broadcast_batches(pl_infer *in, const pl_shape *a, const pl_shape *b, pl_error *reterr)
 {
     pl_error inner;
+    pl_error_init(&inner);
     pl_shape batch_a = *a, batch_b = *b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;

@@ -9,6 +9,7 @@
 int pl_infer_ensure(pl_infer *in, pl_error *reterr)
 {
     pl_error inner;
+    pl_error_init(&inner);
     pl_shape said = pl_shape_of_attr(&in->attrs[PL_ATTR_ensure_shape]);
     if (pl_shape_merge(pl_infer_shape(in, 0), &said, &in->shape, &inner) < 0)
         return pl_infer_fail(in, reterr, "%s", inner.message);

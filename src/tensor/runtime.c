@@ -96,6 +96,7 @@ uint64_t pl_runtime_make_room(pl_runtime *runtime, uint64_t bytes)
 {
     PL_NULL_GIVES(runtime, 0);
     pl_error reason; /* why the rest stays: what there is was given */
+    pl_error_init(&reason);
     uint64_t freed = 0, part = 1;
     while (freed < bytes && part > 0) {
         part = pl_pool_evict(runtime->pool, bytes - freed, &reason);

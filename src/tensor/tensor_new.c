@@ -132,6 +132,7 @@ static int make_buffer(job *j, pl_buffer **ret_buffer, pl_error *reterr)
     uint64_t cost = pl_memory_cost_bytes(j->bytes);
     uint64_t left = may_spill ? find_left(j, cost) : UINT64_MAX;
     pl_error reason;
+    pl_error_init(&reason);
     int r = PL_EBUDGET;
     if (cost <= left)
         r = make_resident(j, ret_buffer, reterr);

@@ -36,53 +36,70 @@ void pl_verify_leave_folder(pl_verify_near *folder)
     *folder = (pl_verify_near){0};
 }
 
-void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_t offset,
-                      const char *format, ...)
+/* The finding to be filled in; NULL: it is only counted. */
+static pl_verify_finding *next_finding(pl_verify_file *file, pl_verify_severity severity)
 {
     pl_verify_finding *finding = &file->finding;
     bool had_one = finding->severity != PL_VERIFY_GOOD;
-    uint64_t n_more = finding->n_more + had_one;
-    if (had_one && severity <= finding->severity) {
-        finding->n_more = n_more;
+    finding->n_more += had_one;
+    if (had_one && severity <= finding->severity)
+        return NULL;
+    finding->severity = severity;
+    finding->record = finding->line = finding->column = -1;
+    return finding;
+}
+
+void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_t offset,
+                      const char *format, ...)
+{
+    pl_verify_finding *finding = next_finding(file, severity);
+    if (!finding)
         return;
-    }
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(finding->reason, sizeof finding->reason, format, arguments);
     va_end(arguments);
-    finding->severity = severity;
     finding->offset = offset;
-    finding->n_more = n_more;
 }
 
-/* "record 3 of 'a/b': bad" and "no room for 'a/b': bad" and "'a/b' is bad" without the path.
- * Readers cut long paths, so that its first bytes are looked for. */
-static void without_path(const char *message, const char *path, char *text, size_t size)
+static void describe(pl_verify_finding *finding, uint64_t offset, const char *where,
+                     const pl_error *why)
 {
-    char quoted[PL_ERROR_MESSAGE_BYTES];
-    snprintf(quoted, sizeof quoted, "'%.200s", path);
-    const char *at = strstr(message, quoted), *end = at ? strchr(at + strlen(quoted), '\'') : NULL;
-    size_t n_before = at ? (size_t)(at - message) : 0;
-    const char *rest = end ? end + 1 : message;
-    if (end && n_before >= 4 && memcmp(at - 4, " of ", 4) == 0)
-        n_before -= 4;
-    else if (end && n_before >= 5 && memcmp(at - 5, " for ", 5) == 0)
-        n_before -= 5;
-    else if (end && n_before > 0 && at[-1] == ' ')
-        n_before--;
-    if (end && n_before == 0)
-        rest += strspn(rest, " :,");
-    snprintf(text, size, "%.*s%.400s", end ? (int)n_before : 0, message, rest);
+    char text[PL_ERROR_MESSAGE_BYTES];
+    pl_error_without_path(why, text);
+    snprintf(finding->reason, sizeof finding->reason, "%.160s%.300s", where, text);
+    finding->offset = offset;
+    finding->record = why->record;
+    finding->line = why->line;
+    finding->column = why->column;
+}
+
+void pl_verify_report_fault(pl_verify_file *file, pl_verify_severity severity, uint64_t begin,
+                            const char *where, const pl_error *why)
+{
+    pl_verify_finding *finding = next_finding(file, severity);
+    if (finding)
+        describe(finding, why->byte < 0 ? PL_VERIFY_NO_OFFSET : begin + (uint64_t)why->byte, where,
+                 why);
+}
+
+void pl_verify_report_place(pl_verify_file *file, pl_verify_severity severity, const pl_error *why)
+{
+    pl_verify_finding *finding = next_finding(file, severity);
+    if (finding)
+        describe(finding, why->offset < 0 ? PL_VERIFY_NO_OFFSET : (uint64_t)why->offset, "", why);
 }
 
 int pl_verify_report_error(pl_verify_file *file, uint64_t offset, const pl_error *why,
                            pl_error *reterr)
 {
     if (why->code == -ENOMEM || why->code == -ECANCELED)
-        return pl_error_set(reterr, why->code, "%s", why->message);
-    char text[PL_VERIFY_REASON_BYTES];
-    without_path(why->message, file->path, text, sizeof text);
-    pl_verify_report(file, PL_VERIFY_ERROR, offset, "%s", text);
+        return pl_error_copy(reterr, why);
+    pl_verify_finding *finding = next_finding(file, PL_VERIFY_ERROR);
+    if (finding && offset == PL_VERIFY_NO_OFFSET && why->offset >= 0)
+        offset = (uint64_t)why->offset;
+    if (finding)
+        describe(finding, offset, "", why);
     return 0;
 }
 
@@ -95,16 +112,6 @@ void pl_verify_report_promise(pl_verify_file *file, pl_verify_format format,
                      format == PL_VERIFY_PICTURE ? "an image of another kind"
                                                  : pl_verify_format_name(format),
                      pl_verify_format_name(promise));
-}
-
-uint64_t pl_verify_offset_in(const char *message)
-{
-    const char *at = strstr(message, "at byte ");
-    char *end;
-    if (!at)
-        return PL_VERIFY_NO_OFFSET;
-    unsigned long long offset = strtoull(at + strlen("at byte "), &end, 10);
-    return end > at + strlen("at byte ") ? offset : PL_VERIFY_NO_OFFSET;
 }
 
 int pl_verify_go_on(const pl_verify_file *file, pl_error *reterr)
@@ -133,7 +140,7 @@ int pl_verify_all_bytes(pl_verify_file *file, const uint8_t **ret_bytes, pl_erro
         *ret_bytes = file->head;
         return 0;
     }
-    int r = pl_verify_room_for(file, block, file->file_bytes, file->path, reterr);
+    int r = pl_verify_room_for(file, block, file->file_bytes, "its bytes", reterr);
     if (r < 0)
         return r;
     memcpy(block->data, file->head, file->n_head);
@@ -141,7 +148,7 @@ int pl_verify_all_bytes(pl_verify_file *file, const uint8_t **ret_bytes, pl_erro
         ssize_t n =
             pread(file->fd, (char *)block->data + done, file->file_bytes - done, (off_t)done);
         if (n <= 0)
-            return pl_error_set(reterr, n < 0 ? -errno : -EIO, "cannot read '%s': %s", file->path,
+            return pl_error_set(reterr, n < 0 ? -errno : -EIO, "cannot read it: %s",
                                 n < 0 ? strerror(errno) : "it became shorter meanwhile");
         done += (uint64_t)n;
     }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file that is looked at, by one thread.
+/* One file that is checked, by one thread.
  *   head     its first bytes, read once: PL_VERIFY_HEAD_BYTES, or all of it
- *   finding  what is wrong: the worst of it, and of what is equally bad the first. How much more
- *            there is, is counted
+ *   finding  what is wrong: the worst problem, and among equals the first; the others are counted
  *   room     memory for pixels and bytes, a thread's own: claimed, and kept for the next file
  *
- * A validator reads the file with the datasets' own reader or codec, and says what that says. It
- * returns 0 whatever it finds; negative only where looking itself failed, which says nothing of the
- * file: -ECANCELED, want of memory. */
+ * A validator reads the file with the datasets' own reader or codec, and reports their errors. It
+ * returns 0 whatever it finds; negative only if the check itself failed, which says nothing about
+ * the file: -ECANCELED, out of memory. */
 #ifndef PL_VERIFY_FILE_H
 #define PL_VERIFY_FILE_H
 
@@ -33,8 +32,9 @@ enum { PL_VERIFY_REASON_BYTES = PL_ERROR_MESSAGE_BYTES };
 
 typedef struct pl_verify_finding {
     pl_verify_severity severity;
-    uint64_t offset; /* unpacked; or PL_VERIFY_NO_OFFSET */
-    uint64_t n_more; /* findings of this file that are not told */
+    uint64_t offset;              /* unpacked; or PL_VERIFY_NO_OFFSET */
+    uint64_t n_more;              /* findings of this file that are not reported */
+    int64_t record, line, column; /* as in pl_error; -1: unknown */
     char reason[PL_VERIFY_REASON_BYTES];
 } pl_verify_finding;
 
@@ -90,8 +90,16 @@ typedef struct pl_verify_file {
 void pl_verify_report(pl_verify_file *file, pl_verify_severity severity, uint64_t offset,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* What a reader said of it: an error. The path is taken out of the message, because a finding has
- * it already. Returns 0; or its code, in *reterr, if it says nothing of the file. */
+/* The same for what a codec or reader found. `where` stands before its words; `begin` is where in
+ * the file the data begins that the error's byte is counted from. */
+void pl_verify_report_fault(pl_verify_file *file, pl_verify_severity severity, uint64_t begin,
+                            const char *where, const pl_error *why);
+
+/* The same, where the error has the place in the file. */
+void pl_verify_report_place(pl_verify_file *file, pl_verify_severity severity, const pl_error *why);
+
+/* The same for an error of a reader, at `offset` if the error does not say where. Returns 0; or the
+ * code, in *reterr, if the error says nothing about the file. */
 PL_MUST_CHECK int pl_verify_report_error(pl_verify_file *file, uint64_t offset, const pl_error *why,
                                          pl_error *reterr);
 
@@ -99,9 +107,6 @@ PL_MUST_CHECK int pl_verify_report_error(pl_verify_file *file, uint64_t offset, 
  * the same, because decoders go by content: a warning. `where` as for pl_verify_image_bytes(). */
 void pl_verify_report_promise(pl_verify_file *file, pl_verify_format format,
                               pl_verify_format promise, uint64_t offset, const char *where);
-
-/* The byte that a message names as "at byte N"; PL_VERIFY_NO_OFFSET if none. */
-uint64_t pl_verify_offset_in(const char *message);
 
 /* -ECANCELED once somebody wants to end. */
 PL_MUST_CHECK int pl_verify_go_on(const pl_verify_file *file, pl_error *reterr);

@@ -28,12 +28,6 @@ static bool is_decoded(pl_verify_format format)
     return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG || format == PL_VERIFY_BMP;
 }
 
-static uint64_t place_of(uint64_t offset, const pl_error *why)
-{
-    uint64_t at = pl_verify_offset_in(why->message);
-    return at == PL_VERIFY_NO_OFFSET ? at : offset + at;
-}
-
 int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uint64_t offset,
                           const char *where, pl_error *reterr)
 {
@@ -52,11 +46,11 @@ int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uin
     if (r == 0 && !file->want_size_only)
         r = decode(file, bytes, n, &image, &why);
     if (r == -ENOMEM)
-        return pl_error_set(reterr, r, "%s", why.message);
+        return pl_error_move(reterr, &why);
     if (r < 0) {
         bool may_be_good = !is_decoded(file->format) && pl_image_is_foreign(bytes, n);
-        pl_verify_report(file, may_be_good ? PL_VERIFY_NOTE : PL_VERIFY_ERROR,
-                         place_of(offset, &why), "%s%s", where, why.message);
+        pl_verify_report_fault(file, may_be_good ? PL_VERIFY_NOTE : PL_VERIFY_ERROR, offset, where,
+                               &why);
         return 0;
     }
     file->height = image.height;

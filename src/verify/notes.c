@@ -37,7 +37,13 @@ static const char *path_at(const note_taker *notes, size_t i)
 static int note(note_taker *notes, const char *path, pl_verify_format format, const char *reason,
                 pl_error *reterr)
 {
-    pl_verify_finding finding = {.severity = PL_VERIFY_NOTE, .offset = PL_VERIFY_NO_OFFSET};
+    pl_verify_finding finding = {
+        .severity = PL_VERIFY_NOTE,
+        .offset = PL_VERIFY_NO_OFFSET,
+        .record = -1,
+        .line = -1,
+        .column = -1,
+    };
     pl_verify_told told = {.path = path, .format = format, .finding = &finding};
     snprintf(finding.reason, sizeof finding.reason, "%s", reason);
     notes->n++;

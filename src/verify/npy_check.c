@@ -14,13 +14,13 @@ static int count_values(pl_verify_file *file, const pl_npy *npy, pl_error *reter
 {
     enum { PIECE_BYTES = 256 * 1024 };
     pl_npy_values values = {0};
-    int r = pl_verify_room_for(file, &file->room->bytes, PIECE_BYTES, file->path, reterr);
+    int r = pl_verify_room_for(file, &file->room->bytes, PIECE_BYTES, "its values", reterr);
     uint64_t end = npy->data_offset + npy->data_bytes;
     for (uint64_t at = npy->data_offset; r == 0 && at < end;) {
         size_t want = (size_t)pl_min_u64(PIECE_BYTES, end - at);
         ssize_t n = pread(file->fd, file->room->bytes.data, want, (off_t)at);
         if (n != (ssize_t)want)
-            return pl_error_set(reterr, n < 0 ? -errno : -EIO, "cannot read '%s': %s", file->path,
+            return pl_error_set(reterr, n < 0 ? -errno : -EIO, "cannot read it: %s",
                                 n < 0 ? strerror(errno) : "it became shorter meanwhile");
         pl_npy_values_add(&values, npy, at, file->room->bytes.data, want);
         at += want;
@@ -37,7 +37,7 @@ int pl_verify_npy(pl_verify_file *file, pl_error *reterr)
 {
     pl_npy npy;
     pl_error why = {0};
-    int r = pl_npy_parse(file->head, file->n_head, file->file_bytes, file->path, &npy, &why);
+    int r = pl_npy_parse(file->head, file->n_head, file->file_bytes, NULL, &npy, &why);
     if (r < 0) {
         int told = pl_verify_report_error(file, 0, &why, reterr);
         if (r == -ENOTSUP)

@@ -42,9 +42,11 @@ static int read_at(pl_verify_file *file, void *to, size_t n, uint64_t offset, pl
     ssize_t got = pread(file->fd, to, n, (off_t)offset);
     if (got == (ssize_t)n)
         return 0;
-    return pl_error_set(reterr, got < 0 ? -errno : PL_ECORRUPT,
-                        "%zu bytes at byte %" PRIu64 " cannot be read: %s", n, offset,
-                        got < 0 ? strerror(errno) : "it is cut off");
+    int code = got < 0 ? -errno : PL_ECORRUPT;
+    pl_error_set(reterr, code, "%zu bytes cannot be read here: %s", n,
+                 got < 0 ? strerror(errno) : "it is cut off");
+    pl_error_at_offset(reterr, offset);
+    return code;
 }
 
 static void put_u32(uint8_t *to, uint32_t number)
@@ -109,8 +111,7 @@ static int next_piece(member *m, uint8_t *to, size_t *ret_n, pl_error *reterr)
 static void take_unpacked(member *m, const uint8_t *bytes, size_t n)
 {
     if (m->is_npy && m->unpacked == 0)
-        m->has_npy =
-            pl_npy_parse(bytes, n, m->entry->unpacked_bytes, "array", &m->npy, &m->why) == 0;
+        m->has_npy = pl_npy_parse(bytes, n, m->entry->unpacked_bytes, NULL, &m->npy, &m->why) == 0;
     if (m->has_npy && m->file->want_values)
         pl_npy_values_add(&m->values, &m->npy, m->unpacked, bytes, n);
     m->unpacked += n;
@@ -183,7 +184,7 @@ static int check_member(pl_verify_file *file, const pl_zip_entry *entry, uint8_t
                      "its data is corrupt: checksum, length or packing is another than the "
                      "directory's");
     if (r == -ECANCELED)
-        return pl_error_set(reterr, r, "%s", why.message);
+        return pl_error_move(reterr, &why);
     if (r < 0)
         pl_verify_report(file, PL_VERIFY_ERROR, entry->local_offset, "'%s': %s",
                          pl_excerpt_of(entry->name, entry->n_name).text, why.message);
@@ -219,7 +220,7 @@ static int check_apart(pl_verify_file *file, const pl_zip_directory *directory,
     int r;
     pl_block *block = &file->room->pixels;
     uint64_t most = directory->bytes / PL_ZIP_ENTRY_BYTES;
-    r = pl_verify_room_for(file, block, most * sizeof(pl_zip_place) + 1, file->path, why);
+    r = pl_verify_room_for(file, block, most * sizeof(pl_zip_place) + 1, "its directory", why);
     if (r < 0)
         return r;
     pl_zip_place *places = block->data;
@@ -237,7 +238,7 @@ static int check_zip(pl_verify_file *file, pl_error *why, pl_error *reterr)
     size_t n_tail = (size_t)pl_min_u64(file->file_bytes, PL_ZIP_TAIL_BYTES);
     uint64_t inflate_bytes = (pl_inflate_bytes() + 63) & ~UINT64_C(63);
     uint64_t work_bytes = inflate_bytes + PIECE_BYTES + UNPACKED_BYTES;
-    int r = pl_verify_room_for(file, block, work_bytes + PL_ZIP_TAIL_BYTES, file->path, why);
+    int r = pl_verify_room_for(file, block, work_bytes + PL_ZIP_TAIL_BYTES, "unpacking", why);
     if (r == 0)
         r = read_at(file, block->data, n_tail, file->file_bytes - n_tail, why);
     if (r == 0)
@@ -246,7 +247,7 @@ static int check_zip(pl_verify_file *file, pl_error *why, pl_error *reterr)
         r = pl_error_set(why, PL_ECORRUPT, "a directory of %" PRIu64 " bytes: at most %d are read",
                          directory.bytes, DIRECTORY_BYTES_MAX);
     if (r == 0)
-        r = pl_verify_room_for(file, block, work_bytes + directory.bytes, file->path, why);
+        r = pl_verify_room_for(file, block, work_bytes + directory.bytes, "unpacking", why);
     uint8_t *bytes = (uint8_t *)block->data + work_bytes;
     if (r == 0)
         r = read_at(file, bytes, directory.bytes, directory.offset, why);

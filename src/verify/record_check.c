@@ -14,11 +14,20 @@ static int bytes_of(pl_verify_file *file, pl_record_reader *reader, const pl_rec
     *ret_data = record->data;
     if (record->data)
         return 0;
-    int r = pl_verify_room_for(file, &file->room->bytes, record->data_bytes, file->path, reterr);
+    int r = pl_verify_room_for(file, &file->room->bytes, record->data_bytes, "a record", reterr);
     if (r == 0)
         r = pl_record_reader_read(reader, file->room->bytes.data, reterr);
     *ret_data = file->room->bytes.data;
     return r;
+}
+
+static void report_difference(pl_verify_file *file, pl_verify_severity severity,
+                              const pl_record *record, const char *text)
+{
+    pl_error why = {0};
+    pl_error_set(&why, PL_EFORMAT, "%s", text);
+    pl_error_at_record(&why, record->place.index, record->place.offset);
+    pl_verify_report_place(file, severity, &why);
 }
 
 static int check_example(pl_verify_file *file, const pl_record *record, const uint8_t *data)
@@ -33,8 +42,7 @@ static int check_example(pl_verify_file *file, const pl_record *record, const ui
     pl_verify_severity severity =
         pl_verify_schema_compare(file->schema, data, record->data_bytes, text);
     if (severity != PL_VERIFY_GOOD)
-        pl_verify_report(file, severity, record->place.offset, "record %" PRIu64 ": %s",
-                         record->place.index, text);
+        report_difference(file, severity, record, text);
     return 0;
 }
 

@@ -98,7 +98,7 @@ static int add_part(pl_verify_schema **schema, const void *record, size_t n, pl_
 int pl_verify_schema_new(const void *record, size_t n, pl_verify_schema **ret_schema)
 {
     pl_verify_schema *schema = calloc(1, sizeof *schema);
-    pl_error why;
+    pl_error why = {0};
     if (!schema)
         return -ENOMEM;
     int r = add_part(&schema, record, n, PL_EXAMPLE_FEATURES, &why);
@@ -205,7 +205,7 @@ pl_verify_severity pl_verify_schema_compare(pl_verify_schema *schema, const void
                                             char text[PL_VERIFY_DIFFERENCE_BYTES])
 {
     turn t = {.schema = schema, .text = text};
-    pl_error why;
+    pl_error why = {0};
     schema->turn++;
     int r = compare_part(&t, record, n, PL_EXAMPLE_FEATURES, &why);
     if (r == 0)

@@ -102,7 +102,7 @@ static int check_part(tar_check *check, const pl_sample *sample, const pl_sample
         pl_verify_json_bytes(check->file, name, part->data, part->data_bytes, part->offset, where);
         break;
     case PL_VERIFY_NPY:
-        if (pl_npy_parse(part->data, part->data_bytes, part->data_bytes, name, &npy, &why) < 0)
+        if (pl_npy_parse(part->data, part->data_bytes, part->data_bytes, NULL, &npy, &why) < 0)
             pl_verify_report(check->file,
                              why.code == -ENOTSUP ? PL_VERIFY_WARNING : PL_VERIFY_ERROR,
                              part->offset, "%s%s", where, why.message);

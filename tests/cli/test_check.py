@@ -36,7 +36,7 @@ def test_arrays_are_good(tree, dtype):
 def test_an_array_that_is_cut_off(tree):
     found = tree.only("a.npy", npy(np.arange(10.0))[:-4])
     assert of(found) == ("error", "npy", 0)
-    assert found["reason"].startswith("is truncated: 204 of 208 bytes")
+    assert found["reason"].startswith("it is truncated: 204 of 208 bytes")
 
 
 def test_bytes_behind_an_array_are_a_warning(tree):

@@ -22,7 +22,8 @@ class Function(ctypes.Structure):
 class Bad(ctypes.Structure):
     _fields_ = [("message", ctypes.c_char_p), ("stage", ctypes.c_char_p),
                 ("index", ctypes.c_int64), ("path", ctypes.c_char_p), ("offset", ctypes.c_int64),
-                ("code", ctypes.c_int), ("reason", ctypes.c_char_p)]  # fmt: skip
+                ("code", ctypes.c_int), ("reason", ctypes.c_char_p),
+                ("error", ctypes.c_void_p)]  # fmt: skip
 
 
 def mapped(dataset, session, inputs, outputs, n_parallel=AUTO):

@@ -103,7 +103,7 @@ static void write_patched(input *in)
 
 static void read_everything(const pl_ledger *ledger)
 {
-    pl_error error;
+    pl_error error = {0};
     pl_event event;
     int r = pl_ledger_check(ledger, &error);
     REQUIRE(r == 0 || r == PL_ECORRUPT);
@@ -138,7 +138,7 @@ static void write_everything(pl_ledger *ledger)
 
 static void use_file(void)
 {
-    pl_error error;
+    pl_error error = {0};
     pl_ledger *ledger;
     struct stat info;
     for (int writable = 0; writable <= 1; writable++) {

@@ -38,7 +38,21 @@ class Shape(ctypes.Structure):
 
 
 class ErrorText(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 480)]
+    _fields_ = [
+        ("code", ctypes.c_int),
+        ("kind", ctypes.c_int),
+        ("payload", ctypes.c_void_p),
+        ("numbers", ctypes.c_int64 * 6),
+        ("stage", ctypes.c_char * 24),
+        ("stage_name", ctypes.c_char * 64),
+        ("op", ctypes.c_char * 32),
+        ("node", ctypes.c_char * 64),
+        ("path", ctypes.c_char * 256),
+        ("what_at", ctypes.c_uint16),
+        ("reason_at", ctypes.c_uint16),
+        ("reason_names_path", ctypes.c_bool),
+        ("message", ctypes.c_char * 480),
+    ]
 
 
 class AttrValue(ctypes.Union):

@@ -41,7 +41,7 @@ static void die(const char *what, const char *path)
 static operand load(const char *path)
 {
     operand it = {0};
-    pl_error error;
+    pl_error error = {0};
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) < 0)
@@ -61,7 +61,7 @@ static operand load(const char *path)
 static void save(const char *path, pl_dtype dtype, const void *data, size_t n)
 {
     char header[PL_NPY_HEADER_BYTES];
-    pl_error error;
+    pl_error error = {0};
     pl_shape shape = {.rank = 1, .dims = {(int64_t)n}};
     FILE *out = fopen(path, "wb");
     int length = pl_npy_format(dtype, 0, &shape, header, &error);

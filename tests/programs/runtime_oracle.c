@@ -58,7 +58,7 @@ static mapped map(const char *path)
 static void do_npy(void)
 {
     pl_npy npy;
-    pl_error error;
+    pl_error error = {0};
     const char *path = word();
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (pl_npy_read(fd, path, &npy, &error) < 0)

@@ -389,3 +389,143 @@ def test_lists_take_tensors_of_one_number():
     assert tf.train.BytesList(value=[tf.constant("a")]).value == [b"a"]
     with pytest.raises(TypeError, match="expected one of: int"):
         tf.train.Int64List(value=[tf.constant(1.5)])
+
+
+# ---- what an error is about ----
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Five JPEGs, of which number 3 ends too early."""
+    from PIL import Image
+
+    paths = []
+    for i in range(5):
+        path = tmp_path / f"{i}.jpg"
+        noise = np.random.default_rng(i).integers(0, 255, (40, 30, 3), "u1")
+        Image.fromarray(noise).save(path)
+        paths.append(str(path))
+    whole = (tmp_path / "3.jpg").read_bytes()
+    (tmp_path / "3.jpg").write_bytes(whole[:-30])
+    return paths
+
+
+def decoded(paths):
+    files = tf.data.Dataset.from_tensor_slices(paths)
+    return files.map(lambda path: tf.io.decode_jpeg(tf.io.read_file(path)))
+
+
+def test_an_exception_has_as_attributes_what_it_is_about(pictures):
+    iterator = iter(decoded(pictures))
+    for _ in range(3):
+        next(iterator)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        next(iterator)
+    error = caught.value
+    size = len(open(pictures[3], "rb").read())
+    assert (error.stage, error.element, error.path) == ("map", 3, pictures[3])
+    assert error.op in ("decode_jpeg", "decode_image") and 0 < error.offset <= size
+    assert f"at byte {error.offset} of {size}" in str(error)
+    assert error.node_def is None and error.__cause__ is None
+    again = pickle.loads(pickle.dumps(error))
+    for name in ("stage", "element", "path", "offset", "op", "message"):
+        assert getattr(again, name) == getattr(error, name)
+
+
+def test_skipped_elements_have_the_same_fields(pictures, tmp_path):
+    import json
+
+    lines = tmp_path / "bad.jsonl"
+    dataset = decoded(pictures).on_error("quarantine", quarantine=str(lines))
+    assert len(list(dataset)) == 4
+    (bad,) = plimsoll.errors(dataset)
+    size = len(open(pictures[3], "rb").read())
+    assert (bad["stage"], bad["index"], bad["path"]) == ("map", 3, pictures[3])
+    assert bad["op"] in ("decode_jpeg", "decode_image") and 0 < bad["offset"] <= size
+    assert bad["reason"].startswith(bad["op"]) and bad["reason"] in bad["message"]
+    written = json.loads(lines.read_text())
+    for name in ("stage", "index", "path", "offset", "op", "code", "reason"):
+        assert written[name] == bad[name]
+
+
+def test_what_is_not_known_is_none():
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        tf.matmul(tf.ones([2, 3]), tf.ones([2, 3])).numpy()
+    error = caught.value
+    assert error.op == "matmul"
+    assert error.path is error.offset is error.element is error.stage is None
+    made = tf.errors.DataLossError(None, None, "mine")
+    assert made.path is made.offset is made.element is made.stage is made.op is None
+
+
+def test_records_and_lines_have_their_offset(tmp_path):
+    path = str(tmp_path / "a.csv")
+    with open(path, "w") as file:
+        file.write("1,2\n3,x\n")
+    dataset = tf.data.experimental.CsvDataset(path, [tf.int32, tf.int32])
+    iterator = iter(dataset)
+    next(iterator)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="line 2, byte 6, column 2") as caught:
+        next(iterator)
+    assert (caught.value.path, caught.value.offset, caught.value.element) == (path, 6, 1)
+
+
+class Counted(Exception):
+    n_alive = 0
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+        Counted.n_alive += 1
+
+    def __del__(self):
+        Counted.n_alive -= 1
+
+
+def failing(x):
+    raise Counted(int(x))
+
+
+def counted(n, n_parallel):
+    numbers = tf.data.Dataset.range(n)
+    return numbers.map(lambda x: tf.py_function(failing, [x], tf.int64), n_parallel)
+
+
+def all_released():
+    import gc
+    import time
+
+    for _ in range(200):
+        gc.collect()
+        if Counted.n_alive == 0:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("n_parallel", [1, 4])
+def test_every_exception_is_the_cause_of_its_own_error(n_parallel):
+    iterator = iter(counted(300, n_parallel).prefetch(200))
+    caught = []
+    for i in range(300):
+        with pytest.raises(tf.errors.UnknownError) as info:
+            next(iterator)
+        caught.append(info.value)
+        del info
+    with pytest.raises(StopIteration):
+        next(iterator)
+    for i, error in enumerate(caught):
+        assert isinstance(error.__cause__, Counted) and error.__cause__.number == i == error.element
+    assert Counted.n_alive == 300
+    del caught, error, iterator
+    assert all_released()
+
+
+def test_exceptions_of_dropped_errors_are_released():
+    iterator = iter(counted(500, 4).prefetch(300))
+    with pytest.raises(tf.errors.UnknownError):
+        next(iterator)
+    del iterator
+    assert all_released()
+    assert list(counted(500, 4).on_error("skip")) == []
+    assert all_released()

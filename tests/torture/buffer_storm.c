@@ -252,7 +252,7 @@ static void *watch(void *unused)
 {
     (void)unused;
     while (!storm.over) {
-        pl_error error;
+        pl_error error = {0};
         if (pl_pool_check(storm.pool, &error) < 0)
             fail_storm("%s", error.message);
         if (pl_memory_claimed_bytes(storm.memory) > CAP)

@@ -83,7 +83,7 @@ static int64_t random_below(stormer *own, int64_t n)
 
 static bool is_right(pl_tensor *tensor, int64_t expected)
 {
-    pl_error ignored;
+    pl_error ignored = {0};
     int64_t value[2] = {0};
     const int64_t last[PL_RANK_MAX] = {ELEMENT_BYTES / 8 - 2}, two[PL_RANK_MAX] = {2};
     return pl_tensor_read(tensor, last, two, value, &ignored) == 0 && value[0] == expected &&
@@ -94,7 +94,7 @@ static bool is_right(pl_tensor *tensor, int64_t expected)
 static bool take(stormer *own, int64_t *at, bool skips)
 {
     pl_value value;
-    pl_error failed;
+    pl_error failed = {0};
     while (skips && is_bad(*at))
         ++*at;
     int r = pl_iterator_next(own->iterator, &value, &failed);
@@ -127,7 +127,7 @@ static void *storm(void *context)
     for (int i = 0; i < N_PASSES && !own->wrong; i++) {
         int64_t which = random_below(own, N_DATASETS), at = 0;
         int64_t n = random_below(own, 3) ? random_below(own, 60) : N_NUMBERS + 1;
-        pl_error failed;
+        pl_error failed = {0};
         pthread_t canceller;
         if (pl_iterator_new(datasets[which], &own->iterator, &failed) < 0) {
             own->wrong = "a pass could not begin";

@@ -393,7 +393,7 @@ static void *reclaim_and_check(void *unused)
     while (!atomic_load(&storm_is_over)) {
         int n_freed = pl_ledger_reclaim(storm.ledger);
         atomic_fetch_add(&storm.score->n_reclaimed, (uint64_t)n_freed);
-        pl_error error;
+        pl_error error = {0};
         if (pl_ledger_check(storm.ledger, &error) < 0)
             fail_storm("%s", error.message);
         atomic_fetch_add(&storm.score->n_checks, 1);

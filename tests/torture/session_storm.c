@@ -109,7 +109,7 @@ static pl_tensor *tensor_of(double value, int64_t n)
 /* Each sum goes through a value as large as a constant; the sum of all, through all of them. */
 static void make_graph(void)
 {
-    pl_error error;
+    pl_error error = {0};
     need(pl_graph_new(&storm.graph, &error), &error);
     pl_node *one, *all = NULL;
     const pl_shape shape = PL_SHAPE(N), small = PL_SHAPE(100);
@@ -177,7 +177,7 @@ static void assign(shelf *s)
 
 static void put_new_session(shelf *s)
 {
-    pl_error error;
+    pl_error error = {0};
     need(pl_session_new(storm.graph, storm.runtime, &s->session, &error), &error);
     s->closed = false;
     s->n_assigned = 0;
@@ -217,7 +217,7 @@ static void make_and_free(uint64_t *random)
     pl_graph *graph;
     pl_session *session;
     pl_node *x, *y;
-    pl_error error;
+    pl_error error = {0};
     double value;
     const pl_shape shape = PL_SHAPE(1000);
     need(pl_graph_new(&graph, &error), &error);
@@ -237,7 +237,7 @@ static void make_and_free(uint64_t *random)
 static void list(void)
 {
     pl_live *live;
-    pl_error error;
+    pl_error error = {0};
     need(pl_live_new(storm.runtime, NULL, &live, &error), &error);
     free(pl_live_text(live, true));
     int n = 0;
@@ -346,7 +346,7 @@ static bool was_a_storm(void)
 
 static void assert_nothing_is_left(void)
 {
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_pool_check(storm.runtime->pool, &error), 0);
     for (int i = 0; i < N_SHELVES; i++)
         check_and_free(&storm.shelves[i]);

@@ -69,16 +69,18 @@ uint64_t pl_packing_most_bytes(pl_packing packing, uint64_t n)
 static int refuse(pl_inflate *inflate, const char *what, pl_error *reterr)
 {
     inflate->where = FAILED;
-    return pl_error_set(reterr, PL_ECORRUPT,
-                        "its %s data %s, at packed byte %" PRIu64 " and unpacked byte %" PRIu64,
-                        pl_packing_name(inflate->packing), what, inflate->n_in, inflate->n_out);
+    pl_error_set(reterr, PL_ECORRUPT,
+                 "its %s data %s, at packed byte %" PRIu64 " and unpacked byte %" PRIu64,
+                 pl_packing_name(inflate->packing), what, inflate->n_in, inflate->n_out);
+    pl_error_at_byte(reterr, inflate->n_in);
+    return PL_ECORRUPT;
 }
 
 static const char *fault_of(int result)
 {
     switch (result) {
     case ISAL_INCORRECT_CHECKSUM:
-        return "is corrupt: a checksum is another";
+        return "is corrupt: a checksum does not match";
     case ISAL_INVALID_LOOKBACK:
         return "is corrupt: it repeats what was never there";
     default:

@@ -35,17 +35,24 @@ static uint64_t padded(uint64_t bytes)
     return (bytes + PL_TAR_BLOCK_BYTES - 1) & ~(uint64_t)(PL_TAR_BLOCK_BYTES - 1);
 }
 
+/* The error that was set is about the header at `offset`. */
+static int refuse_at(const walk *w, uint64_t offset, int code)
+{
+    pl_error_at_offset(w->reterr, offset);
+    return code;
+}
+
 static int corrupt(const walk *w, const char *what)
 {
-    return pl_error_set(w->reterr, PL_ECORRUPT, "byte %" PRIu64 ": %s", w->tar->offset, what);
+    return refuse_at(w, w->tar->offset, pl_error_set(w->reterr, PL_ECORRUPT, "%s", what));
 }
 
 static int need(const walk *w, size_t bytes, const char *what)
 {
     if (w->is_last)
-        return pl_error_set(w->reterr, PL_ECORRUPT,
-                            "byte %" PRIu64 ": the archive is cut off within %s", w->tar->offset,
-                            what);
+        return refuse_at(
+            w, w->tar->offset,
+            pl_error_set(w->reterr, PL_ECORRUPT, "the archive is cut off within %s", what));
     *w->ret_need = bytes;
     return NEED;
 }
@@ -68,9 +75,10 @@ static int set_name(walk *w, const char *name, size_t n)
 {
     pl_tar *tar = w->tar;
     if (n == 0 || n >= sizeof tar->name)
-        return pl_error_set(w->reterr, PL_ECORRUPT,
-                            "byte %" PRIu64 ": a name of %zu bytes, where 1 to %d can be",
-                            tar->offset, n, PL_TAR_NAME_BYTES - 1);
+        return refuse_at(w, tar->offset,
+                         pl_error_set(w->reterr, PL_ECORRUPT,
+                                      "a name of %zu bytes, where 1 to %d can be", n,
+                                      PL_TAR_NAME_BYTES - 1));
     if (memchr(name, '\0', n))
         return corrupt(w, "a name with a NUL byte in it");
     memcpy(tar->name, name, n);
@@ -135,10 +143,11 @@ static int note_meta(walk *w, char type, const char *data, size_t n)
 static int take_meta(walk *w, const pl_tar_header *header)
 {
     if (header->size > PL_TAR_META_BYTES)
-        return pl_error_set(w->reterr, PL_ECORRUPT,
-                            "byte %" PRIu64 ": %" PRIu64 " bytes about an entry, where at most %d "
-                            "are taken",
-                            w->tar->offset, header->size, PL_TAR_META_BYTES);
+        return refuse_at(w, w->tar->offset,
+                         pl_error_set(w->reterr, PL_ECORRUPT,
+                                      "%" PRIu64
+                                      " bytes about an entry, where at most %d are taken",
+                                      header->size, PL_TAR_META_BYTES));
     size_t n = (size_t)header->size, all = PL_TAR_BLOCK_BYTES + (size_t)padded(n);
     if (w->n < all)
         return need(w, all, "what is said about an entry");
@@ -155,20 +164,21 @@ static int check_size(const walk *w, uint64_t data_offset, uint64_t bytes)
     uint64_t left = pl_sub_sat_u64(w->tar->file_bytes, data_offset);
     if (bytes <= left && bytes <= INT64_MAX - data_offset - PL_TAR_BLOCK_BYTES)
         return 0;
-    return pl_error_set(w->reterr, PL_ECORRUPT,
-                        "byte %" PRIu64 ": '%s' has %" PRIu64 " bytes by its header, and at most "
-                        "%" PRIu64 " are behind that",
-                        w->tar->offset, pl_excerpt_of(w->tar->name, w->tar->n_name).text, bytes,
-                        left);
+    return refuse_at(w, w->tar->offset,
+                     pl_error_set(w->reterr, PL_ECORRUPT,
+                                  "'%s' has %" PRIu64 " bytes by its header, and at most "
+                                  "%" PRIu64 " are behind that",
+                                  pl_excerpt_of(w->tar->name, w->tar->n_name).text, bytes, left));
 }
 
 static int refuse_sparse(walk *w)
 {
     pl_tar *tar = w->tar;
-    int r = pl_error_set(w->reterr, -ENOTSUP,
-                         "byte %" PRIu64 ": '%s' is stored as a sparse file, which is not read: "
-                         "make the archive without --sparse",
-                         tar->begin, pl_excerpt_of(tar->name, tar->n_name).text);
+    int r = refuse_at(w, tar->begin,
+                      pl_error_set(w->reterr, -ENOTSUP,
+                                   "'%s' is stored as a sparse file, which is not read: make the "
+                                   "archive without --sparse",
+                                   pl_excerpt_of(tar->name, tar->n_name).text));
     forget(tar);
     return r;
 }

@@ -104,8 +104,10 @@ static bool read_extra64(const uint8_t *extra, size_t n, pl_zip_entry *entry)
 
 static int refuse_entry(const pl_zip_directory *directory, size_t at, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT, "the zip's directory is corrupt at byte %" PRIu64,
-                        directory->offset + at);
+    pl_error_set(reterr, PL_ECORRUPT, "the zip's directory is corrupt at byte %" PRIu64,
+                 directory->offset + at);
+    pl_error_at_byte(reterr, directory->offset + at);
+    return PL_ECORRUPT;
 }
 
 int pl_zip_next(const pl_zip_directory *directory, const void *bytes, size_t *at,

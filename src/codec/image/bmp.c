@@ -42,11 +42,13 @@ static int parse_size(const uint8_t *bytes, bmp *b, pl_error *reterr)
     b->width = width;
     b->downwards = height < 0;
     b->height = height < 0 ? -(int64_t)height : height;
-    if (width < 1 || height == 0)
-        return pl_error_set(reterr, PL_ECORRUPT,
-                            "the BMP is corrupt at byte 18: it has %" PRId32 " x %" PRId32
-                            " pixels",
-                            height, width);
+    if (width < 1 || height == 0) {
+        pl_error_set(reterr, PL_ECORRUPT,
+                     "the BMP is corrupt at byte 18: it has %" PRId32 " x %" PRId32 " pixels",
+                     height, width);
+        pl_error_at_byte(reterr, 18);
+        return PL_ECORRUPT;
+    }
     return 0;
 }
 
@@ -71,10 +73,12 @@ static int parse_palette(const uint8_t *bytes, size_t n, uint32_t header, bmp *b
     if (b->bits != 8)
         return 0;
     b->n_colours = n_colours == 0 ? COLOURS_MAX : n_colours;
-    if (b->n_colours > COLOURS_MAX)
-        return pl_error_set(reterr, PL_ECORRUPT,
-                            "the BMP is corrupt at byte 46: a palette of %" PRIu32 " colours",
-                            n_colours);
+    if (b->n_colours > COLOURS_MAX) {
+        pl_error_set(reterr, PL_ECORRUPT,
+                     "the BMP is corrupt at byte 46: a palette of %" PRIu32 " colours", n_colours);
+        pl_error_at_byte(reterr, 46);
+        return PL_ECORRUPT;
+    }
     uint64_t end = (uint64_t)FILE_HEADER + header + 4 * (uint64_t)b->n_colours;
     b->palette = bytes + FILE_HEADER + header;
     return end > n ? cut_off(n, end, reterr) : 0;
@@ -160,10 +164,14 @@ int pl_bmp_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_t
         for (int64_t x = 0; x < b.width; x++, pixels += image->channels) {
             const uint8_t *at = row + x * (b.bits / 8);
             uint8_t rgba[4];
-            if (!read_pixel(&b, at, rgba))
-                return pl_error_set(reterr, PL_ECORRUPT,
-                                    "the BMP is corrupt at byte %zu: colour %d of %" PRIu32,
-                                    (size_t)(at - bytes), *at, b.n_colours);
+            if (!read_pixel(&b, at, rgba)) {
+                size_t byte = (size_t)(at - bytes);
+                pl_error_set(reterr, PL_ECORRUPT,
+                             "the BMP is corrupt at byte %zu: colour %d of %" PRIu32, byte, *at,
+                             b.n_colours);
+                pl_error_at_byte(reterr, byte);
+                return PL_ECORRUPT;
+            }
             write_pixel(rgba, image->channels, pixels);
         }
     }

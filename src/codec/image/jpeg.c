@@ -220,9 +220,10 @@ int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image, const 
     size_t at = n - d.source.bytes_in_buffer;
     jpeg_destroy_decompress(&d.jpeg);
     if (d.code == -ENOMEM)
-        return pl_error_set(reterr, -ENOMEM, "no memory to decode a JPEG: %s", d.why);
-    if (d.code < 0)
-        return pl_error_set(reterr, d.code, "the JPEG is corrupt at byte %zu of %zu: %s", at, n,
-                            d.why);
-    return 0;
+        return pl_error_set(reterr, -ENOMEM, "out of memory to decode a JPEG: %s", d.why);
+    if (d.code < 0) {
+        pl_error_set(reterr, d.code, "the JPEG is corrupt at byte %zu of %zu: %s", at, n, d.why);
+        pl_error_at_byte(reterr, at);
+    }
+    return d.code;
 }

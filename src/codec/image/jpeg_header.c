@@ -35,15 +35,17 @@ typedef struct frame {
 
 static int cut_off(size_t n, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT,
-                        "the JPEG is cut off: it ends after %zu bytes, within "
-                        "its header",
-                        n);
+    pl_error_set(reterr, PL_ECORRUPT,
+                 "the JPEG is cut off: it ends after %zu bytes, within its header", n);
+    pl_error_at_byte(reterr, n);
+    return PL_ECORRUPT;
 }
 
 static int contradicts(size_t at, const char *what, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT, "the JPEG is corrupt at byte %zu: %s", at, what);
+    pl_error_set(reterr, PL_ECORRUPT, "the JPEG is corrupt at byte %zu: %s", at, what);
+    pl_error_at_byte(reterr, at);
+    return PL_ECORRUPT;
 }
 
 static bool is_frame(uint8_t marker)

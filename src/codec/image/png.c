@@ -99,11 +99,14 @@ static int check_sums(const uint8_t *bytes, size_t n, pl_error *reterr)
     pl_png_chunk chunk = {0};
     while (pl_png_next(bytes, n, &chunk)) {
         uint32_t sum = libdeflate_crc32(0, chunk.at + 4, (size_t)chunk.n + 4);
-        if (sum != pl_big_u32(pl_png_data_of(chunk) + chunk.n))
-            return pl_error_set(reterr, PL_ECORRUPT,
-                                "the PNG is corrupt: the checksum of the chunk at byte %zu is "
-                                "another",
-                                (size_t)(chunk.at - bytes));
+        if (sum != pl_big_u32(pl_png_data_of(chunk) + chunk.n)) {
+            size_t at = (size_t)(chunk.at - bytes);
+            pl_error_set(reterr, PL_ECORRUPT,
+                         "the PNG is corrupt: the checksum of the chunk at byte %zu does not match",
+                         at);
+            pl_error_at_byte(reterr, at);
+            return PL_ECORRUPT;
+        }
         if (pl_png_is(chunk, "IEND"))
             break;
     }

@@ -9,12 +9,16 @@
 
 static int corrupt(size_t at, const char *what, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT, "the PNG is corrupt at byte %zu: %s", at, what);
+    pl_error_set(reterr, PL_ECORRUPT, "the PNG is corrupt at byte %zu: %s", at, what);
+    pl_error_at_byte(reterr, at);
+    return PL_ECORRUPT;
 }
 
 static int cut_off(size_t n, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT, "the PNG is cut off: it ends after %zu bytes", n);
+    pl_error_set(reterr, PL_ECORRUPT, "the PNG is cut off: it ends after %zu bytes", n);
+    pl_error_at_byte(reterr, n);
+    return PL_ECORRUPT;
 }
 
 bool pl_png_is(pl_png_chunk chunk, const char type[4])

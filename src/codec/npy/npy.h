@@ -8,7 +8,7 @@
  * What numpy.load() refuses is refused; of what it takes, data that is no tensor of ours (records,
  * Python objects, unicode, complex numbers, dates) is refused with a way out.
  *
- * Never allocates; safe from any thread. `name` is the file's, for messages. */
+ * Never allocates; safe from any thread. `path` is the file's, for errors; NULL for what lies in memory. */
 #ifndef PL_CODEC_NPY_NPY_H
 #define PL_CODEC_NPY_NPY_H
 
@@ -37,11 +37,11 @@ typedef struct pl_npy {
  * PL_NPY_READ_BYTES of it. PL_EFORMAT: not such a file; PL_EVERSION: a version after 3.0;
  * PL_ECORRUPT: less than the header promises; -ENOTSUP: no tensor of ours. Bytes behind the data
  * are ignored, as NumPy does. */
-PL_MUST_CHECK int pl_npy_parse(const void *bytes, size_t n, uint64_t file_bytes, const char *name,
+PL_MUST_CHECK int pl_npy_parse(const void *bytes, size_t n, uint64_t file_bytes, const char *path,
                                pl_npy *ret_npy, pl_error *reterr);
 
 /* The same for an open regular file; its offset stays. Takes PL_NPY_READ_BYTES of stack. */
-PL_MUST_CHECK int pl_npy_read(int fd, const char *name, pl_npy *ret_npy, pl_error *reterr);
+PL_MUST_CHECK int pl_npy_read(int fd, const char *path, pl_npy *ret_npy, pl_error *reterr);
 
 /* The header that numpy.save() writes for a C-ordered array of this dtype and shape, byte for byte.
  * `item_bytes` matters for strings only. Returns its length, a multiple of 64: there the data

@@ -16,7 +16,6 @@ typedef struct scan {
     const char *at;
     const char *end;
     const char *begin;
-    const char *name;
     bool python2; /* versions up to 2.0 may have Python 2's long integers: 10L */
     pl_error *reterr;
 } scan;
@@ -59,9 +58,11 @@ static const struct {
 static int refuse(scan *s, const char *what)
 {
     excerpt here = excerpt_of((piece){s->at, (size_t)(s->end - s->at)});
-    return pl_error_set(s->reterr, PL_EFORMAT,
-                        "'%s' has a malformed .npy header: %s expected at byte %td, before '%s'",
-                        s->name, what, s->at - s->begin, here.text);
+    pl_error_set(s->reterr, PL_EFORMAT,
+                 "its .npy header is malformed: %s expected at byte %td, before '%s'", what,
+                 s->at - s->begin, here.text);
+    pl_error_at_byte(s->reterr, (uint64_t)(s->at - s->begin));
+    return PL_EFORMAT;
 }
 
 static bool is_blank(char c)
@@ -172,8 +173,8 @@ static int take_shape(scan *s, pl_shape *ret_shape)
             return r;
         if (shape.rank == PL_RANK_MAX)
             return pl_error_set(s->reterr, -ENOTSUP,
-                                "'%s' has more than %d dimensions: reshape it before it is saved",
-                                s->name, PL_RANK_MAX);
+                                "it has more than %d dimensions: reshape it before it is saved",
+                                PL_RANK_MAX);
         shape.dims[shape.rank++] = dim;
         comma = take(s, ',');
     }
@@ -197,7 +198,7 @@ static int take_order(scan *s, bool *ret_fortran)
 
 static int refuse_descr(scan *s, piece descr, const char *what, const char *way_out)
 {
-    return pl_error_set(s->reterr, -ENOTSUP, "'%s' holds %s (dtype %s): %s", s->name, what,
+    return pl_error_set(s->reterr, -ENOTSUP, "it holds %s (dtype %s): %s", what,
                         excerpt_of(descr).text, way_out);
 }
 
@@ -295,9 +296,9 @@ static int take_entry(scan *s, pl_npy *npy)
     return refuse(s, "descr, fortran_order or shape");
 }
 
-int pl_npy_header_parse(const char *text, size_t n, const char *name, pl_npy *npy, pl_error *reterr)
+int pl_npy_header_parse(const char *text, size_t n, pl_npy *npy, pl_error *reterr)
 {
-    scan s = {text, text + n, text, name, npy->version < 3, reterr};
+    scan s = {text, text + n, text, npy->version < 3, reterr};
     int seen = 0;
     bool comma = true;
     if (!take(&s, '{'))

@@ -7,7 +7,6 @@
 
 /* Sets dtype, swap, item_bytes, fortran_order and shape from `n` bytes of text; npy->version says
  * how they are written. On failure *npy is undefined. */
-PL_MUST_CHECK int pl_npy_header_parse(const char *text, size_t n, const char *name, pl_npy *npy,
-                                      pl_error *reterr);
+PL_MUST_CHECK int pl_npy_header_parse(const char *text, size_t n, pl_npy *npy, pl_error *reterr);
 
 #endif

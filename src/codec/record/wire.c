@@ -3,6 +3,7 @@
 #include "codec/record/wire.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* As protobuf's own readers have it. */
@@ -12,8 +13,9 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are stored as 
 
 int pl_wire_refuse(const pl_wire *wire, const uint8_t *at, const char *what, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT, "%s, at byte %td of the record", what,
-                        at - wire->record);
+    pl_error_set(reterr, PL_ECORRUPT, "%s, at byte %td of the record", what, at - wire->record);
+    pl_error_at_byte(reterr, (uint64_t)(at - wire->record));
+    return PL_ECORRUPT;
 }
 
 bool pl_wire_varint(pl_wire *wire, uint64_t *ret_value)
@@ -148,7 +150,7 @@ int pl_wire_expect(const pl_wire_field *field, pl_wire_type type, const char *wh
 {
     if (PL_LIKELY(field->type == type))
         return 1;
-    return pl_error_set(reterr, PL_ECORRUPT,
-                        "%s has wire type %d, not %d, at byte %td of the record", what,
-                        (int)field->type, (int)type, field->begin - wire->record);
+    char text[160];
+    snprintf(text, sizeof text, "%s has wire type %d, not %d", what, (int)field->type, (int)type);
+    return pl_wire_refuse(wire, field->begin, text, reterr);
 }

@@ -61,14 +61,13 @@ static uint64_t lines_before(const char *begin, const char *at)
     return n;
 }
 
-/* The message about what is at `at`, and STOP_BAD. */
+/* Reports what is wrong at `at`. Returns STOP_BAD. */
 static stop refuse(scan *s, const char *at, const char *what)
 {
     const char *begin = s->begin;
-    pl_error_set(s->reterr, PL_EFORMAT,
-                 "line %" PRIu64 ", byte %" PRIu64 ", column %" PRId64 ": %s",
-                 s->record->place.line + lines_before(begin, at),
-                 s->record->place.offset + (uint64_t)(at - begin), s->record->n_fields + 1, what);
+    pl_error_set(s->reterr, PL_EFORMAT, "%s", what);
+    pl_error_at_line(s->reterr, s->record->place.line + lines_before(begin, at),
+                     s->record->place.offset + (uint64_t)(at - begin), s->record->n_fields + 1);
     return STOP_BAD;
 }
 

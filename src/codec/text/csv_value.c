@@ -29,10 +29,9 @@ static PL_COLD int refuse_missing(const pl_csv_format *format, const pl_csv_reco
                                   int column, pl_error *reterr)
 {
     place p = place_of(format, record, column);
-    return pl_error_set(reterr, PL_EFORMAT,
-                        "line %" PRIu64 ", byte %" PRIu64 ", column %" PRId64
-                        ": nothing is there, and the column has no default",
-                        p.line, p.offset, p.column);
+    pl_error_set(reterr, PL_EFORMAT, "nothing is there, and the column has no default");
+    pl_error_at_line(reterr, p.line, p.offset, p.column);
+    return PL_EFORMAT;
 }
 
 static PL_COLD int refuse_number(const pl_csv_format *format, const pl_csv_record *record,
@@ -40,13 +39,15 @@ static PL_COLD int refuse_number(const pl_csv_format *format, const pl_csv_recor
 {
     const pl_csv_field *field = &record->fields[column];
     place p = place_of(format, record, column);
-    if (code != PL_EFORMAT && code != -ERANGE)
-        return pl_error_set(reterr, code, "line %" PRIu64 ": %s", p.line, pl_error_text(code));
-    return pl_error_set(reterr, PL_EFORMAT,
-                        "line %" PRIu64 ", byte %" PRIu64 ", column %" PRId64 ": '%s' %s %s",
-                        p.line, p.offset, p.column, pl_excerpt_of(field->at, field->n).text,
-                        code == -ERANGE ? "does not fit" : "is no",
-                        pl_dtype_info_of(format->columns[column].dtype)->name);
+    if (code == PL_EFORMAT || code == -ERANGE)
+        code =
+            pl_error_set(reterr, PL_EFORMAT, "'%s' %s %s", pl_excerpt_of(field->at, field->n).text,
+                         code == -ERANGE ? "does not fit" : "is no",
+                         pl_dtype_info_of(format->columns[column].dtype)->name);
+    else
+        pl_error_set(reterr, code, "%s", pl_error_text(code));
+    pl_error_at_line(reterr, p.line, p.offset, p.column);
+    return code;
 }
 
 static PL_COLD int refuse_count(const pl_csv_format *format, const pl_csv_record *record,
@@ -54,13 +55,12 @@ static PL_COLD int refuse_count(const pl_csv_format *format, const pl_csv_record
 {
     int64_t wanted =
         format->selected ? format->selected[format->n_columns - 1] + 1 : format->n_columns;
-    return pl_error_set(reterr, PL_EFORMAT,
-                        "line %" PRIu64 ", byte %" PRIu64 ": %s%" PRId64
-                        " field%s, where %s%" PRId64 " %s expected",
-                        record->place.line, record->place.offset,
-                        record->is_empty ? "an empty line: " : "", record->n_fields,
-                        record->n_fields == 1 ? "" : "s", format->selected ? "at least " : "",
-                        wanted, wanted == 1 ? "is" : "are");
+    pl_error_set(reterr, PL_EFORMAT, "%s%" PRId64 " field%s, where %s%" PRId64 " %s expected",
+                 record->is_empty ? "an empty line: " : "", record->n_fields,
+                 record->n_fields == 1 ? "" : "s", format->selected ? "at least " : "", wanted,
+                 wanted == 1 ? "is" : "are");
+    pl_error_at_line(reterr, record->place.line, record->place.offset, -1);
+    return PL_EFORMAT;
 }
 
 /* Is it what stands for nothing? Quotes are none of its. */

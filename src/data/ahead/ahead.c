@@ -24,15 +24,16 @@ enum {
 static const pl_error out_of_memory = {.code = -ENOMEM,
                                        .message = "out of memory while reporting an error"};
 
-void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element, const pl_error *error)
+void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element, pl_error *error)
 {
     slot->result = result;
-    slot->starved = result == PL_LATER;
+    slot->starved = result == PL_RETRY_ALONE;
     slot->done = !slot->starved;
     slot->element = *element;
     *element = (pl_element){0};
-    if (result < 0 && slot->done && (slot->error = malloc(sizeof *slot->error)))
-        *slot->error = *error;
+    if (result < 0 && slot->done && (slot->error = calloc(1, sizeof *slot->error)))
+        pl_error_move(slot->error, error);
+    pl_error_done(error); /* of one that is to be made again, or that there was no memory for */
 }
 
 int pl_ahead_slot_take(pl_ahead_slot *slot, pl_prefetch_budget *budget, pl_element *ret_element,
@@ -40,8 +41,10 @@ int pl_ahead_slot_take(pl_ahead_slot *slot, pl_prefetch_budget *budget, pl_eleme
 {
     int r = slot->result;
     pl_prefetch_budget_give(budget, slot->room_bytes);
-    if (r < 0)
-        *reterr = slot->error ? *slot->error : out_of_memory;
+    if (r < 0 && slot->error)
+        pl_error_move(reterr, slot->error);
+    else if (r < 0)
+        pl_error_copy(reterr, &out_of_memory);
     free(slot->error);
     *ret_element = slot->element;
     *slot = (pl_ahead_slot){0};
@@ -52,6 +55,7 @@ void pl_ahead_slot_clear(pl_ahead_slot *slot, pl_prefetch_budget *budget)
 {
     pl_prefetch_budget_give(budget, slot->room_bytes);
     pl_element_clear(&slot->element);
+    pl_error_done(slot->error);
     free(slot->error);
     *slot = (pl_ahead_slot){0};
 }
@@ -73,7 +77,7 @@ int pl_ahead_slot_load(pl_ahead_slot *slot, pl_stage *stage, const pl_dataset *i
     pl_element element = {0};
     pl_error error = {0};
     int r = pl_load_int(loader, INT32_MIN, 1, &result, reterr);
-    bool starved = result == PL_LATER, failed = result < 0 && !starved;
+    bool starved = result == PL_RETRY_ALONE, failed = result < 0 && !starved;
     if (r == 0 && (result == 0 || (starved && !input)))
         r = pl_load_refuse(reterr, "invalid prefetched element");
     const pl_dataset *of = starved ? input : failed ? NULL : stage->dataset;
@@ -205,7 +209,7 @@ bool pl_ahead_take_room(pl_ahead *ahead, uint64_t *ret_room_bytes)
 }
 
 void pl_ahead_fill(pl_ahead *ahead, pl_ahead_slot *slot, int result, pl_element *element,
-                   const pl_error *error)
+                   pl_error *error)
 {
     ahead->element_bytes = pl_max_u64(ahead->element_bytes, pl_element_bytes(element) + 1);
     pl_ahead_slot_fill(slot, result, element, error);

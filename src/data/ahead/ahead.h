@@ -34,9 +34,9 @@ typedef struct pl_ahead_slot {
 } pl_ahead_slot;
 
 /* Moves element and error into the slot. With a negative result, the element only says what it was
- * read from; with PL_LATER it is the input that did not fit. */
+ * read from; with PL_RETRY_ALONE it is the input that did not fit. */
 void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element,
-                        const pl_error *error);
+                        pl_error *error);
 
 /* Moves them out, and returns the result. The slot is empty then, as is one that is all zero. */
 int pl_ahead_slot_take(pl_ahead_slot *slot, pl_prefetch_budget *budget, pl_element *ret_element,
@@ -114,7 +114,7 @@ PL_MUST_CHECK bool pl_ahead_take_room(pl_ahead *ahead, uint64_t *ret_room_bytes)
 
 /* Fills a slot, and wakes who waits for it. */
 void pl_ahead_fill(pl_ahead *ahead, pl_ahead_slot *slot, int result, pl_element *element,
-                   const pl_error *error);
+                   pl_error *error);
 
 /* A slot that was loaded: how large elements become. */
 static inline void pl_ahead_loaded(pl_ahead *ahead, const pl_ahead_slot *slot)

@@ -76,12 +76,13 @@ static void make_one(pl_ahead_stage *own, uint64_t room_bytes)
         begun.draw = pl_bound_function_draw(stage);
     pl_ahead_lock(&own->ahead);
     own->n_beginning--;
-    if (r == 0 || r == PL_LATER) {
+    if (r == 0 || r == PL_RETRY_ALONE) {
         own->ended |= r == 0 && !over;
-        own->starved |= r == PL_LATER;
+        own->starved |= r == PL_RETRY_ALONE;
         pl_prefetch_budget_give(&stage->pass->prefetch_budget, room_bytes);
         pl_ahead_changed(&own->ahead);
         pthread_mutex_unlock(&own->pulling);
+        pl_error_done(&error);
         return;
     }
     bool unplaced = stage->pass->nondeterministic;
@@ -98,7 +99,7 @@ static void make_one(pl_ahead_stage *own, uint64_t room_bytes)
     pl_ahead_lock(&own->ahead);
     own->n_unplaced -= unplaced;
     pl_ahead_fill(&own->ahead, unplaced ? next_slot(own, room_bytes) : slot, r,
-                  r == PL_LATER ? &begun : &element, &error);
+                  r == PL_RETRY_ALONE ? &begun : &element, &error);
 }
 
 /* With mu held. */
@@ -128,8 +129,8 @@ static bool finish_starved(pl_ahead_stage *own, pl_ahead_slot *slot)
     pl_ahead_unlock(&own->ahead);
     int r = finish(own, &begun, &element, &error);
     pl_ahead_lock(&own->ahead);
-    pl_ahead_fill(&own->ahead, slot, r, r == PL_LATER ? &begun : &element, &error);
-    return r != PL_LATER;
+    pl_ahead_fill(&own->ahead, slot, r, r == PL_RETRY_ALONE ? &begun : &element, &error);
+    return r != PL_RETRY_ALONE;
 }
 
 /* ---- next ---- */
@@ -168,13 +169,13 @@ static int look(pl_ahead_stage *own, bool *ret_ended, pl_error *reterr)
         return pl_pass_over(pass, reterr);
     if (own->head < own->tail) {
         pl_ahead_slot *slot = slot_at(own, own->head);
-        return slot->starved && !finish_starved(own, slot) ? PL_LATER : 0;
+        return slot->starved && !finish_starved(own, slot) ? PL_RETRY_ALONE : 0;
     }
     if (own->n_beginning > 0 || own->n_unplaced > 0)
         return 0;
     *ret_ended = own->ended;
     if (own->starved && pl_pass_get_mode(pass) != PL_PASS_ALONE)
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     own->starved = false;
     return 0;
 }

@@ -356,9 +356,9 @@ int pl_bound_function_map(pl_bound_function *bound, pl_stage *stage, pl_element 
     int r = pl_bound_function_run(bound, stage, input, ret_output, reterr);
     if (pl_pass_later(stage->pass, r)) {
         pl_element_clear(ret_output);
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     }
-    if (r < 0 && r != PL_TOLD) {
+    if (r < 0 && r != PL_REPORTED) {
         input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
         pl_element_pass_on(input, ret_output);
     }

@@ -35,7 +35,7 @@ PL_MUST_CHECK int pl_bound_function_run(pl_bound_function *bound, pl_stage *stag
                                         pl_error *reterr);
 
 /* For stages that make one output of each input: as pl_bound_function_run(), but clears `input`, and
- * a failed call is a bad element; or PL_LATER, and `input` is unchanged. */
+ * a failed call is a bad element; or PL_RETRY_ALONE, and `input` is unchanged. */
 PL_MUST_CHECK int pl_bound_function_map(pl_bound_function *bound, pl_stage *stage,
                                         pl_element *input, pl_element *ret_output,
                                         pl_error *reterr);

@@ -57,36 +57,37 @@ void pl_pass_done(pl_pass *pass)
         return;
     pl_worker_pool_free(PL_TAKE(pass->pool));
     pl_seeds_free(PL_TAKE(pass->seeds));
+    pl_error_done(&pass->failed);
     pthread_mutex_destroy(&pass->mu);
 }
 
 int pl_pass_over(pl_pass *pass, pl_error *reterr)
 {
+    pl_error_done(reterr); /* a payload's owner may have locks of its own: not under ours */
     pthread_mutex_lock(&pass->mu);
     if (pass->failed.code != 0)
-        *reterr = pass->failed;
+        pl_error_copy(reterr, &pass->failed);
     else
         pl_error_set(reterr, -ECANCELED, "the pass was cancelled");
     pthread_mutex_unlock(&pass->mu);
-    return PL_TOLD;
+    return PL_REPORTED;
 }
 
 int pl_pass_end(pl_pass *pass, const pl_error *error)
 {
     pthread_mutex_lock(&pass->mu);
     if (pass->failed.code == 0)
-        pass->failed = *error;
+        pl_error_copy(&pass->failed, error);
     pthread_mutex_unlock(&pass->mu);
     __atomic_store_n(&pass->over, 1, __ATOMIC_RELEASE);
-    return PL_TOLD;
+    return PL_REPORTED;
 }
 
 int pl_pass_fail(pl_pass *pass, int code, pl_error *reterr, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(reterr->message, sizeof reterr->message, format, arguments);
+    pl_error_vset(reterr, code, format, arguments);
     va_end(arguments);
-    reterr->code = code;
     return pl_pass_end(pass, reterr);
 }

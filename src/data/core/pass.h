@@ -6,9 +6,9 @@
  *   later   an element that did not fit beside what runs ahead: see pl_pass_later()
  *   fatal   an error of the pass, not of one element: no policy skips it, and the pass ends
  *
- * Codes between stages: pl_stage_next() returns PL_TOLD for an error below, with the true code in
+ * Codes between stages: pl_stage_next() returns PL_REPORTED for an error below, with the true code in
  * reterr->code; a class's next() returns that unchanged. For an error of its own it returns the
- * error's code, or, after pl_pass_fail(), PL_TOLD. PL_LATER is returned unchanged too, and loses
+ * error's code, or, after pl_pass_fail(), PL_REPORTED. PL_RETRY_ALONE is returned unchanged too, and loses
  * nothing: the next pull goes on. Inside a pass `reterr` is never NULL. */
 #ifndef PL_DATA_CORE_PASS_H
 #define PL_DATA_CORE_PASS_H
@@ -25,8 +25,8 @@
 #include "util/fork.h"
 
 /* Below all codes that callers see. */
-#define PL_TOLD  (-9001)
-#define PL_LATER (-9002)
+#define PL_REPORTED    (-9001)
+#define PL_RETRY_ALONE (-9002)
 
 typedef enum pl_pass_mode {
     PL_PASS_SHARED,   /* workers make elements ahead */
@@ -80,7 +80,7 @@ static inline bool pl_pass_is_lost(const pl_pass *pass)
                           (pass->watchdog_ns > 0 && pass->generation != pl_fork_generation()));
 }
 
-/* True if work that failed with `code` returns PL_LATER and is repeated by the next pull: it did
+/* True if work that failed with `code` returns PL_RETRY_ALONE and is repeated by the next pull: it did
  * not fit beside what others hold. It is tried again when its element is the consumer's next, and
  * nobody else is at work; if it fails then, that is an error. */
 static inline bool pl_pass_later(const pl_pass *pass, int code)
@@ -88,10 +88,10 @@ static inline bool pl_pass_later(const pl_pass *pass, int code)
     return code == PL_EBUDGET && pl_pass_get_mode(pass) != PL_PASS_ALONE;
 }
 
-/* The error that it ended with. Returns PL_TOLD. */
+/* The error that it ended with. Returns PL_REPORTED. */
 PL_MUST_CHECK int pl_pass_over(pl_pass *pass, pl_error *reterr);
 
-/* Ends the pass with an error that no policy skips. The first one counts. Returns PL_TOLD. */
+/* Ends the pass with an error that no policy skips. The first one counts. Returns PL_REPORTED. */
 int pl_pass_fail(pl_pass *pass, int code, pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

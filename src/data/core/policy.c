@@ -13,48 +13,25 @@
 #include "base/clock.h"
 #include "data/core/quoted.h"
 
-/* A share says little of the first few. */
+/* A share of fewer elements says little. */
 enum { FRACTION_FROM = 100 };
 
 const pl_policy pl_policy_fail = {.on_error = PL_ON_ERROR_FAIL};
 
 /* ---- bad ones ---- */
 
-static pl_bad *new_with(const char *message, const char *stage, const char *path)
+pl_bad *pl_bad_new(const pl_error *error, const char *stage, const char *path)
 {
-    size_t n_message = strlen(message) + 1, n_stage = stage ? strlen(stage) + 1 : 0;
-    size_t n_path = path ? strlen(path) + 1 : 0;
-    pl_bad *bad = malloc(sizeof *bad + n_message + n_stage + n_path);
+    size_t n_stage = stage ? strlen(stage) + 1 : 0, n_path = path ? strlen(path) + 1 : 0;
+    pl_bad *bad = malloc(sizeof *bad + n_stage + n_path);
     if (!bad)
         return NULL;
-    *bad = (pl_bad){.index = -1, .offset = -1};
-    memcpy(bad->message, message, n_message);
+    *bad = (pl_bad){0};
+    pl_error_copy(&bad->error, error);
     if (stage)
-        bad->stage = memcpy(bad->message + n_message, stage, n_stage);
+        bad->stage = memcpy(bad->texts, stage, n_stage);
     if (path)
-        bad->path = memcpy(bad->message + n_message + n_stage, path, n_path);
-    return bad;
-}
-
-pl_bad *pl_bad_new(int code, const char *message)
-{
-    pl_bad *bad = new_with(message, NULL, NULL);
-    if (bad)
-        bad->code = code;
-    return bad;
-}
-
-pl_bad *pl_bad_new_at(const pl_error *error, size_t reason_at, const char *stage, int64_t index,
-                      const pl_element *element)
-{
-    pl_bad *bad = new_with(error->message, stage, element->origin ? element->origin->path : NULL);
-    if (!bad)
-        return NULL;
-    size_t n = strlen(error->message);
-    bad->code = error->code;
-    bad->reason = bad->message + (reason_at < n ? reason_at : n);
-    bad->index = index;
-    bad->offset = element->origin ? element->offset : -1;
+        bad->path = memcpy(bad->texts + n_stage, path, n_path);
     return bad;
 }
 
@@ -62,13 +39,9 @@ pl_bad *pl_bad_copy(const pl_bad *chain)
 {
     pl_bad *first = NULL, **last = &first;
     for (; chain; chain = chain->next) {
-        pl_bad *bad = new_with(chain->message, chain->stage, chain->path);
+        pl_bad *bad = pl_bad_new(&chain->error, chain->stage, chain->path);
         if (!bad)
             break;
-        bad->code = chain->code;
-        bad->index = chain->index;
-        bad->offset = chain->offset;
-        bad->reason = chain->reason ? bad->message + (chain->reason - chain->message) : NULL;
         *last = bad;
         last = &bad->next;
     }
@@ -79,6 +52,7 @@ void pl_bad_free(pl_bad *chain)
 {
     while (chain) {
         pl_bad *next = chain->next;
+        pl_error_done(&chain->error);
         free(chain);
         chain = next;
     }
@@ -105,29 +79,55 @@ pl_bad *pl_bad_join(pl_bad *before, pl_bad *after)
 bool pl_policy_may_skip(const pl_policy *policy, int code)
 {
     bool of_the_pass =
-        code == -ENOMEM || code == -ECANCELED || code == -ETIMEDOUT || code == PL_ASKED;
+        code == -ENOMEM || code == -ECANCELED || code == -ETIMEDOUT || code == PL_CHECK_LIMIT;
     return policy->on_error != PL_ON_ERROR_FAIL && !of_the_pass;
 }
 
-int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_end,
-                    const char *message, pl_error *reterr)
+/* It is of the example's kind, and has its payload: a Python exception is the cause of both. */
+static int refuse(pl_error *reterr, const pl_error *one, const char *numbers)
 {
-    const char *of = message[0] ? "; one of them: " : "";
-    if (policy->max_bad > 0 && count->n_bad > policy->max_bad)
-        return pl_error_set(reterr, PL_ECORRUPT,
-                            "%" PRIu64 " elements are bad, and %" PRIu64 " may be%s%s",
-                            count->n_bad, policy->max_bad, of, message);
-    double share = count->n_items > 0 ? (double)count->n_bad / (double)count->n_items : 0;
-    bool enough = at_end || count->n_items >= FRACTION_FROM;
-    if (policy->max_bad_fraction > 0 && enough && share > policy->max_bad_fraction)
-        return pl_error_set(reterr, PL_ECORRUPT,
-                            "%" PRIu64 " of %" PRIu64 " elements are bad, and %g %% may be%s%s",
-                            count->n_bad, count->n_items, policy->max_bad_fraction * 100, of,
-                            message);
-    return 0;
+    const char *of = one && one->message[0] ? "; one of them: " : "";
+    pl_error_set(reterr, PL_ECORRUPT, "%s%s%s", numbers, of, of[0] ? one->message : "");
+    if (one && reterr) {
+        pl_error_payload_ref(one->payload);
+        pl_error_attach(reterr, one->payload);
+        pl_error_of_kind(reterr, one->kind);
+    }
+    return PL_ECORRUPT;
 }
 
-int pl_policy_ask(const pl_policy *policy, const pl_bad_row *row, const char *message,
+int pl_policy_check(const pl_policy *policy, const pl_bad_count *count, bool at_end,
+                    const pl_error *one, pl_error *reterr)
+{
+    char numbers[128];
+    double share = count->n_items > 0 ? (double)count->n_bad / (double)count->n_items : 0;
+    bool enough = at_end || count->n_items >= FRACTION_FROM;
+    if (policy->max_bad > 0 && count->n_bad > policy->max_bad)
+        snprintf(numbers, sizeof numbers, "%" PRIu64 " elements are bad, and %" PRIu64 " may be",
+                 count->n_bad, policy->max_bad);
+    else if (policy->max_bad_fraction > 0 && enough && share > policy->max_bad_fraction)
+        snprintf(numbers, sizeof numbers,
+                 "%" PRIu64 " of %" PRIu64 " elements are bad, and %g %% may be", count->n_bad,
+                 count->n_items, policy->max_bad_fraction * 100);
+    else
+        return 0;
+    return refuse(reterr, one, numbers);
+}
+
+typedef struct question {
+    pl_error_payload payload;
+    pl_bad_row row;
+    pl_error one;
+} question;
+
+static void free_question(pl_error_payload *payload)
+{
+    question *asked = (question *)payload;
+    pl_error_done(&asked->one);
+    free(asked);
+}
+
+int pl_policy_ask(const pl_policy *policy, const pl_bad_row *row, const pl_error *one,
                   uint64_t *n_asked, pl_error *reterr)
 {
     uint64_t n = row->count.n_bad;
@@ -135,18 +135,24 @@ int pl_policy_ask(const pl_policy *policy, const pl_bad_row *row, const char *me
         *n_asked = 0;
     if (policy->max_bad_fraction == 0 || n < FRACTION_FROM || n / 2 < *n_asked)
         return 0;
+    question *asked = calloc(1, sizeof *asked);
+    if (!asked)
+        return 0;
     *n_asked = n;
-    return pl_error_set(reterr, PL_ASKED, "%" PRIu64 " %" PRIu64 " %" PRIuPTR " %s", n,
-                        row->count.n_items, row->stage, message);
+    asked->payload = (pl_error_payload){.n_refs = 1, .free = free_question};
+    asked->row = *row;
+    if (one)
+        pl_error_copy(&asked->one, one);
+    pl_error_set(reterr, PL_CHECK_LIMIT, "are %" PRIu64 " bad elements too many?", n);
+    pl_error_attach(reterr, &asked->payload);
+    return PL_CHECK_LIMIT;
 }
 
-const char *pl_policy_asked(const pl_error *error, pl_bad_row *ret_row)
+const pl_bad_row *pl_policy_asked(const pl_error *error, const pl_error **ret_one)
 {
-    char *end;
-    ret_row->count.n_bad = strtoull(error->message, &end, 10);
-    ret_row->count.n_items = strtoull(end, &end, 10);
-    ret_row->stage = strtoull(end, &end, 10);
-    return *end == ' ' ? end + 1 : end;
+    const question *asked = (const question *)error->payload;
+    *ret_one = &asked->one;
+    return &asked->row;
 }
 
 /* ---- the quarantine ---- */
@@ -162,22 +168,32 @@ static void write_time(FILE *to)
     fprintf(to, "{\"time\": \"%s.%03uZ\"", text, (unsigned)(now_ns / PL_NS_PER_MS % 1000));
 }
 
+static void write_text_or_null(const char *name, const char *text, FILE *to)
+{
+    fprintf(to, ", \"%s\": ", name);
+    if (text && text[0])
+        pl_quoted_json(text, to);
+    else
+        fputs("null", to);
+}
+
 static void write_line(const pl_bad *bad, FILE *to)
 {
+    const pl_error *error = &bad->error;
+    int64_t offset = pl_error_offset(error);
     write_time(to);
     fputs(", \"stage\": ", to);
     pl_quoted_json(bad->stage, to);
-    fprintf(to, ", \"index\": %" PRId64 ", \"path\": ", bad->index);
-    if (bad->path)
-        pl_quoted_json(bad->path, to);
-    else
-        fputs("null", to);
-    if (bad->offset >= 0)
-        fprintf(to, ", \"offset\": %" PRId64, bad->offset);
+    fprintf(to, ", \"index\": %" PRId64, error->element);
+    write_text_or_null("path", bad->path, to);
+    if (offset >= 0)
+        fprintf(to, ", \"offset\": %" PRId64, offset);
     else
         fputs(", \"offset\": null", to);
-    fprintf(to, ", \"code\": \"%s\", \"reason\": ", pl_error_name(bad->code));
-    pl_quoted_json(bad->reason, to);
+    fprintf(to, ", \"code\": \"%s\"", pl_error_name(error->code));
+    write_text_or_null("op", error->op, to);
+    fputs(", \"reason\": ", to);
+    pl_quoted_json(pl_error_what(error), to);
     fputs("}\n", to);
 }
 
@@ -212,6 +228,6 @@ int pl_policy_note(const pl_policy *policy, const pl_bad *bad, pl_error *reterr)
     free(line);
     if (r < 0)
         return pl_error_set(reterr, r, "quarantine '%s': cannot be written to: %s; of: %s",
-                            policy->quarantine_path, pl_error_text(r), bad->message);
+                            policy->quarantine_path, pl_error_text(r), bad->error.message);
     return 0;
 }

@@ -178,40 +178,36 @@ int pl_stage_fail(pl_element *ret_element, const pl_element *input, int code, pl
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(reterr->message, sizeof reterr->message, format, arguments);
+    pl_error_vset(reterr, code, format, arguments);
     va_end(arguments);
-    reterr->code = code;
     return pl_stage_fail_as(ret_element, input, code);
 }
 
-/* "map 'decode': element 17, 'cats/3.jpg' at byte 40: REASON", as far as all that is known. Returns
- * where the reason begins. */
-static size_t tell(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
+/* "map 'decode': element 17, 'cats/3.jpg': REASON", as far as all that is known. */
+static void locate(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
                    pl_error *reterr)
 {
-    char reason[PL_ERROR_MESSAGE_BYTES], name[80] = "", place[PL_ERROR_MESSAGE_BYTES / 2] = "";
-    memcpy(reason, reterr->message, sizeof reason);
-    if (reason[0] == '\0')
-        snprintf(reason, sizeof reason, "%s", pl_error_text(code));
-    if (stage->dataset->name)
-        snprintf(name, sizeof name, " '%s'", stage->dataset->name);
-    if (bad->origin && strstr(reason, bad->origin->path)) {
-        /* it says that itself */
-    } else if (bad->origin && bad->offset >= 0)
-        snprintf(place, sizeof place, " '%s' at byte %lld:", bad->origin->path,
-                 (long long)bad->offset);
-    else if (bad->origin)
-        snprintf(place, sizeof place, " '%s':", bad->origin->path);
-    pl_error_set(reterr, code, "%s%s: element %lld,%s ", stage->dataset->class->name, name,
-                 (long long)index, place);
-    size_t n = strlen(reterr->message);
-    snprintf(reterr->message + n, sizeof reterr->message - n, "%s", reason);
-    return n;
+    if (reterr->code == 0) /* the class has set none */
+        pl_error_set(reterr, code, "%s", pl_error_text(code));
+    reterr->code = code;
+    if (bad->origin && !reterr->path[0]) {
+        pl_error_in_file(reterr, bad->origin->path);
+        if (bad->offset >= 0)
+            pl_error_at_offset(reterr, (uint64_t)bad->offset);
+    }
+    pl_error_in_stage(reterr, stage->dataset->class->name, stage->dataset->name, index);
 }
 
-static const char *message_of(const pl_bad *bad)
+void pl_stage_locate(const pl_stage *stage, int code, pl_error *reterr)
 {
-    return bad ? bad->message : "";
+    const pl_dataset *dataset = stage->dataset;
+    reterr->code = code;
+    pl_error_in_stage(reterr, dataset->class->name, dataset->name, -1);
+}
+
+static const pl_error *error_of(const pl_bad *bad)
+{
+    return bad ? &bad->error : NULL;
 }
 
 /* One more bad element before the next: too many already? Then it is not waited for a good one to
@@ -225,13 +221,13 @@ static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
     if (r < 0)
         r = pl_pass_end(stage->pass, reterr);
     pl_stage_dropped(stage, bad);
-    const char *message = message_of(stage->before.bad);
+    const pl_error *example = error_of(stage->before.bad);
     pl_bad_row row = {.count = {.n_bad = stage->before.n_bad}, .stage = (uintptr_t)stage};
-    if (r == 0 && pl_policy_check(stage->policy, &row.count, false, message, reterr) < 0)
-        r = PL_TOLD;
+    if (r == 0 && pl_policy_check(stage->policy, &row.count, false, example, reterr) < 0)
+        r = PL_REPORTED;
     row.count.n_items = (uint64_t)stage->before.n_items;
-    if (r == 0 && pl_policy_ask(stage->policy, &row, message, &stage->n_asked, reterr) < 0)
-        r = PL_TOLD;
+    if (r == 0 && pl_policy_ask(stage->policy, &row, example, &stage->n_asked, reterr) < 0)
+        r = PL_REPORTED;
     return r;
 }
 
@@ -249,12 +245,15 @@ static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *re
 {
     bool of_all = stage->dataset->class->of_all;
     int64_t index = of_all ? stage->inputs[0]->n_next - 1 : stage->n_next++;
-    size_t reason_at = tell(stage, index, bad, code, reterr);
+    locate(stage, index, bad, code, reterr);
     if (!pl_policy_may_skip(stage->policy, code) || is_starved(stage, code)) {
         pl_stage_dropped(stage, bad); /* what went before it still counts */
-        return PL_TOLD;
+        return PL_REPORTED;
     }
-    pl_bad *one = pl_bad_new_at(reterr, reason_at, pl_dataset_name(stage->dataset), index, bad);
+    pl_bad *one = pl_bad_new(reterr, pl_dataset_name(stage->dataset),
+                             bad->origin       ? bad->origin->path
+                             : reterr->path[0] ? reterr->path
+                                               : NULL);
     if (one) {
         bad->n_bad++;
         bad->n_items++;
@@ -286,6 +285,7 @@ int pl_stage_get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error 
                             stage->dataset->class->name);
     uint64_t begun_ns = pl_stage_begin_clock(stage);
     *ret_element = (pl_element){0};
+    pl_error_done(reterr);
     int r = stage->dataset->class->get(stage, at, ret_element, reterr);
     if (pl_stage_is_final(r))
         pl_stage_made(stage, r, ret_element);

@@ -160,7 +160,7 @@ static inline void pl_stage_end_clock(pl_stage *stage, uint64_t begun_ns)
 /* A bad element of the stage itself has no complete message yet, and may be skipped. */
 static inline bool pl_stage_is_final(int r)
 {
-    return r >= 0 || r == PL_TOLD || r == PL_LATER;
+    return r >= 0 || r == PL_REPORTED || r == PL_RETRY_ALONE;
 }
 
 static inline int pl_stage_call_next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
@@ -168,7 +168,8 @@ static inline int pl_stage_call_next(pl_stage *stage, pl_element *ret_element, p
     *ret_element = (pl_element){0};
     if (pl_pass_is_over(stage->pass))
         return pl_pass_over(stage->pass, reterr);
-    reterr->message[0] = '\0'; /* else one that gives no reason would have that of an earlier one */
+    if (PL_UNLIKELY(reterr->code != 0)) /* of an earlier bad element */
+        pl_error_done(reterr);
     return stage->next(stage, ret_element, reterr);
 }
 
@@ -263,5 +264,8 @@ PL_MUST_CHECK int pl_stage_fail_as(pl_element *ret_element, const pl_element *in
 /* As pl_stage_fail_as(), and drops `input`, whose counts the next element takes over. */
 PL_MUST_CHECK int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element,
                                  int code);
+
+/* For an error in *reterr that is not of one element: names the stage. */
+void pl_stage_locate(const pl_stage *stage, int code, pl_error *reterr);
 
 #endif

@@ -44,10 +44,10 @@ int pl_iterator_new(pl_dataset *dataset, pl_iterator **ret_iterator, pl_error *r
     pl_error error = {0};
     int r = set_up(iterator, &error);
     if (r < 0) {
-        if (reterr)
-            *reterr = error;
+        r = r == PL_REPORTED ? error.code : r;
+        pl_error_move(reterr, &error);
         pl_iterator_free(iterator);
-        return r == PL_TOLD ? error.code : r;
+        return r;
     }
     *ret_iterator = iterator;
     return 0;
@@ -57,7 +57,9 @@ void pl_iterator_cancel(pl_iterator *iterator)
 {
     PL_NULL_DOES_NOTHING(iterator);
     pl_error error;
-    pl_pass_fail(&iterator->pass, -ECANCELED, &error, "the pass was cancelled");
+    pl_error_init(&error);
+    (void)pl_pass_fail(&iterator->pass, -ECANCELED, &error, "the pass was cancelled");
+    pl_error_done(&error);
 }
 
 void pl_iterator_free(pl_iterator *iterator)
@@ -88,8 +90,14 @@ int pl_iterator_bads(const pl_iterator *iterator, pl_bad_element *ret_bads, int 
     int n = 0;
     for (const pl_bad *bad = iterator->bads; bad; bad = bad->next, n++)
         if (n < n_most)
-            ret_bads[n] = (pl_bad_element){bad->message, bad->stage, bad->index, bad->path,
-                                           bad->offset,  bad->code,  bad->reason};
+            ret_bads[n] = (pl_bad_element){.message = bad->error.message,
+                                           .stage = bad->stage,
+                                           .index = bad->error.element,
+                                           .path = bad->path,
+                                           .offset = pl_error_offset(&bad->error),
+                                           .code = bad->error.code,
+                                           .reason = pl_error_what(&bad->error),
+                                           .error = &bad->error};
     return n;
 }
 
@@ -121,7 +129,7 @@ static int pull(void *context, pl_element *ret_element, pl_error *reterr)
 {
     pl_iterator *iterator = context;
     int r = pl_stage_next(iterator->first, ret_element, reterr);
-    if (r == PL_LATER)
+    if (r == PL_RETRY_ALONE)
         r = pull_alone(iterator, ret_element, reterr);
     if (r == 0)
         pl_stage_gather_before(iterator->first, ret_element);
@@ -135,7 +143,7 @@ int pl_iterator_check_lost(const pl_iterator *iterator, pl_error *reterr)
     pl_error_set(reterr, -ENOTSUP,
                  "the pass has threads that are not in this process, which was forked since: "
                  "make runtime and datasets after the fork");
-    return PL_TOLD;
+    return PL_REPORTED;
 }
 
 static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
@@ -165,7 +173,7 @@ static int hand_over(pl_iterator *iterator, pl_element *element, pl_value *ret_v
     int r = 1;
     for (int i = 0; r > 0 && i < element->n; i++)
         if (pl_item_settle(&items[i], iterator->pass.runtime, reterr) < 0)
-            r = PL_TOLD;
+            r = PL_REPORTED;
     for (int i = 0; r > 0 && i < element->n; i++)
         ret_values[i] = (pl_value){PL_TAKE(items[i].tensor), PL_TAKE(items[i].dataset)};
     pl_element_clear(element);
@@ -183,9 +191,8 @@ int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *rete
     PL_NOT_NULL(iterator, reterr);
     PL_NOT_NULL(ret_values, reterr);
     pl_error error;
+    pl_error_init(&error);
     pl_element element;
-    error.code = 0; /* zeroing all of it would be half a KiB for each element */
-    error.message[0] = '\0';
     uint64_t begun_ns = pl_clock_is_due(&iterator->clock) ? pl_clock_monotonic_ns() : 0;
     if (iterator->begun_ns == 0)
         iterator->begun_ns = begun_ns;
@@ -195,7 +202,5 @@ int pl_iterator_next(pl_iterator *iterator, pl_value *ret_values, pl_error *rete
     if (begun_ns)
         iterator->inside_ns +=
             pl_clock_sampled(&iterator->clock, pl_clock_monotonic_ns() - begun_ns);
-    if (r < 0 && reterr)
-        *reterr = error;
-    return r < 0 ? error.code : r;
+    return r < 0 ? pl_error_move(reterr, &error) : r;
 }

@@ -24,7 +24,7 @@ struct pl_iterator {
 PL_MUST_CHECK int pl_iterator_pull(pl_iterator *iterator, pl_element *ret_element,
                                    pl_error *reterr);
 
-/* PL_TOLD in the child of a fork, where its threads are missing. */
+/* PL_REPORTED in the child of a fork, where its threads are missing. */
 PL_MUST_CHECK int pl_iterator_check_lost(const pl_iterator *iterator, pl_error *reterr);
 
 #endif

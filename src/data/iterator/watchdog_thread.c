@@ -33,6 +33,7 @@ struct pl_watchdog_thread {
 static void free_watchdog(pl_watchdog_thread *watchdog)
 {
     pl_element_clear(&watchdog->element);
+    pl_error_done(&watchdog->error);
     pthread_cond_destroy(&watchdog->answered);
     pthread_cond_destroy(&watchdog->asked);
     pthread_mutex_destroy(&watchdog->mu);
@@ -50,7 +51,7 @@ static void pull(pl_watchdog_thread *watchdog)
     int r = watchdog->how.pull(watchdog->how.context, &element, &error);
     pthread_mutex_lock(&watchdog->mu);
     watchdog->element = element;
-    watchdog->error = error;
+    pl_error_move(&watchdog->error, &error); /* the one before was taken: nothing is released */
     watchdog->result = r;
     watchdog->wanted = false;
     pthread_cond_signal(&watchdog->answered);
@@ -116,7 +117,7 @@ static void wait_for(pl_watchdog_thread *watchdog, uint64_t ns)
 static void bark(pl_watchdog_thread *watchdog)
 {
     char text[PL_ACTIVITY_TEXT_BYTES];
-    pl_error error;
+    pl_error error = PL_ERROR_INIT;
     pl_activity_describe(watchdog->pass, text);
     pl_pass_fail(watchdog->pass, -ETIMEDOUT, &error, "no progress for %.1f s: %s",
                  (double)watchdog->pass->watchdog_ns / (double)PL_NS_PER_SEC, text);
@@ -153,14 +154,14 @@ int pl_watchdog_thread_next(pl_watchdog_thread *watchdog, pl_element *ret_elemen
         pthread_cond_signal(&watchdog->asked);
         watch(watchdog);
     }
-    int r = PL_TOLD;
+    int r = PL_REPORTED;
     if (watchdog->lost) {
         *ret_element = (pl_element){0};
         r = pl_pass_over(watchdog->pass, reterr);
     } else {
         *ret_element = watchdog->element;
         watchdog->element = (pl_element){0};
-        *reterr = watchdog->error;
+        pl_error_move(reterr, &watchdog->error);
         r = watchdog->result;
     }
     pthread_mutex_unlock(&watchdog->mu);

@@ -24,7 +24,7 @@ typedef struct pl_watched_pull {
 PL_MUST_CHECK int pl_watchdog_thread_new(const pl_watched_pull *how, pl_pass *pass,
                                          pl_watchdog_thread **ret_watchdog, pl_error *reterr);
 
-/* As pull(); PL_TOLD with -ETIMEDOUT when the pass makes no progress for watchdog_ns. */
+/* As pull(); PL_REPORTED with -ETIMEDOUT when the pass makes no progress for watchdog_ns. */
 PL_MUST_CHECK int pl_watchdog_thread_next(pl_watchdog_thread *watchdog, pl_element *ret_element,
                                           pl_error *reterr);
 

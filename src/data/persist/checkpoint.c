@@ -214,9 +214,10 @@ int pl_iterator_save(pl_iterator *iterator, const char *path, pl_error *reterr)
     PL_NOT_NULL(path, reterr);
     pl_error error = {0};
     int r = save_at_rest(iterator, path, &error);
-    if (r < 0 && reterr)
-        *reterr = error;
-    return r == PL_TOLD ? error.code : r;
+    r = r == PL_REPORTED ? error.code : r;
+    if (r < 0)
+        pl_error_move(reterr, &error);
+    return r;
 }
 
 int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reterr)
@@ -232,12 +233,11 @@ int pl_iterator_restore(pl_iterator *iterator, const char *path, pl_error *reter
             : pl_error_set(&error, -EINVAL,
                            "cannot restore '%s' into a pass that has begun: make a new one", path);
     pl_pass_set_mode(&iterator->pass, PL_PASS_SHARED);
-    if (r == PL_TOLD)
+    if (r == PL_REPORTED)
         r = error.code;
     if (r < 0) {
         pl_pass_end(&iterator->pass, &error);
-        if (reterr)
-            *reterr = error;
+        pl_error_move(reterr, &error);
     }
     return r;
 }

@@ -124,9 +124,9 @@ int pl_element_reader_next(pl_element_reader *reader, const pl_dataset *dataset,
     pl_record_file_mark mark = pl_record_file_mark_of(&reader->file);
     int r = read_next(reader, dataset, ret_element, reterr);
     if (r == PL_EBUDGET) {
-        pl_error why = *reterr;
-        r = pl_record_file_go_back(&reader->file, mark, reterr);
-        return r < 0 ? r : pl_error_set(reterr, PL_EBUDGET, "%s", why.message);
+        pl_error went_back = {0};
+        r = pl_record_file_go_back(&reader->file, mark, &went_back);
+        return r < 0 ? pl_error_move(reterr, &went_back) : PL_EBUDGET;
     }
     return r < 0 ? pl_record_file_fail(reader->file.path, r, reterr) : r;
 }

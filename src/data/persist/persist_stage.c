@@ -45,10 +45,8 @@ static void clear_shelf(pl_stage *stage)
 
 static int end_pass(pl_stage *stage, int code, pl_error *reterr)
 {
-    char reason[PL_ERROR_MESSAGE_BYTES];
-    memcpy(reason, reterr->message, sizeof reason);
-    return pl_pass_fail(stage->pass, code, reterr, "%s: %s", pl_dataset_name(stage->dataset),
-                        reason);
+    pl_stage_locate(stage, code, reterr);
+    return pl_pass_end(stage->pass, reterr);
 }
 
 /* ---- which way ---- */
@@ -88,7 +86,7 @@ static int decide(pl_stage *stage, pl_error *reterr)
         r = begin_writing(stage, reterr);
     if (r < 0) {
         own->mode = UNDECIDED;
-        return pl_pass_later(stage->pass, r) ? PL_LATER : end_pass(stage, r, reterr);
+        return pl_pass_later(stage->pass, r) ? PL_RETRY_ALONE : end_pass(stage, r, reterr);
     }
     if (own->mode == READING)
         return 0;
@@ -96,7 +94,7 @@ static int decide(pl_stage *stage, pl_error *reterr)
     r = pl_stage_open(stage->dataset->inputs[0], stage, &input, reterr);
     if (r == 0)
         pl_stage_set_input(stage, 0, input);
-    return r < 0 && r != PL_TOLD ? end_pass(stage, r, reterr) : r;
+    return r < 0 && r != PL_REPORTED ? end_pass(stage, r, reterr) : r;
 }
 
 /* ---- next ---- */
@@ -112,7 +110,7 @@ static int read_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     if (r == 0)
         r = medium->tail(stage, own->shelf, &tail, reterr);
     if (r < 0)
-        return pl_pass_later(stage->pass, r) ? PL_LATER : end_pass(stage, r, reterr);
+        return pl_pass_later(stage->pass, r) ? PL_RETRY_ALONE : end_pass(stage, r, reterr);
     pl_stage_dropped(stage, &tail);
     own->mode = DONE;
     return 0;
@@ -192,7 +190,7 @@ static int write_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     int got = next_input(stage, ret_element, reterr);
     if (got == 0)
         return complete(stage, reterr);
-    if (got == PL_LATER || (got < 0 && reterr->code == PL_ASKED))
+    if (got == PL_RETRY_ALONE || (got < 0 && reterr->code == PL_CHECK_LIMIT))
         return got;
     if (got < 0) {
         clear_shelf(stage);
@@ -205,7 +203,7 @@ static int write_one(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     if (pl_pass_later(stage->pass, r)) {
         own->waiting = *ret_element;
         *ret_element = (pl_element){0};
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     }
     pl_element_clear(ret_element);
     return end_pass(stage, r, reterr);

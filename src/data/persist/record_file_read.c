@@ -13,10 +13,10 @@ int pl_record_file_fail(const char *path, int code, pl_error *reterr)
 {
     if (code != PL_ECORRUPT || !reterr)
         return code;
-    char reason[PL_ERROR_MESSAGE_BYTES];
-    memcpy(reason, reterr->message, sizeof reason);
-    return pl_error_set(reterr, code, "'%s' is corrupt: %s; remove it, to have it written anew",
-                        path, reason);
+    pl_error_reword(reterr, "'%.200s' is corrupt: %s; remove it, to have it written anew", path,
+                    pl_error_reason(reterr));
+    pl_error_names_file(reterr, path);
+    return code;
 }
 
 static int fail(const pl_record_file_reader *reader, int code, pl_error *reterr)

@@ -217,8 +217,8 @@ int pl_iterator_save_rest(pl_iterator *iterator, const char *path, int64_t n_sha
     PL_NOT_NULL(path, reterr);
     pl_error error = {0};
     int r = save_rest(iterator, path, n_shards, &error);
-    if (r < 0 && reterr)
-        *reterr = error;
+    if (r < 0)
+        pl_error_move(reterr, &error);
     return r;
 }
 
@@ -276,9 +276,8 @@ static int next_load(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         pl_stage_dropped(stage, &reader->info.tail);
     if (r >= 0)
         return r;
-    char reason[PL_ERROR_MESSAGE_BYTES];
-    memcpy(reason, reterr->message, sizeof reason);
-    return pl_pass_fail(stage->pass, r, reterr, "%s: %s", pl_dataset_name(stage->dataset), reason);
+    pl_stage_locate(stage, r, reterr);
+    return pl_pass_end(stage->pass, reterr);
 }
 
 static int save_load(pl_stage *stage, pl_saver *saver, pl_error *reterr)

@@ -175,9 +175,9 @@ int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error *reterr)
         r = pl_load_text(loader, PL_ERROR_MESSAGE_BYTES - 1, &text, reterr);
     if (r < 0)
         return r;
-    *ret_error = (pl_error){.code = (int)code};
+    pl_error_done(ret_error);
     if (text)
-        memcpy(ret_error->message, text, strlen(text) + 1);
+        pl_error_set(ret_error, (int)code, "%s", text);
     free(text);
     return 0;
 }
@@ -200,11 +200,11 @@ static int save_bad(pl_saver *saver, const pl_bad *bad, pl_error *reterr)
 {
     int r = 0;
     for (; r == 0 && bad; bad = bad->next) {
-        const int64_t numbers[] = {bad->code, bad->index, bad->offset,
-                                   bad->reason ? bad->reason - bad->message : -1};
+        const int64_t numbers[] = {bad->error.code, bad->error.element,
+                                   pl_error_offset(&bad->error), bad->error.what_at};
         r = pl_save_bytes(saver, numbers, sizeof numbers, reterr);
         if (r == 0)
-            r = pl_save_text(saver, bad->message, reterr);
+            r = pl_save_text(saver, bad->error.message, reterr);
         if (r == 0)
             r = pl_save_text(saver, bad->stage ? bad->stage : "", reterr);
         if (r == 0)
@@ -263,19 +263,17 @@ static int load_origin(pl_loader *loader, uint8_t flags, pl_element *element, pl
     return 0;
 }
 
+/* The message is kept as it was, in whole: its parts are not all known any more. */
 static pl_bad *new_bad(const int64_t numbers[4], const char *message, const char *stage,
                        const char *path)
 {
-    pl_error error = {.code = (int)numbers[0]};
-    snprintf(error.message, sizeof error.message, "%s", message);
-    if (numbers[3] < 0)
-        return pl_bad_new(error.code, message);
-    pl_element from = {.origin = *path ? pl_origin_new(path) : NULL, .offset = numbers[2]};
-    pl_bad *bad = *path && !from.origin
-                      ? NULL
-                      : pl_bad_new_at(&error, (size_t)numbers[3], stage, numbers[1], &from);
-    pl_origin_unref(from.origin);
-    return bad;
+    pl_error error = {0};
+    pl_error_set(&error, (int)numbers[0], "%s", message);
+    error.element = numbers[1];
+    error.offset = numbers[2];
+    error.what_at = error.reason_at =
+        numbers[3] < 0 ? 0 : (uint16_t)pl_min_u64((uint64_t)numbers[3], strlen(error.message));
+    return pl_bad_new(&error, *stage ? stage : NULL, *path ? path : NULL);
 }
 
 static int load_one_bad(pl_loader *loader, int64_t code, pl_bad **ret_bad, pl_error *reterr)

@@ -316,7 +316,7 @@ int pl_load_item(pl_loader *loader, const pl_spec *spec, int component, pl_item 
 {
     uint8_t tag;
     pl_item item = {0};
-    pl_error error;
+    pl_error error = {0};
     int r = pl_load_bytes(loader, &tag, 1, reterr);
     if (r == 0 && (tag == 0) != (spec->dtype == PL_DTYPE_NONE))
         r = pl_load_refuse(reterr, "component %d is a %s", component, tag ? "tensor" : "dataset");

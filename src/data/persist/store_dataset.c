@@ -37,7 +37,7 @@ static void close_elements(pl_stage *stage)
 static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     int r = pl_store_read(&((elements_stage *)stage)->reader, stage->dataset, ret_element, reterr);
-    return pl_pass_later(stage->pass, r) ? PL_LATER : r;
+    return pl_pass_later(stage->pass, r) ? PL_RETRY_ALONE : r;
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
@@ -127,8 +127,8 @@ int pl_store_save_dataset(pl_saver *saver, pl_dataset *dataset, pl_error *reterr
     if (r == 0)
         r = save_all(saver, iterator, &error);
     pl_iterator_free(iterator);
-    if (r < 0 && reterr)
-        *reterr = error;
+    if (r < 0)
+        pl_error_move(reterr, &error);
     return r;
 }
 

@@ -30,8 +30,10 @@ uint64_t pl_byte_stream_room_bytes(pl_packing packing)
 
 static int fail(pl_byte_stream *stream, int code, pl_error *reterr)
 {
-    return pl_error_set(reterr, code, "cannot read '%s' at byte %" PRIu64 ": %s", stream->path,
-                        stream->file_offset, pl_error_text(code));
+    pl_error_set(reterr, code, "cannot read it: %s", pl_error_text(code));
+    pl_error_in_file(reterr, stream->path);
+    pl_error_at_offset(reterr, stream->file_offset);
+    return code;
 }
 
 /* ---- its life ---- */
@@ -41,10 +43,12 @@ int pl_byte_stream_init(pl_byte_stream *stream, const char *path, pl_memory *mem
 {
     uint64_t file_bytes = 0;
     int fd = pl_file_open_regular(path, &file_bytes);
-    if (fd == -EINVAL)
-        return pl_error_set(reterr, fd, "cannot read '%s': it is not a regular file", path);
-    if (fd < 0)
-        return pl_error_set(reterr, fd, "cannot read '%s': %s", path, pl_error_text(fd));
+    if (fd < 0) {
+        pl_error_set(reterr, fd, "cannot read '%.200s': %s", path,
+                     fd == -EINVAL ? "it is not a regular file" : pl_error_text(fd));
+        pl_error_names_file(reterr, path);
+        return fd;
+    }
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* read further ahead, if it can */
     *stream = (pl_byte_stream){.path = path, .fd = fd, .memory = memory};
     return 0;
@@ -73,10 +77,12 @@ int pl_byte_stream_unpack(pl_byte_stream *stream, pl_packing packing, pl_error *
 {
     if (packing == PL_PACKING_NONE)
         return 0;
-    int r = pl_memory_take(stream->memory, pl_byte_stream_room_bytes(packing), stream->path,
+    int r = pl_memory_take(stream->memory, pl_byte_stream_room_bytes(packing), "unpacking",
                            &stream->room, reterr);
-    if (r < 0)
+    if (r < 0) {
+        pl_error_in_file(reterr, stream->path);
         return r;
+    }
     stream->packing = packing;
     stream->inflate = pl_inflate_begin(stream->room.data, packing);
     return 0;
@@ -127,11 +133,11 @@ static int refill(pl_byte_stream *stream, pl_error *reterr)
 
 static int inflate_more(pl_byte_stream *stream, pl_error *reterr)
 {
-    pl_error why;
-    int r = pl_inflate_go_on(stream->inflate, &stream->piece, &why);
+    int r = pl_inflate_go_on(stream->inflate, &stream->piece, reterr);
     stream->ended = r == 0;
-    return r < 0 ? pl_error_set(reterr, r, "cannot read '%s': %.400s", stream->path, why.message)
-                 : 0;
+    if (r < 0)
+        pl_error_in_file(reterr, stream->path);
+    return r < 0 ? r : 0;
 }
 
 static int read_packed(pl_byte_stream *stream, void *to, size_t n, size_t *ret_n, pl_error *reterr)
@@ -150,10 +156,10 @@ static int read_packed(pl_byte_stream *stream, void *to, size_t n, size_t *ret_n
     return r;
 }
 
-/* The same that was told before. */
+/* As it was reported before. */
 static int fail_again(const pl_byte_stream *stream, pl_error *reterr)
 {
-    return pl_error_set(reterr, stream->failure.code, "%s", stream->failure.message);
+    return pl_error_copy(reterr, &stream->failure);
 }
 
 int pl_byte_stream_read(pl_byte_stream *stream, void *to, size_t n, size_t *ret_n, pl_error *reterr)
@@ -199,9 +205,10 @@ int pl_byte_stream_most_left(pl_byte_stream *stream, uint64_t *ret_bytes, pl_err
 
 static int refuse_end(pl_byte_stream *stream, uint64_t offset, uint64_t end, pl_error *reterr)
 {
-    return pl_error_set(reterr, PL_ECORRUPT,
-                        "cannot go on at byte %" PRIu64 " of '%s': it ends at byte %" PRIu64,
-                        offset, stream->path, end);
+    pl_error_set(reterr, PL_ECORRUPT, "cannot go on here: it ends at byte %" PRIu64, end);
+    pl_error_in_file(reterr, stream->path);
+    pl_error_at_offset(reterr, offset);
+    return PL_ECORRUPT;
 }
 
 static int seek_plain(pl_byte_stream *stream, uint64_t offset, pl_error *reterr)

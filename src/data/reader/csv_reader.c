@@ -62,19 +62,23 @@ static PL_COLD int give_up(pl_csv_reader *reader, pl_csv_record *record, pl_erro
     return 0;
 }
 
+static int locate(const pl_csv_reader *reader, pl_text_place place, pl_error *reterr, int code)
+{
+    pl_error_in_file(reterr, pl_file_window_path(&reader->window));
+    pl_error_at_line(reterr, place.line, place.offset, -1);
+    return code;
+}
+
 static PL_COLD int refuse_long(pl_csv_reader *reader, pl_csv_record *record, pl_error *reterr)
 {
     pl_text_place place = pl_csv_reader_tell(reader);
     int r = give_up(reader, record, reterr);
     if (r < 0)
         return r;
-    return pl_error_set(
-        reterr, -EMSGSIZE,
-        "'%.200s', line %" PRIu64 ", byte %" PRIu64
-        ": the record does not end within %s: is a quote missing? If not, raise the "
-        "limit",
-        pl_file_window_path(&reader->window), place.line, place.offset,
-        PL_SIZE(reader->options.limit_bytes));
+    pl_error_set(reterr, -EMSGSIZE,
+                 "the record does not end within %s: is a quote missing? If not, raise the limit",
+                 PL_SIZE(reader->options.limit_bytes));
+    return locate(reader, place, reterr, -EMSGSIZE);
 }
 
 static PL_COLD int refuse_large(pl_csv_reader *reader, pl_csv_record *record, const pl_error *why,
@@ -84,9 +88,8 @@ static PL_COLD int refuse_large(pl_csv_reader *reader, pl_csv_record *record, co
     int r = give_up(reader, record, reterr);
     if (r < 0)
         return r;
-    return pl_error_set(reterr, why->code, "'%.150s', line %" PRIu64 ", byte %" PRIu64 ": %.240s",
-                        pl_file_window_path(&reader->window), place.line, place.offset,
-                        why->message);
+    pl_error_set(reterr, why->code, "%s", pl_error_reason(why));
+    return locate(reader, place, reterr, why->code);
 }
 
 /* The next record as it is: 1, 0 or negative, with the file told. */
@@ -96,6 +99,7 @@ static int split_next(pl_csv_reader *reader, const pl_csv_format *format, pl_csv
     pl_file_window *window = &reader->window;
     for (;;) {
         pl_error why;
+        pl_error_init(&why); /* for each record */
         record->place = pl_csv_reader_tell(reader);
         int r = pl_csv_split(format, window->at, window->n, window->is_last, record, &why);
         bool too_long = (r == 0 ? window->n : record->extent) > reader->options.limit_bytes;
@@ -108,13 +112,17 @@ static int split_next(pl_csv_reader *reader, const pl_csv_format *format, pl_csv
             if (r == PL_EBUDGET)
                 return refuse_large(reader, record, &why, reterr);
             if (r < 0)
-                return pl_error_set(reterr, r, "%s", why.message);
+                return pl_error_move(reterr, &why);
             continue;
         }
         pass(reader, record);
         if (r > 0 && record->is_empty && reader->options.skip_empty_lines)
             continue;
-        return r < 0 ? pl_file_window_tell(window, &why, reterr) : r;
+        if (r < 0) {
+            pl_error_in_file(&why, pl_file_window_path(window));
+            pl_error_move(reterr, &why);
+        }
+        return r;
     }
 }
 
@@ -156,9 +164,10 @@ int pl_csv_reader_next(pl_csv_reader *reader, pl_csv_value *values, pl_text_plac
     *ret_place = record.place;
     if (r <= 0)
         return r;
-    pl_error why;
-    r = pl_csv_convert(reader->format, &record, values, &why);
-    return r < 0 ? pl_file_window_tell(&reader->window, &why, reterr) : 1;
+    r = pl_csv_convert(reader->format, &record, values, reterr);
+    if (r < 0)
+        pl_error_in_file(reterr, pl_file_window_path(&reader->window));
+    return r < 0 ? r : 1;
 }
 
 int pl_csv_reader_next_fields(pl_csv_reader *reader, pl_csv_field *fields, int64_t room,

@@ -5,12 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-int pl_file_window_tell(const pl_file_window *window, const pl_error *why, pl_error *reterr)
-{
-    return pl_error_set(reterr, why->code, "'%.200s': %.270s", pl_file_window_path(window),
-                        why->message);
-}
-
 /* ---- its life ---- */
 
 static int find_packing(pl_byte_stream *stream, pl_packing *packing, pl_error *reterr)
@@ -48,8 +42,9 @@ int pl_file_window_init(pl_file_window *window, const char *path, pl_packing pac
     int r = open_stream(&made.stream, path, packing, memory, reterr);
     if (r < 0)
         return r;
-    r = pl_memory_take(memory, made.usual_bytes, path, &made.block, reterr);
+    r = pl_memory_take(memory, made.usual_bytes, "a window", &made.block, reterr);
     if (r < 0) {
+        pl_error_in_file(reterr, path);
         pl_byte_stream_done(&made.stream);
         return r;
     }
@@ -107,7 +102,7 @@ static int settle(pl_file_window *window, uint64_t bytes, pl_error *reterr)
     bool another = bytes != old.bytes;
     pl_memory *memory = window->stream.memory;
     if (another) {
-        int r = pl_memory_take(memory, bytes, pl_file_window_path(window), &window->block, reterr);
+        int r = pl_memory_take(memory, bytes, "a window", &window->block, reterr);
         if (r < 0 && bytes > old.bytes)
             return r;
         another = r == 0;
@@ -172,6 +167,14 @@ int pl_file_window_seek(pl_file_window *window, uint64_t offset, pl_error *reter
     return 0;
 }
 
+static int refuse_end(const pl_file_window *window, uint64_t missing, pl_error *reterr)
+{
+    pl_error_set(reterr, PL_ECORRUPT, "it ends here, and %" PRIu64 " bytes are missing", missing);
+    pl_error_in_file(reterr, pl_file_window_path(window));
+    pl_error_at_offset(reterr, window->offset);
+    return PL_ECORRUPT;
+}
+
 int pl_file_window_read(pl_file_window *window, void *to, uint64_t n, pl_error *reterr)
 {
     if (n <= window->usual_bytes / 4) { /* several at a time */
@@ -186,10 +189,7 @@ int pl_file_window_read(pl_file_window *window, void *to, uint64_t n, pl_error *
         size_t got = 0;
         int r = pl_byte_stream_read(&window->stream, (char *)to + had, n - had, &got, reterr);
         if (r == 0 && got == 0)
-            r = pl_error_set(reterr, PL_ECORRUPT,
-                             "'%.200s' ends at byte %" PRIu64 ", %" PRIu64
-                             " before what it should have",
-                             pl_file_window_path(window), window->offset, n - had);
+            r = refuse_end(window, n - had, reterr);
         window->is_last = r < 0;
         if (r < 0)
             return r;

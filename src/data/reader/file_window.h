@@ -65,7 +65,4 @@ PL_MUST_CHECK int pl_file_window_seek(pl_file_window *window, uint64_t offset, p
 PL_MUST_CHECK int pl_file_window_read(pl_file_window *window, void *to, uint64_t n,
                                       pl_error *reterr);
 
-/* The same message, with the file in front of it. Returns the code. */
-int pl_file_window_tell(const pl_file_window *window, const pl_error *why, pl_error *reterr);
-
 #endif

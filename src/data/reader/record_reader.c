@@ -51,24 +51,25 @@ static size_t n_there(const pl_record_reader *reader)
 
 /* ---- failures ---- */
 
-/* Codecs say what is wrong, but not where. */
-static int fail_at(pl_record_reader *reader, int code, const pl_error *why, pl_error *reterr)
+/* Codecs say what is wrong with the next record, but not where. */
+static int locate(const pl_record_reader *reader, int code, pl_error *reterr)
 {
-    return pl_error_set(reterr, code, "record %" PRIu64 " of '%s': %.400s", reader->next.index,
-                        reader->path, why->message);
+    pl_error_in_file(reterr, reader->path);
+    pl_error_at_record(reterr, reader->next.index, reader->next.offset);
+    return code;
 }
 
 /* Nothing more can be had. The stream's messages name the file. */
 static int lose(pl_record_reader *reader, int code, pl_error *reterr)
 {
     reader->lost = true;
-    return pl_error_set(reterr, code, "%s", reader->loss.message);
+    pl_error_copy(reterr, &reader->loss);
+    return code;
 }
 
-static int lose_at(pl_record_reader *reader, int code, const pl_error *why, pl_error *reterr)
+static int lose_here(pl_record_reader *reader, int code, pl_error *reterr)
 {
-    (void)fail_at(reader, code, why, &reader->loss);
-    return lose(reader, code, reterr);
+    return lose(reader, locate(reader, code, &reader->loss), reterr);
 }
 
 /* ---- the window ---- */
@@ -119,9 +120,8 @@ static int pass_over(pl_record_reader *reader, uint64_t n, pl_error *reterr)
 static int refuse_cut(pl_record_reader *reader, uint64_t record_bytes, uint64_t there_bytes,
                       pl_error *reterr)
 {
-    pl_error why;
-    int r = pl_tfrecord_refuse_cut(reader->next.offset, record_bytes, there_bytes, &why);
-    return lose_at(reader, r, &why, reterr);
+    int r = pl_tfrecord_refuse_cut(reader->next.offset, record_bytes, there_bytes, &reader->loss);
+    return lose_here(reader, r, reterr);
 }
 
 /* Can there be so many bytes behind the head? */
@@ -146,7 +146,6 @@ static int leave_large(pl_record_reader *reader, pl_error *reterr)
 /* The head of the next record, which is in the window then: 1, or 0 at the end. */
 static int find_head(pl_record_reader *reader, uint64_t *ret_data_bytes, pl_error *reterr)
 {
-    pl_error why;
     if (PL_UNLIKELY(reader->lost))
         return lose(reader, reader->loss.code, reterr);
     int r = leave_large(reader, reterr);
@@ -158,8 +157,9 @@ static int find_head(pl_record_reader *reader, uint64_t *ret_data_bytes, pl_erro
         return 0;
     if (n_there(reader) < PL_TFRECORD_HEAD_BYTES)
         return refuse_cut(reader, PL_TFRECORD_HEAD_BYTES, n_there(reader), reterr);
-    r = pl_tfrecord_read_head(window_at(reader), reader->next.offset, ret_data_bytes, &why);
-    return r < 0 ? lose_at(reader, r, &why, reterr) : 1;
+    r = pl_tfrecord_read_head(window_at(reader), reader->next.offset, ret_data_bytes,
+                              &reader->loss);
+    return r < 0 ? lose_here(reader, r, reterr) : 1;
 }
 
 static void go_on(pl_record_reader *reader, uint64_t data_bytes)
@@ -190,12 +190,11 @@ static int find_small(pl_record_reader *reader, pl_record *record, pl_error *ret
         return r;
     if (n_there(reader) < record_bytes)
         return refuse_cut(reader, record_bytes, n_there(reader), reterr);
-    pl_error why;
     const uint8_t *data = window_at(reader) + PL_TFRECORD_HEAD_BYTES;
     r = pl_tfrecord_check_foot(data + record->data_bytes, pl_crc32c(0, data, record->data_bytes),
-                               record->place.offset, record->data_bytes, &why);
+                               record->place.offset, record->data_bytes, reterr);
     if (r < 0)
-        r = fail_at(reader, r, &why, reterr);
+        locate(reader, r, reterr);
     reader->at += record_bytes;
     go_on(reader, record->data_bytes);
     record->data = r < 0 ? NULL : data;
@@ -262,7 +261,6 @@ static int read_large(pl_record_reader *reader, uint8_t *to, uint32_t *ret_crc, 
 int pl_record_reader_read(pl_record_reader *reader, void *to, pl_error *reterr)
 {
     uint32_t crc = 0;
-    pl_error why;
     pl_record_place after = reader->next;
     uint64_t n = reader->large_data_bytes;
     if (reader->large_bytes == 0)
@@ -279,9 +277,9 @@ int pl_record_reader_read(pl_record_reader *reader, void *to, pl_error *reterr)
     if (n_there(reader) < PL_TFRECORD_FOOT_BYTES)
         return refuse_cut(reader, n + PL_TFRECORD_FRAME_BYTES,
                           n + PL_TFRECORD_HEAD_BYTES + n_there(reader), reterr);
-    r = pl_tfrecord_check_foot(window_at(reader), crc, reader->next.offset, n, &why);
+    r = pl_tfrecord_check_foot(window_at(reader), crc, reader->next.offset, n, reterr);
     if (r < 0)
-        r = fail_at(reader, r, &why, reterr);
+        locate(reader, r, reterr);
     reader->at += PL_TFRECORD_FOOT_BYTES;
     reader->next = after;
     return r;
@@ -363,6 +361,14 @@ uint64_t pl_record_reader_cost_bytes(pl_packing packing, uint64_t window_bytes)
                                        : pl_memory_cost_bytes(pl_byte_stream_room_bytes(packing)));
 }
 
+static int take_window(pl_record_reader *reader, uint64_t bytes, pl_error *reterr)
+{
+    int r = pl_memory_take(reader->memory, bytes, "a window", &reader->window, reterr);
+    if (r < 0)
+        pl_error_in_file(reterr, reader->path);
+    return r;
+}
+
 static int open_reader(pl_record_reader *reader, pl_packing packing, uint64_t window_bytes,
                        pl_error *reterr)
 {
@@ -370,7 +376,7 @@ static int open_reader(pl_record_reader *reader, pl_packing packing, uint64_t wi
     if (r == 0 && packing == PL_PACKING_AUTO)
         r = guess_packing(reader, &packing, reterr);
     if (r == 0)
-        r = pl_memory_take(reader->memory, window_bytes, reader->path, &reader->window, reterr);
+        r = take_window(reader, window_bytes, reterr);
     if (r == 0)
         r = pl_byte_stream_unpack(&reader->stream, packing, reterr);
     return r;

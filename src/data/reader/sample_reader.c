@@ -65,9 +65,11 @@ void pl_sample_reader_free(pl_sample_reader *reader)
 /* What is wrong with the sample, in words. */
 static int refuse(const pl_sample_reader *reader, int code, const char *what, pl_error *reterr)
 {
-    return pl_error_set(reterr, code, "'%.200s', byte %" PRIu64 ": sample '%s' %s",
-                        pl_file_window_path(&reader->tar.window), reader->offset,
-                        pl_excerpt_of(reader->key, reader->n_key).text, what);
+    pl_error_set(reterr, code, "sample '%s' %s", pl_excerpt_of(reader->key, reader->n_key).text,
+                 what);
+    pl_error_in_file(reterr, pl_file_window_path(&reader->tar.window));
+    pl_error_at_offset(reterr, reader->offset);
+    return code;
 }
 
 /* ---- entries ---- */
@@ -152,9 +154,12 @@ static int make_room(pl_sample_reader *reader, uint64_t n, pl_error *reterr)
     pl_memory *memory = reader->tar.window.stream.memory;
     pl_block larger;
     int r = pl_memory_take(memory, pl_max_u64(need, reader->data.bytes + reader->data.bytes / 2),
-                           pl_file_window_path(&reader->tar.window), &larger, reterr);
-    if (r < 0)
+                           "a sample", &larger, reterr);
+    if (r < 0) {
+        pl_error_in_file(reterr, pl_file_window_path(&reader->tar.window));
+        pl_error_at_offset(reterr, reader->offset);
         return r;
+    }
     if (reader->data_used > 0)
         memcpy(larger.data, reader->data.data, reader->data_used);
     pl_memory_give(memory, &reader->data);
@@ -230,11 +235,11 @@ static int begin_sample(pl_sample_reader *reader, pl_error *reterr)
 
 /* What follows cannot be read. A sample that has all that is wanted is good: the failure is told
  * behind it. */
-static int end_before_failure(pl_sample_reader *reader, const pl_error *why, pl_error *reterr)
+static int end_before_failure(pl_sample_reader *reader, pl_error *why, pl_error *reterr)
 {
     if (!reader->wanted || check_wanted(reader, NULL) < 0)
-        return pl_error_set(reterr, why->code, "%s", why->message);
-    reader->failure = *why;
+        return pl_error_move(reterr, why);
+    pl_error_move(&reader->failure, why);
     return 0;
 }
 
@@ -247,7 +252,7 @@ static int gather(pl_sample_reader *reader, pl_error *reterr)
         if (r < 0)
             break;
         reader->has_next = false;
-        pl_error why;
+        pl_error why = {0};
         r = find_part(reader, &why);
         if (r < 0)
             return end_before_failure(reader, &why, reterr);
@@ -260,9 +265,7 @@ static int gather(pl_sample_reader *reader, pl_error *reterr)
 
 static int tell_failure(pl_sample_reader *reader, pl_error *reterr)
 {
-    int r = pl_error_set(reterr, reader->failure.code, "%s", reader->failure.message);
-    reader->failure.code = 0;
-    return r;
+    return pl_error_move(reterr, &reader->failure);
 }
 
 int pl_sample_reader_next(pl_sample_reader *reader, pl_sample *ret_sample, uint64_t *ret_offset,
@@ -278,7 +281,7 @@ int pl_sample_reader_next(pl_sample_reader *reader, pl_sample *ret_sample, uint6
     r = gather(reader, reterr);
     if (r < 0) {
         if (pass_sample(reader, &reader->failure) >= 0)
-            reader->failure.code = 0;
+            pl_error_done(&reader->failure);
         return r;
     }
     for (int i = 0; i < reader->n_parts; i++)

@@ -30,17 +30,16 @@ static int find_next(pl_tar_reader *reader, pl_tar_entry *ret_entry, pl_error *r
     pl_file_window *window = &reader->window;
     size_t need = PL_TAR_BLOCK_BYTES;
     for (;;) {
-        pl_error why;
         int r = pl_file_window_seek(window, reader->tar.offset, reterr);
         if (r == 0)
             r = pl_file_window_more(window, need, reterr);
         if (r < 0)
             return r;
         r = pl_tar_next(&reader->tar, window->at, window->n, window->is_last, ret_entry, &need,
-                        &why);
+                        reterr);
         if (r < 0)
-            return pl_file_window_tell(window, &why, reterr);
-        if (r > 0 || need == 0)
+            pl_error_in_file(reterr, pl_file_window_path(window));
+        if (r != 0 || need == 0)
             return r;
     }
 }

@@ -42,6 +42,13 @@ static int pass_over(pl_text_reader *reader, pl_error *reterr)
     return 0;
 }
 
+static int locate(const pl_text_reader *reader, pl_text_place place, pl_error *reterr, int code)
+{
+    pl_error_in_file(reterr, pl_file_window_path(&reader->window));
+    pl_error_at_line(reterr, place.line, place.offset, -1);
+    return code;
+}
+
 /* A line that there is no room for costs that line, as one that is too long. */
 static PL_COLD int refuse_large(pl_text_reader *reader, const pl_error *why, pl_error *reterr)
 {
@@ -49,9 +56,8 @@ static PL_COLD int refuse_large(pl_text_reader *reader, const pl_error *why, pl_
     int r = pass_over(reader, reterr);
     if (r < 0)
         return r;
-    return pl_error_set(reterr, why->code, "'%.150s', line %" PRIu64 ", byte %" PRIu64 ": %.240s",
-                        pl_file_window_path(&reader->window), place.line, place.offset,
-                        why->message);
+    pl_error_set(reterr, why->code, "%s", pl_error_reason(why));
+    return locate(reader, place, reterr, why->code);
 }
 
 static PL_COLD int refuse_long(pl_text_reader *reader, pl_error *reterr)
@@ -60,11 +66,10 @@ static PL_COLD int refuse_long(pl_text_reader *reader, pl_error *reterr)
     int r = pass_over(reader, reterr);
     if (r < 0)
         return r;
-    return pl_error_set(reterr, -EMSGSIZE,
-                        "'%.200s', line %" PRIu64 ", byte %" PRIu64
-                        ": the line is longer than %s: is it text? If so, raise the limit",
-                        pl_file_window_path(&reader->window), place.line, place.offset,
-                        PL_SIZE(reader->limit_bytes));
+    pl_error_set(reterr, -EMSGSIZE,
+                 "the line is longer than %s: is it text? If so, raise the limit",
+                 PL_SIZE(reader->limit_bytes));
+    return locate(reader, place, reterr, -EMSGSIZE);
 }
 
 int pl_text_reader_next(pl_text_reader *reader, pl_string *ret_line, pl_text_place *ret_place,
@@ -77,12 +82,12 @@ int pl_text_reader_next(pl_text_reader *reader, pl_string *ret_line, pl_text_pla
             return 0;
         if (window->n > reader->limit_bytes + 1) /* a carriage return may not be of it */
             return refuse_long(reader, reterr);
-        pl_error why;
+        pl_error why = {0};
         int r = pl_file_window_more(window, window->n + 1, &why);
         if (r == PL_EBUDGET)
             return refuse_large(reader, &why, reterr);
         if (r < 0)
-            return pl_error_set(reterr, r, "%s", why.message);
+            return pl_error_move(reterr, &why);
     }
     if (line.n > reader->limit_bytes)
         return refuse_long(reader, reterr);

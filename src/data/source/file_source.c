@@ -53,7 +53,7 @@ static int open_file(reading_stage *own, pl_element *bad, pl_error *reterr)
         return 0;
     close_reader(own);
     if (pl_pass_later(own->base.pass, r))
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     r = pl_stage_fail_as(bad, &(pl_element){.origin = own->origin, .offset = -1}, r);
     close_file(own);
     return r;
@@ -114,7 +114,7 @@ static int next_element(reading_stage *own, pl_element *ret_element, pl_error *r
         r = pl_stage_fail_as(ret_element, &element, r);
     pl_element_clear(&element);
     if (r == 0 && later)
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     if (r == 0 || (class->is_lost && class->is_lost(own->reader)))
         close_file(own);
     return r;

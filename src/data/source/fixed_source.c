@@ -37,10 +37,12 @@ static int tell_short(const fixed_dataset *own, fixed_reader *fixed, uint64_t le
                       pl_error *reterr)
 {
     fixed->lost = true;
-    return pl_error_set(reterr, PL_ECORRUPT,
-                        "%" PRIu64 " bytes are left, which are not a record of %" PRIu64
-                        " and a foot of %" PRIu64,
-                        left, own->record_bytes, own->foot_bytes);
+    pl_error_set(reterr, PL_ECORRUPT,
+                 "%" PRIu64 " bytes are left, which are not a record of %" PRIu64
+                 " and a foot of %" PRIu64,
+                 left, own->record_bytes, own->foot_bytes);
+    pl_error_of_kind(reterr, PL_KIND_PARTIAL_RECORD);
+    return PL_ECORRUPT;
 }
 
 /* 1: a record follows; 0: only the foot does. Of a large record only its beginning is looked at,

@@ -57,9 +57,9 @@ static int begin(pl_stage *stage, pl_error *reterr)
     own->state = generator->context;
     int r = generator->begin ? generator->begin(generator->context, &own->state, reterr) : 0;
     if (r < 0) {
-        pl_error reason = *reterr;
-        return pl_pass_fail(stage->pass, r, reterr, "%s: it did not begin: %.300s",
-                            pl_dataset_name(stage->dataset), reason.message);
+        pl_error_reword(reterr, "it did not begin: %s", pl_error_reason(reterr));
+        pl_stage_locate(stage, r, reterr);
+        return pl_pass_end(stage->pass, reterr);
     }
     own->begun = true;
     return 0;
@@ -97,7 +97,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     generator_stage *own = (generator_stage *)stage;
     int r = own->ended ? 0 : ask(stage, reterr);
     if (r <= 0)
-        return r == 0 || r == PL_TOLD ? r : pl_stage_fail_as(ret_element, NULL, r);
+        return r == 0 || r == PL_REPORTED ? r : pl_stage_fail_as(ret_element, NULL, r);
     pl_element element;
     int n = stage->dataset->n_components;
     if (pl_element_init(&element, n) < 0) {
@@ -140,7 +140,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     while (r == 0 && own->n_asked < n) {
         pl_error error = {0}; /* a bad one was reported before */
         int made = ask(stage, &error);
-        if (made == PL_TOLD)
+        if (made == PL_REPORTED)
             return pl_pass_over(stage->pass, reterr);
         if (made > 0)
             drop_values(own, stage->dataset->n_components);

@@ -96,7 +96,7 @@ static int get(pl_stage *stage, int64_t at, pl_element *ret_element, pl_error *r
                            : pl_error_set(reterr, -ENOMEM, "out of memory for a path");
     if (r < 0) {
         pl_element_clear(&element);
-        return pl_pass_later(stage->pass, r) ? PL_LATER : r;
+        return pl_pass_later(stage->pass, r) ? PL_RETRY_ALONE : r;
     }
     if (element.n > 1)
         element.few[1] = pl_item_scalar(PL_I64, (uint64_t)class_of(own, at));
@@ -110,7 +110,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     if (own->at == stage->dataset->cardinality)
         return 0;
     int r = get(stage, own->at, ret_element, reterr);
-    own->at += r != PL_LATER;
+    own->at += r != PL_RETRY_ALONE;
     return r;
 }
 

@@ -70,7 +70,7 @@ static int get_by(pl_stage *stage, int64_t at,
         r = part(own->tensors[i], at, &pl_element_items(&element)[i], reterr);
     if (r < 0) {
         pl_element_clear(&element);
-        return pl_pass_later(stage->pass, r) ? PL_LATER : r;
+        return pl_pass_later(stage->pass, r) ? PL_RETRY_ALONE : r;
     }
     pl_element_name(&element);
     *ret_element = element;
@@ -93,7 +93,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     if (own->at == stage->dataset->cardinality)
         return 0;
     int r = stage->dataset->class->get(stage, own->at, ret_element, reterr);
-    own->at += r != PL_LATER;
+    own->at += r != PL_RETRY_ALONE;
     return r;
 }
 

@@ -99,16 +99,16 @@ static void close_batch(pl_stage *stage)
 /* No room: an error that no policy skips. */
 static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *reterr)
 {
-    char reason[PL_ERROR_MESSAGE_BYTES], all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
+    char all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
     int64_t n = ((const batch_stage *)stage)->n_room;
     if (pl_pass_later(stage->pass, code))
-        return PL_LATER;
-    memcpy(reason, reterr->message, sizeof reason);
+        return PL_RETRY_ALONE;
     pl_size_format(c->bytes * (uint64_t)n, all);
     pl_size_format(c->bytes, one);
-    pl_error_set(reterr, code, "%s: one batch needs %s (%" PRId64 " x %s): %s",
-                 pl_dataset_name(stage->dataset), all, n, one, reason);
-    return PL_TOLD;
+    pl_error_reword(reterr, "one batch needs %s (%" PRId64 " x %s): %s", all, n, one,
+                    pl_error_reason(reterr));
+    pl_stage_locate(stage, code, reterr);
+    return PL_REPORTED;
 }
 
 static void let_go(pl_stage *stage)
@@ -245,7 +245,7 @@ static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_
     if (r < 0) {
         if (own->n_gathered == 0)
             drop_columns(stage);
-        if (r != PL_TOLD && r != PL_LATER)
+        if (r != PL_REPORTED && r != PL_RETRY_ALONE)
             return pl_stage_fail_as(ret_bad, element, r);
         own->waiting = *element;
         *element = (pl_element){0};
@@ -331,11 +331,9 @@ static int end_columns(pl_stage *stage, bool strings, pl_element *batch, pl_erro
 
 static PL_COLD int fail_to_end(pl_stage *stage, int code, pl_error *reterr)
 {
-    char reason[PL_ERROR_MESSAGE_BYTES];
     drop_columns(stage);
-    memcpy(reason, reterr->message, sizeof reason);
-    pl_error_set(reterr, code, "%s: %s", pl_dataset_name(stage->dataset), reason);
-    return PL_TOLD;
+    pl_stage_locate(stage, code, reterr);
+    return PL_REPORTED;
 }
 
 static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
@@ -351,7 +349,7 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         r = end_columns(stage, false, &batch, reterr);
     if (r < 0) {
         pl_element_clear(&batch);
-        return later ? PL_LATER : fail_to_end(stage, r, reterr);
+        return later ? PL_RETRY_ALONE : fail_to_end(stage, r, reterr);
     }
     batch.n_items = 0;
     pl_element_pass_on(&own->made_of, &batch);
@@ -365,7 +363,7 @@ static int end(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 static int begin_by_spec(pl_stage *stage)
 {
     const pl_dataset *input = stage->dataset->inputs[0];
-    pl_error ignored; /* taking elements one by one meets it again */
+    pl_error ignored = {0}; /* taking elements one by one meets it again */
     int r = 0;
     for (int i = 0; r == 0 && i < input->n_components; i++)
         r = begin_column_as(stage, &((batch_stage *)stage)->columns[i], input->spec[i].dtype,

@@ -84,9 +84,8 @@ static void publish(cache_dataset *own, pl_store *store, const pl_element *tail)
 
 static int tell_no_room(int code, pl_error *reterr)
 {
-    char reason[PL_ERROR_MESSAGE_BYTES];
-    memcpy(reason, reterr->message, sizeof reason);
-    return pl_error_set(reterr, code, "%s; give the cache a file", reason);
+    pl_error_reword(reterr, "%s; give the cache a file", pl_error_reason(reterr));
+    return code;
 }
 
 /* A consumer that takes as many elements as the dataset has need not ask for its end: an epoch of so many

@@ -44,7 +44,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     enumerate_stage *own = (enumerate_stage *)stage;
     pl_element element;
     int r = pl_stage_next(stage->inputs[0], &element, reterr);
-    if (r == 0 || r == PL_LATER || (r < 0 && pl_pass_is_over(stage->pass)))
+    if (r == 0 || r == PL_RETRY_ALONE || (r < 0 && pl_pass_is_over(stage->pass)))
         return r;
     int64_t at = own->n++;
     if (r > 0)

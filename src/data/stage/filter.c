@@ -58,13 +58,13 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         r = ask(stage, &element, reterr);
         if (pl_pass_later(stage->pass, r)) {
             own->starved = element;
-            return PL_LATER;
+            return PL_RETRY_ALONE;
         }
         if (r > 0) {
             *ret_element = element;
             return 1;
         }
-        if (r < 0 && r != PL_TOLD)
+        if (r < 0 && r != PL_REPORTED)
             return pl_stage_spoil(stage, &element, ret_element, r);
         pl_stage_dropped(stage, &element);
         if (r < 0)

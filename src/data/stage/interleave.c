@@ -66,7 +66,7 @@ static int pull(interleave_stage *own, pl_subdataset *subdataset, uint64_t room_
     int r = pl_stage_next(subdataset->stage, &element, &error);
     pl_ahead_lock(&own->ahead);
     subdataset->busy = false;
-    if (r > 0 || r == PL_TOLD) {
+    if (r > 0 || r == PL_REPORTED) {
         pl_ahead_slot *slot = pl_subdataset_add(subdataset, room_bytes);
         pl_ahead_fill(&own->ahead, slot, r, &element, &error);
         return r;
@@ -74,6 +74,7 @@ static int pull(interleave_stage *own, pl_subdataset *subdataset, uint64_t room_
     subdataset->ended |= r == 0;
     pl_prefetch_budget_give(&own->base.pass->prefetch_budget, room_bytes);
     pl_ahead_changed(&own->ahead);
+    pl_error_done(&error); /* of one that is to be pulled again */
     return r;
 }
 
@@ -110,7 +111,7 @@ static int open_next(interleave_stage *own, uint64_t number, pl_subdataset **ret
                                ret_subdataset, &bad, reterr);
     else if (r == 0)
         return 0;
-    if (r == PL_LATER)
+    if (r == PL_RETRY_ALONE)
         return r;
     if (r < 0)
         *ret_subdataset = pl_subdataset_of_error(number, r, reterr, &bad);
@@ -175,7 +176,7 @@ static bool step(pl_stage *stage)
         return open_coming(own, &error) >= 0;
     pl_subdataset *subdataset = own->ahead.element_bytes > 0 ? find_subdataset(own) : NULL;
     return subdataset && pl_ahead_take_room(&own->ahead, &room_bytes) &&
-           pull(own, subdataset, room_bytes) != PL_LATER;
+           pull(own, subdataset, room_bytes) != PL_RETRY_ALONE;
 }
 
 /* ---- open and close ---- */
@@ -259,8 +260,8 @@ static int await_subdataset(interleave_stage *own, pl_error *reterr)
             r = pl_pass_over(own->base.pass, reterr);
         else if (subdataset->busy)
             pl_ahead_wait(&own->ahead);
-        else if (pull(own, subdataset, 0) == PL_LATER)
-            r = PL_LATER;
+        else if (pull(own, subdataset, 0) == PL_RETRY_ALONE)
+            r = PL_RETRY_ALONE;
     }
     pl_ahead_short_end(&own->ahead, begun_ns);
     return r;
@@ -340,7 +341,7 @@ static int fill_place(interleave_stage *own, pl_element *ret_element, pl_error *
     pl_element bad;
     r = pl_subdataset_take(subdataset, &own->base.pass->prefetch_budget, &bad, reterr);
     pl_subdataset_close(&own->base, subdataset);
-    if (r != PL_TOLD)
+    if (r != PL_REPORTED)
         return pl_stage_spoil(&own->base, &bad, ret_element, r);
     pl_stage_dropped(&own->base, &bad);
     return r;

@@ -40,7 +40,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     if (r <= 0)
         return r;
     r = pl_bound_function_map(function, stage, &input, ret_element, reterr);
-    if (r == PL_LATER)
+    if (r == PL_RETRY_ALONE)
         own->starved = input;
     return r;
 }

@@ -17,8 +17,8 @@ typedef struct options_dataset {
 typedef struct options_stage {
     pl_stage base;
     pl_bad_count count;
-    pl_error failed;                  /* too many were bad; code 0: not yet */
-    char one[PL_ERROR_MESSAGE_BYTES]; /* the message of the last bad element */
+    pl_error failed; /* too many were bad; code 0: not yet */
+    pl_error one;    /* the last bad element's */
 } options_stage;
 
 static void free_options(pl_dataset *dataset)
@@ -26,7 +26,13 @@ static void free_options(pl_dataset *dataset)
     free(((options_dataset *)dataset)->quarantine_path);
 }
 
-/* 0, or PL_TOLD: too many. */
+static void close_options(pl_stage *stage)
+{
+    pl_error_done(&((options_stage *)stage)->failed);
+    pl_error_done(&((options_stage *)stage)->one);
+}
+
+/* 0, or PL_REPORTED: too many. */
 static int count(options_stage *own, const pl_element *element, bool at_end, pl_error *reterr)
 {
     const options_dataset *dataset = (const options_dataset *)own->base.dataset;
@@ -35,11 +41,11 @@ static int count(options_stage *own, const pl_element *element, bool at_end, pl_
     if (element->n_bad == 0 && !at_end)
         return 0;
     if (element->bad)
-        snprintf(own->one, sizeof own->one, "%s", element->bad->message);
-    if (pl_policy_check(&dataset->policy, &own->count, at_end, own->one, &own->failed) == 0)
+        pl_error_copy(&own->one, &element->bad->error);
+    if (pl_policy_check(&dataset->policy, &own->count, at_end, &own->one, &own->failed) == 0)
         return 0;
-    *reterr = own->failed;
-    return PL_TOLD;
+    pl_error_copy(reterr, &own->failed);
+    return PL_REPORTED;
 }
 
 static bool is_below(const pl_stage *stage, uintptr_t other)
@@ -67,15 +73,16 @@ static uint64_t count_under_way(pl_pass *pass, uintptr_t of)
 static int answer(options_stage *own, int r, pl_error *reterr)
 {
     const options_dataset *dataset = (const options_dataset *)own->base.dataset;
-    if (r != PL_TOLD || reterr->code != PL_ASKED || dataset->policy.on_error == PL_ON_ERROR_INHERIT)
+    if (r != PL_REPORTED || reterr->code != PL_CHECK_LIMIT ||
+        dataset->policy.on_error == PL_ON_ERROR_INHERIT)
         return 1;
-    pl_bad_row row;
-    const char *message = pl_policy_asked(reterr, &row);
-    uint64_t n_others = own->count.n_items + count_under_way(own->base.pass, row.stage) + 1;
-    const pl_bad_count all = {own->count.n_bad + row.count.n_bad, n_others + row.count.n_items};
-    if (pl_policy_check(&dataset->policy, &all, false, message, &own->failed) == 0)
+    const pl_error *one;
+    const pl_bad_row *row = pl_policy_asked(reterr, &one);
+    uint64_t n_others = own->count.n_items + count_under_way(own->base.pass, row->stage) + 1;
+    const pl_bad_count all = {own->count.n_bad + row->count.n_bad, n_others + row->count.n_items};
+    if (pl_policy_check(&dataset->policy, &all, false, one, &own->failed) == 0)
         return 0;
-    *reterr = own->failed;
+    pl_error_copy(reterr, &own->failed);
     return 1;
 }
 
@@ -83,8 +90,8 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 {
     options_stage *own = (options_stage *)stage;
     if (own->failed.code != 0) {
-        *reterr = own->failed;
-        return PL_TOLD;
+        pl_error_copy(reterr, &own->failed);
+        return PL_REPORTED;
     }
     pl_element rest = {0};
     int r;
@@ -118,7 +125,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = pl_load_int(loader, n_bad, PL_COUNT_MOST, &n_items, reterr);
     own->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
-    if (r == 0 && pl_policy_check(policy, &own->count, false, "", &own->failed) < 0)
+    if (r == 0 && pl_policy_check(policy, &own->count, false, NULL, &own->failed) < 0)
         return 0; /* it had failed when it was saved, and goes on so */
     return r;
 }
@@ -136,6 +143,7 @@ static const pl_dataset_class options_class = {
     .stage_bytes = sizeof(options_stage),
     .free = free_options,
     .next = next,
+    .close = close_options,
     .save = save,
     .restore = restore,
     .describe = describe,

@@ -61,11 +61,14 @@ static int check_item(const pl_shape *wanted, const pl_item *item, int component
                             "axes",
                             component, PL_SHAPE_TEXT(&shape), PL_SHAPE_TEXT(wanted));
     for (int i = 0; i < shape.rank; i++)
-        if (wanted->dims[i] != PL_UNKNOWN && shape.dims[i] > wanted->dims[i])
-            return pl_error_set(reterr, -EINVAL,
-                                "component %d has shape %s, which is larger than %s, to which it "
-                                "is to be padded",
-                                component, PL_SHAPE_TEXT(&shape), PL_SHAPE_TEXT(wanted));
+        if (wanted->dims[i] != PL_UNKNOWN && shape.dims[i] > wanted->dims[i]) {
+            pl_error_set(reterr, -EINVAL,
+                         "component %d has shape %s, which is larger than %s, to which it is to be "
+                         "padded",
+                         component, PL_SHAPE_TEXT(&shape), PL_SHAPE_TEXT(wanted));
+            pl_error_of_kind(reterr, PL_KIND_TOO_LARGE_TO_PAD);
+            return -EINVAL;
+        }
     return 0;
 }
 
@@ -79,12 +82,12 @@ static int check(const pl_stage *stage, const pl_element *element, pl_error *ret
 
 static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
 {
-    pl_error reason = *reterr;
     if (pl_pass_later(stage->pass, code))
-        return PL_LATER;
-    return pl_pass_fail(
-        stage->pass, code, reterr, "%s: no room for a batch of %" PRId64 " elements: %.250s",
-        pl_dataset_name(stage->dataset), ((padded_stage *)stage)->elements.n, reason.message);
+        return PL_RETRY_ALONE;
+    pl_error_reword(reterr, "no room for a batch of %" PRId64 " elements: %s",
+                    ((padded_stage *)stage)->elements.n, pl_error_reason(reterr));
+    pl_stage_locate(stage, code, reterr);
+    return pl_pass_end(stage->pass, reterr);
 }
 
 static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)

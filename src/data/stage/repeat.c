@@ -59,7 +59,7 @@ static int open_again(pl_stage *stage, pl_error *reterr)
                 ? pl_stage_open(stage->dataset->inputs[0], stage, &fresh, reterr)
                 : pl_stage_open_round(stage->dataset->inputs[0], stage, number, &fresh, reterr);
     if (r < 0)
-        return r == PL_TOLD ? r : pl_pass_end(stage->pass, reterr);
+        return r == PL_REPORTED ? r : pl_pass_end(stage->pass, reterr);
     if (stage->inputs[0])
         carry_on(fresh, stage->inputs[0]);
     pl_stage_set_input(stage, 0, fresh);
@@ -80,7 +80,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
         }
         int r = pl_stage_next(stage->inputs[0], ret_element, reterr);
         if (r != 0) {
-            own->empty &= r < 0 && reterr->code == PL_ASKED;
+            own->empty &= r < 0 && reterr->code == PL_CHECK_LIMIT;
             return r;
         }
         if (own->empty && n < 0)

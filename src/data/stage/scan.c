@@ -128,12 +128,12 @@ static int step(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     pl_element_clear(&made);
     if (pl_pass_later(stage->pass, r)) {
         own->starved = element;
-        return PL_LATER;
+        return PL_RETRY_ALONE;
     }
-    if (r == PL_TOLD)
+    if (r == PL_REPORTED)
         pl_stage_dropped(stage, &element);
     if (r < 0)
-        return r == PL_TOLD ? r : pl_stage_spoil(stage, &element, ret_element, r);
+        return r == PL_REPORTED ? r : pl_stage_spoil(stage, &element, ret_element, r);
     rest.n_items = 0;
     pl_element_pass_on(&element, &rest);
     pl_element_clear(&element);

@@ -35,7 +35,7 @@ static int next_by_place(pl_stage *stage, pl_element *ret_element, pl_error *ret
     shard_stage *own = (shard_stage *)stage;
     while (own->at < stage->dataset->cardinality) {
         int r = get(stage, own->at, ret_element, reterr);
-        own->at += r != PL_LATER;
+        own->at += r != PL_RETRY_ALONE;
         if (r != 0)
             return r;
     }
@@ -51,7 +51,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     for (;;) {
         pl_element element;
         int r = pl_stage_next(stage->inputs[0], &element, reterr);
-        if (r == 0 || r == PL_LATER || (r < 0 && reterr->code == PL_ASKED))
+        if (r == 0 || r == PL_RETRY_ALONE || (r < 0 && reterr->code == PL_CHECK_LIMIT))
             return r;
         bool ours = own->at++ % dataset->n == dataset->index;
         if (r < 0)

@@ -79,14 +79,13 @@ static int64_t draw(shuffle_stage *own)
 
 static PL_COLD int refuse(pl_stage *stage, pl_error *reterr)
 {
-    pl_error reason = *reterr;
-    if (pl_pass_later(stage->pass, reason.code))
-        return PL_LATER;
-    return pl_pass_fail(stage->pass, reason.code, reterr,
-                        "%s: %" PRId64 " elements of its buffer are there, and one more does not "
-                        "fit: %.200s",
-                        pl_dataset_name(stage->dataset), ((shuffle_stage *)stage)->buffer.n,
-                        reason.message);
+    if (pl_pass_later(stage->pass, reterr->code))
+        return PL_RETRY_ALONE;
+    pl_error_reword(reterr,
+                    "%" PRId64 " elements of its buffer are there, and one more does not fit: %s",
+                    ((shuffle_stage *)stage)->buffer.n, pl_error_reason(reterr));
+    pl_stage_locate(stage, reterr->code, reterr);
+    return pl_pass_end(stage->pass, reterr);
 }
 
 /* ---- places ---- */
@@ -139,7 +138,7 @@ static int64_t draw_place(shuffle_stage *own)
 static int64_t draw_places(pl_stage *stage, int64_t *places, int64_t n, int64_t *ret_n_filled)
 {
     shuffle_stage *own = (shuffle_stage *)stage;
-    pl_error ignored; /* next() meets it again */
+    pl_error ignored = {0}; /* next() meets it again */
     int64_t n_drawn = 0, n_pulled = own->n_pulled;
     for (; n_drawn < n && fill_places(stage, &ignored) == 0 && own->buffer.n > 0; n_drawn++) {
         if (n_drawn == 0)
@@ -207,7 +206,7 @@ static int next_by_place(pl_stage *stage, pl_element *ret_element, pl_error *ret
         if (own->drawn < 0)
             own->drawn = draw_place(own);
         r = pl_stage_get(stage->inputs[0], own->drawn, ret_element, reterr);
-        if (r >= 0 || r == PL_TOLD)
+        if (r >= 0 || r == PL_REPORTED)
             own->drawn = -1;
         if (r != 0)
             return r;

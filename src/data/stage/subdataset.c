@@ -103,7 +103,7 @@ int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t nu
     if (pl_pass_later(stage->pass, r)) {
         *input = subdataset->input;
         subdataset->input = (pl_element){0};
-        r = PL_LATER;
+        r = PL_RETRY_ALONE;
     } else {
         pl_element_pass_on(&subdataset->input, ret_bad);
     }
@@ -111,7 +111,7 @@ int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t nu
     return r;
 }
 
-pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, const pl_error *error,
+pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, pl_error *error,
                                       pl_element *bad)
 {
     pl_subdataset *subdataset = calloc(1, sizeof *subdataset);

@@ -28,13 +28,13 @@ PL_MUST_CHECK int pl_subdataset_check(const pl_bound_function *function, const c
 
 /* Calls the function with an element of the stage's input, takes the element over, and opens the new
  * dataset below `stage`. Negative: the element is bad, and its origin and counts are in *ret_bad; or
- * PL_TOLD; or PL_LATER, and the element is unchanged. */
+ * PL_REPORTED; or PL_RETRY_ALONE, and the element is unchanged. */
 PL_MUST_CHECK int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t number,
                                      pl_element *input, pl_subdataset **ret_subdataset,
                                      pl_element *ret_bad, pl_error *reterr);
 
 /* In place of a subdataset whose input was bad: has only its error. NULL: out of memory. */
-pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, const pl_error *error,
+pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, pl_error *error,
                                       pl_element *bad);
 
 /* Its counts go to `stage`, below which it was opened. NULL is allowed. */

@@ -93,7 +93,7 @@ static int next_row(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     if (r < 0) {
         pl_element_clear(&row);
         if (pl_pass_later(stage->pass, r))
-            return PL_LATER;
+            return PL_RETRY_ALONE;
         own->at++;
         return pl_stage_fail_as(ret_element, &own->batch, r);
     }

@@ -34,11 +34,11 @@ static void close_window(pl_stage *stage)
 
 static PL_COLD int refuse(pl_stage *stage, int code, pl_error *reterr)
 {
-    pl_error reason = *reterr;
     if (pl_pass_later(stage->pass, code))
-        return PL_LATER;
-    return pl_pass_fail(stage->pass, code, reterr, "%s: no room for a window: %.200s",
-                        pl_dataset_name(stage->dataset), reason.message);
+        return PL_RETRY_ALONE;
+    pl_error_reword(reterr, "no room for a window: %s", pl_error_reason(reterr));
+    pl_stage_locate(stage, code, reterr);
+    return pl_pass_end(stage->pass, reterr);
 }
 
 /* ---- the buffer ---- */

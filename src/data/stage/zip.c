@@ -50,12 +50,13 @@ static int pull(pl_stage *stage, pl_error *reterr)
         int r = pl_stage_next(stage->inputs[own->n_row], &element, &error);
         if (r == 0)
             own->ended = true;
-        if (r == 0 || (r < 0 && (r != PL_TOLD || pl_pass_is_over(stage->pass)))) {
-            *reterr = error;
+        if (r == 0 || (r < 0 && (r != PL_REPORTED || pl_pass_is_over(stage->pass)))) {
+            pl_error_move(reterr, &error);
             return r;
         }
         if (r < 0 && own->error.code == 0)
-            own->error = error;
+            pl_error_move(&own->error, &error);
+        pl_error_done(&error);
         own->row[own->n_row++] = r > 0 ? element : (pl_element){.offset = -1};
     }
     return 1;
@@ -95,11 +96,10 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
     drop_row(stage);
     if (own->error.code == 0)
         return 0;
-    *reterr = own->error;
-    own->error = (pl_error){0};
+    pl_error_move(reterr, &own->error);
     return pl_policy_may_skip(stage->policy, reterr->code)
                ? pl_stage_fail_as(ret_element, NULL, reterr->code)
-               : PL_TOLD;
+               : PL_REPORTED;
 }
 
 static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)

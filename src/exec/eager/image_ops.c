@@ -38,6 +38,15 @@ static int check_budget(const pl_eager_call *call, const pl_image *image, size_t
     return r < 0 ? refuse(call, r, image, file_bytes, needed, reterr) : 0;
 }
 
+/* A codec cannot decode the op's input. */
+static PL_COLD int undecodable(const pl_eager_call *call, pl_error *why, pl_error *reterr)
+{
+    if (why->code == PL_ECORRUPT || why->code == PL_EFORMAT)
+        pl_error_of_kind(why, PL_KIND_UNDECODABLE);
+    pl_error_in_op(why, call->node->op->name, call->node->name);
+    return pl_error_move(reterr, why);
+}
+
 /* The block stands for what the libraries take themselves, too: that part of it is never touched.
  */
 static int decode_to(const pl_eager_call *call, const pl_image *image, pl_string file, void *pixels,
@@ -51,7 +60,7 @@ static int decode_to(const pl_eager_call *call, const pl_image *image, pl_string
         return r;
     r = pl_image_decode(file.data, file.n, image, pixels, work.data, &inner);
     pl_memory_give(call->runtime->memory, &work);
-    return r < 0 ? pl_eager_fail(call, r, reterr, "%s", inner.message) : 0;
+    return r < 0 ? undecodable(call, &inner, reterr) : 0;
 }
 
 static pl_image_samples samples_of(pl_dtype dtype)
@@ -66,7 +75,7 @@ static int look_at(const pl_eager_call *call, pl_string file, pl_image *ret_imag
                                (int)call->node->attrs[PL_ATTR_decode_channels].value.i,
                                samples_of(call->node->dtype), ret_image, &inner);
     if (r < 0)
-        return pl_eager_fail(call, r, reterr, "%s", inner.message);
+        return undecodable(call, &inner, reterr);
     ret_image->recover = call->node->attrs[PL_ATTR_decode_try_recover_truncated].value.i != 0;
     return 0;
 }
@@ -142,7 +151,7 @@ static int decode_through(const pl_eager_call *call, const pl_eager_call *decodi
         r = pl_image_decode_rows(file.data, file.n, image, &rows,
                                  (char *)touched.data + needed.resize_bytes, work.data, &inner);
         if (r < 0)
-            r = pl_eager_fail(decoding, r, reterr, "%s", inner.message);
+            r = undecodable(decoding, &inner, reterr);
     }
     pl_memory_give(memory, &work);
     pl_memory_give(memory, &touched);

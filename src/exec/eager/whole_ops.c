@@ -30,13 +30,12 @@ bool pl_is_eager(const pl_node *node)
 
 int pl_eager_fail(const pl_eager_call *call, int code, pl_error *reterr, const char *format, ...)
 {
-    char text[PL_ERROR_MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    pl_error_vset(reterr, code, format, arguments);
     va_end(arguments);
-    return pl_error_set(reterr, code, "%s '%.120s': %s", call->node->op->name, call->node->name,
-                        text);
+    pl_error_in_op(reterr, call->node->op->name, call->node->name);
+    return code;
 }
 
 static int does_not_fit(const pl_eager_call *call, uint64_t bytes, const char *of, pl_error *reterr)
@@ -151,7 +150,9 @@ static int path_of(const pl_eager_call *call, pl_string name, char path[PATH_MAX
 static int file_failed(const pl_eager_call *call, const char *path, int code, pl_error *reterr)
 {
     const char *why = code == -EINVAL ? "it is not a regular file" : pl_error_text(code);
-    return pl_eager_fail(call, code, reterr, "cannot read '%.200s': %s", path, why);
+    int r = pl_eager_fail(call, code, reterr, "cannot read '%.200s': %s", path, why);
+    pl_error_names_file(reterr, path);
+    return r;
 }
 
 static int open_named(const pl_eager_call *call, pl_string name, char path[PATH_MAX],

@@ -266,7 +266,7 @@ static int open_file(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_
     int r = pl_npy_open(p->request.session->runtime, node->attrs[PL_ATTR_file_path].value.text,
                         true, ret_tensor, &why);
     if (r < 0)
-        return pl_error_set(reterr, r, "file '%s': %s", node->name, why.message);
+        return pl_run_name_error(node, r, &why, reterr);
     return pl_session_check(node, *ret_tensor, reterr);
 }
 

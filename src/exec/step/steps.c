@@ -105,7 +105,7 @@ static void take_parts(job *j, pl_frame *frame)
         int64_t part = atomic_fetch_add(&j->next, 1);
         if (part >= j->n_parts)
             return;
-        frame->error = (pl_error){0};
+        pl_error_init(&frame->error);
         int r = pl_run_check(j->run);
         if (r == 0)
             r = j->part(frame, part, j->context);
@@ -182,10 +182,9 @@ int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts
         return 0;
     int code = r < 0 ? r : j.code;
     if (j.error.code == 0)
-        return pl_error_set(reterr, code, "%s '%s': %s", frames[0].step->node->op->name,
-                            frames[0].step->node->name,
-                            code == -ECANCELED ? "the run was cancelled" : pl_error_text(code));
-    return pl_error_set(reterr, code, "%s", j.error.message);
+        return pl_run_name_error(frames[0].step->node, code, &j.error, reterr);
+    pl_error_move(reterr, &j.error);
+    return code;
 }
 
 /* In the slot of the last instruction, if there is room, where the tile lies in its page as it does

@@ -55,11 +55,15 @@ static int make_file(const pl_run *run, const pl_plan_value *plan, pl_live_value
 
 int pl_run_name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr)
 {
-    const pl_error of = *why;
-    const char *text = code == -ECANCELED ? "the run was cancelled"
-                       : of.code != 0     ? of.message
-                                          : pl_error_text(code);
-    return pl_error_set(reterr, code, "%s '%s': %s", node->op->name, node->name, text);
+    if (code != -ECANCELED && why->code != 0)
+        pl_error_copy(reterr, why);
+    else
+        pl_error_set(reterr, code, "%s",
+                     code == -ECANCELED ? "the run was cancelled" : pl_error_text(code));
+    if (reterr)
+        reterr->code = code;
+    pl_error_in_op(reterr, node->op->name, node->name);
+    return code;
 }
 
 static int make_value(pl_run *run, int number, pl_error *reterr)

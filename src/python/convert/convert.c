@@ -407,6 +407,7 @@ static pl_tensor *from_list(PyObject *value, const outline *all, pl_dtype dtype,
     pl_string *texts = (pl_string *)bytes;
     pl_tensor *made = NULL;
     pl_error error;
+    pl_error_init(&error);
     int r =
         dtype == PL_STRING ? fill_texts(value, all, 0, &texts) : fill(value, all, 0, dtype, &at);
     if (r == 0) {
@@ -426,6 +427,7 @@ static pl_tensor *from_number(PyObject *value, pl_dtype dtype, const char *what)
     const pl_shape shape = {.rank = 0};
     pl_tensor *made;
     pl_error error;
+    pl_error_init(&error);
     pl_runtime *runtime = module_runtime();
     if (!runtime || convert_number(value, dtype, &element) < 0)
         return NULL;

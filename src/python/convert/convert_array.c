@@ -190,6 +190,7 @@ static pl_tensor *borrow(Py_buffer *view, pl_dtype dtype, const pl_shape *shape,
         strides[i] = view->strides[i];
     pl_tensor *made;
     pl_error error;
+    pl_error_init(&error);
     int r = pl_tensor_borrow(runtime, dtype, shape, in_order ? NULL : strides, self->view.buf,
                              release_borrowed, self, what, &made, &error);
     return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
@@ -209,6 +210,7 @@ static pl_tensor *copy_columns(const pl_elements *from, pl_dtype dtype, const ch
     }
     pl_tensor *made = convert_copy(&turned, dtype, &turned.shape, what), *view_of_it = NULL;
     pl_error error;
+    pl_error_init(&error);
     if (!made)
         return NULL;
     int r = pl_tensor_transpose(made, axes, &view_of_it, &error);
@@ -224,6 +226,7 @@ static int check_room_for_both(const Py_buffer *view, const char *what)
         return -1;
     uint64_t left = view->len < CONVERT_BORROW_BYTES ? UINT64_MAX : pl_runtime_left_bytes(runtime);
     pl_error error;
+    pl_error_init(&error);
     if ((uint64_t)view->len <= left / 2)
         return 0;
     pl_error_set(&error, PL_EBUDGET,

@@ -67,13 +67,12 @@ static bool take_interrupt(PyObject *self)
 }
 
 /* What does not fit as an array may still be written, and read in parts. */
-static void pin_failed(const pl_error *error)
+static void pin_failed(pl_error *error)
 {
-    pl_error more = *error;
     if (error->code == PL_EBUDGET)
-        pl_error_set(&more, error->code,
-                     "%.360s, or write it to a file: plimsoll.save(tensor, path)", error->message);
-    failure_raise(&more);
+        pl_error_reword(error, "%.360s, or write it to a file: plimsoll.save(tensor, path)",
+                        pl_error_reason(error));
+    failure_raise(error);
 }
 
 static int fill_view(PyObject *self, pl_tensor *value, Py_buffer *view, int flags)
@@ -81,6 +80,7 @@ static int fill_view(PyObject *self, pl_tensor *value, Py_buffer *view, int flag
     const void *data;
     int64_t strides[PL_RANK_MAX];
     pl_error error;
+    pl_error_init(&error);
     pl_dtype dtype = pl_tensor_dtype(value);
     const pl_shape *shape = pl_tensor_shape(value);
     layout *own = PyMem_New(layout, 1);
@@ -189,6 +189,7 @@ static PyObject *bytes_at(pl_tensor *value, int64_t index)
     int64_t at[PL_RANK_MAX];
     pl_string text;
     pl_error error;
+    pl_error_init(&error);
     for (int i = shape->rank - 1; i >= 0; i--) {
         at[i] = index % shape->dims[i];
         index /= shape->dims[i];
@@ -240,6 +241,7 @@ static PyObject *widened_array(pl_tensor *value)
     }
     const int64_t begin[PL_RANK_MAX] = {0};
     pl_error error;
+    pl_error_init(&error);
     int64_t n = count(pl_tensor_shape(value));
     uint32_t *to = view.buf;
     const uint16_t *from = (uint16_t *)view.buf + n; /* the upper half, which is written last */
@@ -309,6 +311,7 @@ PyObject *convert_to_scalar(pl_tensor *value)
     static const int64_t begin[PL_RANK_MAX], extent[PL_RANK_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
     uint64_t element;
     pl_error error;
+    pl_error_init(&error);
     if (pl_tensor_dtype(value) == PL_STRING)
         return bytes_at(value, 0);
     if (pl_tensor_read(value, begin, extent, &element, &error) < 0)

@@ -83,6 +83,7 @@ static given_out *give_out(pl_tensor *value)
     const void *data;
     int64_t strides[PL_RANK_MAX];
     pl_error error;
+    pl_error_init(&error);
     pl_dtype dtype = pl_tensor_dtype(value);
     const pl_shape *shape = pl_tensor_shape(value);
     given_out *self = calloc(1, sizeof *self);
@@ -216,6 +217,7 @@ static pl_tensor *take(dl_managed *managed, const char *what)
     layout_of(said, &shape, strides);
     pl_tensor *made;
     pl_error error;
+    pl_error_init(&error);
     int r = pl_tensor_borrow(runtime, (pl_dtype)dtype_of(said), &shape, strides,
                              (char *)said->data + said->byte_offset, release_taken, self, what,
                              &made, &error);
@@ -229,6 +231,7 @@ static pl_tensor *copied(pl_tensor *value, const char *what)
     pl_elements from = {
         .dtype = pl_tensor_dtype(value), .shape = *pl_tensor_shape(value), .strides = strides};
     pl_error error;
+    pl_error_init(&error);
     if (pl_tensor_pin(value, &from.data, strides, &error) < 0)
         return (pl_tensor *)failure_raise(&error);
     pl_tensor *made = convert_copy(&from, from.dtype, &from.shape, what);

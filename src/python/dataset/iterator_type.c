@@ -121,11 +121,6 @@ static PyObject *text_or_none(const char *text)
     return text ? PyUnicode_DecodeFSDefault(text) : Py_NewRef(Py_None);
 }
 
-static PyObject *words_or_none(const char *text)
-{
-    return text ? failure_words(text) : Py_NewRef(Py_None);
-}
-
 static PyObject *number_or_none(int64_t number)
 {
     return number >= 0 ? PyLong_FromLongLong(number) : Py_NewRef(Py_None);
@@ -134,10 +129,11 @@ static PyObject *number_or_none(int64_t number)
 /* The words are those of a quarantine's lines. */
 static PyObject *bad_object(const pl_bad_element *bad)
 {
-    return Py_BuildValue("{sNsNsNsNsNsssN}", "message", words_or_none(bad->message), "stage",
+    return Py_BuildValue("{sNsNsNsNsNsssNsN}", "message", text_or_none(bad->message), "stage",
                          text_or_none(bad->stage), "index", number_or_none(bad->index), "path",
                          text_or_none(bad->path), "offset", number_or_none(bad->offset), "code",
-                         pl_error_name(bad->code), "reason", words_or_none(bad->reason));
+                         pl_error_name(bad->code), "reason", text_or_none(bad->reason), "op",
+                         text_or_none(bad->error->op[0] ? bad->error->op : NULL));
 }
 
 static PyObject *bads(PyObject *object, PyObject *unused)

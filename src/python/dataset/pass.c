@@ -91,8 +91,7 @@ static int call_and_wait(pass *self, pass_call *call, void *context)
 {
     interrupt wait;
     pl_error error;
-    error.code = 0; /* all of it would be half a KiB for each element */
-    error.message[0] = '\0';
+    pl_error_init(&error);
     if (interrupt_begin(&wait, true, cancel, self->iterator) < 0)
         return -1;
     int r;

@@ -17,11 +17,12 @@ typedef struct parse {
 /* A record that is none is an invalid argument, as TensorFlow sees it. */
 static int as_argument(int code, pl_error *reterr)
 {
-    pl_error why = *reterr;
     if (code != PL_ECORRUPT)
         return code;
-    return pl_error_set(reterr, -EINVAL,
-                        "parse_examples: could not parse a tf.train.Example: %.400s", why.message);
+    pl_error_in_op(reterr, "parse_examples", NULL);
+    pl_error_reword(reterr, "could not parse a tf.train.Example: %s", pl_error_reason(reterr));
+    reterr->code = -EINVAL;
+    return -EINVAL;
 }
 
 static int run(call *base, pl_tensor *const *inputs, pl_tensor **outputs, const run_state *state,
@@ -98,7 +99,7 @@ static parse *make(const pl_feature_spec *features, int n, const tensor *records
 {
     parse *self = calloc(1, sizeof *self);
     pl_runtime *runtime = module_runtime();
-    pl_error error;
+    pl_error error = {0};
     if (!self || !runtime || call_init(&self->base, &parse_class, 1, n) < 0) {
         free(self);
         return runtime ? (parse *)PyErr_NoMemory() : NULL;

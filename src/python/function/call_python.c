@@ -41,7 +41,7 @@ static PyObject *call_it(const python *self, pl_tensor *const *inputs)
 
 static int refuse(const char *format, int i, const char *is, const char *expected)
 {
-    pl_error error;
+    pl_error error = {0};
     pl_error_set(&error, -EINVAL, format, i, is, expected);
     failure_raise(&error);
     return -1;

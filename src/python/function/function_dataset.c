@@ -99,7 +99,7 @@ static bool find_types(const function *self, const pl_spec *inputs, pl_type *typ
 static int as_graph(staged *self, const pl_type *types, pl_function *ret)
 {
     function *f = self->function;
-    pl_error error;
+    pl_error error = {0};
     if (program_whole(f->program, types, f->values, f->n_values, f->stream, &self->graph, &error) <
         0) {
         failure_raise(&error);
@@ -128,7 +128,7 @@ static int fill(staged *self, const pl_spec *inputs, int n_inputs, pl_function *
 
 static int refuse_captures(const function *self)
 {
-    pl_error error;
+    pl_error error = {0};
     pl_error_set(&error, -EINVAL,
                  "a function for a dataset hangs on '%s', which has a value only in a run of its "
                  "own graph",

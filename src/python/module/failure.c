@@ -5,43 +5,75 @@
 #include <errno.h>
 #include <frameobject.h> /* PyFrame_New() */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "python/module/gil.h"
 #include "python/module/site.h"
 
-#define MARK "python exception "
+/* ---- an exception as the payload of an error ---- */
 
-/* ---- what the user's code raised, until it is raised again ---- */
-
-static struct {
-    unsigned number; /* 0: free */
+typedef struct kept {
+    pl_error_payload payload;
     PyObject *exception;
-} kept[FAILURE_KEPT];
-static unsigned last_number;
+    struct kept *after; /* among those to be released */
+} kept;
 
-/* Takes over the reference. The oldest gives way. */
-static unsigned keep(PyObject *exception)
+/* Errors are dropped by any thread, with or without the GIL, and perhaps under a lock that a thread
+ * with the GIL waits for. So nothing is released there: it is put here, until Python runs. */
+static _Atomic(kept *) dropped;
+
+static void release_dropped(void)
 {
-    unsigned number = ++last_number ? last_number : ++last_number;
-    PyObject *before = kept[number % FAILURE_KEPT].exception;
-    kept[number % FAILURE_KEPT].number = number;
-    kept[number % FAILURE_KEPT].exception = exception;
-    Py_XDECREF(before);
-    return number;
+    kept *at = atomic_exchange(&dropped, NULL);
+    while (at) {
+        kept *after = at->after;
+        Py_DECREF(at->exception);
+        PyMem_RawFree(at);
+        at = after;
+    }
 }
 
-/* Out of the list, with its reference; NULL if it is not there any more. */
-static PyObject *find(unsigned number)
+static int release_pending(void *unused)
 {
-    if (number == 0 || kept[number % FAILURE_KEPT].number != number)
-        return NULL;
-    PyObject *exception = kept[number % FAILURE_KEPT].exception;
-    kept[number % FAILURE_KEPT].number = 0;
-    kept[number % FAILURE_KEPT].exception = NULL;
-    return exception;
+    (void)unused;
+    release_dropped();
+    return 0;
 }
+
+static void drop(pl_error_payload *payload)
+{
+    kept *own = (kept *)payload, *first = atomic_load(&dropped);
+    do
+        own->after = first;
+    while (!atomic_compare_exchange_weak(&dropped, &first, own));
+    if (!first && !gil_has_ended())
+        (void)Py_AddPendingCall(release_pending,
+                                NULL); /* if there are too many, the next does it */
+}
+
+/* Takes over the reference. Without memory for it the exception is lost, but not what it says. */
+static void attach(pl_error *error, PyObject *exception)
+{
+    kept *own = error ? PyMem_RawMalloc(sizeof *own) : NULL;
+    if (!own) {
+        Py_DECREF(exception);
+        return;
+    }
+    *own = (kept){{.n_refs = 1, .free = drop}, exception, NULL};
+    pl_error_attach(error, &own->payload);
+    pl_error_of_kind(error, PL_KIND_EXCEPTION);
+}
+
+/* A new reference; NULL: there is none. */
+static PyObject *attached(const pl_error *error)
+{
+    bool is_ours = error->payload && error->payload->free == drop;
+    return is_ours ? Py_NewRef(((const kept *)error->payload)->exception) : NULL;
+}
+
+/* ---- its traceback ---- */
 
 /* A new reference; NULL if there is none, or None (with_traceback(None)). */
 static PyObject *trace_of(PyObject *exception)
@@ -84,25 +116,26 @@ static PyObject *bare_trace(const PyTracebackObject *trace, int n)
     return made;
 }
 
-/* Frames have local variables, and those an element's tensors; and they have the frames that called
- * them: of a function that the consumer's thread called for it these are the consumer's, with the
- * iterator, which would not end. Files, functions and lines are all that is told. */
+/* Frames keep local variables alive, and those an element's tensors; and they keep the frames that
+ * called them: the consumer's, if its thread called the function, and with them the iterator, which
+ * would not end. Only files, functions and lines stay. */
 static void clear_frames(PyObject *exception)
 {
-    enum { TOLD_MAX = 64 }; /* of a recursion without end the outermost are enough */
+    enum { ENTRIES_MAX = 64 }; /* of an endless recursion the outermost are enough */
     PyObject *trace = trace_of(exception);
     int n = 0;
-    for (PyTracebackObject *at = (PyTracebackObject *)trace; at && n < TOLD_MAX; at = at->tb_next)
+    for (PyTracebackObject *at = (PyTracebackObject *)trace; at && n < ENTRIES_MAX;
+         at = at->tb_next)
         n++;
     PyObject *bare = n > 0 ? bare_trace((PyTracebackObject *)trace, n) : NULL;
     if (n > 0)
         PyException_SetTraceback(exception, bare ? bare : Py_None);
-    PyErr_Clear(); /* without memory for it nothing is told */
+    PyErr_Clear(); /* out of memory: without a traceback */
     Py_XDECREF(bare);
     Py_XDECREF(trace);
 }
 
-/* Of the exception, and of those that it came from. */
+/* Also in the exceptions that it came from. */
 static void forget_locals(PyObject *exception)
 {
     enum { CHAIN_MAX = 32 };
@@ -118,8 +151,7 @@ static void forget_locals(PyObject *exception)
     Py_XDECREF(at);
 }
 
-/* A new reference to something of plimsoll.errors; NULL, without an exception, if it is not there.
- */
+/* A new reference to a name in plimsoll.errors; NULL, without an exception, if it is not there. */
 static PyObject *of_errors(const char *name)
 {
     PyObject *module = PyImport_ImportModule("plimsoll.errors");
@@ -185,7 +217,7 @@ static void where_raised(PyObject *exception, char *text, size_t bytes)
     Py_DECREF(trace);
 }
 
-/* What is raised anew has the class of such a one, and says it. */
+/* One of the library's own exceptions: its class need not be named in the text. */
 static bool is_of_errors(PyObject *exception)
 {
     PyObject *base = of_errors("OpError");
@@ -215,16 +247,17 @@ int failure_take(pl_error *reterr)
     const char *name = strrchr(Py_TYPE(exception)->tp_name, '.');
     name = name ? name + 1 : Py_TYPE(exception)->tp_name;
     bool own = is_of_errors(exception);
-    pl_error_set(reterr, r, MARK "%u: %s%s%.200s%s", keep(Py_NewRef(exception)), own ? "" : name,
-                 own ? "" : ": ", words ? words : "", where);
+    pl_error_set(reterr, r, "%s%s%.200s%s", own ? "" : name, own ? "" : ": ", words ? words : "",
+                 where);
+    attach(reterr, Py_NewRef(exception));
     bool interrupts = PyErr_GivenExceptionMatches(exception, PyExc_KeyboardInterrupt);
     Py_XDECREF(text);
     Py_DECREF(class);
     Py_DECREF(exception);
     Py_XDECREF(trace);
-    /* The pass or run that it interrupts is cancelled as well, and may say only that: whoever
-     * raises that finds the note again. Last, because destructors above run Python, which would
-     * take it. */
+    /* The pass or run that it interrupts is cancelled as well, and may report only that: the call
+     * that raises it finds the note again. Last, because destructors above run Python, which would
+     * take the note. */
     if (interrupts)
         PyErr_SetInterrupt();
     return r;
@@ -239,18 +272,16 @@ static PyObject *plain_class(int code)
                                                  : PyExc_RuntimeError;
 }
 
-/* As TensorFlow sees it: what cannot be decoded is an invalid argument of the op (a dataset says
- * before that which element it is), and so is a file that does not end with a whole record of the
- * size that was said; what does not fit its padding is a loss of data. */
+/* TensorFlow's classes: data that an op cannot decode is an invalid argument of the op (the dataset
+ * says which element it is), and so is a file that does not end with a whole record of the given
+ * size; an element that is larger than its padding is a loss of data. */
 static int code_as_raised(const pl_error *error)
 {
-    if (error->code == PL_ECORRUPT && strstr(error->message, "which are not a record of "))
-        return -EINVAL;
-    if (error->code == -EINVAL && strstr(error->message, "to which it is to be padded"))
+    bool is_argument = error->kind == PL_KIND_UNDECODABLE || error->kind == PL_KIND_PARTIAL_RECORD;
+    if (error->kind == PL_KIND_TOO_LARGE_TO_PAD)
         return PL_ECORRUPT;
-    bool undecodable = error->code == PL_ECORRUPT && (strncmp(error->message, "decode_", 7) == 0 ||
-                                                      strstr(error->message, ": decode_"));
-    return undecodable || error->code == PL_EFORMAT ? -EINVAL : error->code;
+    return error->code == PL_EFORMAT || (error->code == PL_ECORRUPT && is_argument) ? -EINVAL
+                                                                                    : error->code;
 }
 
 static PyObject *class_of(int code)
@@ -265,50 +296,49 @@ static PyObject *class_of(int code)
     return found ? found : of_errors("UnknownError");
 }
 
-/* An exception of TensorFlow's kind, which is made of (node_def, op, message), or of a plain one.
- */
-static PyObject *make(PyObject *class, PyObject *plain, const char *message)
+/* A new reference; None for "". */
+static PyObject *text_or_none(const char *text)
+{
+    return text[0] ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace")
+                   : Py_NewRef(Py_None);
+}
+
+/* An exception of TensorFlow's kind, which is made of (node_def, op, message), or a plain one. */
+static PyObject *make(PyObject *class, PyObject *plain, const char *op, const char *message)
 {
     PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
-    PyObject *made = NULL;
-    if (text && class)
-        made = PyObject_CallFunctionObjArgs(class, Py_None, Py_None, text, NULL);
-    else if (text)
+    PyObject *name = text_or_none(op), *made = NULL;
+    if (text && name && class)
+        made = PyObject_CallFunctionObjArgs(class, Py_None, name, text, NULL);
+    else if (text && name)
         made = PyObject_CallOneArg(plain, text);
+    Py_XDECREF(name);
     Py_XDECREF(text);
     return made;
 }
 
-/* The message without the number, and the exception that it names; a new reference or NULL. */
-static PyObject *split(const pl_error *error, char message[PL_ERROR_MESSAGE_BYTES])
+/* Takes over the value. Without memory for it the attribute is the class's, None. */
+static void set(PyObject *exception, const char *name, PyObject *value)
 {
-    memcpy(message, error->message, PL_ERROR_MESSAGE_BYTES);
-    char *mark = strstr(message, MARK), *end;
-    if (!mark)
-        return NULL;
-    unsigned long number = strtoul(mark + strlen(MARK), &end, 10);
-    if (strncmp(end, ": ", 2) != 0)
-        return NULL;
-    memmove(mark, end + 2, strlen(end + 2) + 1);
-    return find((unsigned)number);
+    if (!value || PyObject_SetAttrString(exception, name, value) < 0)
+        PyErr_Clear();
+    Py_XDECREF(value);
 }
 
-PyObject *failure_words(const char *text)
+static PyObject *number_or_none(int64_t number)
 {
-    char *words = PyMem_Malloc(strlen(text) + 1), *end;
-    if (!words)
-        return PyErr_NoMemory();
-    memcpy(words, text, strlen(text) + 1);
-    for (char *at = words; (at = strstr(at, MARK)) != NULL;) {
-        (void)strtoul(at + strlen(MARK), &end, 10);
-        if (strncmp(end, ": ", 2) == 0)
-            memmove(at, end + 2, strlen(end + 2) + 1);
-        else
-            at++;
-    }
-    PyObject *made = PyUnicode_DecodeFSDefault(words);
-    PyMem_Free(words);
-    return made;
+    return number >= 0 ? PyLong_FromLongLong(number) : Py_NewRef(Py_None);
+}
+
+/* As plimsoll/errors.py describes them. */
+static void set_fields(PyObject *exception, const pl_error *error)
+{
+    set(exception, "_code", PyLong_FromLong(error->code));
+    set(exception, "path",
+        error->path[0] ? PyUnicode_DecodeFSDefault(error->path) : Py_NewRef(Py_None));
+    set(exception, "offset", number_or_none(pl_error_offset(error)));
+    set(exception, "element", number_or_none(error->element));
+    set(exception, "stage", text_or_none(pl_error_stage(error)));
 }
 
 static void set_cause(PyObject *exception, PyObject *cause)
@@ -317,31 +347,37 @@ static void set_cause(PyObject *exception, PyObject *cause)
         PyException_SetCause(exception, Py_NewRef(cause));
 }
 
-PyObject *failure_raise(const pl_error *error)
+static PyObject *exception_of(const pl_error *error, PyObject *cause)
 {
-    char message[PL_ERROR_MESSAGE_BYTES];
-    if (PyErr_CheckSignals() < 0)
-        return NULL;
-    PyObject *cause = split(error, message);
-    if (cause && !PyErr_GivenExceptionMatches(cause, PyExc_Exception)) {
-        PyErr_SetObject((PyObject *)Py_TYPE(cause), cause);
-        Py_DECREF(cause);
-        return NULL;
-    }
     PyObject *class = class_of(code_as_raised(error));
-    const char *text = message[0] ? message : pl_error_text(error->code);
-    PyObject *made = make(class, plain_class(error->code), text);
-    PyObject *code = made ? PyLong_FromLong(error->code) : NULL;
-    if (code && PyObject_SetAttrString(made, "_code", code) < 0)
-        PyErr_Clear(); /* it then has the code of its class */
-    if (made) {
-        set_cause(made, cause);
-        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
-    }
-    Py_XDECREF(code);
-    Py_XDECREF(made);
+    const char *text = error->message[0] ? error->message : pl_error_text(error->code);
+    PyObject *made = make(class, plain_class(error->code), error->op, text);
     Py_XDECREF(class);
+    if (made) {
+        set_fields(made, error);
+        set_cause(made, cause);
+    }
+    return made;
+}
+
+PyObject *failure_raise(pl_error *error)
+{
+    if (error->code >= 0) /* its fields mean nothing then */
+        pl_error_set(error, -EIO, "the library failed without a reason");
+    PyObject *cause = attached(error), *made = NULL;
+    if (PyErr_CheckSignals() == 0) {
+        bool is_error = !cause || PyErr_GivenExceptionMatches(cause, PyExc_Exception);
+        made = is_error ? exception_of(error, cause) : Py_NewRef(cause);
+        if (made)
+            PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+    }
+    Py_XDECREF(made);
     Py_XDECREF(cause);
+    pl_error_done(error);
+    PyObject *class, *exception, *trace;
+    PyErr_Fetch(&class, &exception, &trace); /* destructors run Python */
+    release_dropped();
+    PyErr_Restore(class, exception, trace);
     return NULL;
 }
 
@@ -355,7 +391,8 @@ PyObject *failure_raise_class(const char *name, const char *format, ...)
     PyObject *class = of_errors(name), *base = of_errors("OpError");
     bool of_tensorflow = class && base && PyObject_IsSubclass(class, base) == 1;
     PyErr_Clear();
-    PyObject *made = make(of_tensorflow ? class : NULL, class ? class : PyExc_TypeError, message);
+    PyObject *made =
+        make(of_tensorflow ? class : NULL, class ? class : PyExc_TypeError, "", message);
     if (made)
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
     Py_XDECREF(made);

@@ -80,6 +80,11 @@ void gil_end(void)
     atomic_store(&ended, true);
 }
 
+bool gil_has_ended(void)
+{
+    return atomic_load(&ended);
+}
+
 void gil_decref(void *object)
 {
     PyGILState_STATE state;

@@ -26,6 +26,9 @@ bool gil_is_foreign(void);
 /* With the GIL, by what runs at exit. */
 void gil_end(void);
 
+/* Was gil_end() called? From any thread. */
+bool gil_has_ended(void);
+
 /* Drops a reference from any thread; at the end of Python it is forgotten. */
 void gil_decref(void *object);
 

@@ -47,9 +47,9 @@ bool module_budget_is_ours(void)
     return wanted.budget_text != NULL;
 }
 
-PyObject *module_refuse_budget(const pl_error *error)
+PyObject *module_refuse_budget(pl_error *error)
 {
-    pl_error named;
+    pl_error named = {0};
     const char *text = module_budget_text();
     if (module_budget_is_ours() || !text)
         return failure_raise(error);
@@ -76,7 +76,7 @@ pl_runtime *module_runtime(void)
     if (!watches_forks && pthread_atfork(NULL, NULL, forget_runtime) != 0)
         return (pl_runtime *)PyErr_NoMemory();
     watches_forks = true;
-    pl_error error;
+    pl_error error = {0};
     const pl_runtime_options options = {.budget_text = module_budget_text(),
                                         .cap_bytes = wanted.cap_bytes,
                                         .spill_directory = wanted.spill_directory,
@@ -152,7 +152,7 @@ static int take_folder(PyObject *value, char **ret_text)
 static int check_budget(const char *text)
 {
     pl_budget budget;
-    pl_error error;
+    pl_error error = {0};
     const pl_budget_options options = {.request_text = text};
     if (!text || pl_budget_discover(&options, &budget, &error) == 0)
         return 0;

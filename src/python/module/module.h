@@ -31,7 +31,7 @@ bool module_budget_is_ours(void); /* by configure(), and not by PLIMSOLL_BUDGET 
 uint64_t module_cap_bytes(void);
 
 /* failure_raise() of what came of that text; names the variable that it is from. Always NULL. */
-PyObject *module_refuse_budget(const pl_error *error);
+PyObject *module_refuse_budget(pl_error *error);
 
 /* What is to be done with the GIL, by whoever calls this: at once if this thread has it, else soon.
  * `run` is called once, and frees what it is part of. */

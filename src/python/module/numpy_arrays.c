@@ -53,7 +53,7 @@ static bool is_known(uint64_t bytes)
 static bool ask_for_room(uint64_t *ret_bytes)
 {
     pl_budget budget;
-    pl_error error;
+    pl_error error = {0};
     *ret_bytes = 0;
     int r = pl_budget_discover(NULL, &budget, &error);
     if (r == 0)

@@ -50,7 +50,7 @@ static PyObject *get_budget(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     pl_budget budget;
-    pl_error error;
+    pl_error error = {0};
     const pl_budget_options options = {.request_text = module_budget_text()};
     pl_runtime *runtime = module_runtime_if_any();
     if (pl_budget_discover(&options, &budget, &error) < 0)
@@ -177,7 +177,7 @@ static PyObject *get_live(PyObject *module, PyObject *arguments, PyObject *keywo
     const char *scope = "";
     int as_json = 0;
     pl_live *live;
-    pl_error error;
+    pl_error error = {0};
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|sp:live", names, &scope, &as_json))
         return NULL;
     pl_runtime *runtime = module_runtime();
@@ -222,7 +222,7 @@ static PyObject *get_devices(PyObject *module, PyObject *unused)
     Py_END_ALLOW_THREADS PyObject *list = PyList_New(0);
     for (int i = 0; list && i < n; i++) {
         pl_device_info info;
-        pl_error error;
+        pl_error error = {0};
         PyObject *entry = pl_runtime_device(runtime, i, &info, &error) < 0 ? failure_raise(&error)
                                                                            : device_dict(&info);
         if (!entry || PyList_Append(list, entry) < 0)
@@ -293,7 +293,7 @@ static PyObject *set_devices(PyObject *module, PyObject *arguments, PyObject *ke
     if (opencl_cpu != Py_None)
         options.opencl_cpu = PyObject_IsTrue(opencl_cpu) == 1 ? 1 : -1;
     PyObject *done = NULL;
-    pl_error error;
+    pl_error error = {0};
     pl_runtime *runtime = module_runtime();
     const char **texts = hidden && runtime ? texts_of(hidden, &options.n_hidden) : NULL;
     pl_device_limit *bytes = limits && runtime ? limits_of(limits, &options.n_limits) : NULL;
@@ -310,7 +310,7 @@ static PyObject *set_devices(PyObject *module, PyObject *arguments, PyObject *ke
 static PyObject *set_strict(PyObject *module, PyObject *wanted)
 {
     (void)module;
-    pl_error error;
+    pl_error error = {0};
     int strict = PyObject_IsTrue(wanted);
     pl_runtime *runtime = strict < 0 ? NULL : module_runtime();
     if (!runtime)
@@ -328,7 +328,7 @@ static PyObject *open_npy(PyObject *module, PyObject *path)
     (void)module;
     PyObject *bytes;
     pl_tensor *made;
-    pl_error error;
+    pl_error error = {0};
     int r;
     pl_runtime *runtime = module_runtime();
     if (!runtime || !PyUnicode_FSConverter(path, &bytes))

@@ -120,18 +120,15 @@ int run_check(tensor *const *fetches, int n_fetches, const char *const *npy_path
         tensor_label(worst), size_of(largest).text, size_of(bytes).text, size_of(left).text);
 }
 
-/* The message may be cut, its end not. */
-void run_raise(const pl_error *error, bool as_tensors)
+/* The reason may be cut, the advice not. */
+void run_raise(pl_error *error, bool as_tensors)
 {
     static const char ways[] = ", or write the result to a file: plimsoll.save(tensor, path), "
                                "run(..., out=path)";
-    pl_error told = *error;
-    if (error->code == PL_EBUDGET && as_tensors) {
-        size_t most = sizeof told.message - sizeof ways;
-        size_t n = strnlen(told.message, most);
-        memcpy(told.message + n, ways, sizeof ways);
-    }
-    failure_raise(&told);
+    int most = PL_ERROR_MESSAGE_BYTES - (int)sizeof ways - error->reason_at;
+    if (error->code == PL_EBUDGET && as_tensors)
+        pl_error_reword(error, "%.*s%s", most > 0 ? most : 0, pl_error_reason(error), ways);
+    failure_raise(error);
 }
 
 /* ---- feeds ---- */

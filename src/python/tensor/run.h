@@ -18,6 +18,6 @@ int run_check(tensor *const *fetches, int n_fetches, const char *const *npy_path
 
 /* Raises it. Of a budget that is too small, the ways out are told, if results were to be tensors.
  */
-void run_raise(const pl_error *error, bool as_tensors);
+void run_raise(pl_error *error, bool as_tensors);
 
 #endif

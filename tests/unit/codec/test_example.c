@@ -506,7 +506,7 @@ static void an_example_that_protobuf_cannot_read_is_not_written(void **state)
         .name = TEXT("x"), .kind = PL_FEATURE_BYTES, .n_values = 1, .bytes = &huge};
     pl_example_values values = {.n_features = 1, .features = &feature};
     uint64_t n = 7;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_example_bytes(&values, &n, &error), -EOVERFLOW);
     huge.n = SIZE_MAX - 3;
     assert_int_equal(pl_example_bytes(&values, &n, &error), -EOVERFLOW);

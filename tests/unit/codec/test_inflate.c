@@ -232,7 +232,7 @@ static void heads_that_are_none_are_refused(void **state)
         packed[at] ^= 0x20;
     }
     packed[5] ^= 1;
-    assert_refused(PL_PACKING_GZIP, n, 5, "its head's checksum is another");
+    assert_refused(PL_PACKING_GZIP, n, 5, "its head's checksum does not match");
     n = pack(PL_PACKING_ZLIB, 6, 200, packed, sizeof packed);
     packed[1] ^= 1;
     assert_refused(PL_PACKING_ZLIB, n, 1, "does not begin as such");

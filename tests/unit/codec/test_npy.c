@@ -50,7 +50,7 @@ static int parse(int version, const char *text, pl_npy *ret_npy, pl_error *reter
 static pl_npy parsed(const char *text)
 {
     pl_npy npy = {0};
-    pl_error error;
+    pl_error error = {0};
     for (int version = 3; version >= 1; version--)
         if (parse(version, text, &npy, &error) < 0)
             fail_msg("version %d: %s", version, error.message);
@@ -240,14 +240,14 @@ static void a_file_shorter_than_its_header_promises_is_truncated(void **state)
 {
     (void)state;
     char file[256];
-    pl_error error;
+    pl_error error = {0};
     size_t n = make_file(file, 1, GOOD);
     assert_int_equal(parse_as(file, n, n + 24, &error), 0);
     assert_int_equal(parse_as(file, n, n + 99, &error), 0);
     assert_int_equal(parse_as(file, n, n + 23, &error), PL_ECORRUPT);
     char wanted[160];
     snprintf(wanted, sizeof wanted,
-             "'x.npy' is truncated: %zu of %zu bytes; its header promises [2,3] of float32", n + 23,
+             "'x.npy': it is truncated: %zu of %zu bytes; its header promises [2,3] of float32", n + 23,
              n + 24);
     assert_string_equal(error.message, wanted);
     for (size_t cut = 6; cut < n; cut++)
@@ -260,7 +260,7 @@ static void other_files_and_versions_are_told_apart(void **state)
 {
     (void)state;
     char file[256];
-    pl_error error;
+    pl_error error = {0};
     size_t n = make_file(file, 1, GOOD);
     assert_int_equal(parse_as("PK\3\4and so on", 13, 13, &error), PL_EFORMAT);
     assert_non_null(strstr(error.message, ".npz"));
@@ -277,7 +277,7 @@ static void a_header_of_gigabytes_is_refused_before_it_is_read(void **state)
 {
     (void)state;
     char file[256];
-    pl_error error;
+    pl_error error = {0};
     make_file(file, 2, GOOD);
     file[11] = 0x40; /* 1 GiB */
     assert_int_equal(parse_as(file, sizeof file, UINT64_C(1) << 40, &error), PL_EFORMAT);
@@ -289,7 +289,7 @@ static void an_open_file_is_read_and_its_offset_stays(void **state)
 {
     (void)state;
     pl_npy npy;
-    pl_error error;
+    pl_error error = {0};
     char file[256];
     size_t n = make_file(file, 2, GOOD);
     int fd = memfd_create("x.npy", MFD_CLOEXEC);
@@ -332,7 +332,7 @@ static void a_written_header_is_aligned_and_read_back(void **state)
 static void what_no_file_can_hold_is_not_written(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     char header[PL_NPY_HEADER_BYTES];
     assert_int_equal(pl_npy_format(PL_F32, 0, &PL_SHAPE(2, -1), header, &error), -EINVAL);
     assert_int_equal(pl_npy_format(PL_DTYPE_NONE, 4, &PL_SHAPE(2), header, &error), -EINVAL);

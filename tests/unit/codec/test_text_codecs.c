@@ -221,7 +221,7 @@ static void formats_that_are_none_are_refused(void **state)
     const pl_csv_column number = {.dtype = PL_I32}, other = {.dtype = PL_U8};
     const pl_csv_column two[] = {number, number};
     const int64_t same[] = {3, 3}, below[] = {-1, 2}, good[] = {0, 9};
-    pl_error error;
+    pl_error error = {0};
     static const char bad[] = "\"\n\r";
     for (int i = 0; i < 3; i++)
         assert_int_equal(pl_csv_check(&(pl_csv_format){.delimiter = bad[i]}, &error), -EINVAL);
@@ -307,7 +307,7 @@ static void a_tar_says_how_many_bytes_it_needs(void **state)
     assert_int_equal(need, PL_TAR_BLOCK_BYTES);
     assert_int_equal(pl_tar_next(&tar, block, sizeof block, false, &entry, &need, NULL), 0);
     assert_int_equal(need, 0);
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_tar_next(&tar, block, 100, true, &entry, &need, &error), PL_ECORRUPT);
     assert_non_null(strstr(error.message, "byte 0: the archive is cut off within a header"));
     assert_int_equal(pl_tar_next(&tar, NULL, 0, true, &entry, &need, &error), PL_ECORRUPT);

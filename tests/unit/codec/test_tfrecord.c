@@ -144,7 +144,7 @@ static void messages_have_the_numbers(void **state)
 {
     (void)state;
     uint8_t file[FILE_BYTES];
-    pl_error error;
+    pl_error error = {0};
     int end;
     make_file(file);
     (void)read_exact(file, 50, &end, &error);

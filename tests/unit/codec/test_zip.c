@@ -112,7 +112,7 @@ static void what_cannot_be_unpacked_is_passed_over(void **state)
     (void)state;
     uint8_t zip[FILE_BYTES];
     int n_entries;
-    pl_error error;
+    pl_error error = {0};
     make_zip(zip);
     zip[LOCAL + 3 + 8] = 1; /* encrypted */
     assert_int_equal(read_all(zip, sizeof zip, &n_entries, &error), -ENOTSUP);

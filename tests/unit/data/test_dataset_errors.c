@@ -94,9 +94,11 @@ static void a_quarantine_has_a_line_for_each_bad_element(void **state)
         const char *text = text_of(path);
         assert_int_equal(count_of(text, "\n"), 3 * pass);
         assert_int_equal(count_of(text, "{\"time\": \"2"), 3 * pass);
-        assert_int_equal(count_of(text, "Z\", \"stage\": \"sieve\", \"index\": 10, \"path\": null, "
-                                        "\"offset\": null, \"code\": \"PL_ECORRUPT\", \"reason\": "
-                                        "\"10 is \\\"bad\\\"\"}\n"),
+        assert_int_equal(count_of(text,
+                                  "Z\", \"stage\": \"sieve\", \"index\": 10, \"path\": null, "
+                                  "\"offset\": null, \"code\": \"PL_ECORRUPT\", \"op\": null, "
+                                  "\"reason\": "
+                                  "\"10 is \\\"bad\\\"\"}\n"),
                          pass);
     }
     unlink(path);
@@ -479,6 +481,124 @@ static void consumers_see_the_same_whatever_the_threads(void **state)
     }
 }
 
+/* ---- what an error carries ---- */
+
+static _Atomic int n_payloads_made, n_payloads_freed;
+
+typedef struct numbered {
+    pl_error_payload payload;
+    int64_t number;
+} numbered;
+
+static void free_numbered(pl_error_payload *payload)
+{
+    n_payloads_freed++;
+    free(payload);
+}
+
+/* Every number is bad, and its error carries it. */
+static int fail_with_number(void *context, const pl_value *inputs, int n_inputs, pl_value *outputs,
+                            int n_outputs, pl_error *reterr)
+{
+    (void)context, (void)n_inputs, (void)outputs, (void)n_outputs;
+    numbered *own = calloc(1, sizeof *own);
+    *own = (numbered){{.n_refs = 1, .free = free_numbered}, number_in(inputs[0].tensor, 0)};
+    n_payloads_made++;
+    pl_error_set(reterr, PL_ECORRUPT, "number %lld", (long long)own->number);
+    pl_error_attach(reterr, &own->payload);
+    return PL_ECORRUPT;
+}
+
+static int64_t number_of(const pl_error *failed)
+{
+    assert_non_null(failed->payload);
+    return ((const numbered *)failed->payload)->number;
+}
+
+static void a_payload_reaches_the_consumer_and_is_freed_once(void **state)
+{
+    (void)state;
+    for (int n_parallel = 1; n_parallel <= 4; n_parallel++) {
+        n_payloads_made = n_payloads_freed = 0;
+        pl_iterator *iterator =
+            pass_over(prefetched(mapped(range(200), fail_with_number, n_parallel), 4));
+        for (int64_t i = 0; i < 200; i++) {
+            pl_value value;
+            pl_error failed = PL_ERROR_INIT;
+            assert_int_equal(pl_iterator_next(iterator, &value, &failed), PL_ECORRUPT);
+            assert_int_equal(number_of(&failed), i);
+            assert_int_equal(failed.element, i);
+            assert_string_equal(failed.stage, "map");
+            pl_error_done(&failed);
+        }
+        pl_iterator_free(iterator);
+        assert_int_equal(n_payloads_made, 200);
+        assert_int_equal(n_payloads_freed, 200);
+    }
+}
+
+static void a_pass_that_is_dropped_frees_what_is_on_its_way(void **state)
+{
+    (void)state;
+    n_payloads_made = n_payloads_freed = 0;
+    pl_dataset *both[2] = {mapped(range(300), fail_with_number, 3), range(300)}, *zipped = NULL;
+    assert_int_equal(pl_dataset_zip(both, 2, &zipped, &error), 0);
+    pl_dataset_unref(both[0]);
+    pl_dataset_unref(both[1]);
+    pl_iterator *iterator = pass_over(prefetched(zipped, 8));
+    pl_value values[2];
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pl_iterator_next(iterator, values, NULL), PL_ECORRUPT);
+    pl_iterator_free(iterator);
+    assert_true(n_payloads_made >= 3);
+    assert_int_equal(n_payloads_freed, n_payloads_made);
+}
+
+static void skipped_elements_free_theirs_with_the_pass(void **state)
+{
+    (void)state;
+    for (int fraction = 0; fraction < 2; fraction++) {
+        n_payloads_made = n_payloads_freed = 0;
+        pl_dataset_options options = {.on_error = PL_ON_ERROR_SKIP,
+                                      .max_bad_fraction = fraction ? 0.5 : 0};
+        pl_iterator *iterator = pass_over(with(mapped(range(1000), fail_with_number, 2), options));
+        pl_value value;
+        pl_error failed = PL_ERROR_INIT;
+        int r = pl_iterator_next(iterator, &value, &failed);
+        assert_int_equal(r, fraction ? PL_ECORRUPT : 0);
+        if (fraction) { /* one of them is the example, and gives its payload */
+            assert_non_null(strstr(failed.message, "one of them: map: element"));
+            assert_true(number_of(&failed) >= 0);
+        } else {
+            pl_bad_element bads[64];
+            assert_int_equal(pl_iterator_bads(iterator, bads, 64), 64);
+            for (int i = 0; i < 64; i++) {
+                assert_int_equal(number_of(bads[i].error), i);
+                assert_int_equal(bads[i].error->element, i);
+                assert_ptr_equal(bads[i].message, bads[i].error->message);
+            }
+        }
+        pl_iterator_free(iterator);
+        pl_error_done(&failed);
+        assert_int_equal(n_payloads_freed, n_payloads_made);
+    }
+}
+
+static void a_cancelled_pass_keeps_no_payload(void **state)
+{
+    (void)state;
+    n_payloads_made = n_payloads_freed = 0;
+    pl_iterator *iterator = pass_over(mapped(range(100), fail_with_number, 2));
+    pl_value value;
+    pl_error failed = PL_ERROR_INIT;
+    assert_int_equal(pl_iterator_next(iterator, &value, &failed), PL_ECORRUPT);
+    pl_iterator_cancel(iterator);
+    assert_int_equal(pl_iterator_next(iterator, &value, &failed), -ECANCELED);
+    assert_null(failed.payload);
+    pl_iterator_free(iterator);
+    assert_int_equal(n_payloads_freed, n_payloads_made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +625,12 @@ int main(void)
                                         begin, finish),
         cmocka_unit_test_setup_teardown(the_nearest_options_decide, begin, finish),
         cmocka_unit_test_setup_teardown(consumers_see_the_same_whatever_the_threads, begin, finish),
+        cmocka_unit_test_setup_teardown(a_payload_reaches_the_consumer_and_is_freed_once, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(a_pass_that_is_dropped_frees_what_is_on_its_way, begin,
+                                        finish),
+        cmocka_unit_test_setup_teardown(skipped_elements_free_theirs_with_the_pass, begin, finish),
+        cmocka_unit_test_setup_teardown(a_cancelled_pass_keeps_no_payload, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ typedef char name[NAME_BYTES];
 static pl_memory *new_memory(uint64_t cap_bytes)
 {
     pl_memory *memory;
-    pl_error error;
+    pl_error error = {0};
     const pl_memory_options options = {.cap_bytes = cap_bytes};
     if (pl_memory_new(&options, &memory, &error) < 0)
         fail_msg("%s", error.message);
@@ -43,7 +43,7 @@ static int by_bytes(const void *a, const void *b)
 static void check_sort(pl_memory *memory, name *names, size_t n)
 {
     pl_paths paths;
-    pl_error error;
+    pl_error error = {0};
     pl_paths_init(&paths, memory);
     for (size_t i = 0; i < n; i++)
         if (pl_paths_add(&paths, names[i], &error) < 0)

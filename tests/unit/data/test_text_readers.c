@@ -197,7 +197,7 @@ static void a_read_error_is_told_once_at_its_place_and_can_be_tried_again(void *
     pl_text_place place = pl_text_reader_tell(&reader);
     assert_true(place.offset == 200 && place.line == 3);
     assert_int_equal(next_line(&reader, &error), -EIO);
-    assert_non_null(strstr(error.message, "at byte 250: Input/output error"));
+    assert_non_null(strstr(error.message, ", byte 250: cannot read it: Input/output error"));
     assert_int_equal(next_line(&reader, NULL), 0);
     fault_io_reset();
     assert_int_equal(pl_text_reader_seek(&reader, place, NULL), 0);
@@ -281,7 +281,7 @@ static void a_tar_that_shrinks_while_it_is_read_is_told_once(void **state)
     assert_true(entry.is_file && entry.data_bytes == 300000);
     assert_int_equal(ftruncate(made.fd, 100000), 0);
     assert_int_equal(pl_tar_reader_read(&reader, data, &error), PL_ECORRUPT);
-    assert_non_null(strstr(error.message, "ends at byte 100000"));
+    assert_non_null(strstr(error.message, ", byte 100000: it ends here, and "));
     assert_int_equal(pl_tar_reader_next(&reader, &entry, NULL), 0);
     pl_tar_reader_done(&reader);
     free(data);

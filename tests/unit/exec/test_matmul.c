@@ -244,7 +244,7 @@ static pl_matmul_question question_of(const product *p)
 
 static void begin(run *r, product p)
 {
-    pl_error error;
+    pl_error error = {0};
     pl_matmul_question q = question_of(&p);
     *r = (run){.p = p};
     if (pl_matmul_plan_make(&q, &r->plan, &error) < 0)
@@ -334,7 +334,7 @@ static void assert_product(run *r)
 static void check(product p)
 {
     run r;
-    pl_error error;
+    pl_error error = {0};
     begin(&r, p);
     int first_free = lowest_free_descriptor();
     if (pl_matmul_run(&r.plan, &r.job, &error) < 0)
@@ -367,7 +367,7 @@ static void a_matrix_times_itself_is_the_plain_loops(void **state)
     (void)state;
     for (int t = 0; t < 2; t++) {
         run r;
-        pl_error error;
+        pl_error error = {0};
         begin(&r, (product){PL_F32, 150, 150, 70, t, !t, PL_MATRIX_RESIDENT, PL_MATRIX_RESIDENT,
                             PL_MATRIX_RESIDENT, 64 * PL_MIB, PL_MATMUL_WHOLE});
         free_matrix(&r.b);
@@ -397,7 +397,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan); /* matmul_plan_private.h */
 static void check_symmetric(pl_dtype dtype, bool ta, pl_matrix_where a, pl_matrix_where c)
 {
     run r;
-    pl_error error;
+    pl_error error = {0};
     int64_t m = item_of(dtype) < 4 ? 613 : 331; /* so that there are several */
     begin(&r, (product){dtype, m, m, 13, ta, !ta, a, a, c, small_budget(PL_MIB), -1, true});
     r.plan = (pl_matmul_plan){.question = r.plan.question};
@@ -614,7 +614,7 @@ static void what_is_claimed_is_what_was_planned(void **state)
 static void a_budget_that_is_too_small_is_refused_with_the_one_that_would_do(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     pl_matmul_plan plan;
     product p = {PL_F32,         9000,           9000,           9000,   false, false,
                  PL_MATRIX_FILE, PL_MATRIX_FILE, PL_MATRIX_FILE, PL_MIB, -1};
@@ -702,7 +702,7 @@ static void a_file_that_was_cut_off_is_an_error(void **state)
     (void)state;
     for (size_t i = 0; i < PL_COUNT_OF(faulty); i++) {
         run r;
-        pl_error error;
+        pl_error error = {0};
         product p = faulty[i];
         p.budget = small_budget(PL_MIB);
         begin(&r, p);

@@ -38,7 +38,7 @@ static int set_up(void **state)
 static void assert_nothing_is_left(void)
 {
     pl_pool_state s;
-    pl_error error;
+    pl_error error = {0};
     if (pl_pool_check(pool, &error) < 0)
         fail_msg("%s", error.message);
     pl_pool_state_read(pool, &s);
@@ -84,7 +84,7 @@ static void assert_filled(const void *data, uint64_t bytes, uint32_t seed)
 static pl_buffer *new_value(uint64_t bytes, uint32_t seed)
 {
     pl_buffer *buffer;
-    pl_error error;
+    pl_error error = {0};
     void *data;
     char what[32];
     snprintf(what, sizeof what, "value %u", seed);
@@ -98,7 +98,7 @@ static pl_buffer *new_value(uint64_t bytes, uint32_t seed)
 static void assert_value(pl_buffer *buffer, uint32_t seed)
 {
     void *data;
-    pl_error error;
+    pl_error error = {0};
     if (pl_buffer_pin(buffer, PL_PIN_READ, &data, &error) < 0)
         fail_msg("%s", error.message);
     assert_filled(data, pl_buffer_bytes(buffer), seed);
@@ -107,7 +107,7 @@ static void assert_value(pl_buffer *buffer, uint32_t seed)
 
 static void assert_sound(void)
 {
-    pl_error error;
+    pl_error error = {0};
     if (pl_pool_check(pool, &error) < 0)
         fail_msg("%s", error.message);
 }
@@ -164,7 +164,7 @@ static void what_is_pinned_stays(void **state)
 {
     (void)state;
     void *first, *again, *none;
-    pl_error error;
+    pl_error error = {0};
     pl_buffer *value = new_value(6 * PL_MIB, 5), *other;
     assert_int_equal(pl_buffer_pin(value, PL_PIN_READ, &first, NULL), 0);
     assert_int_equal(pl_buffer_pin(value, PL_PIN_READ, &again, NULL), 0);
@@ -213,7 +213,7 @@ static void bytes_are_read_where_they_are(void **state)
 {
     (void)state;
     static unsigned char part[5000];
-    pl_error error;
+    pl_error error = {0};
     pl_buffer *large = new_value(2 * PL_MIB, 1), *small = new_value(1000, 2);
     for (int away = 0; away < 2; away++) {
         memset(part, 0, sizeof part);
@@ -242,7 +242,7 @@ static void a_value_larger_than_memory_is_written_piece_by_piece(void **state)
     unsigned char *piece = malloc(PIECE);
     pl_buffer *value;
     void *data;
-    pl_error error;
+    pl_error error = {0};
     assert_non_null(piece);
     assert_int_equal(pl_buffer_new_spilled(pool, N_PIECES * PIECE, "big", &value, NULL), 0);
     for (uint32_t i = 0; i < N_PIECES; i++) {
@@ -300,7 +300,7 @@ static void a_window_is_read_in_place_and_dropped_without_writing(void **state)
     char path[96];
     unsigned char part[10];
     void *data;
-    pl_error error;
+    pl_error error = {0};
     pl_buffer *window;
     make_file(path, 3 * PL_MIB);
     assert_int_equal(pl_buffer_open_window(pool, path, 0, 3 * PL_MIB, "user's", &window, NULL), 0);
@@ -341,7 +341,7 @@ static void what_is_no_longer_wanted_is_not_brought_into_memory(void **state)
 {
     (void)state;
     void *data;
-    pl_error error;
+    pl_error error = {0};
     pl_buffer *buffer = new_value(PL_MIB, 3);
     const pl_stop stop = {.asked = stop_at_once};
     assert_true(pl_pool_evict(pool, PL_MIB, NULL) >= PL_MIB);
@@ -359,7 +359,7 @@ static void what_cannot_be_a_window_is_refused(void **state)
 {
     (void)state;
     char path[96];
-    pl_error error;
+    pl_error error = {0};
     pl_buffer *window;
     make_file(path, 1000);
     assert_int_equal(pl_buffer_open_window(pool, path, 1, 1000, "w", &window, &error), PL_ECORRUPT);
@@ -375,7 +375,7 @@ static void a_failed_write_leaves_the_value_where_it_is(void **state)
 {
     (void)state;
     static const int errors[] = {EIO, ENOSPC, EDQUOT};
-    pl_error error;
+    pl_error error = {0};
     void *none;
     pl_buffer *a = new_value(3 * PL_MIB, 1), *b = new_value(3 * PL_MIB, 2), *c;
     for (size_t i = 0; i < PL_COUNT_OF(errors); i++) {
@@ -408,7 +408,7 @@ static void a_failed_write_leaves_the_value_where_it_is(void **state)
 static void a_failed_read_leaves_the_value_in_the_file(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     void *data;
     pl_buffer *value = new_value(3 * PL_MIB, 1);
     pl_pool_evict(pool, 1, NULL);
@@ -605,7 +605,7 @@ static int live_as_child(pl_buffer *value)
     void *data;
     char byte;
     pl_buffer *other;
-    pl_error error;
+    pl_error error = {0};
     if (pl_buffer_pin(value, PL_PIN_READ, &data, &error) != -ECHILD ||
         !strstr(error.message, "after the fork"))
         return 1;

@@ -36,7 +36,7 @@ static void need_own_residence(void)
 static pl_memory *new_memory(uint64_t cap_bytes)
 {
     pl_memory *memory;
-    pl_error error;
+    pl_error error = {0};
     const pl_memory_options options = {.cap_bytes = cap_bytes};
     if (pl_memory_new(&options, &memory, &error) < 0)
         fail_msg("%s", error.message);
@@ -46,7 +46,7 @@ static pl_memory *new_memory(uint64_t cap_bytes)
 static pl_block take(pl_memory *memory, uint64_t bytes)
 {
     pl_block block;
-    pl_error error;
+    pl_error error = {0};
     if (pl_memory_take(memory, bytes, "test", &block, &error) < 0)
         fail_msg("%s", error.message);
     return block;
@@ -93,7 +93,7 @@ static void nothing_costs_nothing_and_has_an_address(void **state)
 static void the_cap_is_never_passed(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     pl_memory *memory = new_memory(CAP);
     pl_block most = take(memory, CAP - 4096), rest = take(memory, 4096), none = {.bytes = 7};
     assert_int_equal(pl_memory_headroom_bytes(memory), 0);
@@ -133,7 +133,7 @@ static void the_line_is_the_true_one_or_the_users(void **state)
     assert_int_equal(pl_memory_new(&options, &memory, NULL), 0);
     assert_int_equal(pl_memory_limit_bytes(memory), 900 * PL_MIB);
     pl_block block;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_memory_take(memory, 900 * PL_MIB, "all", &block, &error), PL_EBUDGET);
     assert_non_null(strstr(error.message, "of the 900.0 MiB budget are in use"));
     end(memory);
@@ -157,7 +157,7 @@ static void a_budget_that_the_process_has_used_up_is_refused(void **state)
 {
     (void)state;
     pl_memory *memory;
-    pl_error error;
+    pl_error error = {0};
     const pl_memory_options options = {.budget_text = "48M"};
     void *own = use(64 * PL_MIB);
     assert_int_equal(pl_memory_new(&options, &memory, &error), PL_EBUDGET);
@@ -171,7 +171,7 @@ static void a_window_is_there_where_the_line_is_passed(void **state)
     (void)state;
     need_own_residence();
     pl_memory *memory;
-    pl_error error;
+    pl_error error = {0};
     pl_block block;
     const pl_memory_options options = {.budget_text = "256M"};
     void *own = use(256 * PL_MIB), *more;
@@ -353,7 +353,7 @@ static void room_is_made_by_the_evictor_and_only_as_much_as_is_missing(void **st
     (void)state;
     pl_memory *memory = new_memory(CAP);
     victim v = {.memory = memory};
-    pl_error error;
+    pl_error error = {0};
     for (size_t i = 0; i < PL_COUNT_OF(v.blocks); i++)
         v.blocks[i] = take(memory, PL_MIB);
     pl_memory_set_evictor(memory, give_one, &v);
@@ -459,7 +459,7 @@ static void what_is_left_behind_is_little_and_goes_when_there_is_no_room(void **
 {
     (void)state;
     pl_memory *memory;
-    pl_error error;
+    pl_error error = {0};
     const pl_memory_options options = {.budget_text = "1G"};
     if (pl_memory_new(&options, &memory, &error) < 0)
         fail_msg("%s", error.message);

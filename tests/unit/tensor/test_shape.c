@@ -28,7 +28,7 @@ static void shapes_read_as_people_write_them(void **state)
 static void what_cannot_be_a_shape_is_refused(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     pl_shape shape = PL_SHAPE(7);
     const int64_t dims[PL_RANK_MAX + 1] = {2, 0, -1};
     const int64_t negative[] = {3, -2};
@@ -63,7 +63,7 @@ static void a_size_that_overflows_is_refused_also_beside_a_zero(void **state)
 {
     (void)state;
     int64_t n = -7;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_shape_count(&PL_SHAPE(big, big), &n, &error), -EOVERFLOW);
     assert_non_null(strstr(error.message, "[4294967296,4294967296]"));
     assert_int_equal(pl_shape_count(&PL_SHAPE(0, big, big), &n, NULL), -EOVERFLOW);
@@ -78,7 +78,7 @@ static void an_unknown_size_is_not_counted(void **state)
 {
     (void)state;
     int64_t n = -7;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_shape_count(&PL_SHAPE(2, -1), &n, &error), -EINVAL);
     assert_non_null(strstr(error.message, "[2,?]"));
     assert_int_equal(n, -7);
@@ -100,7 +100,7 @@ static void compatible_shapes_are_equal_as_far_as_is_known(void **state)
 static void merged_shapes_know_what_either_knew(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     pl_shape both = PL_SHAPE(9);
     assert_int_equal(pl_shape_merge(&PL_SHAPE(-1, 3, -1), &PL_SHAPE(2, -1, -1), &both, NULL), 0);
     assert_true(pl_shape_equal(&both, &PL_SHAPE(2, 3, -1)));
@@ -114,7 +114,7 @@ static void merged_shapes_know_what_either_knew(void **state)
 static void assert_broadcast(pl_shape a, pl_shape b, pl_shape wanted)
 {
     pl_shape both;
-    pl_error error;
+    pl_error error = {0};
     for (int turn = 0; turn < 2; turn++) {
         if (pl_shape_broadcast(turn ? &b : &a, turn ? &a : &b, &both, &error) < 0)
             fail_msg("%s", error.message);
@@ -148,7 +148,7 @@ static void an_unknown_dimension_broadcasts_to_what_it_must_be(void **state)
 static void shapes_that_do_not_broadcast_are_named_with_axis_and_sizes(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     pl_shape both = PL_SHAPE(9);
     assert_int_equal(pl_shape_broadcast(&PL_SHAPE(10, 10), &PL_SHAPE(20, 20), &both, &error),
                      -EINVAL);

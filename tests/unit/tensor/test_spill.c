@@ -73,7 +73,7 @@ static int tear_down(void **state)
 static pl_extent reserve(uint64_t bytes)
 {
     pl_extent extent = {0};
-    pl_error error;
+    pl_error error = {0};
     if (pl_spill_reserve(spill, bytes, &extent, &error) < 0)
         fail_msg("%s", error.message);
     return extent;
@@ -138,7 +138,7 @@ static void the_limit_is_kept_and_room_says_what_is_left(void **state)
     (void)state;
     pl_spill *small;
     pl_extent a, b;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_spill_new(folder, 8 * PL_MIB, &small, NULL), 0);
     assert_int_equal(pl_spill_look_for_room(small).bytes, 8 * PL_MIB);
     assert_int_equal(pl_spill_reserve(small, 5 * PL_MIB, &a, NULL), 0);
@@ -196,7 +196,7 @@ static void a_limit_that_is_met_in_pieces_is_not_called_a_full_disk(void **state
     (void)state;
     pl_spill *small;
     pl_extent piece[8], whole;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_spill_new(folder, 8 * PL_MIB, &small, NULL), 0);
     for (int i = 0; i < 8; i++)
         assert_int_equal(pl_spill_reserve(small, PL_MIB, &piece[i], NULL), 0);
@@ -259,7 +259,7 @@ static void short_calls_and_interruptions_go_on(void **state)
 static void errors_name_the_place(void **state)
 {
     (void)state;
-    pl_error error;
+    pl_error error = {0};
     pl_extent extent = reserve(BIG);
     fault_io.write_error = EIO;
     assert_int_equal(pl_spill_write(spill, 4096, data, BIG, &error), -EIO);
@@ -277,7 +277,7 @@ static void a_full_disk_shows_before_anything_is_written(void **state)
 {
     (void)state;
     pl_extent extent;
-    pl_error error;
+    pl_error error = {0};
     fault_io.reserve_error = ENOSPC;
     assert_int_equal(pl_spill_reserve(spill, BIG, &extent, &error), -ENOSPC);
     assert_non_null(strstr(error.message, "No space left"));
@@ -352,7 +352,7 @@ static void where_all_is_memory_nothing_is_spilled_unless_somebody_says_so(void 
     (void)state;
     pl_spill *other;
     pl_extent extent;
-    pl_error error;
+    pl_error error = {0};
     statfs_type = 0x01021994;
     assert_int_equal(pl_spill_new(NULL, 0, &other, NULL), 0);
     assert_int_equal(pl_spill_look_for_room(other).bytes, 0);
@@ -368,7 +368,7 @@ static void a_folder_that_is_not_there_is_told_when_it_is_needed(void **state)
     (void)state;
     pl_spill *other;
     pl_extent extent;
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_spill_new("/nowhere/at/all", 0, &other, NULL), 0);
     assert_int_equal(pl_spill_look_for_room(other).bytes, 0);
     assert_int_equal(pl_spill_reserve(other, 1, &extent, &error), -ENOENT);

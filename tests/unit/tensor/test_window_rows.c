@@ -129,7 +129,7 @@ static int64_t first_wrong(const pl_buffer_rows *rows, const unsigned char *data
 
 static void assert_rows(const pl_buffer_rows *rows)
 {
-    pl_error error;
+    pl_error error = {0};
     memset(got, 0, (size_t)rows->n * rows->row_bytes);
     if (pl_buffer_read_rows(window, rows, got, &error) < 0)
         fail_msg("%s", error.message);
@@ -140,7 +140,7 @@ static void assert_rows(const pl_buffer_rows *rows)
 
 static void assert_cut_off(const pl_buffer_rows *rows)
 {
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_buffer_read_rows(window, rows, got, &error), PL_ECORRUPT);
     assert_non_null(strstr(error.message, "was cut off"));
     assert_non_null(strstr(error.message, path));

@@ -239,7 +239,7 @@ static void one_thread_is_the_caller(void **state)
     assert_true(pl_threads_count(alone) >= 1);
     pl_threads_free(alone);
     pl_threads_free(NULL);
-    pl_error error;
+    pl_error error = {0};
     assert_int_equal(pl_threads_new(-1, &alone, &error), -EINVAL);
     assert_non_null(strstr(error.message, "-1 threads"));
 }

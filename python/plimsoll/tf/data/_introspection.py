@@ -85,7 +85,7 @@ class Own:
 
     def errors(self) -> list[dict]:
         """The bad elements of the last pass over this dataset, or over one that was made of it: the
-        first 64, as dicts with message, stage, index, path, offset, code and reason.
+        first 64, as dicts with message, stage, index, path, offset, op, code and reason.
 
         >>> ds = tf.data.TextLineDataset(["missing.txt"]).on_error("skip")
         >>> list(ds)
