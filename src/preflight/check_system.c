@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "preflight/checks.h"
 #include "preflight/sysroot.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 /* ---- threads ---- */
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "preflight/sysroot.h"
-#include "sys/text.h"
+#include "sys/fixed_text.h"
 
 enum { LIMITS_BYTES = 4096, MEMINFO_BYTES = 8192 };
 
