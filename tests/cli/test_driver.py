@@ -8,6 +8,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import threading
 import time
 
 import pytest
@@ -328,6 +329,68 @@ def test_many_failures_get_no_second_chance(pytest_part):
 def test_what_fails_elsewhere_gets_no_second_chance(driver, pytest_part, monkeypatch):
     monkeypatch.setattr(driver, "PARTS_RUN_AGAIN", ())
     assert pytest_part(UNSTEADY)["test_unsteady"].outcome == "failed"
+
+
+@pytest.fixture
+def whole_run(driver, monkeypatch):
+    """Runs parts of which nothing is real but the order; returns what began and ended, and the part of
+    each result."""
+
+    def run(wanted, failing=()):
+        events, lock = [], threading.Lock()
+
+        def job(name):
+            with lock:
+                events.append(("begins", name))
+            time.sleep(0.02)
+            with lock:
+                events.append(("ends", name))
+            return [driver.Result(name, "failed" if name in failing else "passed")]
+
+        test = {"name": "test_one"}
+        stubs = {
+            "compile_build": lambda build, strict: job(f"build-{build.name}"),
+            "tests_of": lambda build, suites: [test],
+            "run_c_test": lambda build, test: job(f"c-{build.name}"),
+            "run_c_tests_again": lambda done: done,
+            "prepare_fuzzers": lambda: ([], [test]),
+            "fuzz": lambda test, seconds: job("fuzzer"),
+            "check": job,
+            "run_pytest": lambda part, core, n_workers: job(part),
+            "run_again": lambda part, results: job(f"{part}-again") and results,
+        }
+        for name, stub in stubs.items():
+            monkeypatch.setattr(driver, name, stub)
+        results = driver.run_parts(set(wanted), 60, core=False)
+        return events, {result.name: result.part for result in results}
+
+    return run
+
+
+def test_what_wants_the_processors_comes_when_all_but_fuzzers_is_done(driver, whole_run):
+    builds = [build.name for build in driver.BUILDS]
+    parts = ["checks", "symbols", "fuzz", *builds, *driver.PYTEST_PARTS]
+    events, results = whole_run(parts)
+    first = events.index(("begins", "run"))
+    assert [name for what, name in events[first:] if name != "fuzzer"] == [
+        "run", "run", "run-again", "run-again", *["notebook"] * 2, *["notebook-again"] * 2]  # fmt: skip
+    ended = [name for what, name in events if what == "ends"]
+    for build in builds:
+        assert ended.index(f"build-{build}") < ended.index(f"c-{build}")
+        assert results[f"build-{build}"] == build
+    expected = {*driver.CHECKS, "symbols", "fuzzer", "arm64", *driver.PYTEST_PARTS}
+    expected |= {f"{kind}-{build}" for kind in ("build", "c") for build in builds}
+    assert set(results) == expected
+
+
+def test_what_needs_a_build_that_failed_is_not_run_and_all_else_is(whole_run):
+    _, results = whole_run(["default", "asan", "fuzz", "tf"], failing=["build-asan"])
+    assert set(results) == {"build-default", "build-asan", "c-default", "tf"}
+
+
+def test_fuzzers_bring_the_build_they_need_but_not_its_tests(whole_run):
+    events, results = whole_run(["fuzz"])
+    assert set(results) == {"build-asan", "fuzzer"}
 
 
 @pytest.fixture
