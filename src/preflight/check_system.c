@@ -19,7 +19,7 @@ static void check_variable(const pl_doctor_facts *facts, pl_findings *findings, 
     if (text == NULL || text[0] == '\0')
         return;
     /* OMP_NUM_THREADS can be "4,2": one number per nesting level. */
-    if (!pl_text_take_u64(&cursor, &n) || (*cursor != '\0' && *cursor != ',')) {
+    if (!pl_fixed_text_take_u64(&cursor, &n) || (*cursor != '\0' && *cursor != ',')) {
         pl_say(findings, PL_FINDING_WARN, "%s='%.40s' is not a number of threads, and is ignored",
                name, text);
         pl_fix(findings, "export %s=%u", name, usable);

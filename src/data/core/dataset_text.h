@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A dataset as text, by which files made of it recognise it.
  *
- * A line for each source and stage, each input one step further in: class, parameters and specs.
- * The same datasets, made by the same calls, have the same text in every process. What it cannot
- * tell apart are callbacks, and values of tensors. */
+ * A line for each source and stage, with each input indented below it: class, parameters and specs.
+ * Datasets made by the same calls have the same text in every process. Callbacks and values of
+ * tensors do not show in it. */
 #ifndef PL_DATA_CORE_DATASET_TEXT_H
 #define PL_DATA_CORE_DATASET_TEXT_H
 

@@ -149,7 +149,7 @@ static inline pl_dtype pl_item_dtype(const pl_item *item)
     return item->tensor ? pl_tensor_dtype(item->tensor) : item->dtype;
 }
 
-/* Of a tensor or scalar. */
+/* For a tensor or scalar. */
 static inline pl_shape pl_item_shape(const pl_item *item)
 {
     return item->tensor ? *pl_tensor_shape(item->tensor) : (pl_shape){0};

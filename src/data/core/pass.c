@@ -14,7 +14,7 @@ static int n_processors(void)
     return pl_cpu_read("", &cpu) < 0 ? 1 : (int)cpu.n_usable;
 }
 
-/* Of the whole pass: for each the outermost dataset that says it, else 0. */
+/* The options of a pass: each as the outermost dataset sets it, else 0. */
 static void gather_options(const pl_dataset *dataset, pl_dataset_options *ret_options)
 {
     const pl_dataset_options *own = dataset->options;

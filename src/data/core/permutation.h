@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers [0, n) in another order, each found by itself: nothing is kept but a key.
+/* The numbers [0, n) in another order, each computed on its own from a key.
  *
- * A Feistel network over the next even number of bits; what falls outside of [0, n) is put through
- * it again, at most four times on average. The same for one key on every machine. Pure. */
+ * A Feistel network over the next even number of bits; a result outside of [0, n) is put through it
+ * again, at most four times on average. A key gives the same order on every machine. Pure. */
 #ifndef PL_DATA_CORE_PERMUTATION_H
 #define PL_DATA_CORE_PERMUTATION_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With what a pass draws: each shuffle's seed, and how often it was gone through before. Taken when
- * the pass begins, so that all rounds of a repeat agree on it, and kept with its state, so that a
- * pass that is restored elsewhere goes on alike. Datasets that come up later (those of a flat_map)
- * go by how often the outermost was gone through. Safe from any thread. */
+/* The seeds of a pass: each shuffle's seed, and the number of passes over it before. Fixed when the
+ * pass begins, so that all rounds of a repeat agree, and saved in checkpoints, so that a restored
+ * pass draws the same. Datasets that are made later (by a flat_map) use the number of passes over
+ * the outermost dataset. Safe from any thread. */
 #ifndef PL_DATA_CORE_SEEDS_H
 #define PL_DATA_CORE_SEEDS_H
 
@@ -17,10 +17,10 @@ typedef struct pl_seed {
 PL_MUST_CHECK int pl_seed_take(pl_pass *pass, pl_dataset *dataset, uint64_t seed, pl_seed *ret_seed,
                                pl_error *reterr);
 
-/* Instead of what was taken. */
+/* Replaces the one taken; for restore(). */
 void pl_seed_set(pl_pass *pass, const pl_dataset *dataset, pl_seed seed);
 
-/* How often the outermost was gone through before: what stages that open datasets save as well. */
+/* Passes over the outermost dataset before; stages that open datasets save it too. */
 uint64_t pl_seed_pass_number(pl_pass *pass);
 void pl_seed_set_pass_number(pl_pass *pass, uint64_t number);
 

@@ -133,7 +133,7 @@ PL_MUST_CHECK int pl_dataset_make_over(const pl_dataset_class *class, pl_dataset
 PL_MUST_CHECK int pl_spec_copy(pl_spec *to, const pl_spec *from);
 void pl_spec_clear(pl_spec *spec);
 
-/* Of a component of one element; it is not a string, and its shape is known. */
+/* Bytes of a component, which is not a string, and whose shape is known. */
 uint64_t pl_spec_bytes(const pl_spec *spec);
 
 /* Does an item match a spec? -EINVAL, with both in the message. */

@@ -138,7 +138,7 @@ static const char *advice(const picture *p)
     if (worst->n_parallel > 0 && worst->n_parallel < p->n_threads)
         return "let it make more calls at once (PL_AUTO)";
     if (worst->n_parallel > 0)
-        return "all processors are at it: a cheaper function or a cache behind it would help";
+        return "all processors are busy: a cheaper function or a cache behind it would help";
     if (takes_turns)
         return "it and the consumer take turns: a prefetch at the end lets both work at once";
     if (worst->busy_ns > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A record file of elements: a cache, or a shard of a folder.
- *   label  what the elements are: the text of the dataset (dataset_text.h), or the name of a folder's run
- *   tail   what was counted behind the last element: bad ones that were skipped at the end
+ *   label  identifies the elements: the text of the dataset (dataset_text.h), or a folder's run
+ *   tail   counts behind the last element: bad ones that were skipped at the end
  *
  *   stream = label, then a 1 and an element as often as there are some, then a 0, their number and
  *            the tail
@@ -27,7 +27,7 @@ PL_MUST_CHECK int pl_element_writer_add(pl_element_writer *writer, const pl_elem
 /* Complete, or gone. `tail` may be NULL. */
 PL_MUST_CHECK int pl_element_writer_end(pl_element_writer *writer, const pl_element *tail,
                                         pl_error *reterr);
-void pl_element_writer_drop(pl_element_writer *writer); /* also of one that is all zero */
+void pl_element_writer_drop(pl_element_writer *writer); /* all zero is allowed */
 
 typedef struct pl_element_reader {
     pl_record_file_reader file;
@@ -39,11 +39,9 @@ typedef struct pl_element_reader {
 /* As pl_record_file_open(); -EINVAL for another label. */
 PL_MUST_CHECK int pl_element_reader_open(pl_element_reader *reader, pl_runtime *runtime,
                                          const char *path, const char *label, pl_error *reterr);
-void pl_element_reader_close(pl_element_reader *reader); /* also of one that is all zero */
+void pl_element_reader_close(pl_element_reader *reader); /* all zero is allowed */
 
-/* 1; 0 at the end; PL_ECORRUPT, with the path and what to do. After PL_EBUDGET the same one is
- * next.
- */
+/* 1; 0 at the end; PL_ECORRUPT, with the path and advice. PL_EBUDGET leaves the reader unchanged. */
 PL_MUST_CHECK int pl_element_reader_next(pl_element_reader *reader, const pl_dataset *dataset,
                                          pl_element *ret_element, pl_error *reterr);
 

@@ -37,8 +37,9 @@ enum {
     PL_RECORD_FILE_END_BYTES = sizeof(pl_record_file_end_data) + PL_TFRECORD_FRAME_BYTES,
 };
 
-static_assert(PL_RECORD_FILE_START_BYTES == 32 && PL_RECORD_FILE_END_BYTES == 29,
-              "docs/dataset-files.md");
+/* See docs/dataset-files.md. */
+static_assert(PL_RECORD_FILE_START_BYTES == 32, "start record");
+static_assert(PL_RECORD_FILE_END_BYTES == 29, "end record");
 
 static inline void pl_record_file_format_start(const char *kind, uint32_t version, void *record)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders of elements as datasets: a stage that writes one and then reads it, a call that writes
- * one, and a source that reads one. */
+/* Folders of elements: a stage that writes one and later reads it, a call that writes one, and a
+ * source that reads one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -224,7 +224,7 @@ void pl_store_read_begin(pl_store_reader *reader, pl_store *store)
     *reader = (pl_store_reader){
         .loader = {.more = pin_next,
                    .held = held_by,
-                   .behind_bytes = UINT64_MAX, /* it is our own: nothing lies */
+                   .behind_bytes = UINT64_MAX, /* our own bytes are trusted */
                    .runtime = store->saver.runtime},
         .store = pl_store_ref(store),
     };
@@ -249,7 +249,7 @@ int pl_store_read(pl_store_reader *reader, const pl_dataset *dataset, pl_element
     size_t left = (size_t)(reader->loader.end - reader->loader.at);
     size_t read = pinned ? reader->store->chunks[first].used_bytes - left : reader->skip_bytes;
     int r = pl_load_element(&reader->loader, dataset, ret_element, reterr);
-    if (r < 0) { /* back to where it begins */
+    if (r < 0) { /* back to its beginning */
         unpin_before(reader);
         reader->next_chunk = first;
         reader->skip_bytes = read;

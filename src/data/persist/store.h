@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements in memory, in order: caches, and datasets that are components of elements.
  *   chunk  a buffer with elements as bytes (state.h): claimed, and spilled when room is needed
- *   held   a tensor of some size, kept as it is: a reader shares it instead of copying it
+ *   held   a larger tensor, stored by reference: readers share it instead of copying it
  *
- * So a million numbers cost some ten bytes each, and large tensors nothing beside themselves. A
- * store is filled by one thread; from pl_store_end() on it is constant, and read by any number.
- * Counted. */
+ * So a million numbers cost some ten bytes each, and large tensors only themselves. One thread fills
+ * a store; from pl_store_end() on it is constant, and any number may read. Reference-counted. */
 #ifndef PL_DATA_PERSIST_STORE_H
 #define PL_DATA_PERSIST_STORE_H
 
@@ -18,10 +17,10 @@ PL_MUST_CHECK int pl_store_new(pl_runtime *runtime, pl_store **ret_store, pl_err
 pl_store *pl_store_ref(pl_store *store);
 void pl_store_unref(pl_store *store); /* NULL is allowed */
 
-/* One more; a copy of it. PL_EBUDGET, and what there was stays. */
+/* Appends a copy. PL_EBUDGET leaves the store unchanged. */
 PL_MUST_CHECK int pl_store_add(pl_store *store, const pl_element *element, pl_error *reterr);
 
-/* There will be no more. */
+/* The store is complete. */
 void pl_store_end(pl_store *store);
 
 int64_t pl_store_n(const pl_store *store);
@@ -34,11 +33,11 @@ typedef struct pl_store_reader {
     size_t skip_bytes; /* of the next one: they were read already */
 } pl_store_reader;
 
-/* From its first element on. A store that is still being filled may be read by who fills it. */
+/* From the first element on. The thread that fills a store may read it before it is complete. */
 void pl_store_read_begin(pl_store_reader *reader, pl_store *store);
 void pl_store_read_end(pl_store_reader *reader);
 
-/* 1; 0 at the end. `dataset` has the elements' specs. After PL_EBUDGET the same one is next. */
+/* 1; 0 at the end. `dataset` has the elements' specs. PL_EBUDGET leaves the reader unchanged. */
 PL_MUST_CHECK int pl_store_read(pl_store_reader *reader, const pl_dataset *dataset,
                                 pl_element *ret_element, pl_error *reterr);
 
@@ -52,8 +51,8 @@ PL_MUST_CHECK int pl_store_load(pl_loader *loader, const pl_dataset *dataset, pl
 PL_MUST_CHECK int pl_store_dataset(pl_store *store, const pl_spec *specs, int n_components,
                                    pl_dataset **ret_dataset, pl_error *reterr);
 
-/* A dataset that is a component, with all its elements: comes back as one of a store. -EINVAL for
- * one without end. */
+/* A component that is a dataset, with all its elements; restored as a dataset of a store. -EINVAL for
+ * an infinite one. */
 PL_MUST_CHECK int pl_store_save_dataset(pl_saver *saver, pl_dataset *dataset, pl_error *reterr);
 PL_MUST_CHECK int pl_store_load_dataset(pl_loader *loader, const pl_spec *spec,
                                         pl_dataset **ret_dataset, pl_error *reterr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that are components: written with all their elements, and what they come back as. */
+/* Datasets that are components: written with all their elements, and restored as datasets of a
+ * store. */
 #include <errno.h>
 #include <inttypes.h>
 

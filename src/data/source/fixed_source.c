@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of one size, between a head and a foot that are passed over, as strings. */
+/* Records of one size, between a head and a foot that are skipped, as strings. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -45,8 +45,8 @@ static int tell_short(const fixed_dataset *own, fixed_reader *fixed, uint64_t le
     return PL_ECORRUPT;
 }
 
-/* 1: a record follows; 0: only the foot does. Of a large record only its beginning is looked at,
- * and how long the file is: where it is packed nobody knows, and reading tells. */
+/* 1: a record follows; 0: only the foot does. For a large record, only its beginning and the file's
+ * length are checked; a packed file's length is unknown, and reading finds out. */
 static int look(const fixed_dataset *own, fixed_reader *fixed, pl_error *reterr)
 {
     uint64_t whole = pl_add_sat_u64(own->record_bytes, own->foot_bytes);

@@ -54,8 +54,8 @@ static bool is_folder(const char *path, bool follow)
     return r == 0 && S_ISDIR(status.st_mode);
 }
 
-/* All of the pattern is matched. */
-static int tell(walk *w, pl_error *reterr)
+/* The whole pattern matches: gives the path, unless it is a folder. */
+static int visit_file(walk *w, pl_error *reterr)
 {
     struct stat status;
     if (stat(w->path, &status) < 0 || S_ISDIR(status.st_mode))
@@ -78,7 +78,7 @@ static int try_name(walk *w, const char *name, const char *part, const char *res
     if (any_depth)
         r = is_folder(w->path, false) ? go_on(w, rest - strlen("**/"), reterr) : 0;
     else
-        r = *rest ? go_on(w, rest, reterr) : tell(w, reterr);
+        r = *rest ? go_on(w, rest, reterr) : visit_file(w, reterr);
     cut(w, before);
     return r;
 }
@@ -122,7 +122,7 @@ static int go_on(walk *w, const char *pattern, pl_error *reterr)
     if (r < 0)
         return r;
     if (!*rest)
-        r = tell(w, reterr);
+        r = visit_file(w, reterr);
     else if (is_folder(w->path, true))
         r = go_on(w, rest, reterr);
     cut(w, before);

@@ -31,7 +31,7 @@ PL_MUST_CHECK int pl_paths_add_below(pl_paths *paths, const char *folder, const 
                                      pl_error *reterr);
 
 /* Sorts them by their bytes, or part by part, as their folders' names are sorted ("a/x" before
- * "a-b/x"); and lets go of those that are there twice. */
+ * "a-b/x"); and removes duplicates. */
 void pl_paths_sort(pl_paths *paths, bool by_part);
 
 /* Keeps `n` of them in their order, each as likely: the same ones each time. */
@@ -40,7 +40,7 @@ void pl_paths_thin(pl_paths *paths, size_t n);
 /* Forgets all of them, to begin anew. */
 void pl_paths_clear(pl_paths *paths);
 
-/* No more are added: lets go of what was kept for them. */
+/* No more are added: releases spare room. */
 void pl_paths_close(pl_paths *paths);
 
 const char *pl_paths_at(const pl_paths *paths, size_t number);

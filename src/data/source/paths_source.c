@@ -22,7 +22,7 @@ typedef struct files_dataset {
     pl_paths paths;
     pl_files_options options;
     bool seeded; /* by the user */
-    /* Of pictures by class; paths of a class are behind each other. */
+    /* For images by class; the paths of a class are adjacent. */
     int64_t n_classes;
     int64_t *first_of; /* n_classes + 1 */
     pl_paths class_names;

@@ -25,7 +25,7 @@ static void close_records(void *reader)
     pl_record_reader_free(((records_reader *)reader)->reader);
 }
 
-/* A large record goes straight to where it will stay. */
+/* A large record is read directly into its tensor. */
 static int read_large(const pl_stage *stage, pl_record_reader *reader, const pl_record *record,
                       pl_item *ret_item, pl_error *reterr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples of tar files, as WebDataset lays them out: a key, and the data of the extensions that
- * are asked for, as strings. */
+/* The samples of tar files, as WebDataset lays them out: a key, and the data of the wanted
+ * extensions, as strings. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

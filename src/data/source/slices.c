@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors as elements: all of them as one, or their slices along the first axis. A slice is a view:
- * what lies in a file is read when somebody wants it. */
+ * a tensor in a file is read when it is needed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int whole(pl_tensor *tensor, int64_t at, pl_item *ret_item, pl_error *ret
     return 0;
 }
 
-/* A number is read at once: a tensor of its own would be dearer than all else. */
+/* A scalar is read at once: a tensor for it would cost more than everything else. */
 static int number(pl_tensor *tensor, int64_t at, pl_item *ret_item, pl_error *reterr)
 {
     pl_item item = pl_item_scalar(tensor->dtype, 0);

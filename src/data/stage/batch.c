@@ -318,7 +318,7 @@ static int end_column(pl_stage *stage, column *c, pl_tensor **ret_tensor, pl_err
     return pl_tensor_wrap(PL_TAKE(c->buffer), c->dtype, &shape, NULL, 0, ret_tensor, reterr);
 }
 
-/* Strings first: as long as only these are made, nothing is lost when there is no room. */
+/* Strings first: while only these are made, running out of room loses nothing. */
 static int end_columns(pl_stage *stage, bool strings, pl_element *batch, pl_error *reterr)
 {
     column *columns = ((batch_stage *)stage)->columns;
@@ -373,7 +373,7 @@ static int begin_by_spec(pl_stage *stage)
     return r;
 }
 
-/* As much of the batch as the input has so; the rest is gathered one by one. */
+/* Reads as many elements as the input gives at once; the rest is gathered one by one. */
 static void gather_block(pl_stage *stage)
 {
     batch_stage *own = (batch_stage *)stage;

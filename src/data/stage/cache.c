@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps its input's elements in memory, or in a file: see persist_stage.h for when. */
+/* Stores its input's elements in memory, or in a file: see persist_stage.h for when. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void free_cache(pl_dataset *dataset)
 typedef struct memory_shelf {
     pl_store_reader reader;
     pl_store *store; /* being filled */
-    bool complete;   /* all that there were to be are in it, and it can be read */
+    bool complete;   /* it has all elements, and can be read */
 } memory_shelf;
 
 static int open_memory(pl_stage *stage, void *shelf, pl_error *reterr)
@@ -64,7 +64,7 @@ static int begin_memory(pl_stage *stage, void *shelf, pl_error *reterr)
     return pl_store_new(stage->pass->runtime, &((memory_shelf *)shelf)->store, reterr);
 }
 
-/* Counts only: what it was read from is no longer of interest. */
+/* Only counts: the origin is no longer needed. */
 static void copy_tail(const pl_element *from, pl_element *to)
 {
     *to = (pl_element){.n_items = from->n_items, .n_bad = from->n_bad, .offset = -1};
@@ -223,8 +223,8 @@ static int look(pl_stage *stage, file_shelf *shelf, pl_error *reterr)
                                   reterr);
 }
 
-/* One that is incomplete, of another dataset or of another version is written anew. What is no
- * such file at all is the user's, and stays. */
+/* A file that is incomplete, of another dataset or of another version is replaced. Any other file is
+ * the user's, and stays. */
 static int open_file(pl_stage *stage, void *shelf, pl_error *reterr)
 {
     int r = look(stage, shelf, reterr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each element with its number before it. Bad ones have theirs as well, so that the others' do not
+/* Puts a number before each element. Bad elements have numbers as well, so that the others' do not
  * depend on them. */
 #include <errno.h>
 #include <inttypes.h>

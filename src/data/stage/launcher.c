@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The innermost first: torchrun may itself be started by the others, one for each node. */
+/* The innermost first: the others may start torchrun, once for each node. */
 static const struct {
     const char *index, *n;
 } launchers[] = {

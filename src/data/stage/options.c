@@ -55,8 +55,8 @@ static bool is_below(const pl_stage *stage, uintptr_t other)
     return stage->parent != NULL;
 }
 
-/* No fewer good ones than are on their way here: all that any stage has made, but for those that
- * became the bad ones. */
+/* At least the number of good elements on their way here: all that any stage has made, except those
+ * that became the bad ones. */
 static uint64_t count_under_way(pl_pass *pass, uintptr_t of)
 {
     uint64_t n = 0;

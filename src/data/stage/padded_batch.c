@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of different shapes behind each other along a new first axis, each filled up to what the
- * largest of them has, or to a shape that is said.
+/* Stacks elements of different shapes along a new first axis, each padded to the largest of them, or
+ * to a given shape.
  *
- * How large the batch is turns out with its last element: they are held until it is made, so it
- * costs its elements and itself. */
+ * The size of a batch is known only with its last element, so the elements are held until then: a
+ * batch costs its elements and itself. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ typedef struct padded_dataset {
     pl_dataset base;
     int64_t n;
     bool drop_remainder;
-    pl_shape *shapes;    /* by component, of an element; PL_UNKNOWN: of the largest */
+    pl_shape *shapes;    /* by component, of an element; PL_UNKNOWN: as the largest */
     pl_tensor **padding; /* by component, scalars; NULL: 0, or an empty string */
 } padded_dataset;
 
@@ -115,7 +115,7 @@ static int gather(pl_stage *stage, pl_element *ret_bad, pl_error *reterr)
 
 /* ---- the batch ---- */
 
-/* The batch's shape: of each axis the most that an element has, unless it is said. */
+/* The batch's shape: for each axis the given size, or the largest of an element. */
 static pl_shape batch_shape(const pl_stage *stage, int component)
 {
     const pl_claimed_array *elements = &((const padded_stage *)stage)->elements;
@@ -164,7 +164,7 @@ static int copy_axis(copying *own, int axis, char *to, pl_error *reterr)
     return r;
 }
 
-/* Without bringing it into memory as a whole: it may be a slice of a file. `padded` and `strides`
+/* Not brought into memory as a whole: it may be a slice of a file. `padded` and `strides`
  * are the batch's behind its first axis. */
 static int copy_item(char *to, const pl_item *item, const int64_t *padded, const int64_t *strides,
                      pl_error *reterr)

@@ -2,8 +2,8 @@
 /* Parses tf.train.Example records into components: a function that map calls.
  *
  * The input is one record, or a list of them: then every component has their number as its first
- * axis. Of each record the entries are found in one go; what a component costs is known before it
- * is made. */
+ * axis. The entries of a record are found in one pass; the size of a component is known before it is
+ * made. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ typedef struct feature {
 typedef struct examples {
     pl_runtime *runtime;
     bool of_lists;
-    pl_spec *specs; /* of what it gives */
+    pl_spec *specs; /* of the outputs */
     int n;
     feature *features;
     pl_string *names; /* by feature; their bytes are ours */
@@ -40,7 +40,7 @@ typedef struct parsing {
     const examples *what;
     pl_strings records;
     bool is_list;
-    pl_feature *found; /* by record and feature; kind NONE: it is not there */
+    pl_feature *found; /* by record and feature; kind NONE: missing */
 } parsing;
 
 static void release(void *context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its input again and again. Each time it is opened anew, as a round of its own. */
+/* Repeats its input, which is opened again for each round. */
 #include <inttypes.h>
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every n-th element, for one of n processes. Where the input has its elements in any order, those
- * of the others are not even made. */
+/* Every n-th element, for one of n processes. If the input has random access, the elements of other
+ * processes are not even made. */
 #include <errno.h>
 #include <inttypes.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements in random order: a buffer is filled, and each time one of it is drawn, whose place the
- * next of the input takes.
- *   places  what is in the buffer, if the input has its elements in any order: so a million paths
- *           cost the bytes of their numbers. The order is the same in both cases
- *   key     of this pass: made of the seed, of how often the dataset was gone through before, and
- *           of the round of a repeat. Draw number i of a key is the same everywhere
+/* Elements in random order: draws one from a full buffer, and fills its place with the input's next.
+ *   places  the buffer's content if the input has random access: so a million paths cost only their
+ *           numbers. The order is the same in both cases
+ *   key     of this pass: made of the seed, the number of passes before, and the round of a repeat.
+ *           Draw number i of a key is the same everywhere
  *
- * Whatever is drawn last takes the place of what was drawn, so the buffer has no holes. */
+ * At the end the last one moves to the place of the drawn one, so the buffer has no holes. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -16,7 +15,7 @@
 #include "data/core/stage.h"
 #include "data/persist/state.h"
 
-/* Drawn for one read of the input's: few enough for the stack. */
+/* Places for one read of the input: few enough for the stack. */
 enum { PLACES_AT_ONCE = 512 };
 
 typedef struct shuffle_dataset {
@@ -35,8 +34,8 @@ typedef struct shuffle_stage {
     int64_t n_pulled; /* of the input; of places: the next one */
     bool by_place;
     bool ended;              /* the input is */
-    bool one_by_one;         /* several at once could not be read, and are not tried again */
-    int64_t drawn;           /* a place that was drawn and is still to be made; -1: none */
+    bool one_by_one;         /* reading several at once failed, and is not tried again */
+    int64_t drawn;           /* a place whose element is still to be made; -1: none */
     pl_claimed_array buffer; /* of elements, or of places */
 } shuffle_stage;
 
@@ -90,7 +89,7 @@ static PL_COLD int refuse(pl_stage *stage, pl_error *reterr)
 
 /* ---- places ---- */
 
-/* Four bytes are enough for most. */
+/* Four bytes are enough for most datasets. */
 static size_t place_bytes(const pl_stage *stage)
 {
     return stage->dataset->cardinality <= INT64_C(1) << 32 ? sizeof(uint32_t) : sizeof(int64_t);

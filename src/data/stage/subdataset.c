@@ -19,7 +19,7 @@ int pl_subdataset_check(const pl_bound_function *function, const char *what, pl_
     return 0;
 }
 
-/* Is it what the function said that it makes? */
+/* Does the dataset match the specs of the function's output? */
 static int check(const pl_spec *said, const pl_dataset *made, const pl_dataset *whole,
                  pl_error *reterr)
 {

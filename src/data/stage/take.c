@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first elements only, or all but these. */
+/* The first elements, or all but the first. */
 #include <errno.h>
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slices of each element along the first axis. They are copies: a view would hold the whole
- * batch for as long as one of its rows is in some buffer. */
+/* The slices of each element along the first axis. They are copies: a view would keep the
+ * whole batch in memory while one of its rows is in a buffer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 typedef struct unbatch_stage {
     pl_stage base;
-    pl_element batch; /* what is being given out */
+    pl_element batch; /* the one whose rows are given out */
     int64_t at, n;    /* its rows */
 } unbatch_stage;
 

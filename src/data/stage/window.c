@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of several in a row: each component becomes a dataset of its own, over what the window
- * holds. Windows that overlap share tensors. */
+/* Windows over consecutive elements: each component becomes a dataset over the window's elements.
+ * Windows that overlap share tensors. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -202,7 +202,7 @@ static int64_t cardinality_of(const window_dataset *own, int64_t n)
     return n / own->shift + (n % own->shift != 0);
 }
 
-/* Each component's becomes what a dataset is of. */
+/* Each component becomes a dataset of such components. */
 static int set_specs(pl_dataset *dataset, const pl_dataset *input)
 {
     for (int i = 0; i < input->n_components; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets side by side: an element has the components of one element of each.
+/* Combines datasets: an element has the components of one element of each.
  *
- * A bad element costs its whole row: the others' elements at that place go with it, so that what
- * belongs together stays together. */
+ * With a bad element the other inputs' elements at its place are dropped too, so that the inputs stay
+ * aligned. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static void drop_row(pl_stage *stage)
     own->n_row = 0;
 }
 
-/* Every input is pulled, whatever becomes of the others, but for what ends all. */
+/* Pulls every input, even if one fails, unless the pass ends. */
 static int pull(pl_stage *stage, pl_error *reterr)
 {
     zip_stage *own = (zip_stage *)stage;
