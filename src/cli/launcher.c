@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command `plimsoll` as pip installs it. The program itself lies in the Python package, with
- * the guard and the libraries that it finds from there; where the package is, seen from here, hangs
- * on how pip was asked to install. This looks there and becomes the program: one exec, and nothing
- * else. */
+/* The command `plimsoll` as pip installs it. The program itself is in the Python package, beside
+ * the guard and its libraries. Where the package is, relative to this command, depends on pip's
+ * options: this looks in each place and executes the program. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* PL_PYTHON_FOLDER is "python3.11", of the Python that the wheel is for. */
+/* PL_PYTHON_FOLDER is "python3.11": the Python that the wheel is for. */
 static const char *const places[] = {
     "../lib/" PL_PYTHON_FOLDER "/site-packages",   /* environments, --user, --prefix */
     "../lib/" PL_PYTHON_FOLDER "/dist-packages",   /* Debian's Python, as root */

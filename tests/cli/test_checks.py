@@ -163,8 +163,8 @@ def test_facts_of_ours_hold_together(root, call):
     [
         ("python,torch,==2.1.*,,>=3.8,x", "6 columns"),
         ("cpus,torch,,x86_64,avx,SIGILL,here", "kind 'cpus'"),
-        ("cpu,Torch,,x86_64,avx,SIGILL,here", "no normalised name"),
-        ("cpu,torch,2.1,x86_64,avx,SIGILL,here", "no range"),
+        ("cpu,Torch,,x86_64,avx,SIGILL,here", "not a normalised name"),
+        ("cpu,torch,2.1,x86_64,avx,SIGILL,here", "not a range"),
         ("cpu,torch,,x86,avx,SIGILL,here", "where is 'x86'"),
         ("cpu,torch,,x86_64,avx3,SIGILL,here", "needs is 'avx3'"),
         ("cpu,torch,,x86_64,avx,,here", "does not say"),

@@ -479,10 +479,10 @@ def test_exit_statuses(machine):
 @pytest.mark.parametrize(
     "words, complaint",
     [
-        (["--workers", "0"], "no number of workers"),
-        (["--workers", "x"], "no number of workers"),
+        (["--workers", "0"], "not a number of workers"),
+        (["--workers", "x"], "not a number of workers"),
         (["--workers"], "needs a value"),
-        (["--root", "/no/such/folder"], "cannot look below '/no/such/folder'"),
+        (["--root", "/no/such/folder"], "cannot read the root '/no/such/folder'"),
         (["--facts", "/no/such/file"], "cannot read the facts in '/no/such/file'"),
         (["--nonsense"], "unknown option '--nonsense'"),
         (["more"], "unexpected argument 'more'"),
