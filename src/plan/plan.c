@@ -159,7 +159,7 @@ static int plan_in_order(const pl_plan_request *request, const int *order, const
     if (r == 0)
         r = choose(plan, request, reterr);
     plan->order = NULL;
-    if (r == 0)
+    if (r == 0 && plan->device_of)
         r = pl_plan_let_stay(plan, request, reterr);
     if (r < 0)
         pl_plan_free(plan);
@@ -219,7 +219,8 @@ static void fit(attempt *a, const pl_plan_request *request)
     a->r = pl_plan_fit(a->plan, request, &a->error);
     if (a->r < 0)
         return;
-    pl_plan_claim_devices(a->plan);
+    if (a->plan->device_of)
+        pl_plan_claim_devices(a->plan);
     sum_up(a->plan);
 }
 

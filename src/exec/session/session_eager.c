@@ -216,8 +216,6 @@ pl_eager_run pl_pipeline_eager_run(pl_pipeline *p)
 
 int pl_pipeline_run_eager_ops(pl_pipeline *p, pl_error *reterr)
 {
-    if (!p->check->has_eager_ops)
-        return 0;
     const pl_eager_run run = pl_pipeline_eager_run(p);
     return pl_eager_run_all(&run, reterr);
 }
