@@ -16,7 +16,7 @@
 #define PACK_S_PER_ITEM  1e-9
 #define DISK_BYTES_PER_S 2e9
 
-/* Of products: more would take years, and sums of bytes below could overflow. */
+/* Multiplications: more would take years, and sums of bytes below could overflow. */
 #define PRODUCTS_MOST 0x1p58
 
 uint64_t pl_matmul_buffer_bytes(uint64_t bytes)

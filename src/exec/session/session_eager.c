@@ -6,7 +6,7 @@
 
 #include "exec/session/pipeline.h"
 
-/* ---- values that nobody computes with now ---- */
+/* ---- idle values ---- */
 
 /* Made by eager ops, they are the run's own, and part of what it may take: counted while they are in
  * memory, and moved to disk where an op or the plan needs the room. What is in memory with such a
