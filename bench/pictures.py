@@ -103,7 +103,7 @@ def costs(directory, n_rounds, say):
         files = files_of(folder, kind, sizes)
         taken = [cpu_us(program, case, files)[0] for _ in range(n_rounds)]
         rows.append({"what": f"{words}: processor time of each", "measured": spread(taken, " us", 0),
-                     "target": ""})
+                     "target": "?"})
     return rows
 
 

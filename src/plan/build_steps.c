@@ -73,7 +73,7 @@ static int add_uses(pl_plan *plan, pl_step *step, int number, pl_error *reterr)
     const pl_program *program = &step->program;
     step->uses = calloc((size_t)program->n_instrs + 1, sizeof *step->uses);
     if (!step->uses)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     for (int i = 0; i < program->n_instrs; i++) {
         if (program->instrs[i].kind != PL_INSTR_LOAD)
             continue;
@@ -112,7 +112,7 @@ static int add_product(pl_plan *plan, pl_step *step, const bool *stored, pl_erro
 {
     int r = pl_product_new(plan, stored, step->node, &step->product);
     if (r < 0)
-        return pl_error_set(reterr, r, "no memory for a plan");
+        return pl_error_set(reterr, r, "out of memory while planning");
     if (step->product && step->product->question.b_is_a)
         plan->values[step->product->a.value].place = PL_PLACE_MEMORY;
     return 0;
@@ -155,7 +155,7 @@ int pl_build_steps(pl_chooser *c, pl_error *reterr)
     bool *dense = calloc((size_t)n + 1, sizeof *dense);
     int *newest = calloc((size_t)n + 1, sizeof *newest);
     if (!stored || !dense || !newest)
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     for (int i = 0; r == 0 && i < n; i++) {
         const pl_node *node = pl_graph_node(graph, i);
         newest[i] = -1;

@@ -113,7 +113,7 @@ typedef struct finder {
     int *operands; /* of each chain, counted with repetitions: no fewer than there are */
 } finder;
 
-/* What reads from a chain and does not belong to it closes it. */
+/* A reader outside of the chain closes it. */
 static void close_read(finder *f, const pl_instr *reader)
 {
     for (int k = 0; k < reader->n_inputs; k++) {

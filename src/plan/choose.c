@@ -184,7 +184,7 @@ int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *rete
     plan->steps = calloc(n, sizeof *plan->steps);
     int r = 0;
     if (!c.demands || !c.n_in_step || !c.box_of || !plan->values || !plan->steps)
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     for (int i = 0; i < plan->n_nodes; i++)
         plan->value_of[i] = -1;
     for (int i = 0; r == 0 && i < request->n_sources; i++)

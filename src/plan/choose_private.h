@@ -51,7 +51,7 @@ PL_MUST_CHECK int pl_build_add_source(pl_chooser *c, const pl_plan_source *sourc
 /* Values in the order of their nodes, then a step for each that is not from outside. */
 PL_MUST_CHECK int pl_build_steps(pl_chooser *c, pl_error *reterr);
 
-/* What outlives the run. */
+/* Marks the values that outlive the run. */
 void pl_build_mark_kept(pl_chooser *c);
 
 #endif

@@ -28,7 +28,7 @@ void pl_device_work_free(pl_device_work *work)
 
 static int no_memory(pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+    return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
 }
 
 static bool is_product(const pl_step *step)

@@ -45,7 +45,7 @@ typedef struct pl_device_work {
 
 void pl_device_work_free(pl_device_work *work);
 
-/* What staging is aligned to (device/device.h). */
+/* The alignment of staging (device/device.h). */
 enum { PL_DEVICE_ALIGN_BYTES = 128 };
 
 /* Bytes of a buffer, and where the next one begins: as pl_device_job_buffer_bytes(). */
@@ -76,7 +76,7 @@ PL_MUST_CHECK int pl_plan_displace(pl_plan *plan, const pl_step *step, uint64_t 
 /* As another plan of the same request has placed them. */
 PL_MUST_CHECK int pl_plan_place_as(pl_plan *plan, const pl_plan *other, pl_error *reterr);
 
-/* What fell back, as a sentence; *ret_text has `n` bytes. */
+/* The fallback as a sentence; *ret_text has `n` bytes. */
 void pl_fallback_format(const pl_fallback *fallback, char *text, size_t n);
 
 /* Must `input` be a value, because it is not computed in the same kernel as `node`? `same`: their
@@ -88,7 +88,7 @@ bool pl_is_apart(const pl_plan *plan, const pl_node *node, const pl_node *input,
 PL_MUST_CHECK int pl_device_step_build(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                        const pl_program_context *context, pl_error *reterr);
 
-/* What is on the device during it. */
+/* Memory on the device during it. */
 static inline uint64_t pl_device_step_bytes(const pl_step *step)
 {
     return pl_add_sat_u64(step->work->device_bytes, step->work->stay_bytes);
@@ -115,7 +115,7 @@ PL_MUST_CHECK int pl_plan_let_stay(pl_plan *plan, const pl_plan_request *request
  * smaller. False if there are none; else *ret_first is the first step that this changes. */
 bool pl_plan_bring_back(pl_plan *plan, int s, int *ret_first);
 
-/* What such a value takes of the host's memory, where that is the device's as well. */
+/* The host memory of such a value, where that is the device's as well. */
 uint64_t pl_stay_host_bytes(const pl_plan *plan, const pl_plan_request *request,
                             const pl_plan_value *value);
 
@@ -132,7 +132,7 @@ void pl_plan_claim_devices(pl_plan *plan);
 PL_MUST_CHECK int pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
                                        int level, uint64_t *ret_bytes, pl_error *reterr);
 
-/* What the tile takes of an input: packed, in the input's own shape. */
+/* The tile's part of an input: packed, in the input's own shape. */
 pl_region pl_device_input_region(const pl_plan *plan, const pl_step *step, int input,
                                  const pl_region *tile);
 

@@ -168,7 +168,7 @@ int pl_fit_cut_rows(pl_fitter *f, pl_step *step)
     return r;
 }
 
-/* Likewise, by the first of two crews that can. */
+/* find_level() for the first of two crews that can. */
 static int find_crew(pl_fitter *f, int s, int last, pl_crew crew, int last_other, pl_crew other)
 {
     pl_step *step = &f->plan->steps[s];
@@ -203,7 +203,7 @@ static int fit_step(pl_fitter *f, int s)
     return 1;
 }
 
-/* Likewise, for what is written in the end. */
+/* As fit_step(), for results that are written in the end. */
 static int fit_end(pl_fitter *f)
 {
     pl_plan *plan = f->plan;
@@ -230,7 +230,7 @@ int pl_plan_fit(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
     if (!f.in_memory || !f.next) {
         free(f.in_memory);
         free(f.next);
-        return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     }
     int r = 0;
     pl_fit_count_values(&f);

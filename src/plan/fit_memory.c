@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What values take of the memory, step by step. See fit_private.h. */
+/* The memory of values, step by step. See fit_private.h. */
 #include "plan/device_work.h"
 #include "plan/fit_private.h"
 #include "tensor/buffer.h"
@@ -90,7 +90,7 @@ static bool span_of_holder(const pl_plan *plan, int value, int *first, int *last
     return true;
 }
 
-/* What comes into memory for the run stays from its first use to its last. */
+/* Values that are brought into memory for the run stay from their first use to their last. */
 static void count_arrivals(pl_fitter *f)
 {
     const pl_plan *plan = f->plan;
@@ -118,7 +118,7 @@ static uint64_t cost_bytes(const pl_fitter *f, const pl_plan_value *value)
     return bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
 }
 
-/* What values take at each step. Those from outside are pinned only while they are used. */
+/* The memory of values at each step. Those from outside are pinned only while they are used. */
 void pl_fit_count_values(pl_fitter *f)
 {
     pl_plan *plan = f->plan;
@@ -144,7 +144,8 @@ void pl_fit_count_values(pl_fitter *f)
     count_arrivals(f);
 }
 
-/* What is kept, and the largest that is pinned once more, to be written. *ret_largest may be -1. */
+/* The memory of kept values, and of the largest that is pinned once more, to be written.
+ * *ret_largest may be -1. */
 uint64_t pl_fit_count_end(pl_fitter *f, int *ret_largest)
 {
     const pl_plan *plan = f->plan;

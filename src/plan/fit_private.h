@@ -25,10 +25,11 @@ bool pl_fit_is_in_slab(const pl_fitter *f, const pl_plan_value *value);
 /* The first step from `s` on that reads or makes the value; n_steps if none does. */
 int pl_fit_next_use(const pl_plan *plan, int value, int s);
 
-/* What values take at each step. */
+/* The memory of values at each step. */
 void pl_fit_count_values(pl_fitter *f);
 
-/* What is kept, and the largest that is pinned once more, to be written. *ret_largest may be -1. */
+/* The memory of kept values, and of the largest that is pinned once more, to be written.
+ * *ret_largest may be -1. */
 uint64_t pl_fit_count_end(pl_fitter *f, int *ret_largest);
 
 /* ---- fit.c ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan takes of the disk; and of one that does not fit, what would do, and who decides it.
+/* The disk that a plan takes; and for one that does not fit, the budget that would do and the op that
+ * decides it.
  * See fit_private.h. */
 #include <errno.h>
 
@@ -73,7 +74,7 @@ static int refuse_disk(pl_fitter *f, pl_error *reterr)
     return pl_fit_count_disk(f, reterr);
 }
 
-/* What was counted would fit, and still no tiling was found. */
+/* The count fits, but no tiling was found. */
 static int refuse_unfound(pl_fitter *f, int s, pl_error *reterr)
 {
     const pl_node *node = f->plan->steps[s].node;
@@ -84,12 +85,12 @@ static int refuse_unfound(pl_fitter *f, int s, pl_error *reterr)
                         node->op->name, node->name, PL_SIZE(f->request->budget_bytes));
 }
 
-/* Without steps there is only what is there already. */
+/* Without steps the plan has only values of eager ops. */
 static int refuse_own(const pl_fitter *f, uint64_t bytes, pl_error *reterr)
 {
     f->plan->least_bytes = bytes;
     return pl_error_set(reterr, PL_EBUDGET,
-                        "what was made before the plan, and is kept, takes %s; the budget is %s: "
+                        "values of eager ops that are kept take %s; the budget is %s: "
                         "give at least %s",
                         PL_SIZE_UP(bytes), PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
 }

@@ -67,7 +67,7 @@ static void place_runs(pl_long_rows *rows, const pl_node *node, uint64_t n_rows,
         2 * (round_to_pages(bytes * item) + (with_places ? round_to_pages(bytes * 8) : 0));
 }
 
-/* What differs from op to op. */
+/* The parts that differ from op to op. */
 static uint64_t state_bytes(pl_long_rows *rows, const pl_node *node)
 {
     switch (node->op->id) {
@@ -151,7 +151,7 @@ static int build_input(const pl_plan *plan, const pl_node *node, pl_program *pro
     if (r == 0)
         r = pl_program_build(program, &context, node->inputs[0], true, reterr);
     else
-        pl_error_set(reterr, r, "no memory for a plan");
+        pl_error_set(reterr, r, "out of memory while planning");
     free(stored);
     free(dense);
     free(newest);

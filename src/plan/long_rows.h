@@ -39,7 +39,7 @@ typedef struct pl_long_rows {
 /* Of a step of this kind, with its tiles' extents. Pure. */
 pl_long_rows pl_long_rows_of(const pl_step *step, const pl_shape *shapes);
 
-/* Makes it a step of this kind, with tiles still to be cut. 0: it is no op that can be one, or is
+/* Makes it a step of this kind, with tiles still to be cut. 0: it is not an op that can be one, or is
  * one already; 1: it was done; -ENOMEM. */
 PL_MUST_CHECK int pl_step_make_long_rows(pl_plan *plan, pl_step *step, pl_error *reterr);
 

@@ -62,7 +62,7 @@ typedef struct pl_matmul_plan {
 PL_MUST_CHECK int pl_matmul_plan_make(const pl_matmul_question *question, pl_matmul_plan *ret_plan,
                                       pl_error *reterr);
 
-/* What the smallest tiling takes; the rest of the plan is empty. */
+/* The cost of the smallest tiling; the rest of the plan is empty. */
 pl_matmul_plan pl_matmul_plan_least(const pl_matmul_question *question);
 
 /* "A 20.5 MiB + C 20.5 MiB + workspace 4.2 MiB", and values that are in memory meanwhile. */
@@ -105,11 +105,11 @@ uint64_t pl_matmul_buffer_bytes(uint64_t bytes);
 #define PL_MATMUL_REQUEST_BYTES 80             /* at most, of a pl_panel_request */
 #define PL_MATMUL_ROWS_MOST     16384          /* of the left operand, in one call of BLAS */
 
-/* bool, f16, bf16 and strings are not multiplied: whoever has them converts them first. */
+/* bool, f16, bf16 and strings are not multiplied: the caller converts them first. */
 bool pl_matmul_takes(pl_dtype dtype);
 
-/* What BLAS keeps for itself in a call with so many rows of the left operand, at most, and what
- * claiming it costs. */
+/* The workspace that BLAS keeps in a call with so many rows of the left operand, at most, with the
+ * cost of claiming it. */
 uint64_t pl_matmul_workspace_bytes(pl_dtype dtype, int64_t rows, int n_threads);
 
 /* Many products of one shape, all resident. Are they shared out among the threads, or do all

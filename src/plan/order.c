@@ -37,7 +37,7 @@ static int all_uses(const pl_plan *plan)
     return n;
 }
 
-/* What a value takes while it lives. */
+/* The memory of a value while it lives. */
 static uint64_t bytes_of(const pl_plan *plan, int value)
 {
     return plan->values[value].place == PL_PLACE_FILE ? 0 : plan->values[value].bytes;

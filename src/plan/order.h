@@ -20,7 +20,7 @@ typedef enum pl_order_kind { PL_ORDER_DEEP, PL_ORDER_HEAVY, PL_N_ORDERS } pl_ord
 PL_MUST_CHECK int pl_plan_order(const pl_plan *plan, pl_order_kind kind, int *nodes);
 
 /* The most that the values of steps take at once in this order, scratch and disk aside; NULL: as
- * the plan has them. UINT64_MAX for want of memory. */
+ * the plan has them. UINT64_MAX if out of memory. */
 uint64_t pl_plan_order_bytes(const pl_plan *plan, const int *nodes);
 
 #endif

@@ -61,13 +61,13 @@ static int fall_back(pl_plan *plan, pl_fallback fallback, pl_error *reterr)
         }
     pl_fallback *grown = realloc(plan->fallbacks, ((size_t)plan->n_fallbacks + 1) * sizeof *grown);
     if (!grown)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     plan->fallbacks = grown;
     grown[plan->n_fallbacks++] = fallback;
     return 0;
 }
 
-/* In the middle of choosing: whoever uses these nodes was chosen with them elsewhere. */
+/* In the middle of choosing: users of these nodes were chosen with them elsewhere. */
 int pl_plan_displace(pl_plan *plan, const pl_step *step, uint64_t needed_bytes,
                      uint64_t budget_bytes, pl_error *reterr)
 {
@@ -92,7 +92,7 @@ int pl_plan_place_as(pl_plan *plan, const pl_plan *other, pl_error *reterr)
     plan->device_of = calloc(n, sizeof *plan->device_of);
     plan->fallbacks = calloc(n_fallbacks + 1, sizeof *plan->fallbacks);
     if (!plan->device_of || !plan->fallbacks)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     memcpy(plan->device_of, other->device_of, n * sizeof *plan->device_of);
     if (n_fallbacks > 0)
         memcpy(plan->fallbacks, other->fallbacks, n_fallbacks * sizeof *plan->fallbacks);
@@ -137,7 +137,7 @@ int pl_plan_place(pl_plan *plan, const pl_plan_request *request, pl_error *reter
     if (needed && fetches && plan->device_of)
         mark_needed(request, fetches, needed);
     else
-        r = pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory while planning");
     for (int i = 0; r == 0 && i < plan->n_nodes; i++)
         if (needed[i])
             r = place(plan, request, pl_graph_node(request->graph, i), reterr);

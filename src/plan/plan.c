@@ -43,10 +43,10 @@ void pl_plan_free(pl_plan *plan)
 
 static int no_memory(pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory for a plan");
+    return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
 }
 
-/* What the fetches are made of, down to what is given. */
+/* The nodes that the fetches need, down to the sources. */
 static void mark_needed(const pl_plan_request *request, const bool *given, bool *needed)
 {
     for (int i = 0; i < request->n_fetches; i++)
@@ -59,7 +59,7 @@ static void mark_needed(const pl_plan_request *request, const bool *given, bool 
     }
 }
 
-/* With what is given; others keep the shapes that they were made with. */
+/* With the sources' shapes; other nodes keep the shapes that they were made with. */
 static int infer_shapes(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
     size_t n = (size_t)plan->n_nodes + 1;
@@ -159,7 +159,7 @@ static int plan_in_order(const pl_plan_request *request, const int *order, const
     if (r == 0)
         r = choose(plan, request, reterr);
     plan->order = NULL;
-    if (r == 0)
+    if (r == 0 && plan->device_of)
         r = pl_plan_let_stay(plan, request, reterr);
     if (r < 0)
         pl_plan_free(plan);
@@ -219,7 +219,8 @@ static void fit(attempt *a, const pl_plan_request *request)
     a->r = pl_plan_fit(a->plan, request, &a->error);
     if (a->r < 0)
         return;
-    pl_plan_claim_devices(a->plan);
+    if (a->plan->device_of)
+        pl_plan_claim_devices(a->plan);
     sum_up(a->plan);
 }
 
@@ -228,7 +229,7 @@ static bool is_in_memory(const attempt *a)
     return a->plan && a->r == 0 && spilled_bytes(a->plan) == 0;
 }
 
-/* What spills or does not fit may do so in another order. */
+/* A plan that spills or does not fit may do better in another order. */
 static bool is_worth_another(const attempt *a)
 {
     return a->r == PL_EBUDGET || a->r == -ENOSPC || (a->r == 0 && spilled_bytes(a->plan) > 0);
@@ -272,7 +273,7 @@ static int try_orders(const pl_plan_request *request, attempt *made, attempt *an
     return tight && is_in_memory(another) ? 1 : r;
 }
 
-/* Why there is no plan. */
+/* Why planning failed. */
 typedef struct refusal {
     pl_error error;
     uint64_t least_bytes; /* see pl_plan */
@@ -294,7 +295,7 @@ static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, refusal
         *ret_plan = best->plan;
     } else {
         pl_error_set(&ret_why->error, r, "%s",
-                     tried < 0 ? "no memory for a plan" : best->error.message);
+                     tried < 0 ? "out of memory while planning" : best->error.message);
         ret_why->least_bytes = best->plan->least_bytes;
         ret_why->node = best->plan->refused;
         ret_why->n_steps = best->plan->n_steps;

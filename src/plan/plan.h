@@ -41,7 +41,7 @@ typedef struct pl_plan_source {
     bool permuted;  /* its axes lie in another order */
     bool swapped;   /* namely the last two, and no others */
     bool scattered; /* neither that nor dense: it must be pinned to be read */
-    /* What is pinned with it: all of what it is a view of, and for a small one, its neighbours. May
+    /* Pinned with it: all of the value that it is a view of, and for a small one, its neighbours. May
      * be NULL: it is pinned alone. */
     const void *holder;
     uint64_t holder_bytes;
@@ -62,7 +62,7 @@ typedef struct pl_plan_device {
     bool unified;           /* its memory is the host's: what it works in is claimed here, too */
     /* Can it run the node, which is elementwise or a product? */
     bool (*takes)(const void *context, const pl_node *node);
-    /* What a product of m x k and k x n needs beside its matrices. A device may have to be opened
+    /* The memory of a product of m x k and k x n beside its matrices. A device may have to be opened
      * to know, so that its errors are possible. */
     int (*workspace)(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
                      uint64_t *ret_bytes, pl_error *reterr);
@@ -80,7 +80,7 @@ typedef struct pl_plan_request {
     pl_spill_room disk;  /* for what is spilled */
     uint64_t slab_bytes; /* what kept values of up to small_bytes are taken in; 0: no slabs */
     uint64_t small_bytes;
-    /* What BLAS takes for each worker of a product with so many rows, a pure function; NULL: none
+    /* The workspace of BLAS for each worker of a product with so many rows, a pure function; NULL: none
      * is used. */
     uint64_t (*library_bytes)(pl_dtype dtype, int64_t rows);
     uint64_t library_there_bytes; /* that BLAS has already: not claimed again */
@@ -200,7 +200,7 @@ PL_MUST_CHECK int pl_plan_new(const pl_plan_request *request, pl_plan **ret_plan
 /* NULL is allowed. */
 void pl_plan_free(pl_plan *plan);
 
-/* A table, or JSON: the caller's, to free(). NULL for want of memory. */
+/* A table, or JSON: the caller's, to free(). NULL if out of memory. */
 char *pl_plan_explain(const pl_plan *plan, bool as_json);
 
 /* ---- between the files of this folder ---- */

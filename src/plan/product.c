@@ -64,7 +64,7 @@ static bool is_stored(const pl_plan *plan, const bool *stored, const pl_node *no
     return stored ? stored[node->number] : plan->value_of[node->number] >= 0;
 }
 
-/* What is made by a step lies densely. */
+/* Results of steps lie densely. */
 static bool will_be_dense(const pl_plan *plan, const bool *stored, const pl_node *node)
 {
     int value = plan->value_of[node->number];

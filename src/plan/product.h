@@ -54,7 +54,7 @@ PL_MUST_CHECK int pl_step_plan_product(const pl_plan *plan, pl_step *step,
                                        const pl_plan_request *request, int n_threads, uint64_t room,
                                        bool must_pay, uint64_t *ret_bytes, pl_error *reterr);
 
-/* What the smallest tiling takes, for messages. */
+/* The cost of the smallest tiling, for messages. */
 pl_matmul_plan pl_step_least_product(const pl_plan *plan, const pl_step *step);
 
 #endif

@@ -162,7 +162,7 @@ static int build_view(builder *b, const pl_node *node, int box)
         (pl_instr){.kind = PL_INSTR_VIEW, .node = node, .dtype = node->dtype, .box = box}, at);
 }
 
-/* What input i is computed in: halves in f32, unless they are only moved. */
+/* The dtype that input i is computed in: halves in f32, unless they are only moved. */
 static pl_dtype input_dtype(const pl_node *node, int i)
 {
     pl_dtype dtype = node->inputs[i]->dtype;
@@ -332,7 +332,7 @@ static const pl_node *next_in_box(const builder *b, visit *at)
     return NULL;
 }
 
-/* What `root` needs in box 0, in the order that recursion would give. */
+/* All that `root` needs in box 0, in the order that recursion would give. */
 static int build_ahead(builder *b, const pl_node *root)
 {
     visit *stack = NULL;
@@ -353,7 +353,7 @@ static int build_ahead(builder *b, const pl_node *root)
     return r < 0 ? r : 0;
 }
 
-/* What the builder left in `newest`. */
+/* Clears `newest`. */
 static void forget(pl_program *program, const pl_program_context *context)
 {
     for (int i = 0; i < program->n_instrs; i++)
@@ -375,7 +375,8 @@ int pl_program_build(pl_program *program, const pl_program_context *context, con
     if (r >= 0)
         r = pl_program_find_chains(program);
     if (r == -ENOMEM)
-        pl_error_set(reterr, r, "%s '%s': no memory to plan it", node->op->name, node->name);
+        pl_error_set(reterr, r, "%s '%s': out of memory while planning it", node->op->name,
+                     node->name);
     if (r < 0)
         pl_program_done(program);
     return r < 0 ? r : 0;

@@ -28,7 +28,7 @@ typedef enum pl_instr_kind {
     PL_INSTR_PACK,        /* the input, packed: as it is, or copied into the slot */
     PL_INSTR_ELEMENTWISE, /* all that follow: packed, of inputs that are: but pl_takes_strides() */
     PL_INSTR_CAST,
-    PL_INSTR_MOVE, /* concat, pad, tile, gather, one_hot, and reshapes of what is no value */
+    PL_INSTR_MOVE, /* concat, pad, tile, gather, one_hot, and reshapes of nodes that are not values */
     PL_INSTR_ROW,
     PL_INSTR_MATMUL,
     PL_INSTR_INSIDE, /* part of another instruction: nothing is left to do */
@@ -81,7 +81,7 @@ typedef struct pl_program {
     bool transposes; /* some axis comes to lie elsewhere: square tiles then */
 } pl_program;
 
-/* What a program is built among; by number of the node. */
+/* The values around a program; by number of the node. */
 typedef struct pl_program_context {
     const pl_shape *shapes;
     const bool *stored; /* is a value: loaded, not computed */
@@ -107,7 +107,7 @@ typedef enum pl_residence {
 } pl_residence;
 typedef pl_residence pl_program_residence(const void *context, int value);
 
-/* What becomes of the last register. */
+/* Where the last register goes. */
 typedef enum pl_result {
     PL_RESULT_WHOLE,
     PL_RESULT_DISK,   /* whole, with room to lie as in its file does */

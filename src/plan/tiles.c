@@ -310,7 +310,7 @@ int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, 
     int r = pl_program_layout(&step->program, plan->shapes, step->extent, result_of(plan, step),
                               residence_of, plan, &program_bytes);
     if (r < 0)
-        return pl_error_set(reterr, r, "no memory for a plan");
+        return pl_error_set(reterr, r, "out of memory while planning");
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
     set_workers(&c, crew.ahead);
     *ret_bytes = claimed_bytes(step, request, c.shape);

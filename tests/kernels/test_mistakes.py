@@ -239,12 +239,12 @@ RUN = {
     "a constant of another dtype": (
         lambda d: runtime.call("pl_constant_set", d.c, d.tensor((3,), "int8")),
         "constant 'c' is float32 [3], and cannot be int8 [3]"),
-    "a value for what is no variable": (
+    "a value for a node that is not a variable": (
         lambda d: d.session.set(d.a, d.tensor((10, 20))),
-        "placeholder 'a' is no variable of this session's graph"),
-    "a value for what is no constant": (
+        "placeholder 'a' is not a variable of this session's graph"),
+    "a value for a node that is not a constant": (
         lambda d: runtime.call("pl_constant_set", d.a, d.tensor((10, 20))),
-        "placeholder 'a' is no constant"),
+        "placeholder 'a' is not a constant"),
 }  # fmt: skip
 
 

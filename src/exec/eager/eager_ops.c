@@ -13,7 +13,7 @@
 #include "tensor/pool.h"
 #include "tensor/shape.h"
 
-/* Of an eager op, or of a node that eager ops read. */
+/* For an eager op, or a node that eager ops read. */
 typedef struct uses {
     int n_left;      /* eager ops that have yet to read it */
     bool made;       /* here, not gathered */
@@ -87,7 +87,7 @@ static void drop_inputs(runner *r, const pl_node *node)
     }
 }
 
-/* What was not known when the node was added may be refused now. */
+/* Shapes that were unknown when the node was added may be refused now. */
 static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
 {
     for (int k = 0; k < node->n_inputs; k++)
@@ -122,7 +122,7 @@ static bool makes_pictures(const pl_node *node)
            node->op->id == PL_OP_decode_image;
 }
 
-/* Is it a picture that one resize reads, and nobody else? Then that takes it row by row, which stay
+/* Is it a picture that only one resize reads? Then that takes it row by row, which stay
  * in the nearest cache. Where there are threads to share the rows it is made first. */
 static bool is_on_the_way(const runner *r, const pl_node *node)
 {
@@ -292,7 +292,7 @@ static bool is_known(const pl_eager_run *run, const pl_shape *shapes, const pl_n
     return known;
 }
 
-/* What is live while eager ops are counted. */
+/* Live bytes while eager ops are counted. */
 typedef struct tally {
     runner r;
     const pl_shape *shapes;

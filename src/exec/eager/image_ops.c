@@ -9,7 +9,7 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-/* Of the picture whole. */
+/* To decode the whole picture. */
 static uint64_t needed_bytes(const pl_eager_call *call, const pl_image *image, uint64_t file_bytes)
 {
     uint64_t beside = pl_add_sat_u64(image->work_bytes, image->library_bytes);
@@ -181,8 +181,8 @@ static int decode_resized(const pl_eager_call *call, pl_string file, pl_tensor *
     uint64_t needed = pl_buffer_new_cost_bytes(call->runtime->pool, (uint64_t)bytes);
     for (size_t i = 0; i < PL_COUNT_OF(costs); i++)
         needed = pl_add_sat_u64(needed, pl_memory_cost_bytes(costs[i]));
-    /* What is refused must not depend on how it is done: so a picture that would not fit whole is.
-     */
+    /* Refuse any picture that would not fit whole, so that the result does not depend on the decoding
+     * path. */
     needed = pl_max_u64(needed, needed_bytes(call, &image, file.n));
     r = check_budget(&decoding, &image, file.n, needed, reterr);
     if (r == 0)

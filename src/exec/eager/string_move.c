@@ -24,7 +24,7 @@ typedef struct mover {
 
 static int no_memory(const mover *m, pl_error *reterr)
 {
-    return pl_eager_fail(m->call, -ENOMEM, reterr, "no memory to compute it");
+    return pl_eager_fail(m->call, -ENOMEM, reterr, "out of memory");
 }
 
 /* The numbers of one input's elements. */

@@ -127,7 +127,7 @@ int pl_eager_string_to_number(const pl_eager_call *call, pl_tensor **ret_tensor,
     pl_strings in = {0};
     pl_tensor *tensor = NULL;
     void *data;
-    int r = p.plain ? 0 : pl_eager_fail(call, -ENOMEM, reterr, "no memory to compute it");
+    int r = p.plain ? 0 : pl_eager_fail(call, -ENOMEM, reterr, "out of memory");
     if (r == 0)
         r = pl_strings_pin(&in, call->inputs[0], reterr);
     if (r == 0)

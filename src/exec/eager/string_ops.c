@@ -10,7 +10,7 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-/* What bytes.strip() and bytes.split() take for blank. */
+/* The bytes that bytes.strip() and bytes.split() take for blank. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -214,7 +214,7 @@ static int several_init(several *s, const pl_eager_call *call, pl_error *reterr)
 {
     *s = (several){.n_inputs = call->node->n_inputs, .shape = call->inputs[0]->shape};
     s->inputs = calloc((size_t)s->n_inputs, sizeof *s->inputs);
-    int r = s->inputs ? 0 : pl_eager_fail(call, -ENOMEM, reterr, "no memory to compute it");
+    int r = s->inputs ? 0 : pl_eager_fail(call, -ENOMEM, reterr, "out of memory");
     for (int i = 0; r == 0 && i < s->n_inputs; i++) {
         r = pl_shape_broadcast(&s->shape, &call->inputs[i]->shape, &s->shape, reterr);
         if (r == 0)

@@ -189,7 +189,7 @@ static int check_files(const pl_eager_call *call, const pl_strings *names, const
     return r < 0 ? refuse_files(call, r, names, sizes, largest, cost, reterr) : 0;
 }
 
-/* What all files have, each in sizes[i]. If there is one, it stays open: *ret_fd. */
+/* The bytes of all files, each in sizes[i]. A single one stays open: *ret_fd. */
 static int measure(const pl_eager_call *call, const pl_strings *names, uint64_t *sizes,
                    uint64_t *ret_bytes, int *ret_fd, pl_error *reterr)
 {

@@ -55,8 +55,8 @@ PL_MUST_CHECK int pl_eager_fail(const pl_eager_call *call, int code, pl_error *r
 PL_MUST_CHECK int pl_eager_check_budget(const pl_eager_call *call, uint64_t bytes, const char *of,
                                         pl_error *reterr);
 
-/* Its two halves, for who has much to say: PL_EBUDGET or -ECANCELED, and nothing is told; and what
- * is to be told then. Returns the code. */
+/* Its two halves, for callers with a longer message: PL_EBUDGET or -ECANCELED, without one; and the
+ * message. Returns the code. */
 PL_MUST_CHECK int pl_eager_promise(const pl_eager_call *call, uint64_t bytes);
 PL_MUST_CHECK int pl_eager_not_promised(const pl_eager_call *call, int code, uint64_t bytes,
                                         const char *of, pl_error *reterr);
@@ -65,7 +65,7 @@ PL_MUST_CHECK int pl_eager_not_promised(const pl_eager_call *call, int code, uin
 PL_MUST_CHECK int pl_eager_must_fit(const pl_eager_call *call, uint64_t bytes, const char *of,
                                     pl_error *reterr);
 
-/* What the inputs that are strings take in memory. */
+/* The memory of inputs that are strings. */
 uint64_t pl_eager_input_bytes(const pl_eager_call *call);
 
 /* pl_strings_begin() for what is made of inputs that are strings, once it is promised. */
@@ -87,7 +87,7 @@ PL_MUST_CHECK int pl_eager_decode(const pl_eager_call *call, pl_tensor **ret_ten
 PL_MUST_CHECK int pl_eager_resize(const pl_eager_call *call, pl_tensor **ret_tensor,
                                   pl_error *reterr);
 
-/* What that takes beside its tensors. */
+/* Its memory beside its tensors. */
 uint64_t pl_eager_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
                                        const pl_shape *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OpenBLAS did when it was loaded, and should have done otherwise.
+/* Corrects settings that OpenBLAS made when it was loaded.
  *   kernels  loops for one kind of processor, by OpenBLAS's names: "Haswell" has AVX2, "SkylakeX"
  *            AVX-512. OpenBLAS chooses by the processor's model number; to one that is newer than
  *            itself it gives those of 2004, "Prescott": SSE3. Debian 12 has OpenBLAS 0.3.21, which
@@ -23,7 +23,7 @@
 /* Both, where they are wanted and safe. */
 void pl_blas_set_up(void);
 
-/* What is used now. */
+/* The settings in use. */
 const char *pl_blas_kernels(void);
 
 /* How many products of f32 or f64 these add up before they write the sum: OpenBLAS's GEMM_Q. */

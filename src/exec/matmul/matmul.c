@@ -68,7 +68,7 @@ static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right,
     return pl_matmul_copy_to_blocks(s, matrix, &stream->blocks, stream->offset);
 }
 
-/* Of one matrix there is one copy. */
+/* A matrix times itself is copied once. */
 static void share_blocks(pl_matmul_state *s)
 {
     s->b.in_blocks = true;
@@ -76,7 +76,7 @@ static void share_blocks(pl_matmul_state *s)
     s->b.offset = s->a.offset;
 }
 
-/* What is resident stays where it is. */
+/* Resident matrices stay where they are. */
 static int prepare_tiles(pl_matmul_state *s)
 {
     uint64_t end = s->job->scratch_offset;

@@ -163,7 +163,7 @@ static int begin_band(copy *c, band *b, int64_t row)
     return 0;
 }
 
-/* What was written from the same memory before is waited for. */
+/* Waits for what was written from the same memory before. */
 static int end_band(copy *c, band *b)
 {
     int r = pl_matmul_wait(c->state, &b->whole, c->matrix->name);

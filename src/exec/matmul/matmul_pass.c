@@ -30,7 +30,7 @@ static int64_t tiles_across(const pl_matmul_state *s)
     return tiled(s) ? parts_of(s->plan->question.n, s->plan->tile_columns) : 1;
 }
 
-/* Of a symmetric result, those right of the diagonal are copies. */
+/* In a symmetric result, tiles right of the diagonal are copies. */
 static int64_t n_outer(const pl_matmul_state *s)
 {
     int64_t n = tiles_across(s);

@@ -27,7 +27,7 @@ typedef struct pl_product_part {
     int64_t rows, columns, inner;
 } pl_product_part;
 
-/* What takes a tenth of a second or so: by threads and dtype alone, because the order of a sum
+/* A tenth of a second or so: by threads and dtype alone, because the order of a sum
  * depends on it. `threads` may be NULL. */
 pl_product_part pl_product_part_of(pl_threads *threads, const pl_gemm *gemm);
 

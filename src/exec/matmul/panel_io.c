@@ -204,7 +204,7 @@ int pl_panel_io_new(void *bounce, pl_panel_io **ret_io, pl_error *reterr)
 {
     pl_panel_io *io = calloc(1, sizeof *io);
     if (!io)
-        return pl_error_set(reterr, -ENOMEM, "no memory for reading ahead");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for reading ahead");
     pthread_mutex_init(&io->mu, NULL);
     pthread_cond_init(&io->came, NULL);
     pthread_cond_init(&io->done, NULL);

@@ -16,7 +16,7 @@
 
 #include "base/base.h"
 
-/* What each thread has for bytes that cannot go straight to their place. */
+/* Of each thread, for bytes that cannot go straight to their place. */
 #define PL_PANEL_BOUNCE_BYTES (256 * PL_KIB)
 #define PL_PANEL_THREADS      2
 

@@ -33,7 +33,7 @@ static int not_regular(pl_error *reterr, const char *what, const char *path)
     return pl_error_set(reterr, -EINVAL, "cannot %s '%s': it is not a regular file", what, path);
 }
 
-/* What would fail only when all is computed, or not with an error at all. */
+/* Finds now what would fail only after all is computed, or without an error. */
 static int check_place(const char *path, uint64_t header_bytes, uint64_t item_bytes,
                        const pl_shape *shape, pl_error *reterr)
 {
@@ -58,7 +58,7 @@ static int open_one(const char *path, bool *ret_found)
     return fd;
 }
 
-/* What one begins with until it is complete. No header is as short. */
+/* A file begins with this until it is complete. No header is as short. */
 static const char mark[] = "plimsoll: not complete";
 
 static_assert(sizeof mark < 64, "longer than the shortest header");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is live in a runtime. See plimsoll/live.h.
+/* Lists live tensors, sessions and runs of a runtime. See plimsoll/live.h.
  *
  * Nobody is stopped for it: lists are locked one after the other, never two at once, and only for
  * as long as copying their members takes. */
@@ -137,7 +137,7 @@ static void add_session(gathering *g, const pl_session *session)
                   NULL);
 }
 
-/* The sessions there are now, each held, in an array that ends with NULL; NULL for want of memory.
+/* The sessions there are now, each held, in an array that ends with NULL; NULL if out of memory.
  */
 static pl_session **hold_sessions(pl_links *sessions)
 {
@@ -282,7 +282,7 @@ int pl_live_new(pl_runtime *runtime, const char *scope, pl_live **ret_live, pl_e
         return r;
     gathering g = {.live = calloc(1, sizeof(pl_live)), .scope = scope ? scope : ""};
     if (!g.live)
-        return pl_error_set(reterr, -ENOMEM, "no memory to list what is live");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while listing live values");
     gather_tensors(&g, runtime->pool);
     gather_sessions(&g, runtime);
     int n_held = g.live->n_entries;
@@ -294,7 +294,7 @@ int pl_live_new(pl_runtime *runtime, const char *scope, pl_live **ret_live, pl_e
     free(g.buffers);
     if (r < 0) {
         pl_live_free(g.live);
-        return pl_error_set(reterr, r, "no memory to list what is live");
+        return pl_error_set(reterr, r, "out of memory while listing live values");
     }
     *ret_live = g.live;
     return 0;

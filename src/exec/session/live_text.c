@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is live, for people to read and for programs. Names are what users called their tensors: any
+/* The list of live.h as a table or JSON. Names are the users' own: any
  * bytes, so that they are made printable here. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void write_quoted(const char *text, FILE *to)
     fputc('"', to);
 }
 
-/* What does not print is a '?', so that no name can draw on the terminal. */
+/* Bytes that do not print become '?', so that no name can draw on the terminal. */
 static void write_name(const char *text, FILE *to)
 {
     int n = 0;

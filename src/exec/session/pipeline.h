@@ -92,7 +92,6 @@ void pl_pipeline_drop_sources(pl_pipeline *p);
 
 /* ---- session_eager.c: the eager ops ---- */
 
-/* Does nothing if there are none. */
 PL_MUST_CHECK int pl_pipeline_run_eager_ops(pl_pipeline *p, pl_error *reterr);
 
 /* For pl_eager_count() and pl_eager_explain(), too. */

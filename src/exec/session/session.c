@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sessions and graphs keep: variables and constants. See plimsoll/session.h. */
+/* Variables of sessions and constants of graphs. See plimsoll/session.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr)
     PL_NOT_NULL(constant, reterr);
     PL_NOT_NULL(tensor, reterr);
     if (constant->op->id != PL_OP_constant)
-        return pl_error_set(reterr, -EINVAL, "%s '%s' is no constant", constant->op->name,
+        return pl_error_set(reterr, -EINVAL, "%s '%s' is not a constant", constant->op->name,
                             constant->name);
     pl_tensor *held;
     int r = pl_session_check(constant, tensor, reterr);
@@ -80,7 +80,7 @@ static int check_variable(const pl_session *session, const pl_node *node, pl_err
 {
     if (node->op->id == PL_OP_variable && node->graph == session->graph)
         return 0;
-    return pl_error_set(reterr, -EINVAL, "%s '%s' is no variable of this session's graph",
+    return pl_error_set(reterr, -EINVAL, "%s '%s' is not a variable of this session's graph",
                         node->op->name, node->name);
 }
 
@@ -97,7 +97,7 @@ int pl_session_hold(pl_session *session, const pl_node *variable, pl_tensor *ten
     pthread_mutex_unlock(&session->mu);
     if (r < 0) {
         pl_tensor_let_go(held);
-        return pl_error_set(reterr, r, "no memory for variable '%s'", variable->name);
+        return pl_error_set(reterr, r, "out of memory for variable '%s'", variable->name);
     }
     *ret_held = held;
     return 0;

@@ -6,7 +6,7 @@
 
 #include "exec/session/pipeline.h"
 
-/* ---- values that nobody computes with now ---- */
+/* ---- idle values ---- */
 
 /* Made by eager ops, they are the run's own, and part of what it may take: counted while they are in
  * memory, and moved to disk where an op or the plan needs the room. What is in memory with such a
@@ -216,8 +216,6 @@ pl_eager_run pl_pipeline_eager_run(pl_pipeline *p)
 
 int pl_pipeline_run_eager_ops(pl_pipeline *p, pl_error *reterr)
 {
-    if (!p->check->has_eager_ops)
-        return 0;
     const pl_eager_run run = pl_pipeline_eager_run(p);
     return pl_eager_run_all(&run, reterr);
 }

@@ -212,7 +212,7 @@ int pl_session_new(const pl_graph *graph, pl_runtime *runtime, pl_session **ret_
         return r;
     pl_session *session = calloc(1, sizeof *session);
     if (!session)
-        return pl_error_set(reterr, -ENOMEM, "no memory for a session");
+        return pl_error_set(reterr, -ENOMEM, "out of memory for a session");
     session->n_refs = 1;
     session->number = atomic_fetch_add(&runtime->n_sessions, 1) + 1;
     session->graph = graph;

@@ -145,7 +145,8 @@ int pl_pipeline_plan(pl_pipeline *p, pl_error *reterr)
     if (r < 0)
         return r;
     p->plan.peak_bytes = p->plan.plan->peak_bytes;
-    pl_plan_tell_fallbacks(p->request.session->runtime, p->plan.plan);
+    if (p->plan.plan->n_fallbacks > 0)
+        pl_plan_tell_fallbacks(p->request.session->runtime, p->plan.plan);
     keep_plan(p);
     return 0;
 }
@@ -215,8 +216,6 @@ static int wait_to_assign(pl_pipeline *p)
 int pl_pipeline_begin_assigning(pl_pipeline *p, pl_error *reterr)
 {
     pl_session *session = p->request.session;
-    if (!p->check->assigns)
-        return 0;
     pthread_mutex_lock(&session->mu);
     int r = session->assigning && pl_run_is_telling() ? -EDEADLK : wait_to_assign(p);
     if (r == 0)

@@ -295,11 +295,11 @@ static int take_made(const pipeline *p, pl_tensor **results, pl_error *reterr)
 static int run_phases(pipeline *p, pl_tensor **results, pl_error *reterr)
 {
     int r = pl_pipeline_check(p, reterr);
-    if (r == 0)
+    if (r == 0 && p->check->assigns)
         r = pl_pipeline_begin_assigning(p, reterr);
     if (r == 0)
         r = pl_pipeline_gather(p, reterr);
-    if (r == 0)
+    if (r == 0 && p->check->has_eager_ops)
         r = pl_pipeline_run_eager_ops(p, reterr);
     if (r == 0 && is_made(p))
         return take_made(p, results, reterr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a planner is told of a runtime's devices. See device_step.h. */
+/* Describes a runtime's devices to the planner. See device_step.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ int pl_request_devices(pl_runtime *runtime, pl_plan_request *request, pl_plan_de
     pl_plan_device *list = calloc((size_t)n + 1, sizeof *list);
     if (!devices || !list) {
         free(list);
-        return pl_error_set(reterr, -ENOMEM, "no memory for a list of devices");
+        return pl_error_set(reterr, -ENOMEM, "out of memory while listing devices");
     }
     for (int i = 0; i < n; i++)
         describe(pl_devices_at(devices, i), &list[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and devices: what a planner is told of them, and steps that run there.
+/* Devices: how they are described to the planner, and steps that run there.
  *
  * Steps are run by the thread of their run; runs side by side wait for each other's room on a
  * device (device/room.h), never while they have some of it. */

@@ -67,7 +67,7 @@ static int64_t *places_at(const merge *m, uint64_t place)
     return (int64_t *)(void *)(m->part->space + place);
 }
 
-/* What the spill file says of itself is not which node it was for. */
+/* Errors of the spill file do not name the node. */
 static int name_error(const pl_row_part *part, int r)
 {
     pl_frame *frame = part->frame;

@@ -144,7 +144,7 @@ static int64_t index_at(const pl_op_call *call, int i, int64_t at)
     return index;
 }
 
-/* What is behind the axis that is gathered along: a row, if it is in one piece. */
+/* The elements behind the gathered axis: a row, if it is in one piece. */
 static bool is_row(const pl_region *in, const int64_t *strides, int axis, int64_t item_bytes)
 {
     for (int i = in->rank - 1; i > axis; i--) {

@@ -41,8 +41,8 @@ typedef struct pl_run {
     int device;            /* whose memory is claimed, from 0 */
     uint64_t device_bytes; /* that are claimed there */
     int direct_fd;         /* of the file that the step writes, for direct access; negative: none */
-    pthread_mutex_t telling; /* held by whoever calls back; nobody waits for it */
-    double told;             /* telling; the largest fraction so far */
+    pthread_mutex_t telling; /* held during a callback; other threads skip theirs */
+    double told;             /* telling; the largest fraction reported so far */
 } pl_run;
 
 typedef struct pl_register {
@@ -82,7 +82,7 @@ void pl_run_unpin_uses(pl_run *run, const pl_step *step);
 PL_MUST_CHECK int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
                               const pl_region *region, void *data, pl_error *reterr);
 
-/* Likewise of one whose axes lie in another order. It is read as it lies; strides say how. */
+/* pl_run_read() for a value whose axes lie in another order. It is read as it lies; strides say how. */
 PL_MUST_CHECK int pl_run_read_permuted(const pl_live_value *value, const pl_shape *shape,
                                        size_t item_bytes, const pl_region *region, void *data,
                                        int64_t strides[PL_RANK_MAX], pl_error *reterr);
@@ -125,7 +125,7 @@ PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *ret
 /* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
 void pl_run_tell(pl_run *run, double fraction);
 
-/* All has gone well, files and variables too: that is told once. */
+/* Reports 1, once the run, its files and its variables are done. */
 void pl_run_tell_end(const pl_run *run);
 
 /* Is this thread inside of a progress callback? */

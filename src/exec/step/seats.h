@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seats: how many of a step's frames compute at a time, where there are more of them.
- * Whoever reads or writes a file gives its seat to another, and takes one again afterwards. So the
+ * A frame that reads or writes a file gives its seat to another, and takes one again afterwards. So the
  * processors are busy while the disk is, and never more of them than the runtime has threads.
  *
  * Safe from any thread. NULL is allowed, and stands for a seat for everybody. */

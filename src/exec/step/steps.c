@@ -50,7 +50,7 @@ static void call_back(const pl_run *run, double fraction)
     is_telling = before;
 }
 
-/* Steps count alike, however long they are. What is told never falls, also where a step goes over
+/* Steps count alike, however long they are. The fraction never falls, also where a step goes over
  * its parts twice. */
 void pl_run_tell(pl_run *run, double in_step)
 {
@@ -86,7 +86,7 @@ typedef struct job {
     pl_error error;
 } job;
 
-/* Of several failures the first part's is told, whichever came first. */
+/* Reports the failure of the first part, whichever came first. */
 static void note_failure(job *j, int64_t part, int code, const pl_error *error)
 {
     pthread_mutex_lock(&j->mu);
@@ -252,7 +252,7 @@ static int with_frames(pl_run *run, const pl_step *step, char *scratch, pl_error
     pl_seats seats;
     pl_frame *frames = calloc((size_t)n, sizeof *frames);
     if (!frames)
-        r = pl_error_set(reterr, -ENOMEM, "%s '%s': no memory to compute it", step->node->op->name,
+        r = pl_error_set(reterr, -ENOMEM, "%s '%s': out of memory", step->node->op->name,
                          step->node->name);
     pl_seats_init(&seats, step->n_workers);
     for (int i = 0; r == 0 && i < n; i++) {

@@ -301,7 +301,7 @@ static void choose_kernels(chain *c, const pl_program *program)
     }
 }
 
-/* What is whole becomes a register as others are. */
+/* A whole result becomes a register like others. */
 static void set_outputs(pl_frame *frame, chain *c, const pl_region *out)
 {
     const pl_program *program = &frame->step->program;

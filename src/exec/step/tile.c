@@ -36,8 +36,7 @@ int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scrat
     if (r == 0)
         r = pl_strips_init(frame, reterr);
     if (r == -ENOMEM)
-        pl_error_set(reterr, r, "%s '%s': no memory to compute it", step->node->op->name,
-                     step->node->name);
+        pl_error_set(reterr, r, "%s '%s': out of memory", step->node->op->name, step->node->name);
     return r;
 }
 
