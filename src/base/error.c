@@ -148,7 +148,10 @@ int pl_error_vset(pl_error *error, int code, const char *format, va_list argumen
 {
     if (!error)
         return code;
-    vsnprintf(error->message, sizeof error->message, format ? format : "", arguments);
+    if (format)
+        vsnprintf(error->message, sizeof error->message, format, arguments);
+    else
+        error->message[0] = '\0';
     error->code = code;
     forget_fields(error);
     drop_payload(error);

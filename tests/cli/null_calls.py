@@ -82,11 +82,11 @@ class Good:
 
     def make(self, function, *arguments):
         """What a constructor gives, its last but one argument."""
-        result, error = ctypes.c_void_p(), ctypes.create_string_buffer(512)
+        result, error = ctypes.c_void_p(), ctypes.create_string_buffer(1024)
         given = [ctypes.c_int64(one) if one < 1 << 20 else ctypes.c_void_p(one) for one in arguments]
         r = getattr(self.library, function)(*given, ctypes.byref(result), error)
         if r < 0 or not result.value:
-            sys.exit(f"{function}: {r} {error.raw[4:].partition(bytes(1))[0]}")
+            sys.exit(f"{function}: {r} {error.raw[509:].partition(bytes(1))[0]}")
         return result.value
 
     def of(self, argument):
@@ -143,7 +143,7 @@ def main():
         print(f"call {name} with NULL for {words}", flush=True)
         function = getattr(library, name)
         function.restype = result_type(kind)
-        error = ctypes.create_string_buffer(512)
+        error = ctypes.create_string_buffer(1024)
         given = []
         for i, argument in enumerate(arguments):
             if argument.endswith("reterr"):
@@ -155,7 +155,7 @@ def main():
             else:
                 given.append(good.of(argument))
         function(*given)
-        message = error.raw[4:].partition(b"\0")[0].decode()
+        message = error.raw[509:].partition(b"\0")[0].decode()
         if message:
             print(f"refused {name}: {message}", flush=True)
 

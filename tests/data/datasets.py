@@ -118,9 +118,8 @@ def value_of(runtime, value, owned):
 
 
 def refuse(error, exception):
-    text = ctypes.cast(error, ctypes.POINTER(base.ErrorText)).contents
-    text.code, text.message = -errno.EIO, str(exception).encode()[:400]
-    return text.code
+    text = str(exception).encode()[:400]
+    return base.library().pl_error_set(ctypes.c_void_p(error), -errno.EIO, b"%s", text)
 
 
 def function_of(runtime, python, specs, n_inputs):

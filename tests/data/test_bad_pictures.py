@@ -109,7 +109,7 @@ def test_a_quarantine_is_lines_of_json(runtime, folder, tmp_path):
     assert [line["index"] for line in lines] == sorted(bad)
     assert [line["code"] for line in lines] == [BAD[bad[line["index"]]][1] for line in lines]
     for line in lines:
-        assert set(line) == {"time", "stage", "index", "path", "offset", "code", "reason"}
+        assert set(line) == {"time", "stage", "index", "path", "offset", "code", "op", "reason"}
         assert line["path"] == str(paths[line["index"]]) and line["reason"]
 
 

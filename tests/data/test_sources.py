@@ -333,7 +333,7 @@ def test_a_feature_that_is_missing_has_its_default_or_is_named(runtime, tmp_path
     found = sources.parse_examples(dataset, ("a", "int64", (), None)).__iter__().everything()
     assert (found[0], found[2]) == (1, 3)
     assert "has no feature 'a', which has no default" in found[1].message
-    assert f"'{tmp_path}/r' at byte {16 + len(contents[0])}" in found[1].message
+    assert f"'{tmp_path}/r', byte {16 + len(contents[0])}: " in found[1].message
 
 
 def test_a_feature_of_any_length_that_is_missing_has_its_default_or_no_values(runtime, tmp_path):

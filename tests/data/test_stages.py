@@ -567,7 +567,7 @@ def test_unequal_rows_are_refused_when_they_are_met(runtime, ten):
 def test_a_buffer_that_does_not_fit_is_refused_with_what_there_is(tmp_path):
     with base.Runtime(cap_bytes=1 << 20, spill_limit_bytes=1, spill=tmp_path) as small:
         with iter(from_range(small, 10**6).prefetch(1).shuffle(10**6, 1).named("mixed")) as found:
-            with pytest.raises(Refused, match="mixed: .* elements of its buffer are there") as refused:
+            with pytest.raises(Refused, match="'mixed': .* elements of its buffer are there") as refused:
                 next(found)
         assert refused.value.code == "PL_EBUDGET"
         assert small.claimed_bytes == 0

@@ -46,7 +46,8 @@ static const char *take_sum(pl_gzip_head *head, uint8_t byte)
     if (++head->n < 2)
         return NULL;
     go_on(head);
-    return head->sum == (head->crc & 0xffff) ? NULL : "is corrupt: its head's checksum does not match";
+    return head->sum == (head->crc & 0xffff) ? NULL
+                                             : "is corrupt: its head's checksum does not match";
 }
 
 const char *pl_gzip_head_take(pl_gzip_head *head, uint8_t byte)

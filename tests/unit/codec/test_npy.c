@@ -247,8 +247,8 @@ static void a_file_shorter_than_its_header_promises_is_truncated(void **state)
     assert_int_equal(parse_as(file, n, n + 23, &error), PL_ECORRUPT);
     char wanted[160];
     snprintf(wanted, sizeof wanted,
-             "'x.npy': it is truncated: %zu of %zu bytes; its header promises [2,3] of float32", n + 23,
-             n + 24);
+             "'x.npy': it is truncated: %zu of %zu bytes; its header promises [2,3] of float32",
+             n + 23, n + 24);
     assert_string_equal(error.message, wanted);
     for (size_t cut = 6; cut < n; cut++)
         assert_int_equal(parse_as(file, cut, cut, &error), PL_ECORRUPT);
