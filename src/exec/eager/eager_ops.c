@@ -144,7 +144,7 @@ static bool is_on_the_way(const runner *r, const pl_node *node)
 static int budget_bytes(const pl_eager_run *run, const pl_node *node, bool exactly,
                         uint64_t *ret_bytes, pl_error *reterr)
 {
-    uint64_t held;
+    uint64_t held = 0;
     if (run->held_bytes(run->context, node, &held) < 0)
         return pl_error_set(reterr, -ENOMEM, "out of memory while describing a run");
     *ret_bytes = pl_sub_sat_u64(exactly ? pl_admission_budget_bytes(run->admission)
