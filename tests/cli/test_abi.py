@@ -183,7 +183,8 @@ def test_no_function_follows_a_null(root, library, tmp_path):
     assert crashed == []
     called = set(re.findall(r"^call (\w+)", done.stdout, re.M)) if first == 0 else set()
     pinned = set((root / "tests/symbols/libplimsoll.exports").read_text().split())
-    takes_none = {"pl_dataset_cancel", "pl_dataset_random_stream", "pl_error_name", "pl_error_text",
+    takes_none = {"pl_dataset_cancel", "pl_dataset_random_stream", "pl_error_kind_name", "pl_error_name",
+                  "pl_error_text",
                   "pl_op_attr_name", "pl_op_attr_type", "pl_op_is_elementwise", "pl_op_n_attrs",
                   "pl_op_name", "pl_version", "pl_version_text"}  # fmt: skip
     assert called == pinned - takes_none
