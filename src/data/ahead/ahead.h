@@ -35,8 +35,7 @@ typedef struct pl_ahead_slot {
 
 /* Moves element and error into the slot. With a negative result, the element only says what it was
  * read from; with PL_RETRY_ALONE it is the input that did not fit. */
-void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element,
-                        pl_error *error);
+void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element, pl_error *error);
 
 /* Moves them out, and returns the result. The slot is empty then, as is one that is all zero. */
 int pl_ahead_slot_take(pl_ahead_slot *slot, pl_prefetch_budget *budget, pl_element *ret_element,

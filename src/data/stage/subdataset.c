@@ -111,8 +111,7 @@ int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t nu
     return r;
 }
 
-pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, pl_error *error,
-                                      pl_element *bad)
+pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, pl_error *error, pl_element *bad)
 {
     pl_subdataset *subdataset = calloc(1, sizeof *subdataset);
     if (!subdataset) {

@@ -142,7 +142,7 @@ static void assert_cut_off(const pl_buffer_rows *rows)
 {
     pl_error error = {0};
     assert_int_equal(pl_buffer_read_rows(window, rows, got, &error), PL_ECORRUPT);
-    assert_non_null(strstr(error.message, "was cut off"));
+    assert_non_null(strstr(error.message, "was truncated"));
     assert_non_null(strstr(error.message, path));
 }
 
