@@ -15,6 +15,7 @@
 #include "plimsoll/ledger.h"
 #include "plimsoll/live.h"
 #include "plimsoll/picture.h"
+#include "plimsoll/program.h"
 #include "plimsoll/session.h"
 #include "plimsoll/tensor.h"
 #include "plimsoll/version.h"
