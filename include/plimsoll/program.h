@@ -117,7 +117,7 @@ PL_API uint64_t pl_stream_mix(uint64_t number);
 PL_API PL_MUST_CHECK int pl_evaluator_new(pl_runtime *runtime, int n_programs,
                                           pl_evaluator **ret_evaluator, pl_error *reterr);
 PL_API pl_evaluator *pl_evaluator_ref(pl_evaluator *evaluator);
-PL_API void pl_evaluator_unref(pl_evaluator *evaluator); /* NULL is allowed */
+PL_API void pl_evaluator_unref(pl_evaluator *evaluator);                /* NULL is allowed */
 PL_API pl_runtime *pl_evaluator_runtime(const pl_evaluator *evaluator); /* borrowed */
 
 /* What messages of PL_EBUDGET end with, when a result does not fit in memory: how it is written to a
@@ -208,7 +208,7 @@ PL_API void pl_traced_unref(pl_traced *traced); /* NULL is allowed */
 
 PL_API int pl_traced_n_inputs(const pl_traced *traced);
 PL_API int pl_traced_n_outputs(const pl_traced *traced);
-PL_API int pl_traced_n_captures(const pl_traced *traced); /* of other traces */
+PL_API int pl_traced_n_captures(const pl_traced *traced);        /* of other traces */
 PL_API pl_expr *pl_traced_input(const pl_traced *traced, int i); /* borrowed; so are these two */
 PL_API pl_expr *pl_traced_output(const pl_traced *traced, int i);
 PL_API pl_expr *pl_traced_capture(const pl_traced *traced, int i);

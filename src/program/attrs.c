@@ -108,9 +108,9 @@ int pl_attrs_pack(int op, const char *name, const pl_attr *attrs, int n_attrs, p
         by_place[place] = &attrs[i];
     }
     *ret = n_attrs > 0 ? pack(found, by_place) : NULL;
-    return *ret || n_attrs <= 0 ? 0
-                                : pl_error_set(reterr, -ENOMEM,
-                                               "%s: out of memory for its attributes", found->name);
+    return *ret || n_attrs <= 0
+               ? 0
+               : pl_error_set(reterr, -ENOMEM, "%s: out of memory for its attributes", found->name);
 }
 
 int pl_attrs_with_stream(int op, const pl_attrs *attrs, uint64_t stream, pl_attrs **ret,

@@ -91,6 +91,7 @@ int pl_expr_cond(pl_expr *pred, pl_traced *on_true, pl_traced *on_false, pl_expr
     PL_NOT_NULL(on_true, reterr);
     PL_NOT_NULL(on_false, reterr);
     PL_NOT_NULLS(inputs, n_inputs, reterr);
+    PL_NOT_NULL_IF(pl_traced_n_outputs(on_true) > 0, ret_items, reterr);
     cond *self = NULL;
     int r = check(on_true, on_false, n_inputs, reterr);
     if (r == 0)

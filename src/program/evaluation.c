@@ -20,14 +20,16 @@ struct pl_evaluation {
     pl_evaluator *evaluator; /* a reference */
     pl_expr_list fetches;    /* references; of pending exprs, first those that were asked for */
     int n_asked;
-    bool settles;        /* the fetches get their values: they were pending */
-    bool keeps;          /* and so do pending fetches of no trace, because nothing was fed */
-    bool eager;          /* exprs of no trace draw */
-    pl_tensor **leaves;  /* references */
+    bool settles;       /* the fetches get their values: they were pending */
+    bool keeps;         /* and so do pending fetches of no trace, because nothing was fed */
+    bool eager;         /* exprs of no trace draw */
+    pl_tensor **leaves; /* references */
     int n_leaves;
     uint64_t stream;
     pl_lazy_program *program;
-    pl_expr_list draws; /* references */
+    pl_expr_list draws;  /* references */
+    pl_expr_rest *rests; /* what settled exprs no longer need: dropped by whoever frees it */
+    int n_rests;
 };
 
 static int no_memory(pl_error *reterr)
@@ -61,6 +63,9 @@ void pl_evaluation_free(pl_evaluation *self)
     drop_leaves(self);
     unref_all(&self->fetches);
     unref_all(&self->draws);
+    for (int i = 0; i < self->n_rests; i++)
+        pl_expr_rest_drop(&self->rests[i]);
+    free(self->rests);
     pl_lazy_program_unref(self->program);
     pl_evaluator_unref(self->evaluator);
     free(self);
@@ -77,6 +82,7 @@ static pl_evaluation *evaluation_new(pl_evaluator *evaluator)
 pl_expr *const *pl_evaluation_draws(const pl_evaluation *self, int *ret_n)
 {
     PL_NULL_GIVES(self, NULL);
+    PL_NULL_GIVES(ret_n, NULL);
     *ret_n = self->draws.n;
     return self->draws.at;
 }
@@ -103,8 +109,8 @@ static int check_size(const pl_evaluator *evaluator, pl_expr *const *fetches, in
         worst = more > largest ? fetches[i] : worst;
         largest = pl_max_u64(more, largest);
     }
-    uint64_t left =
-        bytes <= CHECKED_BYTES ? UINT64_MAX : pl_runtime_left_bytes(pl_evaluator_runtime(evaluator));
+    uint64_t left = bytes <= CHECKED_BYTES ? UINT64_MAX
+                                           : pl_runtime_left_bytes(pl_evaluator_runtime(evaluator));
     if (bytes <= left)
         return 0;
     return pl_error_set(reterr, PL_EBUDGET,
@@ -117,7 +123,8 @@ static int check_size(const pl_evaluator *evaluator, pl_expr *const *fetches, in
 
 static bool is_held(const pl_expr *expr)
 {
-    return pl_expr_is_pending(expr) && expr->trace == 0 && pl_expr_owner(expr);
+    return atomic_load_explicit(&((pl_expr *)expr)->owner, memory_order_relaxed) &&
+           expr->trace == 0 && pl_expr_is_pending(expr);
 }
 
 /* `fetched` is by place of inner exprs. */
@@ -320,9 +327,8 @@ static int walk_all(pl_walk *walk, const pl_evaluation_request *of)
 {
     int r = 0;
     for (int i = 0; r == 0 && i < of->n_first; i++)
-        r = of->first[i].target
-                ? pl_walk_add_instead(walk, of->first[i].expr, of->first[i].target)
-                : pl_walk_add_call(walk, of->first[i].expr);
+        r = of->first[i].target ? pl_walk_add_instead(walk, of->first[i].expr, of->first[i].target)
+                                : pl_walk_add_call(walk, of->first[i].expr);
     for (int i = 0; r == 0 && i < of->n_fetches; i++)
         r = pl_walk_add(walk, of->fetches[i]);
     return r == 0 ? pl_walk_fetch(walk, of->fetches, of->n_fetches) : r;
@@ -342,8 +348,8 @@ static int take_fetches(pl_evaluation *self, const pl_walk *walk, const pl_evalu
     return r;
 }
 
-static int prepare_request(pl_evaluation *self, const pl_evaluation_request *of, const given *leaves,
-                           pl_error *reterr)
+static int prepare_request(pl_evaluation *self, const pl_evaluation_request *of,
+                           const given *leaves, pl_error *reterr)
 {
     pl_walk w;
     int r = pl_walk_begin(&w, leaves->exprs, of->n_feeds, of->n_feeds > 0 ? leaves->types : NULL,
@@ -410,26 +416,31 @@ int pl_evaluation_new(pl_evaluator *evaluator, const pl_evaluation_request *requ
 
 /* ---- runs ---- */
 
-/* Another thread may have been faster. Takes over the reference. */
-static void settle(pl_expr *expr, pl_tensor *value)
+/* Room for what the fetches let go of. */
+static int make_rests(pl_evaluation *self, pl_error *reterr)
 {
-    pl_expr_rest rest;
-    pl_exprs_lock();
-    pl_expr_settle_locked(expr, value, &rest);
-    pl_exprs_unlock();
-    pl_expr_rest_drop(&rest);
+    if (!self->rests)
+        self->rests = malloc(((size_t)self->fetches.n + 1) * sizeof *self->rests);
+    return self->rests ? 0 : no_memory(reterr);
 }
 
-static int run_and_settle(const pl_evaluation *self, const pl_run_options *options,
-                          pl_error *reterr)
+/* Another thread may have been faster. Takes over the reference. */
+static void settle(pl_evaluation *self, pl_expr *expr, pl_tensor *value)
+{
+    pl_exprs_lock();
+    pl_expr_settle_locked(expr, value, &self->rests[self->n_rests++]);
+    pl_exprs_unlock();
+}
+
+static int run_and_settle(pl_evaluation *self, const pl_run_options *options, pl_error *reterr)
 {
     pl_tensor **values = calloc((size_t)self->fetches.n + 1, sizeof *values);
-    if (!values)
-        return no_memory(reterr);
-    int r = pl_lazy_program_run(self->program, self->evaluator, self->leaves, NULL, options, values,
+    int r = values ? make_rests(self, reterr) : no_memory(reterr);
+    if (r == 0)
+        r = pl_lazy_program_run(self->program, self->evaluator, self->leaves, NULL, options, values,
                                 reterr);
     for (int i = 0; r == 0 && i < self->fetches.n; i++)
-        settle(self->fetches.at[i], values[i]);
+        settle(self, self->fetches.at[i], values[i]);
     free(values);
     return r;
 }
@@ -441,6 +452,7 @@ static int forget_held(pl_evaluation *self, pl_error *reterr)
     int n_asked = self->n_asked;
     self->fetches = (pl_expr_list){0};
     drop_leaves(self);
+    free(PL_TAKE(self->rests)); /* nothing was settled */
     pl_lazy_program_unref(PL_TAKE(self->program));
     int r = prepare(self, before.at, n_asked, 0, reterr);
     unref_all(&before);
@@ -451,6 +463,8 @@ static int run_pending(pl_evaluation *self, const pl_run_options *options, pl_er
 {
     pl_run_options own = *options;
     own.random_stream += self->stream;
+    if (self->n_rests > 0) /* it was run before */
+        return 0;
     int r = run_and_settle(self, &own, reterr);
     if (r != PL_EBUDGET || self->fetches.n == self->n_asked)
         return r;
@@ -459,19 +473,22 @@ static int run_pending(pl_evaluation *self, const pl_run_options *options, pl_er
     return r == 0 && self->program ? run_and_settle(self, &own, reterr) : r;
 }
 
-static int run_request(const pl_evaluation *self, const char *const *npy_paths,
+static int run_request(pl_evaluation *self, const char *const *npy_paths,
                        const pl_run_options *options, pl_tensor **ret_tensors, pl_error *reterr)
 {
     pl_run_options own = *options;
     own.random_stream = self->stream + (self->eager ? 0 : options->random_stream);
     int r = check_size(self->evaluator, self->fetches.at, self->fetches.n, npy_paths, reterr);
+    if (r == 0 && self->keeps && self->n_rests == 0)
+        r = make_rests(self, reterr);
     if (r == 0)
         r = pl_lazy_program_run(self->program, self->evaluator, self->leaves, npy_paths, &own,
                                 ret_tensors, reterr);
     for (int i = 0; r == 0 && self->keeps && i < self->fetches.n; i++) {
         pl_expr *expr = self->fetches.at[i];
-        if (ret_tensors[i] && expr->trace == 0 && !expr->symbolic && pl_expr_is_pending(expr))
-            pl_expr_settle(expr, ret_tensors[i]);
+        if (ret_tensors[i] && expr->trace == 0 && !expr->symbolic && pl_expr_is_pending(expr) &&
+            self->n_rests < self->fetches.n)
+            settle(self, expr, pl_tensor_ref(ret_tensors[i]));
     }
     return r;
 }

@@ -35,13 +35,14 @@ __attribute__((constructor)) static void watch_forks(void)
 
 enum { SPARE_MAX = 512 };
 
+/* Initial-exec, as the guard's: the general kind costs a call at each access. */
 static _Thread_local struct {
     pl_expr *spare;
     int n_spare;
     bool has_key;
     bool freeing;
     pl_expr *doomed;
-} mine;
+} mine __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key; /* whose destructor frees a thread's spare ones */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -116,7 +117,8 @@ static int set_inputs(pl_expr *self, pl_expr *const *inputs, int n_inputs)
     }
     uint32_t depth = 0;
     for (int i = 0; i < n_inputs; i++) {
-        to[i] = &pl_expr_ref(inputs[i])->node;
+        atomic_fetch_add_explicit(&inputs[i]->n_refs, 1, memory_order_relaxed);
+        to[i] = &inputs[i]->node;
         self->symbolic |= inputs[i]->symbolic;
         if (depth < inputs[i]->depth)
             depth = pl_expr_has(inputs[i]) ? depth : inputs[i]->depth;
@@ -126,12 +128,17 @@ static int set_inputs(pl_expr *self, pl_expr *const *inputs, int n_inputs)
     return 0;
 }
 
-static void drop_inputs(pl_node *const *inputs, int n_inputs, pl_node *const *few)
+/* Who has the only reference needs no other thread to see that it is gone. */
+static inline bool unref_was_last(pl_expr *self)
 {
-    for (int i = 0; i < n_inputs; i++)
-        pl_expr_unref((pl_expr *)inputs[i]);
-    if (inputs != few)
-        free((void *)inputs);
+    return atomic_load_explicit(&self->n_refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(&self->n_refs, 1, memory_order_acq_rel) == 1;
+}
+
+static inline void doom(pl_expr *self)
+{
+    self->next = mine.doomed;
+    mine.doomed = self;
 }
 
 /* ---- freeing ----
@@ -143,7 +150,11 @@ static void end(pl_expr *self)
     pl_tensor *value = pl_expr_has(self);
     if (value)
         pl_tensor_unref(value);
-    drop_inputs(self->node.inputs, self->node.n_inputs, self->few);
+    for (int i = 0; i < self->node.n_inputs; i++)
+        if (unref_was_last(pl_expr_at(self, i)))
+            doom(pl_expr_at(self, i));
+    if (self->node.inputs != self->few)
+        free((void *)self->node.inputs);
     if (self->attrs)
         pl_attrs_unref(self->attrs);
     if (self->routine)
@@ -165,14 +176,11 @@ pl_expr *pl_expr_ref(pl_expr *self)
     return self;
 }
 
-/* Who has the only reference needs no other thread to see that it is gone. */
 void pl_expr_unref(pl_expr *self)
 {
-    if (!self || (atomic_load_explicit(&self->n_refs, memory_order_acquire) != 1 &&
-                  atomic_fetch_sub_explicit(&self->n_refs, 1, memory_order_acq_rel) != 1))
+    if (!self || !unref_was_last(self))
         return;
-    self->next = mine.doomed;
-    mine.doomed = self;
+    doom(self);
     if (mine.freeing)
         return;
     mine.freeing = true;
@@ -238,7 +246,10 @@ void pl_expr_settle_locked(pl_expr *self, pl_tensor *value, pl_expr_rest *rest)
 
 void pl_expr_rest_drop(pl_expr_rest *rest)
 {
-    drop_inputs(rest->inputs ? rest->inputs : rest->few, rest->n_inputs, rest->few);
+    pl_node *const *inputs = rest->inputs ? rest->inputs : rest->few;
+    for (int i = 0; i < rest->n_inputs; i++)
+        pl_expr_unref((pl_expr *)inputs[i]);
+    free(rest->inputs);
     pl_attrs_unref(rest->attrs);
     pl_tensor_unref(rest->value);
 }
@@ -290,8 +301,7 @@ static int infer_with_values(pl_expr *self, pl_infer *in, const pl_attrs *attrs,
     pl_node **at = (pl_node **)(nodes + n);
     for (size_t i = 0; i < n; i++) {
         const pl_type type = pl_expr_type((const pl_expr *)in->inputs[i]);
-        nodes[i] = (pl_node){
-            .name = in->inputs[i]->name, .dtype = type.dtype, .shape = type.shape};
+        nodes[i] = (pl_node){.name = in->inputs[i]->name, .dtype = type.dtype, .shape = type.shape};
         at[i] = &nodes[i];
     }
     in->inputs = at;

@@ -102,8 +102,7 @@ pl_expr *pl_expr_input(const pl_expr *self, int i)
     pl_exprs_lock();
     const pl_expr *call = call_of(self);
     const pl_expr *of = call ? call : self;
-    pl_expr *input =
-        i >= 0 && i < of->node.n_inputs ? pl_expr_ref(pl_expr_at(of, i)) : NULL;
+    pl_expr *input = i >= 0 && i < of->node.n_inputs ? pl_expr_ref(pl_expr_at(of, i)) : NULL;
     pl_exprs_unlock();
     return input;
 }

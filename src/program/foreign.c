@@ -37,6 +37,7 @@ static int make(const pl_foreign *of, pl_expr *const *inputs, int n_inputs, pl_e
     PL_NOT_NULL(of->name, reterr);
     PL_NOT_NULL_IF(of->n_outputs > 0, of->outputs, reterr);
     PL_NOT_NULLS(inputs, n_inputs, reterr);
+    PL_NOT_NULL_IF(of->n_outputs > 0, ret_items, reterr);
     foreign_call *self = calloc(1, sizeof *self);
     int r = pl_routine_init(self ? &self->base : NULL, &foreign_class, of->name, n_inputs,
                             of->n_outputs, reterr);

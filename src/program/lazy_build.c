@@ -60,7 +60,10 @@ static int alloc_parts(pl_lazy_program *self, const pl_walk *walk)
     self->inputs = calloc(n_inputs + 1, sizeof *self->inputs);
     self->calls = calloc((size_t)walk->n_calls + 1, sizeof(pl_routine *));
     self->texts = malloc(n_texts + 1);
-    return self->leaf_types && self->refined && self->parts && self->inputs && self->calls && self->texts ? 0 : -1;
+    return self->leaf_types && self->refined && self->parts && self->inputs && self->calls &&
+                   self->texts
+               ? 0
+               : -1;
 }
 
 static int make_parts(pl_lazy_program *self, const pl_walk *walk)
@@ -71,8 +74,8 @@ static int make_parts(pl_lazy_program *self, const pl_walk *walk)
         return -1;
     for (int i = 0; i < walk->leaves.n; i++) {
         const pl_type own = pl_expr_made_type(walk->leaves.at[i]);
-        self->leaf_types[i] = i < walk->n_given && walk->types ? walk->types[i]
-                                                               : pl_expr_type(walk->leaves.at[i]);
+        self->leaf_types[i] =
+            i < walk->n_given && walk->types ? walk->types[i] : pl_expr_type(walk->leaves.at[i]);
         self->refined[i] = !pl_type_equal(&own, &self->leaf_types[i]);
     }
     char *texts = self->texts;
@@ -91,7 +94,8 @@ static int make_parts(pl_lazy_program *self, const pl_walk *walk)
     return 0;
 }
 
-static int make_outputs(pl_lazy_program *self, const pl_walk *walk, pl_expr *const *fetches, int n_fetches)
+static int make_outputs(pl_lazy_program *self, const pl_walk *walk, pl_expr *const *fetches,
+                        int n_fetches)
 {
     self->n_outputs = n_fetches;
     self->outputs = calloc((size_t)n_fetches + 1, sizeof *self->outputs);

@@ -50,7 +50,8 @@ static int explain_session(telling *t, const pl_program_step *step, const pl_var
     pl_feed *feeds = calloc((size_t)step->n_inputs + 1, sizeof *feeds);
     pl_fetch *fetches = calloc((size_t)step->n_outputs + 1, sizeof *fetches);
     pl_run_cost cost = {0};
-    int r = feeds && fetches ? 0 : pl_error_set(t->reterr, -ENOMEM, "out of memory to explain a run");
+    int r =
+        feeds && fetches ? 0 : pl_error_set(t->reterr, -ENOMEM, "out of memory to explain a run");
     for (int i = 0; r == 0 && i < step->n_inputs; i++)
         feeds[i] = (pl_feed){graph->inputs[i], t->leaves[step->inputs[i]]};
     for (int i = 0; r == 0 && i < step->n_outputs; i++)

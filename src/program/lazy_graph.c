@@ -140,7 +140,8 @@ static int add_parts(build *b, const pl_program_step *step, pl_error *reterr)
 /* NULL: it is a leaf, or nobody has named it. */
 static const char *giver_of(const pl_lazy_program *self, int slot)
 {
-    const pl_program_part *part = slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
+    const pl_program_part *part =
+        slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
     if (!part || part->name || part->kind != PL_EXPR_ITEM)
         return part ? part->name : NULL;
     return self->parts[self->inputs[part->first] - self->n_leaves].routine->name;
@@ -155,8 +156,8 @@ static int add_placeholder(build *b, const pl_type *type, int slot, pl_error *re
     char name[32];
     const char *giver = giver_of(b->program, slot);
     snprintf(name, sizeof name, "input_%d", slot);
-    return pl_graph_placeholder(b->graph, giver ? giver : name, type->dtype, &type->shape, &b->at[slot],
-                                reterr);
+    return pl_graph_placeholder(b->graph, giver ? giver : name, type->dtype, &type->shape,
+                                &b->at[slot], reterr);
 }
 
 /* The value of a number that a fill can be made of, bit by bit: NaNs are not told apart there. */

@@ -33,7 +33,7 @@ typedef struct pl_program_part {
     int n_inputs, first; /* slots: inputs[first] and so on */
     pl_attrs *attrs;     /* a reference; NULL: none */
     bool draws;
-    bool narrowed; /* the type is not what the op gives: see pl_expr_narrow() */
+    bool narrowed;             /* the type is not what the op gives: see pl_expr_narrow() */
     uint64_t stream;           /* from the program's first */
     pl_routine *routine;       /* of a CALL; see pl_lazy_program_ref() */
     pl_type type;              /* the expr's, inferred when it was made */

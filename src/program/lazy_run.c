@@ -53,7 +53,7 @@ typedef struct running {
     pl_lazy_program *program;
     pl_evaluator *evaluator;
     pl_tensor **slots;
-    const char *const *npy_paths; /* by output; may be NULL */
+    const char *const *npy_paths;  /* by output; may be NULL */
     const pl_run_options *options; /* of the library's size */
     int step;
     pl_error *reterr;

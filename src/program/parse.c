@@ -92,6 +92,7 @@ int pl_expr_parse_examples(pl_runtime *runtime, pl_expr *records, const pl_featu
     PL_NOT_NULL(runtime, reterr);
     PL_NOT_NULL(records, reterr);
     PL_NOT_NULL_IF(n_features > 0, features, reterr);
+    PL_NOT_NULL_IF(n_features > 0, ret_items, reterr);
     const pl_type type = pl_expr_type(records);
     parse *self = calloc(1, sizeof *self);
     int r = pl_routine_init(self ? &self->base : NULL, &parse_class, "parse_examples", 1,

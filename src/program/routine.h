@@ -25,7 +25,7 @@ struct pl_routine {
     const char *name; /* in messages: "cond", "while_loop"; static */
     _Atomic int n_refs;
     int n_inputs, n_outputs;
-    bool impure;      /* it has effects, or calls what has: a program calls those in its own order */
+    bool impure; /* it has effects, or calls what has: a program calls those in its own order */
     pl_type *outputs; /* as far as they are known before; malloc'ed, freed with it */
 };
 

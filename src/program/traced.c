@@ -192,8 +192,8 @@ int pl_exprs_substitute(pl_expr *const *outputs, int n_outputs, pl_expr *const *
     int r = pl_body_init(&body, nodes, n, outputs, n_outputs, 0, reterr);
     if (r < 0)
         return r;
-    uint64_t first = body.n_streams > 0 && take_streams ? take_streams(body.n_streams)
-                                                        : body.first_stream;
+    uint64_t first =
+        body.n_streams > 0 && take_streams ? take_streams(body.n_streams) : body.first_stream;
     r = pl_body_substitute(&body, given, first, copied, ret_outputs, reterr);
     pl_body_done(&body);
     return r;
@@ -295,6 +295,8 @@ int pl_traced_run(pl_traced *self, pl_evaluator *evaluator, pl_tensor *const *in
 {
     PL_NOT_NULL(self, reterr);
     PL_NOT_NULL(evaluator, reterr);
+    PL_NOT_NULLS(inputs, self->n_inputs + self->body.outside.n, reterr);
+    PL_NOT_NULL_IF(self->n_outputs > 0, ret_outputs, reterr);
     static const pl_run_options none = {0};
     if (!options)
         options = &none;

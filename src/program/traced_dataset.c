@@ -7,7 +7,7 @@
 #include "program/traced.h"
 
 typedef struct staged {
-    pl_traced *traced;       /* references */
+    pl_traced *traced; /* references */
     pl_evaluator *evaluator;
     pl_variant *graph; /* NULL: a callback */
     pl_spec *specs;    /* of a callback's outputs */

@@ -173,7 +173,7 @@ static uint32_t head_of(const pl_expr *node, bool streams)
 {
     uint32_t kind = node->kind == PL_EXPR_OP     ? SIGN_OP
                     : node->kind == PL_EXPR_CALL ? SIGN_CALL
-                                                : SIGN_ITEM;
+                                                 : SIGN_ITEM;
     uint32_t what = node->kind == PL_EXPR_OP ? (uint32_t)node->node.op->id : (uint32_t)node->item;
     uint32_t flags = (node->named ? SIGN_NAMED : 0) | (node->node.device ? SIGN_PLACED : 0);
     flags |= streams ? SIGN_STREAM : node->attrs ? SIGN_ATTRS : 0;
@@ -253,7 +253,9 @@ int pl_walk_add(pl_walk *self, pl_expr *node)
 int pl_walk_add_call(pl_walk *self, pl_expr *node)
 {
     bool given = pl_walk_has(self, node); /* an item that is fed */
-    return pl_walk_add(self, node->kind == PL_EXPR_ITEM && !given && !pl_expr_has(node) ? pl_expr_at(node, 0) : node);
+    return pl_walk_add(self, node->kind == PL_EXPR_ITEM && !given && !pl_expr_has(node)
+                                 ? pl_expr_at(node, 0)
+                                 : node);
 }
 
 int pl_walk_add_instead(pl_walk *self, pl_expr *node, pl_expr *target)

@@ -160,6 +160,7 @@ int pl_expr_while(pl_traced *condition, pl_traced *body, pl_expr *const *inputs,
     PL_NOT_NULL(condition, reterr);
     PL_NOT_NULL(body, reterr);
     PL_NOT_NULLS(inputs, n_inputs, reterr);
+    PL_NOT_NULL_IF(pl_traced_n_outputs(body) > 0, ret_items, reterr);
     loop *self = NULL;
     int r = check(condition, body, n_inputs, reterr);
     if (r == 0)

@@ -88,7 +88,7 @@ int evaluate_exprs(pl_expr *const *exprs, int n)
         pl_run_options options = {0};
         r = evaluate_run(what, NULL, &options, NULL, &error);
     }
-    pl_evaluation_free(what);
+    tensor_let_go(NULL, what);
     if (r < 0 && !PyErr_Occurred())
         failure_raise(&error);
     return r < 0 ? -1 : 0;

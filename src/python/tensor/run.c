@@ -70,9 +70,7 @@ static int add_feed(feeds *self, PyObject *pair)
     const pl_shape shape = tensor_shape((tensor *)node);
     self->pairs[self->n] = (pl_expr_feed){((tensor *)node)->expr, given};
     self->nodes[self->n++] = (tensor *)Py_NewRef(node);
-    return types_agree(&shape, pl_tensor_shape(given))
-               ? 0
-               : refuse_shape((tensor *)node, given);
+    return types_agree(&shape, pl_tensor_shape(given)) ? 0 : refuse_shape((tensor *)node, given);
 }
 
 /* What it has taken until it failed is the caller's to drop. */

@@ -19,6 +19,11 @@ _Thread_local tensor_context tensor_in;
 
 #define FREE_MAX 512
 
+/* The thread state that this thread lets go of exprs with, which is nearly always its own, with the
+ * GIL: cheaper to compare than PyGILState_Check(). Initial-exec, for the general kind costs a call at
+ * each access. */
+static _Thread_local PyThreadState *letting_go __attribute__((tls_model("initial-exec")));
+
 static tensor *first_node; /* of all */
 static tensor *free_nodes;
 static int n_free;
@@ -67,6 +72,18 @@ tensor *tensor_first(void)
     return first_node;
 }
 
+/* Python code may run meanwhile, which lets go of other exprs, and of the GIL. */
+void tensor_let_go(pl_expr *expr, pl_evaluation *evaluation)
+{
+    PyThreadState *before = letting_go;
+    letting_go = PyThreadState_Get();
+    if (expr)
+        pl_expr_unref(expr);
+    if (evaluation)
+        pl_evaluation_free(evaluation);
+    letting_go = before;
+}
+
 void tensor_dealloc(PyObject *self)
 {
     tensor *node = (tensor *)self;
@@ -80,7 +97,7 @@ void tensor_dealloc(PyObject *self)
     PyObject *graph = node->graph, *dict = node->dict;
     node_free(node);
     pl_expr_set_owner(expr, NULL);
-    pl_expr_unref(expr);
+    tensor_let_go(expr, NULL);
     Py_XDECREF(graph);
     Py_XDECREF(dict);
 }
@@ -146,7 +163,7 @@ PyObject *tensor_scoped_name(PyObject *name)
 /* From any thread: exprs may be freed by the library. */
 static void release_site(void *code)
 {
-    if (PyGILState_Check())
+    if ((letting_go && letting_go == PyThreadState_GetUnchecked()) || PyGILState_Check())
         Py_DECREF((PyObject *)code);
     else
         gil_decref(code);
@@ -222,6 +239,14 @@ typedef struct place {
     uint64_t trace;
 } place;
 
+static inline bool any_of_graph(tensor *const *inputs, int n_inputs)
+{
+    for (int i = 0; i < n_inputs; i++)
+        if (inputs[i] && inputs[i]->graph)
+            return true;
+    return false;
+}
+
 /* A constant of a graph is a value like any other: what is made of it elsewhere is not the graph's.
  * But nothing is made of two graphs. -1 with an exception. */
 static int place_of(tensor *const *inputs, int n_inputs, place *ret)
@@ -249,10 +274,12 @@ static tensor *placed(pl_expr *expr, tensor *const *inputs, int n_inputs, PyObje
                       const char *label)
 {
     tensor *node = node_new(expr);
-    place at;
     if (!node)
         return NULL;
     capture_site(expr);
+    if (!name && !tensor_in.graph && !tensor_in.device && !any_of_graph(inputs, n_inputs))
+        return node;
+    place at;
     int r = tensor_in.device ? set_device(expr) : 0;
     if (r == 0)
         r = place_of(inputs, n_inputs, &at);
@@ -326,27 +353,42 @@ static int shorten(pl_expr *expr)
     return evaluate_exprs(&expr, 1);
 }
 
+static inline int make_op(int op, pl_expr *const *exprs, int n, const pl_attr *attrs, int n_attrs,
+                          PyObject *name, pl_expr **ret)
+{
+    pl_error error;
+    const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
+    if (name && !text)
+        PyErr_Clear();
+    int r = pl_expr_op(op, text, exprs, n, attrs, n_attrs, ret, &error);
+    if (r < 0)
+        failure_raise(&error);
+    return r;
+}
+
+/* Again, of inputs that have values. */
+static int make_short_op(int op, pl_expr *const *exprs, int n, const pl_attr *attrs, int n_attrs,
+                         PyObject *name, pl_expr **made)
+{
+    pl_expr_unref(*made);
+    for (int i = 0; i < n; i++)
+        if (shorten(exprs[i]) < 0)
+            return -1;
+    return make_op(op, exprs, n, attrs, n_attrs, name, made);
+}
+
 tensor *tensor_op(int op, tensor *const *inputs, int n_inputs, const pl_attr *attrs, int n_attrs,
                   PyObject *name)
 {
     enum { FEW = 8 };
-    pl_expr *few[FEW], **exprs = few, *made;
-    pl_error error;
+    pl_expr *few[FEW] = {NULL}, **exprs = few, *made;
     if (n_inputs > FEW && !(exprs = PyMem_New(pl_expr *, n_inputs)))
         return (tensor *)PyErr_NoMemory();
-    int r = 0;
-    for (int i = 0; r == 0 && i < n_inputs; i++) {
+    for (int i = 0; i < n_inputs; i++)
         exprs[i] = inputs[i]->expr;
-        r = shorten(exprs[i]);
-    }
-    const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
-    if (r == 0) {
-        if (name && !text)
-            PyErr_Clear();
-        r = pl_expr_op(op, text, exprs, n_inputs, attrs, n_attrs, &made, &error);
-        if (r < 0)
-            failure_raise(&error);
-    }
+    int r = make_op(op, exprs, n_inputs, attrs, n_attrs, name, &made);
+    if (r == 0 && pl_expr_depth(made) > TENSOR_DEPTH_MAX)
+        r = make_short_op(op, exprs, n_inputs, attrs, n_attrs, name, &made);
     if (exprs != few)
         PyMem_Free(exprs);
     return r < 0 ? NULL : placed(made, inputs, n_inputs, name, pl_op_name(op));

@@ -104,6 +104,9 @@ typedef struct attributes {
 int attributes_of_dict(int op, PyObject *dict, attributes *ret);
 void attributes_drop(attributes *attrs);
 
+/* pl_expr_unref() and pl_evaluation_free(); NULL is allowed. */
+void tensor_let_go(pl_expr *expr, pl_evaluation *evaluation);
+
 /* For the type alone. */
 void tensor_dealloc(PyObject *self);
 int tensor_traverse(PyObject *self, visitproc visit, void *arg);

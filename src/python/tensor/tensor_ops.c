@@ -245,8 +245,7 @@ static PyObject *divide(PyObject *a, PyObject *b, PyObject *name)
         return NULL;
     if (nodes[0]->dtype != nodes[1]->dtype)
         PyErr_Format(PyExc_TypeError, "`x` and `y` must have the same dtype, got tf.%s != tf.%s.",
-                     convert_dtype_name(nodes[0]->dtype),
-                     convert_dtype_name(nodes[1]->dtype));
+                     convert_dtype_name(nodes[0]->dtype), convert_dtype_name(nodes[1]->dtype));
     else
         made = divide_nodes(nodes[0], nodes[1], name);
     Py_DECREF(nodes[0]);

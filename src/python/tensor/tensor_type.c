@@ -179,8 +179,7 @@ static int as_bool(PyObject *self)
     PyObject *number = scalar(self, "bool");
     if (!number)
         return -1;
-    int truth =
-        node->dtype == PL_STRING ? PyBytes_GET_SIZE(number) > 0 : PyObject_IsTrue(number);
+    int truth = node->dtype == PL_STRING ? PyBytes_GET_SIZE(number) > 0 : PyObject_IsTrue(number);
     Py_DECREF(number);
     return truth;
 }
