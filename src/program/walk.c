@@ -183,7 +183,7 @@ static uint32_t head_of(const pl_expr *node, bool streams)
 static int sign(pl_walk *self, const pl_expr *node)
 {
     uint64_t stream;
-    bool streams = pl_expr_stream(node, &stream);
+    bool streams = node->has_stream && pl_expr_stream(node, &stream);
     int r = put_word(self, head_of(node, streams));
     if (r == 0)
         r = put_inputs(self, node);
@@ -219,15 +219,19 @@ static int refuse_placeholder(pl_walk *self, const pl_expr *node)
         pl_expr_label(node));
 }
 
+static PL_NOINLINE int add_value(pl_walk *self, pl_expr *node)
+{
+    const pl_type type = pl_expr_type(node);
+    return add_leaf(self, node, &type);
+}
+
 /* An expr is on the stack until all of its inputs have places: `place` counts them meanwhile. */
-static int meet(pl_walk *self, pl_expr *node)
+static inline int meet(pl_walk *self, pl_expr *node)
 {
     if (pl_walk_has(self, node))
         return 0;
-    if (pl_expr_has(node)) {
-        const pl_type type = pl_expr_type(node);
-        return add_leaf(self, node, &type);
-    }
+    if (pl_expr_has(node))
+        return add_value(self, node);
     if (node->kind == PL_EXPR_GIVEN)
         return refuse_placeholder(self, node);
     node->walk = self->number;
