@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exprs are asked, and told before others have them. */
+/* Getters and setters of exprs. The setters are for whoever made the expr, before others have it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "program/expr.h"
 #include "program/types.h"
 
-/* ---- asked ---- */
+/* ---- getters ---- */
 
 pl_type pl_expr_type(const pl_expr *self)
 {
@@ -127,7 +127,7 @@ void *pl_expr_owner(const pl_expr *self)
     return atomic_load_explicit(&((pl_expr *)self)->owner, memory_order_relaxed);
 }
 
-/* ---- told ---- */
+/* ---- setters ---- */
 
 static int set_text(const char **place, const char *text, bool is_ours, pl_error *reterr)
 {

@@ -14,7 +14,7 @@ typedef struct telling {
     const pl_run_options *options;
     bool as_json;
     FILE *out;
-    int n_told;
+    int n_written;
     pl_run_cost cost;
     pl_error *reterr;
 } telling;
@@ -39,7 +39,7 @@ static void add_cost(telling *t, const pl_run_cost *cost)
 
 static void put(telling *t, const char *text)
 {
-    if (t->n_told++ > 0)
+    if (t->n_written++ > 0)
         fputs(t->as_json ? "," : "\n", t->out);
     fputs(text, t->out);
 }

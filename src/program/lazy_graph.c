@@ -52,7 +52,7 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Names of users may have what the library's names may not; a name that is no name at all is left
+/* Names of users may have what the library's names may not; a name without a valid first letter is left
  * out. One that ends with '/' is, in TensorFlow, the name before it. */
 static const char *plain_name(const char *name, char *to, size_t n)
 {
@@ -160,7 +160,7 @@ static int add_placeholder(build *b, const pl_type *type, int slot, pl_error *re
                                 &b->at[slot], reterr);
 }
 
-/* The value of a number that a fill can be made of, bit by bit: NaNs are not told apart there. */
+/* The value of a number that a fill can be made of, bit by bit: a fill does not distinguish NaNs. */
 static bool read_number(pl_tensor *value, pl_attr *ret_value)
 {
     union {

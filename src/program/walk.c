@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See walk.h. The signature is made of words of 4 bytes, and texts behind their lengths. What an expr
- * uses comes before it, so its inputs are told by their places. */
+ * uses comes before it, so inputs are written as places. */
 #include "program/walk.h"
 
 #include <errno.h>

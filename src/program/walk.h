@@ -37,7 +37,7 @@ typedef struct pl_walk {
     bool draws;            /* there are streams */
     bool draws_eagerly;    /* and one of them is of an expr of no trace */
     bool draws_in_trace;   /* and one is of an expr of a trace */
-    uint64_t first_stream; /* that the others are told apart from */
+    uint64_t first_stream; /* the others are distances from it */
     int n_calls;
     struct pl_lazy_program *dropped; /* to be let go of when the lock is free */
     pl_error *reterr;

@@ -67,7 +67,7 @@ static pl_tensor *value_of(const python *self, int i, PyObject *result)
     return value;
 }
 
-/* A sequence of them; one that is no sequence is the only one. */
+/* A sequence of them; anything else is the only one. */
 static int take_results(const python *self, PyObject *result, pl_tensor **outputs)
 {
     int n = self->n_outputs, made = 0;

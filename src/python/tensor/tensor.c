@@ -188,7 +188,7 @@ bool tensor_site(const pl_expr *expr, PyObject **ret_file, int *ret_line)
     return true;
 }
 
-/* A name that is no UTF-8 could not be printed: it is left out. */
+/* A name that is not valid UTF-8 could not be printed: it is left out. */
 static int set_name(pl_expr *expr, PyObject *name)
 {
     pl_error error;
