@@ -248,6 +248,35 @@ static int commit(pl_graph *graph, const pl_infer *made, pl_node **ret_node)
     return 0;
 }
 
+static int add(pl_graph *graph, const pl_op *op, const char *name, pl_node *const *inputs,
+               int n_inputs, const pl_attr *attrs, int n_attrs, const pl_type *known,
+               pl_node **ret_node, pl_error *reterr)
+{
+    int r = check_call(graph, op, name ? name : op->name, inputs, n_inputs, reterr);
+    if (r < 0)
+        return r;
+
+    pl_attr values[PL_ATTRS_MAX];
+    pl_infer in = {.op = op, .inputs = inputs, .n_inputs = n_inputs, .attrs = values};
+    if (known) {
+        in.dtype = known->dtype;
+        in.shape = known->shape;
+    }
+    r = pl_names_make(&graph->names, prefix_of(graph), name ? name : op->name, &in.name);
+    if (r == 0) {
+        r = pl_attrs_resolve(op, in.name, attrs, n_attrs, values, reterr);
+        if (r == 0 && !known)
+            r = pl_infer_run(&in, reterr);
+        if (r < 0)
+            return r;
+        r = commit(graph, &in, ret_node);
+    }
+    if (r < 0)
+        return pl_error_set(reterr, r, "%s '%.120s': no memory for a node", op->name,
+                            name ? name : op->name);
+    return 0;
+}
+
 int pl_graph_add(pl_graph *graph, const char *op_name, const char *name, pl_node *const *inputs,
                  int n_inputs, const pl_attr *attrs, int n_attrs, pl_node **ret_node,
                  pl_error *reterr)
@@ -260,25 +289,14 @@ int pl_graph_add(pl_graph *graph, const char *op_name, const char *name, pl_node
     const pl_op *op = pl_op_by_name(op_name);
     if (!op)
         return pl_error_set(reterr, -EINVAL, "'%.120s': there is no such op", op_name);
-    int r = check_call(graph, op, name ? name : op->name, inputs, n_inputs, reterr);
-    if (r < 0)
-        return r;
+    return add(graph, op, name, inputs, n_inputs, attrs, n_attrs, NULL, ret_node, reterr);
+}
 
-    pl_attr values[PL_ATTRS_MAX];
-    pl_infer in = {.op = op, .inputs = inputs, .n_inputs = n_inputs, .attrs = values};
-    r = pl_names_make(&graph->names, prefix_of(graph), name ? name : op->name, &in.name);
-    if (r == 0) {
-        r = pl_attrs_resolve(op, in.name, attrs, n_attrs, values, reterr);
-        if (r == 0)
-            r = pl_infer_run(&in, reterr);
-        if (r < 0)
-            return r;
-        r = commit(graph, &in, ret_node);
-    }
-    if (r < 0)
-        return pl_error_set(reterr, r, "%s '%.120s': no memory for a node", op->name,
-                            name ? name : op->name);
-    return 0;
+int pl_graph_add_known(pl_graph *graph, pl_op_id op, const char *name, pl_node *const *inputs,
+                       int n_inputs, const pl_attr *attrs, int n_attrs, const pl_type *type,
+                       pl_node **ret_node, pl_error *reterr)
+{
+    return add(graph, pl_op_of(op), name, inputs, n_inputs, attrs, n_attrs, type, ret_node, reterr);
 }
 
 void pl_node_set_payload(pl_node *node, void *payload, void (*free_payload)(void *payload))

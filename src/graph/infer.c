@@ -271,6 +271,15 @@ static int infer_again(const pl_node *node, pl_shape *shapes, pl_error *reterr)
     return r;
 }
 
+/* What a node is made of has the shapes that it was made with, so it has its own as well. */
+static bool is_as_made(const pl_node *node, const pl_shape *shapes)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!pl_shape_equal(&shapes[node->inputs[i]->number], &node->inputs[i]->shape))
+            return false;
+    return true;
+}
+
 static int infer_all(const pl_graph *graph, const pl_feed_shape *feeds, int n_feeds, bool any_node,
                      const bool *needed, pl_shape *shapes, pl_error *reterr)
 {
@@ -284,8 +293,8 @@ static int infer_all(const pl_graph *graph, const pl_feed_shape *feeds, int n_fe
     }
     for (int number = 0; number < n_nodes; number++) {
         const pl_node *node = pl_graph_node(graph, number);
-        if (node->n_inputs == 0 || (needed && !needed[number]))
-            continue; /* a source is what it is */
+        if ((needed && !needed[number]) || is_as_made(node, shapes))
+            continue; /* also a source: it is what it is */
         int r = infer_again(node, shapes, reterr);
         if (r < 0)
             return r;

@@ -39,6 +39,13 @@ static inline void *pl_node_payload(const pl_node *node)
     return node->payload;
 }
 
+/* pl_graph_add() of an op whose type was inferred already, from inputs of the very types that these
+ * have: nothing is inferred anew. `type` NULL: it was not. */
+PL_MUST_CHECK int pl_graph_add_known(pl_graph *graph, pl_op_id op, const char *name,
+                                     pl_node *const *inputs, int n_inputs, const pl_attr *attrs,
+                                     int n_attrs, const pl_type *type, pl_node **ret_node,
+                                     pl_error *reterr);
+
 /* Was a device beside the CPU ever pushed? Else no node has one. */
 bool pl_graph_places(const pl_graph *graph);
 

@@ -68,6 +68,11 @@ class Good:
         self.by_type["pl_live *"] = self.make("pl_live_new", runtime, 0)
         self.by_type["pl_tensor *"] = self.make("pl_tensor_new", runtime, 11, self.by_type["pl_shape *"],
                                                 self.room(), 0)
+        self.by_type["pl_expr *"] = self.make("pl_expr_of_value", self.by_type["pl_tensor *"])
+        self.by_type["pl_evaluator *"] = self.make("pl_evaluator_new", runtime, 0)
+        self.by_type["pl_evaluation *"] = self.make("pl_evaluation_new", self.by_type["pl_evaluator *"],
+                                                    self.room())
+        self.by_type["pl_traced *"] = self.make("pl_traced_new", 0, 0, 0, 0, 0)
         params = (ctypes.c_uint64 * 2)(1 << 30, 1 << 20)
         self.by_type["pl_ledger *"] = self.make("pl_ledger_create", self.text(b"ledger-%d" % os.getpid()),
                                                 ctypes.addressof(params))
@@ -97,7 +102,7 @@ class Good:
         if kind in self.by_type:
             return ctypes.c_void_p(self.by_type[kind])
         inner = re.sub(r" ?\*$", "", kind).strip()
-        if kind.endswith("**") and argument_name(argument)[:4] != "ret_" or inner in ("pl_node *const",):
+        if kind.endswith("**") and argument_name(argument)[:4] != "ret_" or inner.endswith(" *const"):
             inner = inner.replace("*const", "*")
         if inner in self.by_type and not argument_name(argument).startswith("ret_"):
             self.kept.append((ctypes.c_void_p * 8)(*([self.by_type[inner]] * 8)))
@@ -117,10 +122,14 @@ class Count(ctypes.Structure):
     _fields_ = [("n_bad", ctypes.c_uint64), ("n_items", ctypes.c_uint64)]
 
 
+class Type(ctypes.Structure):
+    _fields_ = [("words", ctypes.c_uint64 * 10)]
+
+
 def result_type(kind):
     if "*" in kind:
         return ctypes.c_void_p
-    return {"void": None, "pl_attr": Attr, "pl_bad_count": Count}.get(kind, ctypes.c_int64)
+    return {"void": None, "pl_attr": Attr, "pl_bad_count": Count, "pl_type": Type}.get(kind, ctypes.c_int64)
 
 
 def cases(include):

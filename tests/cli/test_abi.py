@@ -11,7 +11,7 @@ import pytest
 
 OPTIONS = {
     "pl_budget_options", "pl_copy_options", "pl_csv_layout", "pl_dataset_options",
-    "pl_device_options", "pl_files_options", "pl_jpeg_options", "pl_run_options",
+    "pl_device_options", "pl_evaluation_request", "pl_files_options", "pl_foreign", "pl_jpeg_options", "pl_run_options",
     "pl_runtime_options",
 }  # fmt: skip
 
@@ -186,6 +186,7 @@ def test_no_function_follows_a_null(root, library, tmp_path):
     takes_none = {"pl_dataset_cancel", "pl_dataset_random_stream", "pl_error_kind_name", "pl_error_name",
                   "pl_error_text",
                   "pl_op_attr_name", "pl_op_attr_type", "pl_op_is_elementwise", "pl_op_n_attrs",
-                  "pl_op_name", "pl_version", "pl_version_text"}  # fmt: skip
+                  "pl_op_name", "pl_stream_mix", "pl_trace_next", "pl_version",
+                  "pl_version_text"}  # fmt: skip
     assert called == pinned - takes_none
     assert "refused pl_graph_add: pl_graph_add: 'graph' is NULL" in done.stdout

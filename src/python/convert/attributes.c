@@ -1,122 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of ops: from a dict, into one piece of memory. See tensor.h.
- *
- * The bytes are, for each attribute that was given in the order of the op's places: a head of
- * place, type and length, then what it is, padded to 8. Numbers that an op takes as either stay
- * what they were: 1 and 1.0 are different attributes. */
+/* Attributes of ops, from a dict. See tensor.h. */
 #include <string.h>
 
 #include "python/convert/convert.h"
 #include "python/tensor/tensor.h"
-
-typedef struct head {
-    int32_t place, type;
-    int64_t n;
-} head;
-
-enum { PLACES_MAX = 32 };
-
-static size_t payload_bytes(const pl_attr *attr)
-{
-    switch (attr->type) {
-    case PL_ATTR_SHAPE:
-    case PL_ATTR_INTS:
-        return (size_t)attr->n * sizeof(int64_t);
-    case PL_ATTR_STRING:
-        return (strlen(attr->value.text) + 8) / 8 * 8;
-    default:
-        return sizeof(int64_t);
-    }
-}
-
-/* The attribute as it then is, whose lists and texts lie behind the head. */
-static pl_attr write_one(const pl_attr *attr, int place, char *to)
-{
-    pl_attr copy = *attr;
-    const head first = {.place = place, .type = attr->type, .n = attr->n};
-    memcpy(to, &first, sizeof first);
-    char *payload = to + sizeof first;
-    switch (attr->type) {
-    case PL_ATTR_SHAPE:
-    case PL_ATTR_INTS:
-        if (attr->n > 0)
-            memcpy(payload, attr->value.values, payload_bytes(attr));
-        copy.value.values = (const int64_t *)payload;
-        break;
-    case PL_ATTR_STRING:
-        memset(payload, 0, payload_bytes(attr));
-        memcpy(payload, attr->value.text, strlen(attr->value.text));
-        copy.value.text = payload;
-        break;
-    case PL_ATTR_DTYPE: {
-        int64_t dtype = attr->value.dtype;
-        memcpy(payload, &dtype, sizeof dtype);
-        break;
-    }
-    default:
-        memcpy(payload, &attr->value, sizeof(int64_t));
-    }
-    return copy;
-}
-
-/* By place; those of type NONE are not there. */
-static attributes *pack(int op, const pl_attr *by_place, int n_places)
-{
-    size_t n_bytes = 0;
-    int n_attrs = 0;
-    for (int i = 0; i < n_places; i++) {
-        if (by_place[i].type == PL_ATTR_NONE)
-            continue;
-        n_attrs++;
-        n_bytes += sizeof(head) + payload_bytes(&by_place[i]);
-    }
-    attributes *made = PyMem_Malloc(sizeof *made + (size_t)n_attrs * sizeof *made->attrs + n_bytes);
-    if (!made) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    char *bytes = (char *)&made->attrs[n_attrs];
-    *made = (attributes){.n_refs = 1, .n_attrs = n_attrs, .n_bytes = n_bytes, .bytes = bytes};
-    for (int i = 0, k = 0; i < n_places; i++) {
-        if (by_place[i].type == PL_ATTR_NONE)
-            continue;
-        made->attrs[k] = write_one(&by_place[i], i, bytes);
-        made->attrs[k++].name = pl_op_attr_name(op, i);
-        bytes += sizeof(head) + payload_bytes(&by_place[i]);
-    }
-    return made;
-}
-
-attributes *attributes_of(int op, const pl_attr *attrs, int n_attrs)
-{
-    pl_attr by_place[PLACES_MAX] = {0};
-    int n_places = pl_op_n_attrs(op);
-    for (int i = 0; i < n_attrs; i++) {
-        int place = pl_op_attr_find(op, attrs[i].name);
-        if (place < 0 || place >= PLACES_MAX || n_places > PLACES_MAX) {
-            PyErr_Format(PyExc_SystemError, "%s has no attribute '%s'", pl_op_name(op),
-                         attrs[i].name);
-            return NULL;
-        }
-        by_place[place] = attrs[i];
-    }
-    return pack(op, by_place, n_places);
-}
-
-attributes *attributes_ref(attributes *attrs)
-{
-    if (attrs)
-        attrs->n_refs++;
-    return attrs;
-}
-
-void attributes_unref(attributes *attrs)
-{
-    if (attrs && --attrs->n_refs == 0)
-        PyMem_Free(attrs);
-}
-
-/* ---- from Python ---- */
 
 static int refuse(int op, const char *name, PyObject *value, const char *wanted)
 {
@@ -256,30 +143,37 @@ static int take_all(int op, PyObject *dict, pl_attr *by_place, int n_places)
     return 0;
 }
 
-int attributes_of_dict(int op, PyObject *dict, attributes **ret)
+static void drop_lists(pl_attr *attrs, int n)
 {
-    *ret = NULL;
+    for (int i = 0; i < n; i++)
+        if (attrs[i].type == PL_ATTR_INTS || attrs[i].type == PL_ATTR_SHAPE)
+            PyMem_Free((void *)attrs[i].value.values);
+}
+
+void attributes_drop(attributes *attrs)
+{
+    drop_lists(attrs->attrs, attrs->n);
+}
+
+int attributes_of_dict(int op, PyObject *dict, attributes *ret)
+{
+    ret->n = 0;
     if (!dict || dict == Py_None)
         return 0;
     if (!PyDict_Check(dict)) {
         PyErr_Format(PyExc_TypeError, "%s: attributes are a dict, not %R", pl_op_name(op), dict);
         return -1;
     }
-    pl_attr by_place[PLACES_MAX] = {0};
     int n_places = pl_op_n_attrs(op);
-    if (n_places > PLACES_MAX)
-        n_places = PLACES_MAX;
-    int r = take_all(op, dict, by_place, n_places);
-    if (r == 0) {
-        *ret = pack(op, by_place, n_places);
-        r = *ret ? (*ret)->n_attrs > 0 : -1;
-        if (r == 0) {
-            attributes_unref(*ret);
-            *ret = NULL;
-        }
+    if (n_places > ATTRIBUTES_MAX)
+        n_places = ATTRIBUTES_MAX;
+    memset(ret->attrs, 0, (size_t)n_places * sizeof *ret->attrs);
+    if (take_all(op, dict, ret->attrs, n_places) < 0) {
+        drop_lists(ret->attrs, n_places);
+        return -1;
     }
     for (int i = 0; i < n_places; i++)
-        if (by_place[i].type == PL_ATTR_INTS || by_place[i].type == PL_ATTR_SHAPE)
-            PyMem_Free((void *)by_place[i].value.values);
-    return r;
+        if (ret->attrs[i].type != PL_ATTR_NONE)
+            ret->attrs[ret->n++] = ret->attrs[i];
+    return 0;
 }

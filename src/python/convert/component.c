@@ -5,7 +5,7 @@
 
 #include "python/convert/convert.h"
 #include "python/dataset/dataset_type.h"
-#include "python/program/program.h"
+#include "python/tensor/evaluate.h"
 
 PyObject *component_object(pl_value value)
 {
@@ -71,13 +71,13 @@ static int settle(tensor **nodes, int n, pl_value *values)
     int n_waiting = 0, r = 0;
     tensor **waiting = nodes + n;
     for (int i = 0; i < n; i++)
-        if (nodes[i] && !nodes[i]->value)
+        if (nodes[i] && !tensor_has(nodes[i]))
             waiting[n_waiting++] = nodes[i];
     if (n_waiting > 0)
         r = evaluate(waiting, n_waiting);
     for (int i = 0; r == 0 && i < n; i++)
         if (nodes[i])
-            values[i].tensor = pl_tensor_ref(nodes[i]->value);
+            values[i].tensor = pl_tensor_ref(tensor_has(nodes[i]));
     return r;
 }
 

@@ -516,11 +516,11 @@ pl_tensor *convert_from(PyObject *value, pl_dtype dtype, const pl_shape *shape, 
 
 static tensor *checked(tensor *node, pl_dtype dtype)
 {
-    if (!dtype || node->type.dtype == dtype)
+    if (!dtype || node->dtype == dtype)
         return node;
     PyErr_Format(PyExc_ValueError,
                  "Tensor conversion requested dtype %s for Tensor with dtype %s: %R",
-                 convert_dtype_name(dtype), convert_dtype_name(node->type.dtype), node);
+                 convert_dtype_name(dtype), convert_dtype_name(node->dtype), node);
     Py_DECREF(node);
     return NULL;
 }
@@ -540,7 +540,7 @@ static tensor *from_method(PyObject *value, pl_dtype dtype)
 static pl_dtype first_dtype(PyObject *value, int depth)
 {
     if (tensor_check(value))
-        return ((tensor *)value)->type.dtype;
+        return ((tensor *)value)->dtype;
     if (depth > PL_RANK_MAX || (!PyList_Check(value) && !PyTuple_Check(value)))
         return PL_DTYPE_NONE;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
@@ -670,12 +670,12 @@ static tensor *reshaped(tensor *node, const pl_shape *shape, PyObject *name)
         broadcast = pl_op_find("broadcast_to");
         reshape = pl_op_find("reshape");
     }
-    if (!node || (node->type.shape.rank == 0 && shape->rank == 0))
+    int rank = node ? tensor_shape(node).rank : 0;
+    if (!node || (rank == 0 && shape->rank == 0))
         return node;
-    int op = node->type.shape.rank == 0 ? broadcast : reshape;
+    int op = rank == 0 ? broadcast : reshape;
     const pl_attr attr = pl_attr_shape("shape", shape);
-    attributes *attrs = attributes_of(op, &attr, 1);
-    tensor *made = attrs ? tensor_op(op, &node, 1, attrs, name) : NULL;
+    tensor *made = tensor_op(op, &node, 1, &attr, 1, name);
     Py_DECREF(node);
     return made;
 }

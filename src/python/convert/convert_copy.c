@@ -5,7 +5,7 @@
 #include "python/convert/convert.h"
 #include "python/module/failure.h"
 #include "python/module/interrupt.h"
-#include "python/program/program.h"
+#include "python/tensor/evaluate.h"
 
 static void set_flag(void *context)
 {
@@ -18,7 +18,7 @@ typedef struct copying {
     pl_dtype dtype;
     const pl_shape *shape;
     const char *what;
-    const run_state *outer; /* of the function that the library calls; NULL: none */
+    const pl_run_options *outer; /* of the function that the library calls; NULL: none */
 } copying;
 
 /* Who calls a function has ways of its own to make room for what it gives, and bounds what waits

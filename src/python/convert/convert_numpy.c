@@ -143,9 +143,9 @@ int convert_get_buffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "a tensor is never changed: copy it");
         return -1;
     }
-    if (!format_of(node->type.dtype)) {
+    if (!format_of(node->dtype)) {
         PyErr_Format(PyExc_BufferError, "%s has no buffer: use .numpy()",
-                     convert_dtype_name(node->type.dtype));
+                     convert_dtype_name(node->dtype));
         return -1;
     }
     pl_tensor *value = tensor_value(node, "a buffer");
@@ -158,7 +158,7 @@ int convert_get_buffer(PyObject *self, Py_buffer *view, int flags)
 
 void convert_release_buffer(PyObject *self, Py_buffer *view)
 {
-    pl_tensor_unpin(((tensor *)self)->value);
+    pl_tensor_unpin(tensor_has((tensor *)self));
     PyMem_Free(view->internal);
 }
 

@@ -120,9 +120,9 @@ PyObject *convert_method_dlpack(PyObject *self, PyObject *arguments, PyObject *k
                                      &ignored[1], &ignored[2], &ignored[3]))
         return NULL;
     tensor *node = (tensor *)self;
-    if (code_of(node->type.dtype) < 0)
+    if (code_of(node->dtype) < 0)
         return PyErr_Format(PyExc_BufferError, "%s has no DLPack: use .numpy()",
-                            convert_dtype_name(node->type.dtype));
+                            convert_dtype_name(node->dtype));
     pl_tensor *value = tensor_value(node, "a DLPack capsule");
     given_out *out = value ? give_out(value) : NULL;
     if (!out)

@@ -148,13 +148,13 @@ static pl_shape state_shape(const pl_shape *initial, PyObject *function_object, 
 {
     pl_shape shape = *initial;
     if (!PyObject_TypeCheck(function_object, function_type) ||
-        function_n_outputs((function *)function_object) <= i)
+        ((function *)function_object)->n_outputs <= i)
         return shape;
-    const pl_shape *next = &function_output_type((function *)function_object, i)->shape;
-    if (next->rank != shape.rank)
+    const pl_shape next = tensor_shape(((function *)function_object)->outputs[i]);
+    if (next.rank != shape.rank)
         shape.rank = PL_RANK_UNKNOWN;
     for (int axis = 0; axis < shape.rank; axis++)
-        if (next->dims[axis] != shape.dims[axis])
+        if (next.dims[axis] != shape.dims[axis])
             shape.dims[axis] = PL_UNKNOWN;
     return shape;
 }

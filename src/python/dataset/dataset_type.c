@@ -5,6 +5,7 @@
 #include <structmember.h>
 
 #include "python/convert/specs.h"
+#include "python/function/callback.h"
 #include "python/module/failure.h"
 
 PyTypeObject *dataset_type;
@@ -109,8 +110,8 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->inputs);
     Py_VISIT(self->function);
-    if (!self->given)
-        Py_VISIT(self->function); /* the pl_dataset's */
+    if (!self->given && self->function && Py_IS_TYPE(self->function, callback_type))
+        Py_VISIT(self->function); /* the pl_dataset's; of a Function it has the pl_traced */
     return 0;
 }
 

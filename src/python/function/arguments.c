@@ -19,9 +19,7 @@ int arguments_nodes(PyObject *sequence, const function *like, tensor ***ret_node
     if (!nodes)
         PyErr_NoMemory();
     for (; nodes && made < n; made++) {
-        pl_dtype dtype = like && made < function_n_inputs(like)
-                             ? function_input_type(like, made)->dtype
-                             : PL_DTYPE_NONE;
+        pl_dtype dtype = like && made < like->n_inputs ? like->inputs[made]->dtype : PL_DTYPE_NONE;
         nodes[made] = convert_to_node(PySequence_Fast_GET_ITEM(fast, made), dtype, PL_DTYPE_NONE);
         if (!nodes[made])
             break;
@@ -44,10 +42,10 @@ function *arguments_function(PyObject *object, const char *what, int n_inputs)
         return NULL;
     }
     function *found = (function *)object;
-    if (function_n_inputs(found) == n_inputs)
+    if (found->n_inputs == n_inputs)
         return found;
-    PyErr_Format(PyExc_TypeError, "%s takes %d inputs, and is given %d", what,
-                 function_n_inputs(found), n_inputs);
+    PyErr_Format(PyExc_TypeError, "%s takes %d inputs, and is given %d", what, found->n_inputs,
+                 n_inputs);
     return NULL;
 }
 

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the classes of calls have in common, and how Python makes them. */
+/* How Python makes calls: conditions, loops, Python functions, parsers. */
 #ifndef PL_PYTHON_FUNCTION_CALL_MAKE_H
 #define PL_PYTHON_FUNCTION_CALL_MAKE_H
 
-#include "python/function/call.h"
 #include "python/function/function.h"
 #include "python/tensor/tensor.h"
-
-/* One reference; `outputs` are to be filled in. -1 with MemoryError: then nothing is to be undone.
- */
-int call_init(call *self, const call_class *class, int n_inputs, int n_outputs);
-
-/* Its items, of inputs that lie in several groups; a list, or NULL with an exception. Takes over
- * the call. */
-PyObject *call_of_nodes(call *self, tensor *const *const *groups, const int *n_of, int n_groups,
-                        PyObject *name);
-
-/* No GIL. -EINVAL if it is not one bool. */
-int call_read_bool(pl_tensor *value, const char *what, bool *ret_value, pl_error *reterr);
 
 /* Methods of the module. */
 PyObject *call_cond(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -26,6 +13,12 @@ PyObject *call_python(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *call_parse(PyObject *module, PyObject *args, PyObject *kwargs);
 
 extern const char call_cond_doc[], call_while_doc[], call_python_doc[], call_parse_doc[];
+
+/* The objects of a call's items: a list, or NULL with an exception. `r` is what making the call gave:
+ * a failure is raised, -EINVAL as a TypeError. The inputs lie in several groups. Takes over `items`,
+ * a PyMem array with the items' references if it went well. */
+PyObject *call_items(pl_expr **items, int n, int r, pl_error *error, tensor *const *const *groups,
+                     const int *n_of, int n_groups, const char *label, PyObject *name);
 
 /* ---- arguments ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Python function between graphs: the only call that takes the GIL. Outside of graphs and traces
- * it is called at once, as its effects are what it is for. */
+/* A Python function between graphs: a foreign call of the library, whose callback takes the GIL.
+ * Outside of graphs and traces it is called at once, as its effects are what it is for. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,12 +8,13 @@
 #include "python/function/call_make.h"
 #include "python/module/failure.h"
 #include "python/module/gil.h"
-#include "python/program/program.h"
+#include "python/tensor/evaluate.h"
 
 typedef struct python {
-    call base;
     PyObject *callable;
     bool numpy; /* it takes arrays */
+    int n_inputs, n_outputs;
+    pl_type outputs[];
 } python;
 
 /* ---- calling it ---- */
@@ -26,8 +27,8 @@ static PyObject *argument_of(const python *self, pl_tensor *value)
 
 static PyObject *call_it(const python *self, pl_tensor *const *inputs)
 {
-    PyObject *args = PyTuple_New(self->base.n_inputs);
-    for (int i = 0; args && i < self->base.n_inputs; i++) {
+    PyObject *args = PyTuple_New(self->n_inputs);
+    for (int i = 0; args && i < self->n_inputs; i++) {
         PyObject *arg = argument_of(self, inputs[i]);
         if (arg)
             PyTuple_SET_ITEM(args, i, arg);
@@ -51,25 +52,25 @@ static int refuse(const char *format, int i, const char *is, const char *expecte
  * arrays, and of tensors, the dtype has to be that. */
 static pl_tensor *value_of(const python *self, int i, PyObject *result)
 {
-    const pl_type *wanted = &self->base.outputs[i];
+    const pl_type *wanted = &self->outputs[i];
     bool is_said = self->numpy && PyObject_HasAttrString(result, "dtype");
     tensor *node = convert_to_node(result, PL_DTYPE_NONE, is_said ? PL_DTYPE_NONE : wanted->dtype);
     if (!node)
         return NULL;
     pl_tensor *value = NULL;
-    if (node->type.dtype != wanted->dtype)
+    if (node->dtype != wanted->dtype)
         refuse("py_function: value %d that it returned is %s, but %s is expected", i,
-               convert_dtype_name(node->type.dtype), convert_dtype_name(wanted->dtype));
+               convert_dtype_name(node->dtype), convert_dtype_name(wanted->dtype));
     else if (evaluate(&node, 1) == 0)
-        value = pl_tensor_ref(node->value);
+        value = pl_tensor_ref(tensor_has(node));
     Py_DECREF((PyObject *)node);
     return value;
 }
 
-/* A sequence of them; one that is no sequence is the only one. */
+/* A sequence of them; anything else is the only one. */
 static int take_results(const python *self, PyObject *result, pl_tensor **outputs)
 {
-    int n = self->base.n_outputs, made = 0;
+    int n = self->n_outputs, made = 0;
     if (n == 0)
         return 0;
     bool many = PyList_Check(result) || PyTuple_Check(result);
@@ -100,18 +101,20 @@ static int run_in_python(const python *self, pl_tensor *const *inputs, pl_tensor
     return r;
 }
 
-static int run(call *base, pl_tensor *const *inputs, pl_tensor **outputs, const run_state *state,
-               pl_error *reterr)
+static int call_back(void *context, pl_tensor *const *inputs, int n_inputs, pl_tensor **outputs,
+                     int n_outputs, const pl_run_options *options, pl_error *reterr)
 {
     PyGILState_STATE gil;
+    (void)n_inputs;
+    (void)n_outputs;
     if (!gil_take(&gil))
         return pl_error_set(reterr, -ECANCELED, "Python is at its end: py_function is not called");
-    const run_state *outer = evaluate_within(state);
-    int r = run_in_python((python *)base, inputs, outputs);
-    if (r < 0 && state->raised)
-        *state->raised = true;
-    if (r < 0)
+    const pl_run_options *outer = evaluate_within(options);
+    int r = run_in_python(context, inputs, outputs);
+    if (r < 0) {
+        evaluate_note_raised();
         r = failure_take(reterr);
+    }
     evaluate_within(outer);
     gil_give(gil);
     return r;
@@ -119,19 +122,25 @@ static int run(call *base, pl_tensor *const *inputs, pl_tensor **outputs, const 
 
 /* ---- life ---- */
 
-static void free_python(call *base)
+static void python_free(python *self)
 {
-    python *self = (python *)base;
     Py_XDECREF(self->callable);
-    free(self);
+    PyMem_Free(self);
 }
 
-static const call_class python_class = {
-    .name = "py_function", .run = run, .free = free_python, .impure = true};
+/* From any thread. At Python's end it is left as it is. */
+static void release(void *context)
+{
+    PyGILState_STATE gil;
+    if (!gil_take(&gil))
+        return;
+    python_free(context);
+    gil_give(gil);
+}
 
 static int take_specs(python *self, PyObject *specs)
 {
-    for (int i = 0; i < self->base.n_outputs; i++) {
+    for (int i = 0; i < self->n_outputs; i++) {
         PyObject *pair = PySequence_Fast(PySequence_Fast_GET_ITEM(specs, i), "(dtype, shape)");
         if (!pair)
             return -1;
@@ -140,7 +149,7 @@ static int take_specs(python *self, PyObject *specs)
                         : -1;
         if (dtype <= 0 && !PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "an output is told as (dtype, shape or None)");
-        pl_type *type = &self->base.outputs[i];
+        pl_type *type = &self->outputs[i];
         type->dtype = (pl_dtype)dtype;
         int r = dtype <= 0 ? -1 : convert_shape(PySequence_Fast_GET_ITEM(pair, 1), &type->shape);
         Py_DECREF(pair);
@@ -153,17 +162,45 @@ static int take_specs(python *self, PyObject *specs)
 static python *make(PyObject *callable, PyObject *specs, int n_inputs, bool numpy)
 {
     int n_outputs = (int)PySequence_Fast_GET_SIZE(specs);
-    python *self = calloc(1, sizeof *self);
-    if (!self || call_init(&self->base, &python_class, n_inputs, n_outputs) < 0) {
-        free(self);
+    python *self = PyMem_Calloc(1, sizeof *self + (size_t)n_outputs * sizeof *self->outputs);
+    if (!self)
         return (python *)PyErr_NoMemory();
-    }
     self->callable = Py_NewRef(callable);
     self->numpy = numpy;
+    self->n_inputs = n_inputs;
+    self->n_outputs = n_outputs;
     if (take_specs(self, specs) == 0)
         return self;
-    call_unref(&self->base);
+    python_free(self);
     return NULL;
+}
+
+/* Takes it over. */
+static PyObject *call_later(python *self, tensor *const *nodes, PyObject *name)
+{
+    int n = self->n_inputs, n_outputs = self->n_outputs;
+    PyObject *list = NULL;
+    pl_error error = {0};
+    pl_expr **inputs = tensor_exprs(nodes, n);
+    pl_expr **items = inputs ? PyMem_New(pl_expr *, n_outputs + 1) : NULL;
+    const pl_foreign foreign = {.size = sizeof foreign,
+                                .name = "py_function",
+                                .call = call_back,
+                                .outputs = self->outputs,
+                                .n_outputs = n_outputs,
+                                .context = self,
+                                .release = release};
+    if (!items) {
+        python_free(self);
+        PyErr_NoMemory();
+    } else if (pl_expr_foreign(&foreign, inputs, n, items, &error) < 0) {
+        failure_raise(&error);
+    } else {
+        list = tensor_items(items, n_outputs, nodes, n, "py_function", name);
+    }
+    PyMem_Free(items);
+    PyMem_Free(inputs);
+    return list;
 }
 
 /* ---- at once ---- */
@@ -171,7 +208,7 @@ static python *make(PyObject *callable, PyObject *specs, int n_inputs, bool nump
 static bool waits(tensor *const *nodes, int n)
 {
     for (int i = 0; i < n; i++)
-        if (nodes[i]->symbolic || nodes[i]->graph)
+        if (pl_expr_is_symbolic(nodes[i]->expr) || nodes[i]->graph)
             return true;
     return tensor_in.graph != NULL;
 }
@@ -195,18 +232,18 @@ static PyObject *list_of_values(pl_tensor **values, int n)
 static PyObject *call_now(python *self, tensor *const *nodes, int n)
 {
     PyObject *list = NULL;
-    int n_outputs = self->base.n_outputs;
+    int n_outputs = self->n_outputs;
     pl_tensor **inputs = PyMem_Calloc((size_t)n + (size_t)n_outputs + 1, sizeof *inputs);
     if (!inputs)
         PyErr_NoMemory();
     else if (evaluate(nodes, n) == 0) {
         for (int i = 0; i < n; i++)
-            inputs[i] = nodes[i]->value;
+            inputs[i] = tensor_has(nodes[i]);
         if (run_in_python(self, inputs, inputs + n) == 0)
             list = list_of_values(inputs + n, n_outputs);
     }
     PyMem_Free(inputs);
-    call_unref(&self->base);
+    python_free(self);
     return list;
 }
 
@@ -230,8 +267,7 @@ PyObject *call_python(PyObject *module, PyObject *args, PyObject *kwargs)
     if (specs && arguments_nodes(inputs, NULL, &nodes, &n) == 0) {
         python *self = make(callable, specs, n, numpy != 0);
         if (self)
-            items = waits(nodes, n) ? tensor_call(&self->base, nodes, n, name)
-                                    : call_now(self, nodes, n);
+            items = waits(nodes, n) ? call_later(self, nodes, name) : call_now(self, nodes, n);
     }
     arguments_free(nodes, n);
     Py_XDECREF(specs);

@@ -10,7 +10,7 @@
 #include "python/dataset/dataset_type.h"
 #include "python/module/failure.h"
 #include "python/module/gil.h"
-#include "python/program/program.h"
+#include "python/tensor/evaluate.h"
 
 typedef struct callback {
     PyObject ob_base;
@@ -34,8 +34,8 @@ static PyObject *callable_of(callback *self)
 typedef struct stay {
     PyGILState_STATE gil;
     tensor_context context;
-    run_state state;
-    const run_state *outer;
+    pl_run_options options;
+    const pl_run_options *outer;
 } stay;
 
 static bool stay_begin(stay *self, pl_error *reterr)
@@ -44,9 +44,10 @@ static bool stay_begin(stay *self, pl_error *reterr)
         pl_error_set(reterr, -ECANCELED, "Python is ending: its functions are not called");
         return false;
     }
-    self->state =
-        (run_state){.cancel = pl_dataset_cancel(), .random_stream = pl_dataset_random_stream()};
-    self->outer = evaluate_within(&self->state);
+    self->options = (pl_run_options){.size = sizeof self->options,
+                                     .cancel = pl_dataset_cancel(),
+                                     .random_stream = pl_dataset_random_stream()};
+    self->outer = evaluate_within(&self->options);
     self->context = tensor_in;
     tensor_in = (tensor_context){0};
     return true;

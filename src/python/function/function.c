@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See function.h. What a dataset makes of one is in function_dataset.c. */
+/* See function.h. */
 #include "python/function/function.h"
 
 #include <errno.h>
@@ -8,145 +8,27 @@
 #include "python/convert/convert.h"
 #include "python/convert/types.h"
 #include "python/function/call_make.h"
-#include "python/function/function_private.h"
 #include "python/module/failure.h"
-#include "python/module/gil.h"
 #include "python/module/streams.h"
 
 PyTypeObject *function_type;
 
-int function_n_inputs(const function *self)
+/* Without the GIL: what is captured may be computed. */
+int function_for_dataset(const function *self, const pl_spec *inputs, int n_inputs,
+                         pl_function *ret)
 {
-    return self->n_inputs;
-}
-
-int function_n_outputs(const function *self)
-{
-    return self->n_outputs;
-}
-
-const pl_type *function_input_type(const function *self, int i)
-{
-    return &self->inputs[i]->type;
-}
-
-const pl_type *function_output_type(const function *self, int i)
-{
-    return &self->outputs[i]->type;
-}
-
-int function_n_captures(const function *self)
-{
-    return self->body.outside.n;
-}
-
-tensor *const *function_captures(const function *self)
-{
-    return self->body.outside.at;
-}
-
-bool function_is_impure(const function *self)
-{
-    for (int i = 0; i < self->body.own.n; i++) {
-        const tensor *node = self->body.own.at[i];
-        if (node->kind == TENSOR_CALL && node->call->impure)
-            return true;
-    }
-    return false;
-}
-
-/* ---- as a program ---- */
-
-/* More than so much of what is left of the budget is not computed before it is needed. */
-enum { EAGER_SHARE = 8 };
-
-static int evaluate_captured(const function *self)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < self->body.eager.n; i++)
-        bytes += type_bytes(&self->body.eager.at[i]->type);
-    pl_runtime *runtime = module_runtime();
-    if (!runtime)
+    pl_evaluator *evaluator = module_evaluator();
+    pl_error error;
+    pl_error_init(&error);
+    int r;
+    if (!evaluator)
         return -1;
-    if (bytes > FUNCTION_EAGER_BYTES && bytes > pl_runtime_left_bytes(runtime) / EAGER_SHARE)
-        return 0;
-    return evaluate(self->body.eager.at, self->body.eager.n);
-}
-
-/* Another thread may have made it while what is captured, or drawn once, was computed. */
-int function_make_program(function *self)
-{
-    if (atomic_load(&self->program))
-        return 0;
-    if (self->body.eager.n > 0 && evaluate_captured(self) < 0)
-        return -1;
-    if (!module_runtime())
-        return -1;
-    int n_captures = self->body.outside.n, n = self->n_inputs + n_captures;
-    tensor **leaves = PyMem_Malloc(((size_t)n + 1) * sizeof *leaves);
-    if (!leaves) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (int i = 0; i < n; i++)
-        leaves[i] =
-            i < self->n_inputs ? self->inputs[i] : self->body.outside.at[i - self->n_inputs];
-    pl_tensor **values;
-    int n_values;
-    uint64_t stream;
-    bool eager;
-    const program_nodes of = {
-        .fetches = self->outputs, .leaves = leaves, .n_fetches = self->n_outputs, .n_leaves = n};
-    program *made =
-        atomic_load(&self->program) ? NULL : program_of(&of, &values, &n_values, &stream, &eager);
-    PyMem_Free(leaves);
-    if (made && atomic_load(&self->program)) {
-        for (int i = 0; i < n_values; i++)
-            pl_tensor_unref(values[i]);
-        PyMem_Free(values);
-        program_unref(made);
-    } else if (made) {
-        self->values = values;
-        self->n_values = n_values;
-        self->stream = stream;
-        atomic_store(&self->program, made);
-    }
-    return atomic_load(&self->program) ? 0 : -1;
-}
-
-static int make_without_gil(function *self, pl_error *reterr)
-{
-    PyGILState_STATE gil;
-    if (!gil_take(&gil))
-        return pl_error_set(reterr, -ECANCELED, "Python is at its end: functions are not run");
-    int r = function_make_program(self) < 0 ? failure_take(reterr) : 0;
-    gil_give(gil);
-    return r;
-}
-
-int function_run(function *self, pl_tensor *const *inputs, const run_state *state,
-                 pl_tensor **outputs, pl_error *reterr)
-{
-    int r = atomic_load(&self->program) ? 0 : make_without_gil(self, reterr);
+    Py_BEGIN_ALLOW_THREADS;
+    r = pl_traced_function(self->traced, evaluator, inputs, n_inputs, ret, &error);
+    Py_END_ALLOW_THREADS;
     if (r < 0)
-        return r;
-    enum { FEW = 32 };
-    int n = self->n_inputs + self->body.outside.n;
-    pl_tensor *few[FEW], **leaves = few;
-    if (n + self->n_values > FEW)
-        leaves = malloc((size_t)(n + self->n_values) * sizeof *leaves);
-    if (!leaves)
-        return pl_error_set(reterr, -ENOMEM, "no memory to call a function");
-    if (n > 0)
-        memcpy(leaves, inputs, (size_t)n * sizeof *leaves);
-    if (self->n_values > 0)
-        memcpy(leaves + n, self->values, (size_t)self->n_values * sizeof *leaves);
-    run_state own = *state;
-    own.random_stream += self->stream;
-    r = program_run(self->program, leaves, NULL, &own, outputs, reterr);
-    if (leaves != few)
-        free(leaves);
-    return r;
+        failure_raise(&error);
+    return r < 0 ? -1 : 0;
 }
 
 /* ---- in Python ---- */
@@ -158,11 +40,7 @@ static void dealloc(PyObject *object)
     PyObject_GC_UnTrack(object);
     if (self->weakrefs)
         PyObject_ClearWeakRefs(object);
-    program_unref(atomic_load(&self->program));
-    for (int i = 0; i < self->n_values; i++)
-        pl_tensor_unref(self->values[i]);
-    PyMem_Free(self->values);
-    body_done(&self->body);
+    pl_traced_unref(self->traced);
     arguments_free(self->inputs, self->n_inputs);
     arguments_free(self->outputs, self->n_outputs);
     Py_XDECREF(self->name);
@@ -182,31 +60,44 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-static const PyObject *graph_of(const function *self)
+static uint64_t trace_of(const function *self)
 {
     if (self->n_inputs > 0)
-        return self->inputs[0]->graph;
+        return pl_expr_trace(self->inputs[0]->expr);
     for (int i = 0; i < self->n_outputs; i++)
-        if (self->outputs[i]->graph)
-            return self->outputs[i]->graph;
-    return NULL;
+        if (pl_expr_trace(self->outputs[i]->expr) != 0)
+            return pl_expr_trace(self->outputs[i]->expr);
+    return 0;
 }
 
-static int check_inputs(const function *self)
+static int raise_inputs(const function *self, pl_error *error)
 {
-    for (int i = 0; i < self->n_inputs; i++) {
-        if (self->inputs[i]->kind != TENSOR_GIVEN) {
-            PyErr_Format(PyExc_TypeError, "input %d of a Function is no placeholder", i);
-            return -1;
-        }
-        for (int k = 0; k < i; k++)
-            if (self->inputs[k] == self->inputs[i]) {
-                PyErr_Format(PyExc_ValueError, "inputs %d and %d of a Function are one placeholder",
-                             k, i);
-                return -1;
-            }
+    bool given = true;
+    for (int i = 0; i < self->n_inputs; i++)
+        given = given && pl_expr_is_placeholder(self->inputs[i]->expr);
+    if (error->code == -EINVAL)
+        PyErr_SetString(given ? PyExc_ValueError : PyExc_TypeError, error->message);
+    else
+        failure_raise(error);
+    return -1;
+}
+
+static int make_traced(function *self)
+{
+    pl_error error;
+    pl_error_init(&error);
+    pl_expr **inputs = tensor_exprs(self->inputs, self->n_inputs);
+    pl_expr **outputs = inputs ? tensor_exprs(self->outputs, self->n_outputs) : NULL;
+    int r = -1;
+    if (outputs) {
+        r = pl_traced_new(inputs, self->n_inputs, outputs, self->n_outputs, trace_of(self),
+                          &self->traced, &error);
+        if (r < 0)
+            raise_inputs(self, &error);
     }
-    return 0;
+    PyMem_Free(inputs);
+    PyMem_Free(outputs);
+    return r;
 }
 
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -223,9 +114,7 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->name = name ? Py_NewRef(name) : PyUnicode_FromString("function");
     if (self->name && arguments_nodes(inputs, NULL, &self->inputs, &self->n_inputs) == 0 &&
         arguments_nodes(outputs, NULL, &self->outputs, &self->n_outputs) == 0 &&
-        check_inputs(self) == 0 &&
-        body_make(&self->body, self->inputs, self->n_inputs, self->outputs, self->n_outputs,
-                  graph_of(self)) == 0)
+        make_traced(self) == 0)
         return (PyObject *)self;
     Py_DECREF(self);
     return NULL;
@@ -238,18 +127,65 @@ static int check_given(const function *self, tensor *const *given, int n)
                      self->n_inputs, n);
         return -1;
     }
-    for (int i = 0; i < n; i++)
-        if (!types_agree(&self->inputs[i]->type.shape, &given[i]->type.shape)) {
-            PyObject *wanted = convert_shape_tuple(&self->inputs[i]->type.shape);
-            PyObject *is = convert_shape_tuple(&given[i]->type.shape);
-            if (wanted && is)
-                PyErr_Format(PyExc_ValueError, "%U: input %d has shape %R, which is not %R",
-                             self->name, i, is, wanted);
-            Py_XDECREF(wanted);
-            Py_XDECREF(is);
-            return -1;
-        }
+    for (int i = 0; i < n; i++) {
+        const pl_shape own = tensor_shape(self->inputs[i]), other = tensor_shape(given[i]);
+        if (types_agree(&own, &other))
+            continue;
+        PyObject *wanted = convert_shape_tuple(&own);
+        PyObject *is = convert_shape_tuple(&other);
+        if (wanted && is)
+            PyErr_Format(PyExc_ValueError, "%U: input %d has shape %R, which is not %R", self->name,
+                         i, is, wanted);
+        Py_XDECREF(wanted);
+        Py_XDECREF(is);
+        return -1;
+    }
     return 0;
+}
+
+/* Objects of exprs; takes over the references. `r` is what making them gave. */
+static PyObject *outputs_of(pl_expr **exprs, int n, int r, pl_error *error)
+{
+    PyObject *list = r < 0 ? NULL : PyList_New(n);
+    if (r < 0 && !PyErr_Occurred()) {
+        if (error->code == -EBUSY)
+            PyErr_SetString(PyExc_RuntimeError, error->message);
+        else
+            failure_raise(error);
+    }
+    pl_error_done(error);
+    for (int i = 0; r == 0 && i < n; i++) {
+        PyObject *node = list ? (PyObject *)tensor_of_expr(exprs[i]) : NULL;
+        pl_expr_unref(exprs[i]);
+        if (node)
+            PyList_SET_ITEM(list, i, node);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *call_traced(const function *self, tensor *const *given)
+{
+    pl_error error;
+    pl_error_init(&error);
+    PyObject *list = NULL;
+    tensor_copying copying;
+    pl_expr **inputs = tensor_exprs(given, self->n_inputs);
+    pl_expr **outputs = inputs ? PyMem_New(pl_expr *, self->n_outputs + 1) : NULL;
+    if (outputs) {
+        uint64_t n_streams = pl_traced_n_streams(self->traced);
+        tensor_copying_init(&copying);
+        int r = pl_traced_call(self->traced, inputs, n_streams > 0 ? streams_take(n_streams) : 0,
+                               &copying.copied, outputs, &error);
+        list = outputs_of(outputs, self->n_outputs, r, &error);
+        tensor_copying_done(&copying);
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(inputs);
+    PyMem_Free(outputs);
+    return list;
 }
 
 static PyObject *call_function(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -263,8 +199,7 @@ static PyObject *call_function(PyObject *object, PyObject *args, PyObject *kwarg
     }
     if (arguments_nodes(args, self, &given, &n) < 0)
         return NULL;
-    PyObject *outputs =
-        check_given(self, given, n) == 0 ? body_substitute(&self->body, given) : NULL;
+    PyObject *outputs = check_given(self, given, n) == 0 ? call_traced(self, given) : NULL;
     arguments_free(given, n);
     return outputs;
 }
@@ -292,7 +227,17 @@ static PyObject *get_outputs(PyObject *self, void *unused)
 static PyObject *get_captures(PyObject *self, void *unused)
 {
     (void)unused;
-    return list_of(function_captures((function *)self), function_n_captures((function *)self));
+    const pl_traced *traced = ((function *)self)->traced;
+    int n = pl_traced_n_captures(traced);
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *node = (PyObject *)tensor_of_expr(pl_traced_capture(traced, i));
+        if (node)
+            PyList_SET_ITEM(list, i, node);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
 }
 
 static PyGetSetDef getters[] = {
@@ -340,7 +285,7 @@ static int take_pairs(PyObject *pairs, tensor ***ret_nodes, tensor ***ret_others
         if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(fast, made),
                               "O!O;a pair is (node, replacement)", tensor_type, &node, &other))
             break;
-        at[n + made] = convert_to_node(other, ((tensor *)node)->type.dtype, PL_DTYPE_NONE);
+        at[n + made] = convert_to_node(other, ((tensor *)node)->dtype, PL_DTYPE_NONE);
         if (!at[n + made])
             break;
         at[made] = (tensor *)Py_NewRef(node);
@@ -350,21 +295,40 @@ static int take_pairs(PyObject *pairs, tensor ***ret_nodes, tensor ***ret_others
     return at && made == n ? 0 : -1;
 }
 
+static PyObject *substitute_exprs(tensor *const *wanted, int n_wanted, tensor *const *nodes,
+                                  tensor *const *others, int n)
+{
+    pl_error error;
+    pl_error_init(&error);
+    PyObject *list = NULL;
+    tensor_copying copying;
+    pl_expr **outputs = tensor_exprs(wanted, n_wanted), **made = tensor_exprs(wanted, n_wanted);
+    pl_expr **from = tensor_exprs(nodes, n), **to = tensor_exprs(others, n);
+    if (outputs && made && from && to) {
+        tensor_copying_init(&copying);
+        int r = pl_exprs_substitute(outputs, n_wanted, from, to, n, streams_take, &copying.copied,
+                                    made, &error);
+        list = outputs_of(made, n_wanted, r, &error);
+        tensor_copying_done(&copying);
+    }
+    PyMem_Free(outputs);
+    PyMem_Free(made);
+    PyMem_Free(from);
+    PyMem_Free(to);
+    return list;
+}
+
 static PyObject *substitute(PyObject *module, PyObject *args)
 {
     PyObject *outputs, *pairs, *list = NULL;
     tensor **wanted = NULL, **nodes = NULL, **others = NULL;
     int n_wanted = 0, n = 0;
-    body b;
     (void)module;
     if (!PyArg_ParseTuple(args, "OO:substitute", &outputs, &pairs))
         return NULL;
     if (take_pairs(pairs, &nodes, &others, &n) == 0 &&
-        arguments_nodes(outputs, NULL, &wanted, &n_wanted) == 0 &&
-        body_make(&b, nodes, n, wanted, n_wanted, NULL) == 0) {
-        list = body_substitute(&b, others);
-        body_done(&b);
-    }
+        arguments_nodes(outputs, NULL, &wanted, &n_wanted) == 0)
+        list = substitute_exprs(wanted, n_wanted, nodes, others, n);
     arguments_free(wanted, n_wanted);
     arguments_free(nodes, 2 * n);
     return list;

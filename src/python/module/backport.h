@@ -79,4 +79,8 @@ static inline PyObject *PyFrame_GetGlobals(PyFrameObject *frame)
 #define PyFloat_Unpack2(bytes, little)  _PyFloat_Unpack2((const unsigned char *)(bytes), little)
 #endif
 
+#if PY_VERSION_HEX < 0x030D0000
+#define PyThreadState_GetUnchecked() _PyThreadState_UncheckedGet()
+#endif
+
 #endif

@@ -22,6 +22,7 @@ PyObject *module_refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 /* ---- the runtime ---- */
 
 static _Atomic(pl_runtime *) the_runtime;
+static pl_evaluator *the_evaluator; /* the GIL's */
 
 /* What configure() said; texts are malloc'ed. */
 static struct {
@@ -34,6 +35,7 @@ static struct {
 static void forget_runtime(void)
 {
     atomic_store(&the_runtime, NULL);
+    the_evaluator = NULL;
 }
 
 const char *module_budget_text(void)
@@ -85,6 +87,23 @@ pl_runtime *module_runtime(void)
         return (pl_runtime *)module_refuse_budget(&error);
     atomic_store_explicit(&the_runtime, runtime, memory_order_release);
     return runtime;
+}
+
+pl_evaluator *module_evaluator(void)
+{
+    if (the_evaluator)
+        return the_evaluator;
+    pl_runtime *runtime = module_runtime();
+    pl_error error;
+    pl_error_init(&error);
+    if (!runtime)
+        return NULL;
+    if (pl_evaluator_new(runtime, 0, &the_evaluator, &error) < 0)
+        return (pl_evaluator *)failure_raise(&error);
+    pl_evaluator_set_advice(the_evaluator,
+                            ", or write the result to a file: plimsoll.save(tensor, path), "
+                            "run(..., out=path)");
+    return the_evaluator;
 }
 
 /* ---- what waits for the GIL ---- */

@@ -25,6 +25,9 @@ pl_runtime *module_runtime(void);
 /* The same without the GIL, once there is one; else NULL. */
 pl_runtime *module_runtime_if_any(void);
 
+/* What computes in it, made with it: as the runtime. */
+pl_evaluator *module_evaluator(void);
+
 /* What configure() or the environment asked for; NULL and 0: nothing. */
 const char *module_budget_text(void);
 bool module_budget_is_ours(void); /* by configure(), and not by PLIMSOLL_BUDGET */

@@ -50,14 +50,14 @@ static void tell(void *context, double fraction, const char *name)
     gil_give(gil);
 }
 
-void progress_begin(progress *self, run_state *state)
+void progress_begin(progress *self, pl_run_options *options)
 {
     *self = (progress){0};
     if (!wanted)
         return;
     self->begun_ns = now_ns();
-    state->progress = tell;
-    state->progress_context = self;
+    options->progress = tell;
+    options->progress_context = self;
 }
 
 void progress_end(progress *self, bool well)

@@ -6,7 +6,7 @@
 #ifndef PL_PYTHON_MODULE_PROGRESS_H
 #define PL_PYTHON_MODULE_PROGRESS_H
 
-#include "python/program/program.h"
+#include "python/module/module.h"
 
 typedef struct progress {
     int64_t begun_ns, told_ns; /* 0: not told */
@@ -15,7 +15,7 @@ typedef struct progress {
 } progress;
 
 /* Sets what the state tells, if anybody wants to know. */
-void progress_begin(progress *self, run_state *state);
+void progress_begin(progress *self, pl_run_options *options);
 
 /* With the GIL; keeps the exception that is set. */
 void progress_end(progress *self, bool well);

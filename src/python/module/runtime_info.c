@@ -7,7 +7,6 @@
 
 #include "python/convert/convert.h"
 #include "python/module/failure.h"
-#include "python/program/program.h"
 #include "python/tensor/tensor.h"
 
 /* ---- the budget ---- */
@@ -94,55 +93,123 @@ static const char *where_word(pl_live_where where)
     return words[where];
 }
 
-/* Nodes with values, ordered by the addresses of these. */
+/* Exprs with values, ordered by the addresses of these; references. */
 typedef struct owners {
-    const tensor **nodes;
-    size_t n;
+    pl_expr **exprs;
+    size_t n, n_most;
 } owners;
 
 static int by_value(const void *a, const void *b)
 {
-    const pl_tensor *x = (*(const tensor *const *)a)->value,
-                    *y = (*(const tensor *const *)b)->value;
+    const pl_tensor *x = pl_expr_value(*(pl_expr *const *)a),
+                    *y = pl_expr_value(*(pl_expr *const *)b);
     return x < y ? -1 : x > y;
+}
+
+static void owners_done(owners *self)
+{
+    for (size_t i = 0; i < self->n; i++)
+        pl_expr_unref(self->exprs[i]);
+    PyMem_Free(self->exprs);
+}
+
+/* Takes over the reference. */
+static int owners_add(owners *self, pl_expr *expr)
+{
+    if (self->n == self->n_most) {
+        size_t n_most = self->n_most ? 2 * self->n_most : 64;
+        pl_expr **more = PyMem_Realloc(self->exprs, n_most * sizeof *more);
+        if (!more) {
+            pl_expr_unref(expr);
+            PyErr_NoMemory();
+            return -1;
+        }
+        self->exprs = more;
+        self->n_most = n_most;
+    }
+    self->exprs[self->n++] = expr;
+    return 0;
+}
+
+/* The expr, if it has a value; else what it waits for, each once. `seen` is a set of addresses. Takes
+ * over the reference. */
+static int collect(owners *values, owners *waiting, PyObject *seen, pl_expr *expr)
+{
+    PyObject *address = PyLong_FromVoidPtr(expr);
+    int r = address ? PySet_Contains(seen, address) : -1;
+    if (r == 0)
+        r = PySet_Add(seen, address);
+    else if (r > 0) {
+        Py_DECREF(address);
+        pl_expr_unref(expr);
+        return 0;
+    }
+    Py_XDECREF(address);
+    if (r < 0) {
+        pl_expr_unref(expr);
+        return -1;
+    }
+    return owners_add(pl_expr_value(expr) ? values : waiting, expr);
+}
+
+static int collect_inputs(owners *values, owners *waiting, PyObject *seen)
+{
+    int r = 0;
+    for (size_t at = 0; r == 0 && at < waiting->n; at++)
+        for (int i = 0; r == 0; i++) {
+            pl_expr *input = pl_expr_input(waiting->exprs[at], i);
+            if (!input)
+                break;
+            r = collect(values, waiting, seen, input);
+        }
+    return r;
 }
 
 static int owners_find_all(owners *ret)
 {
-    *ret = (owners){.n = 0};
-    size_t n = 0;
-    for (const tensor *node = tensor_first_value(); node; node = node->next)
-        n++;
-    ret->nodes = PyMem_New(const tensor *, n + 1);
-    if (!ret->nodes) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (const tensor *node = tensor_first_value(); node; node = node->next)
-        ret->nodes[ret->n++] = node;
-    qsort(ret->nodes, ret->n, sizeof *ret->nodes, by_value);
-    return 0;
+    owners waiting = {0};
+    *ret = (owners){0};
+    PyObject *seen = PySet_New(NULL);
+    int r = seen ? 0 : -1;
+    for (const tensor *node = tensor_first(); r == 0 && node; node = node->next)
+        r = collect(ret, &waiting, seen, pl_expr_ref(node->expr));
+    if (r == 0)
+        r = collect_inputs(ret, &waiting, seen);
+    owners_done(&waiting);
+    Py_XDECREF(seen);
+    if (r == 0)
+        qsort(ret->exprs, ret->n, sizeof *ret->exprs, by_value);
+    return r;
 }
 
-/* The node whose value it is; NULL: none of Python's. */
-static const tensor *owner_of(const owners *all, const pl_live_entry *entry)
+/* The expr whose value it is; NULL: none of Python's. */
+static const pl_expr *owner_of(const owners *all, const pl_live_entry *entry)
 {
-    const tensor wanted = {.value = (pl_tensor *)entry->tensor}, *key = &wanted;
-    const tensor **found =
-        entry->tensor ? bsearch(&key, all->nodes, all->n, sizeof *all->nodes, by_value) : NULL;
-    return found ? *found : NULL;
+    size_t low = 0, high = entry->tensor ? all->n : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const pl_tensor *value = pl_expr_value(all->exprs[middle]);
+        if (value == entry->tensor)
+            return all->exprs[middle];
+        if ((uintptr_t)value < (uintptr_t)entry->tensor)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
 }
 
 static PyObject *entry_dict(const owners *all, const pl_live_entry *entry)
 {
-    const tensor *node = owner_of(all, entry);
+    const pl_expr *expr = owner_of(all, entry);
+    const char *own = expr ? pl_expr_name(expr) : NULL;
     PyObject *file = NULL, *site;
     int line;
-    if (node && tensor_site(node, &file, &line))
+    if (expr && tensor_site(expr, &file, &line))
         site = Py_BuildValue("(Oi)", file, line);
     else
         site = Py_NewRef(Py_None);
-    const char *name = node && node->name ? tensor_label(node) : entry->name;
+    const char *name = own ? own : entry->name;
     PyObject *shape = convert_shape_tuple(&entry->shape);
     return Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N,s:K,s:O,s:O,s:i,s:N}", "kind",
                          kind_word(entry->kind), "name", name, "scope", entry->scope, "where",
@@ -164,7 +231,7 @@ static PyObject *entry_list(const pl_live *live)
             Py_CLEAR(list);
         Py_XDECREF(entry);
     }
-    PyMem_Free(all.nodes);
+    owners_done(&all);
     if (collects)
         PyGC_Enable();
     return list;
@@ -317,7 +384,7 @@ static PyObject *set_strict(PyObject *module, PyObject *wanted)
         return NULL;
     if (pl_runtime_set_strict(runtime, strict, &error) < 0)
         return failure_raise(&error);
-    program_cache_forget_all();
+    pl_evaluator_forget(module_evaluator());
     Py_RETURN_NONE;
 }
 

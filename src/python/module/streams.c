@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/module/streams.h"
 
-#include <string.h>
-
 #define FIRST (UINT64_C(1) << 40)
 
 static uint64_t next = FIRST;
@@ -12,29 +10,6 @@ uint64_t streams_take(uint64_t n)
     uint64_t first = next;
     next += n;
     return first;
-}
-
-attributes *streams_put(int op, const attributes *attrs, uint64_t stream)
-{
-    enum { ATTRS_MOST = 32 };
-    pl_attr others[ATTRS_MOST];
-    int n = 0;
-    for (int i = 0; attrs && i < attrs->n_attrs && n < ATTRS_MOST - 1; i++)
-        if (strcmp(attrs->attrs[i].name, "stream") != 0)
-            others[n++] = attrs->attrs[i];
-    others[n++] = pl_attr_int("stream", (int64_t)stream);
-    return attributes_of(op, others, n);
-}
-
-/* A call has none of its own: it has those of any op that draws. */
-int streams_give(tensor *call_node, uint64_t stream)
-{
-    attributes *made = streams_put(pl_op_find("random_uniform"), NULL, stream);
-    if (!made)
-        return -1;
-    attributes_unref(call_node->attrs);
-    call_node->attrs = made;
-    return 0;
 }
 
 /* ---- for Python ---- */

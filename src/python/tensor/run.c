@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run(), evaluate(), explain() and save_npy() of the module. See run.h. */
-#include "python/tensor/run.h"
-
-#include <errno.h>
-#include <stdio.h>
+/* run(), evaluate(), explain() and save_npy() of the module. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "python/convert/convert.h"
 #include "python/convert/types.h"
@@ -14,129 +9,13 @@
 #include "python/module/interrupt.h"
 #include "python/module/progress.h"
 #include "python/module/streams.h"
-#include "python/program/program_private.h"
-
-/* ---- a run that Python waits for ---- */
-
-/* Of the Python function that this thread is in. */
-static _Thread_local const run_state *outer;
-
-const run_state *evaluate_within(const run_state *state)
-{
-    const run_state *before = outer;
-    outer = state;
-    return before;
-}
-
-static void set_flag(void *context)
-{
-    __atomic_store_n((int *)context, 1, __ATOMIC_RELAXED);
-}
-
-const run_state *evaluate_outer(void)
-{
-    return outer;
-}
-
-static int run_once(program *what, pl_tensor *const *leaves, const char *const *npy_paths,
-                    run_state *state, pl_tensor **outputs, pl_error *reterr)
-{
-    int cancel = 0, r;
-    bool raised = false;
-    interrupt wait;
-    progress bar;
-    if (interrupt_begin(&wait, program_is_impure(what), set_flag, &cancel) < 0)
-        return -ECANCELED;
-    state->cancel = outer && outer->cancel ? outer->cancel : &cancel;
-    state->raised = &raised;
-    progress_begin(&bar, state);
-    Py_BEGIN_ALLOW_THREADS;
-    r = program_run(what, leaves, npy_paths, state, outputs, reterr);
-    Py_END_ALLOW_THREADS;
-    interrupt_end(&wait);
-    progress_end(&bar, r == 0);
-    bool cancelled = __atomic_load_n(&cancel, __ATOMIC_RELAXED) != 0;
-    return r == -ECANCELED && cancelled && !raised ? -EINTR : r;
-}
-
-/* A handler of the user's may have taken the signal without raising anything: then it is run again,
- * unless Python functions were called, which would be called twice: such a run is left alone, until
- * a second signal ends it. What Python functions of the run raised is told as it is. */
-int run_program(program *what, pl_tensor *const *leaves, const char *const *npy_paths,
-                run_state *state, pl_tensor **outputs, pl_error *reterr)
-{
-    for (;;) {
-        int r = run_once(what, leaves, npy_paths, state, outputs, reterr);
-        if (r < 0)
-            interrupt_stay_away();
-        if (r != -EINTR || PyErr_Occurred())
-            return r;
-        if (PyErr_CheckSignals() < 0 || (outer && outer->cancel && *outer->cancel))
-            return -ECANCELED;
-        if (program_is_impure(what))
-            return pl_error_set(reterr, -ECANCELED, "the run was interrupted");
-    }
-}
-
-/* Small ones are not worth a look at the budget. */
-#define CHECKED_BYTES ((uint64_t)1 << 20)
-
-typedef struct size_text {
-    char text[24];
-} size_text;
-
-/* "3.6 TiB" */
-static size_text size_of(uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    size_text size;
-    double value = (double)bytes;
-    int unit = 0;
-    for (; value >= 1024 && unit < 6; unit++)
-        value /= 1024;
-    snprintf(size.text, sizeof size.text, "%.*f %s", unit > 0, value, units[unit]);
-    return size;
-}
-
-int run_check(tensor *const *fetches, int n_fetches, const char *const *npy_paths, pl_error *reterr)
-{
-    uint64_t bytes = 0, largest = 0;
-    const tensor *worst = NULL;
-    for (int i = 0; i < n_fetches; i++) {
-        uint64_t more =
-            fetches[i]->value || (npy_paths && npy_paths[i]) ? 0 : type_bytes(&fetches[i]->type);
-        bytes = more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
-        worst = more > largest ? fetches[i] : worst;
-        largest = more > largest ? more : largest;
-    }
-    pl_runtime *runtime = module_runtime_if_any();
-    uint64_t left =
-        bytes <= CHECKED_BYTES || !runtime ? UINT64_MAX : pl_runtime_left_bytes(runtime);
-    if (bytes <= left)
-        return 0;
-    return pl_error_set(
-        reterr, PL_EBUDGET,
-        "'%s' takes %s, all that is asked for %s, and %s are left of the budget: give it more",
-        tensor_label(worst), size_of(largest).text, size_of(bytes).text, size_of(left).text);
-}
-
-/* The reason may be cut, the advice not. */
-void run_raise(pl_error *error, bool as_tensors)
-{
-    static const char ways[] = ", or write the result to a file: plimsoll.save(tensor, path), "
-                               "run(..., out=path)";
-    int most = PL_ERROR_MESSAGE_BYTES - (int)sizeof ways - error->reason_at;
-    if (error->code == PL_EBUDGET && as_tensors)
-        pl_error_reword(error, "%.*s%s", most > 0 ? most : 0, pl_error_reason(error), ways);
-    failure_raise(error);
-}
+#include "python/tensor/evaluate.h"
 
 /* ---- feeds ---- */
 
 typedef struct feeds {
-    tensor **nodes;
-    pl_tensor **values;
-    pl_type *types;
+    tensor **nodes; /* references, as are the values of the pairs */
+    pl_expr_feed *pairs;
     int n;
 } feeds;
 
@@ -144,17 +23,17 @@ static void drop_feeds(feeds *self)
 {
     for (int i = 0; i < self->n; i++) {
         Py_XDECREF((PyObject *)self->nodes[i]);
-        pl_tensor_unref(self->values[i]);
+        pl_tensor_unref(self->pairs[i].value);
     }
     PyMem_Free(self->nodes);
-    PyMem_Free(self->values);
-    PyMem_Free(self->types);
+    PyMem_Free(self->pairs);
 }
 
 static int refuse_shape(const tensor *node, const pl_tensor *value)
 {
     PyObject *is = convert_shape_tuple(pl_tensor_shape(value));
-    PyObject *wanted = convert_shape_tuple(&node->type.shape);
+    const pl_shape shape = tensor_shape(node);
+    PyObject *wanted = convert_shape_tuple(&shape);
     if (is && wanted)
         PyErr_Format(PyExc_ValueError,
                      "Cannot feed value of shape %R for Tensor '%s', which has shape '%R'", is,
@@ -167,10 +46,10 @@ static int refuse_shape(const tensor *node, const pl_tensor *value)
 /* A tensor is fed as it is, also one that is pending. */
 static pl_tensor *value_for(const tensor *node, PyObject *value)
 {
-    tensor *given = convert_to_node(value, node->type.dtype, PL_DTYPE_NONE);
+    tensor *given = convert_to_node(value, node->dtype, PL_DTYPE_NONE);
     pl_tensor *found = NULL;
     if (given && evaluate(&given, 1) == 0)
-        found = pl_tensor_ref(given->value);
+        found = pl_tensor_ref(tensor_has(given));
     Py_XDECREF((PyObject *)given);
     return found;
 }
@@ -188,12 +67,10 @@ static int add_feed(feeds *self, PyObject *pair)
     pl_tensor *given = value_for((tensor *)node, value);
     if (!given)
         return -1;
-    self->values[self->n] = given;
-    self->nodes[self->n] = (tensor *)Py_NewRef(node);
-    self->types[self->n++] = (pl_type){pl_tensor_dtype(given), *pl_tensor_shape(given)};
-    return types_agree(&((tensor *)node)->type.shape, pl_tensor_shape(given))
-               ? 0
-               : refuse_shape((tensor *)node, given);
+    const pl_shape shape = tensor_shape((tensor *)node);
+    self->pairs[self->n] = (pl_expr_feed){((tensor *)node)->expr, given};
+    self->nodes[self->n++] = (tensor *)Py_NewRef(node);
+    return types_agree(&shape, pl_tensor_shape(given)) ? 0 : refuse_shape((tensor *)node, given);
 }
 
 /* What it has taken until it failed is the caller's to drop. */
@@ -207,9 +84,8 @@ static int take_feeds(feeds *self, PyObject *pairs)
         return -1;
     size_t n = (size_t)PySequence_Fast_GET_SIZE(fast) + 1;
     self->nodes = PyMem_Calloc(n, sizeof *self->nodes);
-    self->values = PyMem_Calloc(n, sizeof *self->values);
-    self->types = PyMem_Calloc(n, sizeof *self->types);
-    int r = self->nodes && self->values && self->types ? 0 : -1;
+    self->pairs = PyMem_Calloc(n, sizeof *self->pairs);
+    int r = self->nodes && self->pairs ? 0 : -1;
     if (r < 0)
         PyErr_NoMemory();
     for (size_t i = 0; r == 0 && i + 1 < n; i++)
@@ -224,45 +100,21 @@ typedef struct task {
     tensor **fetches; /* references */
     int n_fetches;
     feeds feeds;
-    program_first *first;
+    tensor **first; /* references: a node and its target, or NULL, for each pair */
+    pl_expr_first *pairs;
     int n_first;
-    program *program;
-    pl_tensor **leaves; /* those of feeds first, which are the feeds' */
-    pl_tensor **values; /* the others: PyMem, references */
-    int n_values;
-    uint64_t stream; /* of eager draws */
-    bool eager;      /* there are such */
+    pl_evaluation *evaluation;
 } task;
 
 static void task_done(task *self)
 {
-    for (int i = 0; i < self->n_values; i++)
-        pl_tensor_unref(self->values[i]);
-    PyMem_Free(self->values);
-    PyMem_Free(self->leaves);
-    program_unref(self->program);
-    for (int i = 0; i < self->n_first; i++) {
-        Py_XDECREF((PyObject *)self->first[i].node);
-        Py_XDECREF((PyObject *)self->first[i].target);
-    }
+    pl_evaluation_free(self->evaluation);
+    for (int i = 0; i < 2 * self->n_first; i++)
+        Py_XDECREF((PyObject *)self->first[i]);
     PyMem_Free(self->first);
+    PyMem_Free(self->pairs);
     drop_feeds(&self->feeds);
     arguments_free(self->fetches, self->n_fetches);
-}
-
-static int make_leaves(task *self)
-{
-    int n = self->feeds.n;
-    self->leaves = PyMem_Malloc(((size_t)n + (size_t)self->n_values + 1) * sizeof(pl_tensor *));
-    if (!self->leaves) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (int i = 0; i < n; i++)
-        self->leaves[i] = self->feeds.values[i];
-    for (int i = 0; i < self->n_values; i++)
-        self->leaves[n + i] = self->values[i];
-    return 0;
 }
 
 /* A pair is a node and its target. */
@@ -276,8 +128,10 @@ static int add_first(task *self, PyObject *item)
         PyErr_SetString(PyExc_TypeError, "first: a Tensor or a pair of them is expected");
         return -1;
     }
-    self->first[self->n_first++] =
-        (program_first){(tensor *)Py_NewRef(node), (tensor *)Py_XNewRef(target)};
+    self->pairs[self->n_first] =
+        (pl_expr_first){((tensor *)node)->expr, target ? ((tensor *)target)->expr : NULL};
+    self->first[2 * self->n_first] = (tensor *)Py_NewRef(node);
+    self->first[2 * self->n_first++ + 1] = (tensor *)Py_XNewRef(target);
     return 0;
 }
 
@@ -289,8 +143,9 @@ static int take_first(task *self, PyObject *first)
     if (!fast)
         return -1;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    self->first = PyMem_Calloc((size_t)n + 1, sizeof *self->first);
-    int r = self->first ? 0 : -1;
+    self->first = PyMem_Calloc(2 * (size_t)n + 1, sizeof *self->first);
+    self->pairs = PyMem_Calloc((size_t)n + 1, sizeof *self->pairs);
+    int r = self->first && self->pairs ? 0 : -1;
     if (r < 0)
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; r == 0 && i < n; i++)
@@ -299,20 +154,47 @@ static int take_first(task *self, PyObject *first)
     return r;
 }
 
+/* What is drawn once, beside what draws anew in each run, is computed before. */
+static int make_evaluation(task *self, pl_evaluator *evaluator)
+{
+    pl_expr **fetches = tensor_exprs(self->fetches, self->n_fetches);
+    if (!fetches)
+        return -1;
+    const pl_evaluation_request request = {.size = sizeof request,
+                                           .fetches = fetches,
+                                           .n_fetches = self->n_fetches,
+                                           .feeds = self->feeds.pairs,
+                                           .n_feeds = self->feeds.n,
+                                           .first = self->pairs,
+                                           .n_first = self->n_first};
+    pl_error error;
+    pl_error_init(&error);
+    int r = pl_evaluation_new(evaluator, &request, &self->evaluation, &error);
+    if (r > 0) {
+        int n;
+        pl_evaluation *before = self->evaluation;
+        pl_expr *const *draws = pl_evaluation_draws(before, &n);
+        self->evaluation = NULL;
+        bool drawn = evaluate_exprs(draws, n) == 0;
+        pl_evaluation_free(before);
+        r = drawn ? pl_evaluation_new(evaluator, &request, &self->evaluation, &error) : -1;
+    }
+    PyMem_Free(fetches);
+    if (r < 0 && !PyErr_Occurred())
+        failure_raise(&error);
+    pl_error_done(&error);
+    return r;
+}
+
 static int task_make(task *self, PyObject *fetches, PyObject *pairs, PyObject *first)
 {
     *self = (task){0};
-    if (!module_runtime() || arguments_nodes(fetches, NULL, &self->fetches, &self->n_fetches) < 0)
+    pl_evaluator *evaluator = module_evaluator();
+    if (!evaluator || arguments_nodes(fetches, NULL, &self->fetches, &self->n_fetches) < 0)
         return -1;
-    if (take_feeds(&self->feeds, pairs) == 0 && take_first(self, first) == 0) {
-        const program_nodes of = {self->fetches, self->feeds.nodes, self->feeds.types,
-                                  self->first,   self->n_fetches,   self->feeds.n,
-                                  self->n_first};
-        self->program =
-            program_of(&of, &self->values, &self->n_values, &self->stream, &self->eager);
-        if (self->program && make_leaves(self) == 0)
-            return 0;
-    }
+    if (take_feeds(&self->feeds, pairs) == 0 && take_first(self, first) == 0 &&
+        make_evaluation(self, evaluator) == 0)
+        return 0;
     task_done(self);
     return -1;
 }
@@ -359,29 +241,16 @@ static void drop_paths(PyObject **held, const char **paths, int n)
     PyMem_Free(paths);
 }
 
-/* An eager node that was waiting keeps what it has become. */
-static PyObject *result_of(tensor *node, pl_tensor *value)
+static PyObject *results_of(pl_tensor **values, int n)
 {
-    if (!value)
-        Py_RETURN_NONE;
-    bool waits = !node->value && !node->symbolic && !node->graph &&
-                 (node->kind == TENSOR_OP || node->kind == TENSOR_ITEM);
-    if (waits)
-        tensor_settle(node, pl_tensor_ref(value));
-    return (PyObject *)tensor_of_value(value, NULL);
-}
-
-static PyObject *results_of(const task *self, pl_tensor **values, bool settles)
-{
-    PyObject *list = PyList_New(self->n_fetches);
-    for (int i = 0; i < self->n_fetches; i++) {
+    PyObject *list = PyList_New(n);
+    for (int i = 0; i < n; i++) {
         if (!list) {
             pl_tensor_unref(values[i]);
             continue;
         }
-        PyObject *result = settles     ? result_of(self->fetches[i], values[i])
-                           : values[i] ? (PyObject *)tensor_of_value(values[i], NULL)
-                                       : Py_NewRef(Py_None);
+        PyObject *result =
+            values[i] ? (PyObject *)tensor_of_value(values[i], NULL) : Py_NewRef(Py_None);
         if (result)
             PyList_SET_ITEM(list, i, result);
         else
@@ -396,17 +265,14 @@ static PyObject *run_task(task *self, const char *const *paths, uint64_t budget,
     pl_tensor **values = PyMem_Calloc((size_t)self->n_fetches + 1, sizeof *values);
     if (!values)
         return PyErr_NoMemory();
-    run_state state = {.budget_bytes = budget, .random_stream = self->stream};
-    if (!self->eager)
-        state.random_stream += stream;
+    pl_run_options options = {.budget_bytes = budget, .random_stream = stream};
     pl_error error = {0};
-    int r = run_check(self->fetches, self->n_fetches, paths, &error);
+    int r = evaluate_run(self->evaluation, paths, &options, values, &error);
     if (r == 0)
-        r = run_program(self->program, self->leaves, paths, &state, values, &error);
-    if (r == 0)
-        list = results_of(self, values, self->feeds.n == 0);
+        list = results_of(values, self->n_fetches);
     else if (!PyErr_Occurred())
-        run_raise(&error, true);
+        failure_raise(&error);
+    pl_error_done(&error);
     PyMem_Free(values);
     return list;
 }
@@ -415,7 +281,7 @@ static PyObject *run_task(task *self, const char *const *paths, uint64_t budget,
 static int take_stream(PyObject *object, uint64_t *ret_stream)
 {
     if (!object || object == Py_None) {
-        *ret_stream = streams_mix(streams_take(1));
+        *ret_stream = pl_stream_mix(streams_take(1));
         return 0;
     }
     *ret_stream = PyLong_AsUnsignedLongLongMask(object);
@@ -475,12 +341,12 @@ static PyObject *explain(PyObject *module, PyObject *args, PyObject *kwargs)
     char *text = NULL;
     pl_run_cost cost;
     pl_error error = {0};
-    const run_state state = {.budget_bytes = budget};
+    const pl_run_options options = {.size = sizeof options, .budget_bytes = budget};
     Py_BEGIN_ALLOW_THREADS;
-    r = program_explain(t.program, t.leaves, &state, as_json != 0, &text, &cost, &error);
+    r = pl_evaluation_explain(t.evaluation, &options, as_json != 0, &text, &cost, &error);
     Py_END_ALLOW_THREADS;
     if (r < 0)
-        run_raise(&error, true);
+        failure_raise(&error);
     else
         told = Py_BuildValue("s{sKsKsdsi}", text, "peak_bytes", (unsigned long long)cost.peak_bytes,
                              "disk_bytes", (unsigned long long)cost.disk_bytes, "flops", cost.flops,
@@ -502,7 +368,7 @@ static PyObject *save_npy(PyObject *module, PyObject *args)
     task t;
     if (fetches && PyUnicode_FSConverter(path, &held) && task_make(&t, fetches, NULL, NULL) == 0) {
         const char *paths[] = {PyBytes_AS_STRING(held)};
-        PyObject *list = run_task(&t, paths, 0, streams_mix(streams_take(1)));
+        PyObject *list = run_task(&t, paths, 0, pl_stream_mix(streams_take(1)));
         done = list ? Py_NewRef(Py_None) : NULL;
         Py_XDECREF(list);
         task_done(&t);
@@ -534,7 +400,7 @@ static PyMethodDef methods[] = {
 
 int module_add_runs(PyObject *module)
 {
-    if (interrupt_add() < 0 || program_build_add() < 0)
+    if (interrupt_add() < 0)
         return -1;
     return PyModule_AddFunctions(module, methods);
 }

@@ -1,46 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of nodes: made, named, settled, freed. What they can do as Python objects is in
+/* The life of nodes: made, named, placed, freed. What they can do as Python objects is in
  * tensor_type.c and tensor_ops.c. */
 #include "python/tensor/tensor.h"
 
 #include <string.h>
 
 #include "python/module/failure.h"
+#include "python/module/gil.h"
 #include "python/module/site.h"
-#include "python/program/program.h"
+#include "python/tensor/evaluate.h"
 
 PyTypeObject *tensor_type;
 _Thread_local tensor_context tensor_in;
 
-static tensor *first_value; /* of all nodes that have values */
-
 /* ---- memory ----
  * Nodes come and go by the thousand: some that were freed are kept. They are containers for the
- * collector, because a graph has its nodes and they have it; those of no graph hang on older nodes
- * alone, so that they cannot be part of a circle, and are not tracked. */
+ * collector, because a graph has its nodes and they have it; those of no graph are not tracked. */
 
 #define FREE_MAX 512
 
+/* The thread state that this thread lets go of exprs with, which is nearly always its own, with the
+ * GIL: cheaper to compare than PyGILState_Check(). Initial-exec, for the general kind costs a call at
+ * each access. */
+static _Thread_local PyThreadState *letting_go __attribute__((tls_model("initial-exec")));
+
+static tensor *first_node; /* of all */
 static tensor *free_nodes;
 static int n_free;
-
-static tensor *node_new(tensor_kind kind)
-{
-    tensor *node = free_nodes;
-    if (node) {
-        free_nodes = node->next;
-        n_free--;
-        (void)PyObject_Init(&node->ob_base, tensor_type);
-    } else {
-        node = PyObject_GC_New(tensor, tensor_type);
-        if (!node)
-            return NULL;
-    }
-    memset((char *)node + sizeof node->ob_base, 0, sizeof *node - sizeof node->ob_base);
-    node->kind = kind;
-    node->inputs = node->few;
-    return node;
-}
 
 static void node_free(tensor *node)
 {
@@ -54,111 +40,48 @@ static void node_free(tensor *node)
     Py_DECREF(tensor_type);
 }
 
-/* ---- values ---- */
-
-tensor *tensor_first_value(void)
+/* Takes over the expr, also on failure. */
+static tensor *node_new(pl_expr *expr)
 {
-    return first_value;
-}
-
-static void link_value(tensor *node)
-{
-    node->next = first_value;
-    node->link = &first_value;
-    if (first_value)
-        first_value->link = &node->next;
-    first_value = node;
-}
-
-static void unlink_value(tensor *node)
-{
-    *node->link = node->next;
-    if (node->next)
-        node->next->link = node->link;
-}
-
-/* Takes over the reference. */
-static void set_value(tensor *node, pl_tensor *value)
-{
-    node->value = value;
-    node->type.dtype = pl_tensor_dtype(value);
-    node->type.shape = *pl_tensor_shape(value);
-    link_value(node);
-}
-
-/* ---- inputs ---- */
-
-/* Leaves the node half made on failure, to be let go of. */
-static int set_inputs(tensor *node, tensor *const *inputs, int n_inputs)
-{
-    if (n_inputs > (int)(sizeof node->few / sizeof *node->few)) {
-        node->inputs = PyMem_New(tensor *, n_inputs);
-        if (!node->inputs) {
-            node->inputs = node->few;
-            PyErr_NoMemory();
-            return -1;
+    tensor *node = free_nodes;
+    if (node) {
+        free_nodes = node->next;
+        n_free--;
+        (void)PyObject_Init(&node->ob_base, tensor_type);
+    } else {
+        node = PyObject_GC_New(tensor, tensor_type);
+        if (!node) {
+            pl_expr_unref(expr);
+            return NULL;
         }
     }
-    uint32_t depth = 0;
-    for (int i = 0; i < n_inputs; i++) {
-        tensor *input = (tensor *)Py_NewRef((PyObject *)inputs[i]);
-        input->uses++;
-        node->inputs[i] = input;
-        node->symbolic |= input->symbolic;
-        if (depth < input->depth)
-            depth = input->depth;
-    }
-    node->n_inputs = n_inputs;
-    node->depth = depth + 1;
-    return 0;
+    node->expr = expr;
+    node->dtype = pl_expr_dtype(expr);
+    node->graph = node->weakrefs = node->dict = NULL;
+    node->next = first_node;
+    node->link = &first_node;
+    if (first_node)
+        first_node->link = &node->next;
+    first_node = node;
+    pl_expr_set_owner(expr, node);
+    return node;
 }
 
-static void drop_inputs(tensor *node)
+tensor *tensor_first(void)
 {
-    tensor **inputs = node->inputs, *few[2] = {node->few[0], node->few[1]};
-    int n_inputs = node->n_inputs;
-    bool are_few = inputs == node->few;
-    node->inputs = node->few;
-    node->n_inputs = 0;
-    for (int i = 0; i < n_inputs; i++) {
-        tensor *input = are_few ? few[i] : inputs[i];
-        input->uses--;
-        Py_DECREF(input);
-    }
-    if (!are_few)
-        PyMem_Free(inputs);
+    return first_node;
 }
 
-void tensor_settle(tensor *node, pl_tensor *value)
+/* Python code may run meanwhile, which lets go of other exprs, and of the GIL. */
+void tensor_let_go(pl_expr *expr, pl_evaluation *evaluation)
 {
-    node->kind = TENSOR_VALUE;
-    node->depth = 0;
-    set_value(node, value);
-    attributes_unref(node->attrs);
-    node->attrs = NULL;
-    drop_inputs(node);
-}
-
-/* ---- freeing ----
- * A node's inputs may die with it, and theirs, thousands deep: those wait in a list, so that the
- * stack does not grow. Whoever meets them while another thread empties it leaves them to that. */
-
-static tensor *doomed;
-static bool freeing;
-
-static void end(tensor *node)
-{
-    if (node->value)
-        pl_tensor_unref(node->value);
-    drop_inputs(node);
-    attributes_unref(node->attrs);
-    call_unref(node->call);
-    Py_XDECREF(node->name);
-    Py_XDECREF(node->graph);
-    Py_XDECREF(node->device);
-    Py_XDECREF(node->code);
-    Py_XDECREF(node->dict);
-    node_free(node);
+    PyThreadState *before = letting_go;
+    letting_go = PyThreadState_Get();
+    if (expr)
+        pl_expr_unref(expr);
+    if (evaluation)
+        pl_evaluation_free(evaluation);
+    letting_go = before;
 }
 
 void tensor_dealloc(PyObject *self)
@@ -167,18 +90,16 @@ void tensor_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     if (node->weakrefs)
         PyObject_ClearWeakRefs(self);
-    if (node->value)
-        unlink_value(node); /* `next` is needed for the list */
-    node->next = doomed;
-    doomed = node;
-    if (freeing)
-        return;
-    freeing = true;
-    while ((node = doomed)) {
-        doomed = node->next;
-        end(node);
-    }
-    freeing = false;
+    *node->link = node->next;
+    if (node->next)
+        node->next->link = node->link;
+    pl_expr *expr = node->expr;
+    PyObject *graph = node->graph, *dict = node->dict;
+    node_free(node);
+    pl_expr_set_owner(expr, NULL);
+    tensor_let_go(expr, NULL);
+    Py_XDECREF(graph);
+    Py_XDECREF(dict);
 }
 
 int tensor_traverse(PyObject *self, visitproc visit, void *arg)
@@ -187,8 +108,6 @@ int tensor_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(node->graph);
     Py_VISIT(node->dict);
-    for (int i = 0; i < node->n_inputs; i++)
-        Py_VISIT(node->inputs[i]);
     return 0;
 }
 
@@ -197,8 +116,36 @@ int tensor_clear(PyObject *self)
     tensor *node = (tensor *)self;
     Py_CLEAR(node->graph);
     Py_CLEAR(node->dict);
-    drop_inputs(node);
     return 0;
+}
+
+pl_expr **tensor_exprs(tensor *const *nodes, int n)
+{
+    pl_expr **exprs = PyMem_New(pl_expr *, n + 1);
+    if (!exprs) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (int i = 0; i < n; i++)
+        exprs[i] = nodes[i]->expr;
+    return exprs;
+}
+
+tensor *tensor_of_expr(pl_expr *expr)
+{
+    tensor *node = pl_expr_owner(expr);
+    if (node)
+        return (tensor *)Py_NewRef((PyObject *)node);
+    PyObject *graph;
+    if (tensor_find_graph(pl_expr_trace(expr), &graph) < 0)
+        return NULL;
+    node = node_new(pl_expr_ref(expr));
+    if (node && graph) {
+        node->graph = Py_NewRef(graph);
+        PyObject_GC_Track(node);
+    }
+    Py_XDECREF(graph);
+    return node;
 }
 
 /* ---- names and places ---- */
@@ -213,37 +160,104 @@ PyObject *tensor_scoped_name(PyObject *name)
     return PyUnicode_FromFormat(slash ? "%U%U" : "%U/%U", scope, name);
 }
 
-/* The graph names the node, and has it from then on. Whom nobody named it names for the op. */
-static int join_graph(tensor *node, PyObject *graph, PyObject *name, const char *label)
+/* From any thread: exprs may be freed by the library. */
+static void release_site(void *code)
+{
+    if ((letting_go && letting_go == PyThreadState_GetUnchecked()) || PyGILState_Check())
+        Py_DECREF((PyObject *)code);
+    else
+        gil_decref(code);
+}
+
+static void capture_site(pl_expr *expr)
+{
+    int instruction;
+    PyCodeObject *code = site_capture(&instruction);
+    if (code)
+        pl_expr_set_site(expr, code, instruction, release_site);
+}
+
+bool tensor_site(const pl_expr *expr, PyObject **ret_file, int *ret_line)
+{
+    int64_t instruction;
+    PyCodeObject *code = pl_expr_site(expr, &instruction);
+    if (!code)
+        return false;
+    *ret_file = code->co_filename;
+    *ret_line = PyCode_Addr2Line(code, (int)instruction);
+    return true;
+}
+
+/* A name that is not valid UTF-8 could not be printed: it is left out. */
+static int set_name(pl_expr *expr, PyObject *name)
+{
+    pl_error error;
+    pl_error_init(&error);
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) {
+        PyErr_Clear();
+        return 0;
+    }
+    return pl_expr_set_name(expr, text, &error) < 0 ? (failure_raise(&error), -1) : 0;
+}
+
+static int set_device(pl_expr *expr)
+{
+    pl_error error;
+    pl_error_init(&error);
+    const char *text = tensor_in.device ? PyUnicode_AsUTF8(tensor_in.device) : NULL;
+    if (!text)
+        return tensor_in.device ? -1 : 0;
+    return pl_expr_set_device(expr, text, &error) < 0 ? (failure_raise(&error), -1) : 0;
+}
+
+/* The graph names a node; one that nobody named, for its op. */
+static PyObject *unique_name(PyObject *graph, PyObject *name, const char *label)
+{
+    PyObject *made = name ? PyObject_CallMethod(graph, "_unique_name", "O", name)
+                          : PyObject_CallMethod(graph, "_unique_name", "sO", label, Py_True);
+    if (made && !PyUnicode_Check(made)) {
+        PyErr_Format(PyExc_TypeError, "_unique_name() gave %R: a name is text", made);
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* The graph has it from then on. */
+static int join_graph(tensor *node, PyObject *graph, uint64_t trace, PyObject *name)
 {
     node->graph = Py_NewRef(graph);
     PyObject_GC_Track(node);
-    PyObject *made = name ? PyObject_CallMethod(graph, "_unique_name", "O", name)
-                          : PyObject_CallMethod(graph, "_unique_name", "sO", label, Py_True);
-    if (!made)
+    pl_expr_set_trace(node->expr, trace);
+    if (set_name(node->expr, name) < 0)
         return -1;
-    if (!PyUnicode_Check(made)) {
-        PyErr_Format(PyExc_TypeError, "_unique_name() gave %R: a name is text", made);
-        Py_DECREF(made);
-        return -1;
-    }
-    node->name = made;
-    if (node->kind == TENSOR_CALL)
-        return 0;
     PyObject *none = PyObject_CallMethod(graph, "_add", "O", node);
     Py_XDECREF(none);
     return none ? 0 : -1;
 }
 
+typedef struct place {
+    PyObject *graph; /* borrowed; NULL: none */
+    uint64_t trace;
+} place;
+
+static inline bool any_of_graph(tensor *const *inputs, int n_inputs)
+{
+    for (int i = 0; i < n_inputs; i++)
+        if (inputs[i] && inputs[i]->graph)
+            return true;
+    return false;
+}
+
 /* A constant of a graph is a value like any other: what is made of it elsewhere is not the graph's.
  * But nothing is made of two graphs. -1 with an exception. */
-static int graph_of(const tensor *node, PyObject **ret_graph)
+static int place_of(tensor *const *inputs, int n_inputs, place *ret)
 {
     const tensor *first = NULL;
-    *ret_graph = tensor_in.graph;
-    for (int i = 0; !tensor_in.graph && i < node->n_inputs; i++) {
-        const tensor *input = node->inputs[i];
-        if (!input->graph)
+    *ret = (place){tensor_in.graph, tensor_in.trace};
+    for (int i = 0; !tensor_in.graph && i < n_inputs; i++) {
+        const tensor *input = inputs[i];
+        if (!input || !input->graph)
             continue;
         if (first && first->graph != input->graph) {
             PyErr_Format(PyExc_ValueError, "Tensor '%s' must be from the same graph as Tensor '%s'",
@@ -251,23 +265,35 @@ static int graph_of(const tensor *node, PyObject **ret_graph)
             return -1;
         }
         first = input;
-        if (!input->value)
-            *ret_graph = input->graph;
+        if (!tensor_has(input))
+            *ret = (place){input->graph, pl_expr_trace(input->expr)};
     }
     return 0;
 }
 
-/* What the context and the user's frame say of a new node; takes it over. */
-static tensor *placed(tensor *node, PyObject *name, const char *label)
+/* What the context and the user's frame say of a new expr, which is taken over; NULL: it failed. */
+static tensor *placed(pl_expr *expr, tensor *const *inputs, int n_inputs, PyObject *name,
+                      const char *label)
 {
-    node->device = Py_XNewRef(tensor_in.device);
-    node->code = site_capture(&node->instruction);
-    PyObject *graph;
-    int r = graph_of(node, &graph);
-    if (r == 0 && graph)
-        r = join_graph(node, graph, name, label);
-    else if (r == 0 && name)
-        r = (node->name = tensor_scoped_name(name)) ? 0 : -1;
+    tensor *node = node_new(expr);
+    if (!node)
+        return NULL;
+    capture_site(expr);
+    if (!name && !tensor_in.graph && !tensor_in.device && !any_of_graph(inputs, n_inputs))
+        return node;
+    place at;
+    int r = tensor_in.device ? set_device(expr) : 0;
+    if (r == 0)
+        r = place_of(inputs, n_inputs, &at);
+    PyObject *whole = NULL;
+    if (r == 0 && at.graph) {
+        whole = unique_name(at.graph, name, label);
+        r = whole ? join_graph(node, at.graph, at.trace, whole) : -1;
+    } else if (r == 0 && name) {
+        whole = tensor_scoped_name(name);
+        r = whole ? set_name(expr, whole) : -1;
+    }
+    Py_XDECREF(whole);
     if (r == 0)
         return node;
     Py_DECREF(node);
@@ -276,205 +302,227 @@ static tensor *placed(tensor *node, PyObject *name, const char *label)
 
 const char *tensor_label(const tensor *node)
 {
-    const char *name = node->name ? PyUnicode_AsUTF8(node->name) : NULL;
-    if (name)
-        return name;
-    if (node->name)
-        PyErr_Clear(); /* surrogates: it has no name that could be printed */
-    switch (node->kind) {
-    case TENSOR_OP:
-        return pl_op_name(node->op);
-    case TENSOR_CALL:
-        return node->call->class->name;
-    case TENSOR_ITEM:
-        return tensor_label(node->inputs[0]);
-    case TENSOR_GIVEN:
-        return "placeholder";
-    case TENSOR_VALUE:
-        return "value";
-    }
-    return "tensor";
-}
-
-bool tensor_site(const tensor *node, PyObject **ret_file, int *ret_line)
-{
-    if (!node->code)
-        return false;
-    *ret_file = node->code->co_filename;
-    *ret_line = PyCode_Addr2Line(node->code, node->instruction);
-    return true;
+    return pl_expr_label(node->expr);
 }
 
 /* ---- making nodes ---- */
 
-static tensor *value_node(pl_tensor *value)
+/* Takes over the reference. */
+static pl_expr *value_expr(pl_tensor *value)
 {
-    tensor *node = node_new(TENSOR_VALUE);
-    if (!node) {
-        pl_tensor_unref(value);
-        return NULL;
-    }
-    set_value(node, value);
-    return node;
+    pl_error error;
+    pl_error_init(&error);
+    pl_expr *expr = NULL;
+    int r = pl_expr_of_value(value, &expr, &error);
+    pl_tensor_unref(value);
+    if (r < 0)
+        failure_raise(&error);
+    return expr;
 }
 
 tensor *tensor_of_value(pl_tensor *value, PyObject *name)
 {
-    tensor *node = value_node(value);
-    if (!node)
+    pl_expr *expr = value_expr(value);
+    if (!expr)
         return NULL;
-    node->name = Py_XNewRef(name);
-    node->code = site_capture(&node->instruction);
+    capture_site(expr);
+    tensor *node = node_new(expr);
+    if (node && name && set_name(expr, name) < 0)
+        Py_CLEAR(node);
     return node;
 }
 
 tensor *tensor_constant(pl_tensor *value, PyObject *name)
 {
-    tensor *node = value_node(value);
-    return node ? placed(node, name, "Const") : NULL;
+    pl_expr *expr = value_expr(value);
+    return expr ? placed(expr, NULL, 0, name, "Const") : NULL;
 }
 
 tensor *tensor_given(const pl_type *type, PyObject *name)
 {
-    tensor *node = node_new(TENSOR_GIVEN);
-    if (!node)
-        return NULL;
-    node->type = *type;
-    node->symbolic = true;
-    return placed(node, name, "Placeholder");
+    pl_error error;
+    pl_error_init(&error);
+    pl_expr *expr;
+    if (pl_expr_placeholder(NULL, type, &expr, &error) < 0)
+        return (tensor *)failure_raise(&error);
+    return placed(expr, NULL, 0, name, "Placeholder");
 }
 
-/* A chain that grows for ever is computed now and then. */
-static int shorten(tensor *const *inputs, int n_inputs)
+/* A chain that grows without end is computed now and then. */
+static int shorten(pl_expr *expr)
 {
-    for (int i = 0; i < n_inputs; i++) {
-        tensor *input = inputs[i];
-        if (input->depth >= TENSOR_DEPTH_MAX && !input->symbolic && !input->graph &&
-            evaluate(&input, 1) < 0)
-            return -1;
-    }
-    return 0;
+    if (pl_expr_depth(expr) < TENSOR_DEPTH_MAX || pl_expr_is_symbolic(expr) ||
+        pl_expr_trace(expr) != 0)
+        return 0;
+    return evaluate_exprs(&expr, 1);
 }
 
-enum { N_ON_STACK = 8 };
-
-/* Names are for messages: they are looked up once there is one. */
-static int infer_failed(int op, const pl_type *types, tensor *const *inputs, int n_inputs,
-                        const attributes *attrs, PyObject *name)
+static inline int make_op(int op, pl_expr *const *exprs, int n, const pl_attr *attrs, int n_attrs,
+                          PyObject *name, pl_expr **ret)
 {
-    pl_error error = {.code = 0};
-    pl_type type;
-    const char *on_stack[N_ON_STACK], **names = on_stack;
-    if (n_inputs > N_ON_STACK && !(names = PyMem_New(const char *, n_inputs))) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (int i = 0; i < n_inputs; i++)
-        names[i] = tensor_label(inputs[i]);
-    const char *own = name ? PyUnicode_AsUTF8(name) : NULL;
-    PyErr_Clear();
-    if (pl_op_infer(op, own ? own : pl_op_name(op), types, names, n_inputs,
-                    attrs ? attrs->attrs : NULL, attrs ? attrs->n_attrs : 0, &type, &error) < 0)
-        failure_raise(&error);
-    else
-        PyErr_SetString(PyExc_SystemError, "an op failed once, and not again");
-    if (names != on_stack)
-        PyMem_Free(names);
-    return -1;
-}
-
-static int infer(int op, tensor *const *inputs, int n_inputs, const attributes *attrs,
-                 PyObject *name, pl_type *ret_type)
-{
-    pl_type on_stack[N_ON_STACK], *types = on_stack;
-    if (n_inputs > N_ON_STACK && !(types = PyMem_New(pl_type, n_inputs))) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (int i = 0; i < n_inputs; i++)
-        types[i] = inputs[i]->type;
-    int r = pl_op_infer(op, pl_op_name(op), types, NULL, n_inputs, attrs ? attrs->attrs : NULL,
-                        attrs ? attrs->n_attrs : 0, ret_type, NULL);
+    pl_error error;
+    pl_error_init(&error);
+    const char *text = name ? PyUnicode_AsUTF8(name) : NULL;
+    if (name && !text)
+        PyErr_Clear();
+    int r = pl_expr_op(op, text, exprs, n, attrs, n_attrs, ret, &error);
     if (r < 0)
-        infer_failed(op, types, inputs, n_inputs, attrs, name);
-    if (types != on_stack)
-        PyMem_Free(types);
-    return r < 0 ? -1 : 0;
+        failure_raise(&error);
+    return r;
 }
 
-tensor *tensor_op(int op, tensor *const *inputs, int n_inputs, attributes *attrs, PyObject *name)
+/* Again, of inputs that have values. */
+static int make_short_op(int op, pl_expr *const *exprs, int n, const pl_attr *attrs, int n_attrs,
+                         PyObject *name, pl_expr **made)
 {
-    tensor *node = shorten(inputs, n_inputs) == 0 ? node_new(TENSOR_OP) : NULL;
-    if (!node) {
-        attributes_unref(attrs);
-        return NULL;
-    }
-    node->op = op;
-    node->attrs = attrs;
-    if (infer(op, inputs, n_inputs, attrs, name, &node->type) < 0 ||
-        set_inputs(node, inputs, n_inputs) < 0) {
-        Py_DECREF(node);
-        return NULL;
-    }
-    return placed(node, name, pl_op_name(op));
+    pl_expr_unref(*made);
+    for (int i = 0; i < n; i++)
+        if (shorten(exprs[i]) < 0)
+            return -1;
+    return make_op(op, exprs, n, attrs, n_attrs, name, made);
 }
 
-/* ---- calls ---- */
-
-static tensor *call_node(call *what, tensor *const *inputs, int n_inputs, PyObject *name)
+tensor *tensor_op(int op, tensor *const *inputs, int n_inputs, const pl_attr *attrs, int n_attrs,
+                  PyObject *name)
 {
-    tensor *node = shorten(inputs, n_inputs) == 0 ? node_new(TENSOR_CALL) : NULL;
-    if (!node) {
-        call_unref(what);
-        return NULL;
-    }
-    node->call = what;
-    if (set_inputs(node, inputs, n_inputs) < 0) {
-        Py_DECREF(node);
-        return NULL;
-    }
-    return placed(node, name, what->class->name);
+    enum { FEW = 8 };
+    pl_expr *few[FEW] = {NULL}, **exprs = few, *made;
+    if (n_inputs > FEW && !(exprs = PyMem_New(pl_expr *, n_inputs)))
+        return (tensor *)PyErr_NoMemory();
+    for (int i = 0; i < n_inputs; i++)
+        exprs[i] = inputs[i]->expr;
+    int r = make_op(op, exprs, n_inputs, attrs, n_attrs, name, &made);
+    if (r == 0 && pl_expr_depth(made) > TENSOR_DEPTH_MAX)
+        r = make_short_op(op, exprs, n_inputs, attrs, n_attrs, name, &made);
+    if (exprs != few)
+        PyMem_Free(exprs);
+    return r < 0 ? NULL : placed(made, inputs, n_inputs, name, pl_op_name(op));
 }
 
-static tensor *item_node(tensor *of, int item)
+/* ---- items of calls ---- */
+
+/* All have the call's name, place and site. */
+static int place_items(PyObject *list, const place *at, PyObject *name)
 {
-    tensor *node = node_new(TENSOR_ITEM);
-    if (!node)
-        return NULL;
-    node->item = item;
-    node->type = of->call->outputs[item];
-    if (set_inputs(node, &of, 1) < 0) {
-        Py_DECREF(node);
-        return NULL;
+    int r = 0;
+    for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(list); i++) {
+        tensor *node = (tensor *)PyList_GET_ITEM(list, i);
+        capture_site(node->expr);
+        if (tensor_in.device)
+            r = set_device(node->expr);
+        if (r == 0 && at->graph)
+            r = join_graph(node, at->graph, at->trace, name);
+        else if (r == 0 && name)
+            r = set_name(node->expr, name);
     }
-    node->name = Py_XNewRef(of->name);
-    node->device = Py_XNewRef(of->device);
-    node->code = (PyCodeObject *)Py_XNewRef((PyObject *)of->code);
-    node->instruction = of->instruction;
-    if (!of->graph)
-        return node;
-    node->graph = Py_NewRef(of->graph);
-    PyObject_GC_Track(node);
-    PyObject *none = PyObject_CallMethod(of->graph, "_add", "O", node);
-    if (!none)
-        Py_CLEAR(node);
-    Py_XDECREF(none);
-    return node;
+    return r;
 }
 
-PyObject *tensor_call(call *what, tensor *const *inputs, int n_inputs, PyObject *name)
+PyObject *tensor_items(pl_expr *const *items, int n, tensor *const *inputs, int n_inputs,
+                       const char *label, PyObject *name)
 {
-    tensor *node = call_node(what, inputs, n_inputs, name);
-    PyObject *items = node ? PyList_New(node->call->n_outputs) : NULL;
-    for (int i = 0; items && i < node->call->n_outputs; i++) {
-        tensor *item = item_node(node, i);
-        if (item)
-            PyList_SET_ITEM(items, i, (PyObject *)item);
+    PyObject *list = PyList_New(n), *whole = NULL;
+    for (int i = 0; i < n; i++) {
+        tensor *node = list ? node_new(items[i]) : NULL;
+        if (!list)
+            pl_expr_unref(items[i]);
+        else if (node)
+            PyList_SET_ITEM(list, i, (PyObject *)node);
         else
-            Py_CLEAR(items);
+            Py_CLEAR(list);
     }
-    Py_XDECREF(node);
-    return items;
+    place at;
+    int r = list ? place_of(inputs, n_inputs, &at) : -1;
+    if (r == 0 && at.graph)
+        r = (whole = unique_name(at.graph, name, label)) ? 0 : -1;
+    else if (r == 0 && name)
+        r = (whole = tensor_scoped_name(name)) ? 0 : -1;
+    if (r == 0)
+        r = place_items(list, &at, whole);
+    Py_XDECREF(whole);
+    if (r < 0)
+        Py_CLEAR(list);
+    return list;
+}
+
+/* ---- copies of exprs ---- */
+
+/* By the objects of its inputs that are of a graph. The graph is a new reference. */
+static int place_of_expr(const pl_expr *expr, place *ret)
+{
+    *ret = (place){Py_XNewRef(tensor_in.graph), tensor_in.trace};
+    tensor *first = NULL;
+    int r = 0;
+    for (int i = 0; r == 0 && !tensor_in.graph; i++) {
+        pl_expr *input = pl_expr_input(expr, i);
+        if (!input)
+            break;
+        tensor *node = pl_expr_trace(input) != 0 ? tensor_of_expr(input) : NULL;
+        tensor *const pair[2] = {first, node};
+        place at = {0};
+        if (PyErr_Occurred())
+            r = -1;
+        else
+            r = place_of(pair, 2, &at);
+        if (at.graph) {
+            Py_XSETREF(ret->graph, Py_NewRef(at.graph));
+            ret->trace = at.trace;
+        }
+        if (node && node->graph && !first)
+            first = (tensor *)Py_NewRef((PyObject *)node);
+        Py_XDECREF((PyObject *)node);
+        pl_expr_unref(input);
+    }
+    Py_XDECREF((PyObject *)first);
+    return r;
+}
+
+static int inherit_site(pl_expr *copy, const pl_expr *of)
+{
+    int64_t instruction;
+    PyObject *code = pl_expr_site(of, &instruction);
+    if (code)
+        pl_expr_set_site(copy, Py_NewRef(code), instruction, release_site);
+    else
+        capture_site(copy);
+    return tensor_in.device && !pl_expr_device(copy) ? set_device(copy) : 0;
+}
+
+/* An object is made where the graph needs one. */
+static int join_copy(tensor_copying *self, pl_expr *copy, const place *at)
+{
+    tensor *node = node_new(pl_expr_ref(copy));
+    if (!node)
+        return -1;
+    if (pl_expr_item(copy) == 0)
+        Py_XSETREF(self->name, unique_name(at->graph, NULL, pl_expr_op_name(copy)));
+    int r = self->name ? join_graph(node, at->graph, at->trace, self->name) : -1;
+    Py_DECREF(node);
+    return r;
+}
+
+static int copied(void *context, pl_expr *copy, const pl_expr *of, pl_error *reterr)
+{
+    place at = {0};
+    int r = inherit_site(copy, of);
+    if (r == 0)
+        r = place_of_expr(copy, &at);
+    if (r == 0)
+        r = at.graph ? join_copy(context, copy, &at) : shorten(copy);
+    Py_XDECREF(at.graph);
+    if (r < 0)
+        pl_error_set(reterr, -ECANCELED, "an exception is set");
+    return r;
+}
+
+void tensor_copying_init(tensor_copying *self)
+{
+    *self = (tensor_copying){.copied = {copied, self}};
+}
+
+void tensor_copying_done(tensor_copying *self)
+{
+    Py_XDECREF(self->name);
 }
 
 /* ---- values that are asked for ---- */
@@ -490,16 +538,16 @@ static pl_tensor *refuse_value(const tensor *node, const char *what)
 
 pl_tensor *tensor_value(tensor *node, const char *what)
 {
-    if (node->kind == TENSOR_VALUE)
-        return node->value;
-    if (node->symbolic || node->graph)
+    pl_tensor *value = tensor_has(node);
+    if (value)
+        return value;
+    if (pl_expr_is_symbolic(node->expr) || node->graph)
         return refuse_value(node, what);
     if (evaluate(&node, 1) < 0)
         return NULL;
-    if (node->kind != TENSOR_VALUE) {
+    value = tensor_has(node);
+    if (!value)
         PyErr_Format(PyExc_SystemError, "%s of '%s': it was computed, and has no value", what,
                      tensor_label(node));
-        return NULL;
-    }
-    return node->value;
+    return value;
 }

@@ -106,13 +106,13 @@ static int refuse_mixed(int op, const tensor *x, const tensor *y)
         PyErr_Format(
             PyExc_TypeError,
             "Input 'y' of '%s' Op has type %s that does not match type %s of argument 'x'.", name,
-            convert_dtype_name(y->type.dtype), convert_dtype_name(x->type.dtype));
+            convert_dtype_name(y->dtype), convert_dtype_name(x->dtype));
     else
         failure_raise_class("InvalidArgumentError",
                             "cannot compute %s as input #1(zero-based) was expected to be a %s "
                             "tensor but is a %s tensor ('%.100s' and '%.100s'): tf.cast one of "
                             "them [Op:%s]",
-                            name, word_of(x->type.dtype), word_of(y->type.dtype), tensor_label(x),
+                            name, word_of(x->dtype), word_of(y->dtype), tensor_label(x),
                             tensor_label(y), name);
     return -1;
 }
@@ -141,11 +141,11 @@ static int operands(int op, PyObject *a, PyObject *b, tensor *nodes[2])
     nodes[0] = nodes[1] = NULL;
     nodes[first] = convert_to_node(objects[first], PL_DTYPE_NONE, PL_DTYPE_NONE);
     if (nodes[first])
-        nodes[!first] = convert_to_node(objects[!first], PL_DTYPE_NONE, nodes[first]->type.dtype);
+        nodes[!first] = convert_to_node(objects[!first], PL_DTYPE_NONE, nodes[first]->dtype);
     bool made = nodes[0] && nodes[1];
-    if (made && nodes[0]->type.dtype != nodes[1]->type.dtype) {
+    if (made && nodes[0]->dtype != nodes[1]->dtype) {
         if (a_is != b_is)
-            refuse_value(objects[!first], nodes[first]->type.dtype);
+            refuse_value(objects[!first], nodes[first]->dtype);
         else if (op >= 0)
             refuse_mixed(op, nodes[0], nodes[1]);
     }
@@ -159,20 +159,20 @@ static int operands(int op, PyObject *a, PyObject *b, tensor *nodes[2])
 /* Texts are added by putting one behind the other. */
 static int op_for(int op, const tensor *x)
 {
-    return op == op_add && x->type.dtype == PL_STRING ? op_string_join : op;
+    return op == op_add && x->dtype == PL_STRING ? op_string_join : op;
 }
 
 static PyObject *binary(int op, PyObject *a, PyObject *b, PyObject *name)
 {
     if (tensor_check(a) && tensor_check(b)) {
         tensor *both[2] = {(tensor *)a, (tensor *)b};
-        if (both[0]->type.dtype == both[1]->type.dtype)
-            return (PyObject *)tensor_op(op_for(op, both[0]), both, 2, NULL, name);
+        if (both[0]->dtype == both[1]->dtype)
+            return (PyObject *)tensor_op(op_for(op, both[0]), both, 2, NULL, 0, name);
     }
     tensor *nodes[2];
     if (operands(op, a, b, nodes) < 0)
         return NULL;
-    tensor *made = tensor_op(op_for(op, nodes[0]), nodes, 2, NULL, name);
+    tensor *made = tensor_op(op_for(op, nodes[0]), nodes, 2, NULL, 0, name);
     Py_DECREF(nodes[0]);
     Py_DECREF(nodes[1]);
     return (PyObject *)made;
@@ -192,7 +192,7 @@ static PyObject *unary(int op, PyObject *x, PyObject *name)
     tensor *node = tensor_check(x) ? (tensor *)Py_NewRef(x) : convert_to_node(x, 0, 0);
     if (!node)
         return NULL;
-    tensor *made = tensor_op(op, &node, 1, NULL, name);
+    tensor *made = tensor_op(op, &node, 1, NULL, 0, name);
     Py_DECREF(node);
     return (PyObject *)made;
 }
@@ -200,8 +200,7 @@ static PyObject *unary(int op, PyObject *x, PyObject *name)
 static tensor *cast(tensor *x, pl_dtype dtype)
 {
     const pl_attr attr = pl_attr_dtype("dtype", dtype);
-    attributes *attrs = attributes_of(op_cast, &attr, 1);
-    return attrs ? tensor_op(op_cast, &x, 1, attrs, NULL) : NULL;
+    return tensor_op(op_cast, &x, 1, &attr, 1, NULL);
 }
 
 /* ---- division: integers become floating-point numbers first ---- */
@@ -226,13 +225,13 @@ static pl_dtype quotient_dtype(pl_dtype dtype)
 
 static PyObject *divide_nodes(tensor *x, tensor *y, PyObject *name)
 {
-    pl_dtype dtype = quotient_dtype(x->type.dtype);
+    pl_dtype dtype = quotient_dtype(x->dtype);
     tensor *nodes[2] = {x, y};
-    if (dtype == x->type.dtype)
-        return (PyObject *)tensor_op(op_div, nodes, 2, NULL, name);
+    if (dtype == x->dtype)
+        return (PyObject *)tensor_op(op_div, nodes, 2, NULL, 0, name);
     nodes[0] = cast(x, dtype);
     nodes[1] = nodes[0] ? cast(y, dtype) : NULL;
-    PyObject *made = nodes[1] ? (PyObject *)tensor_op(op_div, nodes, 2, NULL, name) : NULL;
+    PyObject *made = nodes[1] ? (PyObject *)tensor_op(op_div, nodes, 2, NULL, 0, name) : NULL;
     Py_XDECREF(nodes[0]);
     Py_XDECREF(nodes[1]);
     return made;
@@ -244,10 +243,9 @@ static PyObject *divide(PyObject *a, PyObject *b, PyObject *name)
     PyObject *made = NULL;
     if (operands(-1, a, b, nodes) < 0)
         return NULL;
-    if (nodes[0]->type.dtype != nodes[1]->type.dtype)
+    if (nodes[0]->dtype != nodes[1]->dtype)
         PyErr_Format(PyExc_TypeError, "`x` and `y` must have the same dtype, got tf.%s != tf.%s.",
-                     convert_dtype_name(nodes[0]->type.dtype),
-                     convert_dtype_name(nodes[1]->type.dtype));
+                     convert_dtype_name(nodes[0]->dtype), convert_dtype_name(nodes[1]->dtype));
     else
         made = divide_nodes(nodes[0], nodes[1], name);
     Py_DECREF(nodes[0]);
@@ -338,8 +336,9 @@ static PyObject *compare_equal(int op, PyObject *a, PyObject *b)
         Py_RETURN_NOTIMPLEMENTED;
     if (operands(op, a, b, nodes) < 0)
         return NULL;
-    PyObject *made = may_broadcast(&nodes[0]->type.shape, &nodes[1]->type.shape)
-                         ? (PyObject *)tensor_op(op, nodes, 2, NULL, NULL)
+    const pl_shape shapes[2] = {tensor_shape(nodes[0]), tensor_shape(nodes[1])};
+    PyObject *made = may_broadcast(&shapes[0], &shapes[1])
+                         ? (PyObject *)tensor_op(op, nodes, 2, NULL, 0, NULL)
                          : constant_truth(op == op_not_equal);
     Py_DECREF(nodes[0]);
     Py_DECREF(nodes[1]);
@@ -469,13 +468,16 @@ static PyObject *by_name_op(PyObject *module, PyObject *arguments, PyObject *key
     if (name && name != Py_None && !PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "op(): name is %R: it takes text", name);
     int n, op = op_of(op_name);
-    attributes *attrs;
+    attributes attrs;
     tensor **nodes = op >= 0 ? nodes_of(inputs, &n) : NULL;
     if (!nodes)
         return NULL;
     PyObject *made = NULL;
-    if (attributes_of_dict(op, dict, &attrs) >= 0)
-        made = (PyObject *)tensor_op(op, nodes, n, attrs, name == Py_None ? NULL : name);
+    if (attributes_of_dict(op, dict, &attrs) == 0) {
+        made = (PyObject *)tensor_op(op, nodes, n, attrs.attrs, attrs.n,
+                                     name == Py_None ? NULL : name);
+        attributes_drop(&attrs);
+    }
     convert_drop_nodes(nodes, n);
     return made;
 }
@@ -485,15 +487,14 @@ static PyObject *by_name_op(PyObject *module, PyObject *arguments, PyObject *key
 static tensor *with_axis(tensor *x)
 {
     int64_t keep[PL_RANK_MAX] = {-1};
-    pl_shape shape = {.rank = x->type.shape.rank + 1, .dims = {1}};
+    pl_shape shape = {.rank = tensor_shape(x).rank + 1, .dims = {1}};
     for (int i = 1; i < shape.rank; i++) {
         shape.dims[i] = PL_UNKNOWN;
         keep[i] = i - 1;
     }
     const pl_attr attrs[] = {pl_attr_shape("shape", &shape),
                              pl_attr_ints("keep", keep, shape.rank)};
-    attributes *made = attributes_of(op_reshape, attrs, 2);
-    return made ? tensor_op(op_reshape, &x, 1, made, NULL) : NULL;
+    return tensor_op(op_reshape, &x, 1, attrs, 2, NULL);
 }
 
 tensor *tensor_pack(tensor *const *nodes, int n)
@@ -506,7 +507,7 @@ tensor *tensor_pack(tensor *const *nodes, int n)
         return NULL;
     }
     while (n_made < n) {
-        int rank = nodes[n_made]->type.shape.rank;
+        int rank = tensor_shape(nodes[n_made]).rank;
         if (rank < 0 || rank >= PL_RANK_MAX) {
             PyErr_Format(PyExc_ValueError, "'%s' cannot be packed with others: %s",
                          tensor_label(nodes[n_made]),
@@ -518,9 +519,8 @@ tensor *tensor_pack(tensor *const *nodes, int n)
             break;
         parts[n_made++] = part;
     }
-    attributes *attrs = n_made == n ? attributes_of(op_concat, &axis, 1) : NULL;
-    if (attrs)
-        made = tensor_op(op_concat, parts, n, attrs, NULL);
+    if (n_made == n)
+        made = tensor_op(op_concat, parts, n, &axis, 1, NULL);
     convert_drop_nodes(parts, n_made);
     return made;
 }

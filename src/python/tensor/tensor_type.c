@@ -15,27 +15,27 @@
 static PyObject *get_dtype(PyObject *self, void *unused)
 {
     (void)unused;
-    return convert_dtype_object(((tensor *)self)->type.dtype);
+    return convert_dtype_object(((tensor *)self)->dtype);
 }
 
 static PyObject *get_shape(PyObject *self, void *unused)
 {
     (void)unused;
-    return convert_shape_object(&((tensor *)self)->type.shape);
+    const pl_shape shape = tensor_shape((tensor *)self);
+    return convert_shape_object(&shape);
 }
 
 static PyObject *get_ndim(PyObject *self, void *unused)
 {
     (void)unused;
-    int rank = ((tensor *)self)->type.shape.rank;
+    int rank = tensor_shape((tensor *)self).rank;
     return rank < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(rank);
 }
 
 static PyObject *get_name(PyObject *self, void *unused)
 {
     (void)unused;
-    const tensor *node = (tensor *)self;
-    return node->name ? Py_NewRef(node->name) : PyUnicode_FromString(tensor_label(node));
+    return PyUnicode_FromString(tensor_label((tensor *)self));
 }
 
 static PyObject *get_graph(PyObject *self, void *unused)
@@ -48,8 +48,8 @@ static PyObject *get_graph(PyObject *self, void *unused)
 static PyObject *get_device(PyObject *self, void *unused)
 {
     (void)unused;
-    PyObject *device = ((tensor *)self)->device;
-    return device ? Py_NewRef(device) : PyUnicode_FromString("");
+    const char *device = pl_expr_device(((tensor *)self)->expr);
+    return PyUnicode_FromString(device ? device : "");
 }
 
 static PyObject *get_site(PyObject *self, void *unused)
@@ -57,7 +57,7 @@ static PyObject *get_site(PyObject *self, void *unused)
     (void)unused;
     PyObject *file;
     int line;
-    if (!tensor_site((tensor *)self, &file, &line))
+    if (!tensor_site(((tensor *)self)->expr, &file, &line))
         Py_RETURN_NONE;
     return Py_BuildValue("(Oi)", file, line);
 }
@@ -65,35 +65,25 @@ static PyObject *get_site(PyObject *self, void *unused)
 static PyObject *get_is_symbolic(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(((tensor *)self)->symbolic);
+    return PyBool_FromLong(pl_expr_is_symbolic(((tensor *)self)->expr));
 }
 
 static PyObject *get_is_pending(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(tensor_is_pending((tensor *)self));
+    return PyBool_FromLong(pl_expr_is_pending(((tensor *)self)->expr));
 }
 
 static PyObject *get_item(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyLong_FromLong(((tensor *)self)->item);
+    return PyLong_FromLong(pl_expr_item(((tensor *)self)->expr));
 }
 
 static PyObject *get_op_name(PyObject *self, void *unused)
 {
     (void)unused;
-    const tensor *node = (tensor *)self;
-    switch (node->kind) {
-    case TENSOR_OP:
-        return PyUnicode_FromString(pl_op_name(node->op));
-    case TENSOR_ITEM:
-        return PyUnicode_FromString(node->inputs[0]->call->class->name);
-    case TENSOR_GIVEN:
-        return PyUnicode_FromString("placeholder");
-    default:
-        return PyUnicode_FromString("constant");
-    }
+    return PyUnicode_FromString(pl_expr_op_name(((tensor *)self)->expr));
 }
 
 /* Of an item: what it was called with. */
@@ -101,11 +91,17 @@ static PyObject *get_inputs(PyObject *self, void *unused)
 {
     (void)unused;
     const tensor *node = (tensor *)self;
-    if (node->kind == TENSOR_ITEM)
-        node = node->inputs[0];
-    PyObject *list = PyList_New(node->n_inputs);
-    for (int i = 0; list && i < node->n_inputs; i++)
-        PyList_SET_ITEM(list, i, Py_NewRef((PyObject *)node->inputs[i]));
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list; i++) {
+        pl_expr *input = pl_expr_input(node->expr, i);
+        if (!input)
+            break;
+        PyObject *object = (PyObject *)tensor_of_expr(input);
+        pl_expr_unref(input);
+        if (!object || PyList_Append(list, object) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(object);
+    }
     return list;
 }
 
@@ -168,7 +164,7 @@ static PyObject *as_int(PyObject *self)
 static PyObject *as_index(PyObject *self)
 {
     const tensor *node = (tensor *)self;
-    if (node->type.dtype < PL_U8 || node->type.dtype > PL_I64 || node->type.shape.rank > 0) {
+    if (node->dtype < PL_U8 || node->dtype > PL_I64 || tensor_shape(node).rank > 0) {
         PyErr_Format(PyExc_TypeError,
                      "only integer scalar tensors can be converted to a scalar index, not '%s'",
                      tensor_label(node));
@@ -183,8 +179,7 @@ static int as_bool(PyObject *self)
     PyObject *number = scalar(self, "bool");
     if (!number)
         return -1;
-    int truth =
-        node->type.dtype == PL_STRING ? PyBytes_GET_SIZE(number) > 0 : PyObject_IsTrue(number);
+    int truth = node->dtype == PL_STRING ? PyBytes_GET_SIZE(number) > 0 : PyObject_IsTrue(number);
     Py_DECREF(number);
     return truth;
 }
@@ -192,10 +187,10 @@ static int as_bool(PyObject *self)
 static Py_ssize_t length(PyObject *self)
 {
     const tensor *node = (tensor *)self;
-    const pl_shape *shape = &node->type.shape;
-    if (shape->rank > 0 && shape->dims[0] >= 0)
-        return (Py_ssize_t)shape->dims[0];
-    if (shape->rank == 0)
+    const pl_shape shape = tensor_shape(node);
+    if (shape.rank > 0 && shape.dims[0] >= 0)
+        return (Py_ssize_t)shape.dims[0];
+    if (shape.rank == 0)
         PyErr_SetString(PyExc_TypeError, "Scalar tensor has no `len()`");
     else
         PyErr_Format(PyExc_TypeError,
@@ -210,7 +205,7 @@ static Py_ssize_t length(PyObject *self)
 static Py_hash_t hash(PyObject *self)
 {
     const tensor *node = (tensor *)self;
-    if (node->graph || node->symbolic)
+    if (node->graph || pl_expr_is_symbolic(node->expr))
         return PyBaseObject_Type.tp_hash(self); /* by its address */
     PyErr_SetString(PyExc_TypeError, "Tensor is unhashable. Instead, use tensor.ref() as the key.");
     return -1;
@@ -219,10 +214,11 @@ static Py_hash_t hash(PyObject *self)
 static PyObject *text(PyObject *self)
 {
     const tensor *node = (tensor *)self;
-    PyObject *shape = convert_shape_tuple(&node->type.shape);
+    const pl_shape known = tensor_shape(node);
+    PyObject *shape = convert_shape_tuple(&known);
     PyObject *made =
         shape ? PyUnicode_FromFormat("<plimsoll Tensor '%s' shape=%R dtype=%s>", tensor_label(node),
-                                     shape, convert_dtype_name(node->type.dtype))
+                                     shape, convert_dtype_name(node->dtype))
               : NULL;
     Py_XDECREF(shape);
     return made;
@@ -231,25 +227,21 @@ static PyObject *text(PyObject *self)
 /* What is known of the shape from elsewhere; what was known before stays true. */
 static PyObject *set_shape(PyObject *self, PyObject *value)
 {
-    pl_shape said, *own = &((tensor *)self)->type.shape;
+    const tensor *node = (tensor *)self;
+    pl_shape said;
+    pl_error error;
+    pl_error_init(&error);
     if (convert_shape(value, &said) < 0)
         return NULL;
-    bool fits = said.rank < 0 || own->rank < 0 || said.rank == own->rank;
-    for (int i = 0; fits && own->rank >= 0 && i < said.rank; i++)
-        fits = said.dims[i] < 0 || own->dims[i] < 0 || said.dims[i] == own->dims[i];
-    if (!fits) {
-        PyObject *before = convert_shape_tuple(own);
-        if (before)
-            PyErr_Format(PyExc_ValueError, "'%s' has shape %R, which %R is not compatible with",
-                         tensor_label((tensor *)self), before, value);
-        Py_XDECREF(before);
-        return NULL;
-    }
-    if (own->rank < 0)
-        *own = said;
-    for (int i = 0; i < said.rank; i++)
-        own->dims[i] = own->dims[i] < 0 ? said.dims[i] : own->dims[i];
-    Py_RETURN_NONE;
+    if (pl_expr_narrow(node->expr, &said, &error) == 0)
+        Py_RETURN_NONE;
+    const pl_shape own = tensor_shape(node);
+    PyObject *before = convert_shape_tuple(&own);
+    if (before)
+        PyErr_Format(PyExc_ValueError, "'%s' has shape %R, which %R is not compatible with",
+                     tensor_label(node), before, value);
+    Py_XDECREF(before);
+    return NULL;
 }
 
 /* A tensor is never changed: its copy is itself. */
@@ -333,6 +325,8 @@ static PyType_Spec spec = {
 
 /* ---- the context, and what is made in it ---- */
 
+static PyObject *trace_name; /* "_core_trace" */
+
 static void replace(PyObject **place, PyObject *value)
 {
     PyObject *wanted = value == Py_None ? NULL : Py_NewRef(value);
@@ -344,6 +338,57 @@ static PyObject *or_none(PyObject *object)
     return object ? object : Py_None;
 }
 
+/* Graphs by the numbers that the library knows them by. Weak: nodes hold their graph, and a node
+ * whose object is gone may need a new one. */
+static PyObject *graphs;
+
+static PyObject *number_graph(PyObject *graph)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(pl_trace_next());
+    if (number && PyObject_SetAttr(graph, trace_name, number) == 0 &&
+        PyObject_SetItem(graphs, number, graph) == 0)
+        return number;
+    Py_XDECREF(number);
+    return NULL;
+}
+
+static int trace_of(PyObject *graph, uint64_t *ret_trace)
+{
+    *ret_trace = 0;
+    if (graph == Py_None)
+        return 0;
+    PyObject *number = PyObject_GetAttr(graph, trace_name);
+    if (!number && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        number = number_graph(graph);
+    }
+    if (!number)
+        return -1;
+    *ret_trace = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int tensor_find_graph(uint64_t trace, PyObject **ret_graph)
+{
+    PyObject *number = trace != 0 ? PyLong_FromUnsignedLongLong(trace) : NULL;
+    *ret_graph = number ? PyObject_GetItem(graphs, number) : NULL;
+    Py_XDECREF(number);
+    if (!*ret_graph && PyErr_ExceptionMatches(PyExc_KeyError))
+        PyErr_Clear();
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int make_graphs(void)
+{
+    PyObject *module = graphs ? NULL : PyImport_ImportModule("weakref");
+    if (module)
+        graphs = PyObject_CallMethod(module, "WeakValueDictionary", NULL);
+    Py_XDECREF(module);
+    trace_name = trace_name ? trace_name : PyUnicode_InternFromString("_core_trace");
+    return graphs && trace_name ? 0 : -1;
+}
+
 static PyObject *set_context(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
 {
     (void)module;
@@ -351,11 +396,15 @@ static PyObject *set_context(PyObject *module, PyObject *const *arguments, Py_ss
         return PyErr_Format(PyExc_TypeError, "context() takes graph, scope and device");
     if (!PyUnicode_Check(arguments[1]))
         return PyErr_Format(PyExc_TypeError, "context(): scope is %R: it takes text", arguments[1]);
+    uint64_t trace = tensor_in.trace;
+    if (arguments[0] != or_none(tensor_in.graph) && trace_of(arguments[0], &trace) < 0)
+        return NULL;
     PyObject *scope = tensor_in.scope ? Py_NewRef(tensor_in.scope) : PyUnicode_FromString("");
     PyObject *before =
         Py_BuildValue("(ONO)", or_none(tensor_in.graph), scope, or_none(tensor_in.device));
     if (!before)
         return NULL;
+    tensor_in.trace = trace;
     replace(&tensor_in.graph, arguments[0]);
     replace(&tensor_in.scope, arguments[1]);
     replace(&tensor_in.device, arguments[2]);
@@ -389,6 +438,8 @@ static PyMethodDef functions[] = {
 
 int module_add_tensor(PyObject *module)
 {
+    if (make_graphs() < 0)
+        return -1;
     if (!tensor_type)
         tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!tensor_type || PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) < 0)

@@ -114,7 +114,7 @@ def test_branches_that_differ_in_dtype_or_number_are_refused():
 
 def test_a_condition_is_one_bool():
     one = traced(lambda v: v, F)
-    with pytest.raises(errors.InvalidArgumentError, match="no scalar of dtype bool"):
+    with pytest.raises(errors.InvalidArgumentError, match="not a scalar of dtype bool"):
         _core.cond(constant([True, False], bool), one, one, [1.0])[0].numpy()
 
 

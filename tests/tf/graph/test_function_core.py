@@ -40,7 +40,7 @@ def test_what_does_not_fit_is_refused():
         f([1, 2])
     with pytest.raises(ValueError, match=r"input 1 has shape \(3,\), which is not \(2,\)"):
         f([1, 2], [1, 2, 3])
-    with pytest.raises(TypeError, match="no placeholder"):
+    with pytest.raises(TypeError, match="not a placeholder"):
         _core.Function([constant(1.0)], [])
 
 

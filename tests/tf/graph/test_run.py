@@ -118,7 +118,7 @@ def test_a_result_that_does_not_fit_says_how_it_does():
     x = _core.op("fill", [], {"shape": [1 << 30], "value": 1.0, "dtype": "float32"}) + 1.0
     with pytest.raises(errors.ResourceExhaustedError) as info:
         x.numpy()
-    assert "'add' takes 4.0 GiB" in str(info.value)
+    assert "'add' needs 4.0 GiB" in str(info.value)
     assert str(info.value).endswith("plimsoll.save(tensor, path), run(..., out=path)")
     with pytest.raises(errors.ResourceExhaustedError):
         _core.run([x])

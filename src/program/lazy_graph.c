@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graphs of a program's steps. No GIL. See program_private.h. */
+/* The graphs of a program's steps. See lazy_program.h.
+ *
+ * Shapes are not inferred again: a node has the type that its expr was made with, unless a leaf that
+ * it depends on is given a more precise one than its expr had. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "python/program/program_private.h"
+#include "program/lazy_program.h"
+#include "program/types.h"
 
-/* Held while a graph is built: nothing of Python's is touched meanwhile. */
+/* Held while a graph is built. Forks wait for it, so that the child finds it free. */
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&building);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&building);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
+}
 
 static int no_memory(pl_error *reterr)
 {
-    return pl_error_set(reterr, -ENOMEM, "no memory for a graph");
+    return pl_error_set(reterr, -ENOMEM, "out of memory for a graph");
 }
 
 typedef struct build {
-    const program *program;
+    const pl_lazy_program *program;
+    pl_runtime *runtime;
     pl_graph *graph;
     pl_node **at;    /* by slot */
+    bool *refined;   /* by slot */
     pl_node **given; /* room for the inputs of one node */
     size_t n_given;
     uint64_t first_stream; /* added to the parts' */
@@ -31,7 +52,7 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Names of users may have what the library's names may not; a name that is no name at all is left
+/* Names of users may have what the library's names may not; a name without a valid first letter is left
  * out. One that ends with '/' is, in TensorFlow, the name before it. */
 static const char *plain_name(const char *name, char *to, size_t n)
 {
@@ -46,7 +67,7 @@ static const char *plain_name(const char *name, char *to, size_t n)
     return to;
 }
 
-static int gather_inputs(build *b, const program_part *p)
+static int gather_inputs(build *b, const pl_program_part *p)
 {
     if (b->n_given < (size_t)p->n_inputs) {
         pl_node **more = realloc(b->given, (size_t)p->n_inputs * sizeof(pl_node *));
@@ -61,7 +82,7 @@ static int gather_inputs(build *b, const program_part *p)
 }
 
 /* Streams count from the program's first: the rest is said in each run. */
-static int copy_attrs(const build *b, const program_part *p, pl_attr *attrs)
+static int copy_attrs(const build *b, const pl_program_part *p, pl_attr *attrs)
 {
     int n = 0;
     for (int i = 0; p->attrs && i < p->attrs->n_attrs; i++)
@@ -72,7 +93,16 @@ static int copy_attrs(const build *b, const program_part *p, pl_attr *attrs)
     return n;
 }
 
-static int add_op(build *b, const program_part *p, pl_node **ret_node, pl_error *reterr)
+/* What the op of the part gives, if that is known before: nothing that it reads is refined. */
+static const pl_type *known_type(const build *b, const pl_program_part *p)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (b->refined[b->program->inputs[p->first + i]])
+            return NULL;
+    return p->narrowed || p->type.shape.rank == PL_RANK_UNKNOWN ? NULL : &p->type;
+}
+
+static int add_op(build *b, const pl_program_part *p, pl_node **ret_node, pl_error *reterr)
 {
     enum { ATTRS_MOST = 32 };
     pl_attr attrs[ATTRS_MOST];
@@ -87,43 +117,50 @@ static int add_op(build *b, const program_part *p, pl_node **ret_node, pl_error 
     int r = p->device ? pl_graph_push_device(b->graph, p->device, reterr) : 0;
     if (r < 0)
         return r;
-    r = pl_graph_add(b->graph, pl_op_name(p->op), plain_name(p->name, name, sizeof name), b->given,
-                     p->n_inputs, copied || !p->attrs ? attrs : p->attrs->attrs, n_attrs, ret_node,
-                     reterr);
+    r = pl_graph_add_known(b->graph, (pl_op_id)p->op, plain_name(p->name, name, sizeof name),
+                           b->given, p->n_inputs, copied || !p->attrs ? attrs : p->attrs->attrs,
+                           n_attrs, known_type(b, p), ret_node, reterr);
     if (p->device)
         pl_graph_pop_device(b->graph);
     return r;
 }
 
-static int add_parts(build *b, const program_step *step, pl_error *reterr)
+static int add_parts(build *b, const pl_program_step *step, pl_error *reterr)
 {
     int r = 0;
-    for (int i = 0; r == 0 && i < step->n_parts; i++)
-        r = add_op(b, &b->program->parts[step->parts[i]],
-                   &b->at[b->program->n_leaves + step->parts[i]], reterr);
+    for (int i = 0; r == 0 && i < step->n_parts; i++) {
+        const pl_program_part *p = &b->program->parts[step->parts[i]];
+        int slot = b->program->n_leaves + step->parts[i];
+        r = add_op(b, p, &b->at[slot], reterr);
+        b->refined[slot] = r == 0 && !pl_shape_equal(pl_node_shape(b->at[slot]), &p->type.shape);
+    }
     return r;
 }
 
 /* NULL: it is a leaf, or nobody has named it. */
-static const char *giver_of(const program *self, int slot)
+static const char *giver_of(const pl_lazy_program *self, int slot)
 {
-    const program_part *part = slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
-    if (!part || part->name || part->kind != TENSOR_ITEM)
+    const pl_program_part *part =
+        slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
+    if (!part || part->name || part->kind != PL_EXPR_ITEM)
         return part ? part->name : NULL;
-    return self->parts[self->inputs[part->first] - self->n_leaves].call->class->name;
+    return self->parts[self->inputs[part->first] - self->n_leaves].routine->name;
 }
 
 /* By the name of what gives it, which messages have if it turns out to be another shape. */
 static int add_placeholder(build *b, const pl_type *type, int slot, pl_error *reterr)
 {
+    const pl_type *own = pl_program_type(b->program, slot);
+    b->refined[slot] = (slot < b->program->n_leaves && b->program->refined[slot]) ||
+                       !pl_shape_equal(&type->shape, &own->shape);
     char name[32];
-    const char *own = giver_of(b->program, slot);
+    const char *giver = giver_of(b->program, slot);
     snprintf(name, sizeof name, "input_%d", slot);
-    return pl_graph_placeholder(b->graph, own ? own : name, type->dtype, &type->shape, &b->at[slot],
-                                reterr);
+    return pl_graph_placeholder(b->graph, giver ? giver : name, type->dtype, &type->shape,
+                                &b->at[slot], reterr);
 }
 
-/* The value of a number that a fill can be made of, bit by bit: NaNs are not told apart there. */
+/* The value of a number that a fill can be made of, bit by bit: a fill does not distinguish NaNs. */
 static bool read_number(pl_tensor *value, pl_attr *ret_value)
 {
     union {
@@ -147,14 +184,14 @@ static bool read_number(pl_tensor *value, pl_attr *ret_value)
 }
 
 /* Is a slot read by elementwise ops only, and these where there is no device? */
-static bool is_operand(const program *self, int slot)
+static bool is_operand(const pl_lazy_program *self, int slot)
 {
     for (int i = 0; i < self->n_outputs; i++)
         if (self->outputs[i] == slot)
             return false;
     for (int i = 0; i < self->n_parts; i++) {
-        const program_part *p = &self->parts[i];
-        bool fits = p->kind == TENSOR_OP && !p->device && pl_op_is_elementwise(p->op);
+        const pl_program_part *p = &self->parts[i];
+        bool fits = p->kind == PL_EXPR_OP && !p->device && pl_op_is_elementwise(p->op);
         for (int k = 0; !fits && k < p->n_inputs; k++)
             if (self->inputs[p->first + k] == slot)
                 return false;
@@ -178,6 +215,7 @@ static int add_number(build *b, pl_tensor *value, int slot, const char *name, pl
 static int add_constant(build *b, pl_tensor *value, int slot, pl_error *reterr)
 {
     char name[32];
+    b->refined[slot] = b->program->refined[slot];
     snprintf(name, sizeof name, "captured_%d", slot);
     int added = add_number(b, value, slot, name, reterr);
     if (added != 0)
@@ -187,37 +225,40 @@ static int add_constant(build *b, pl_tensor *value, int slot, pl_error *reterr)
     return r < 0 ? r : pl_constant_set(b->at[slot], value, reterr);
 }
 
-static int begin_build(build *b, const program *of, pl_error *reterr)
+static int begin_build(build *b, const pl_lazy_program *of, pl_runtime *runtime, pl_error *reterr)
 {
-    *b = (build){.program = of};
-    b->at = calloc((size_t)program_n_slots(of) + 1, sizeof(pl_node *));
-    return b->at ? pl_graph_new(&b->graph, reterr) : no_memory(reterr);
+    size_t n = (size_t)pl_program_n_slots(of) + 1;
+    *b = (build){.program = of, .runtime = runtime};
+    b->at = calloc(n, sizeof(pl_node *));
+    b->refined = calloc(n, sizeof *b->refined);
+    return b->at && b->refined ? pl_graph_new(&b->graph, reterr) : no_memory(reterr);
 }
 
 static void end_build(build *b)
 {
     free(b->at);
+    free(b->refined);
     free(b->given);
     pl_graph_free(b->graph); /* NULL: it was taken */
 }
 
 /* ---- variants ---- */
 
-static variant *variant_alloc(int n_inputs, int n_outputs)
+static pl_variant *variant_alloc(int n_inputs, int n_outputs)
 {
-    variant *self = calloc(1, sizeof *self + (size_t)n_inputs + 1);
+    pl_variant *self = calloc(1, sizeof *self + (size_t)n_inputs + 1);
     if (!self)
         return NULL;
     self->inputs = calloc((size_t)n_inputs + 1, sizeof(pl_node *));
     self->outputs = calloc((size_t)n_outputs + 1, sizeof(pl_node *));
     if (self->inputs && self->outputs)
         return self;
-    variant_free(self);
+    pl_variant_free(self);
     return NULL;
 }
 
 /* With the graph goes its session; but the handle of one is ours. */
-void variant_free(variant *self)
+void pl_variant_free(pl_variant *self)
 {
     if (!self)
         return;
@@ -229,25 +270,21 @@ void variant_free(variant *self)
 }
 
 /* Takes the graph out of the build. */
-static int open_session(build *b, variant *self, pl_error *reterr)
+static int open_session(build *b, pl_variant *self, pl_error *reterr)
 {
-    pl_runtime *runtime = module_runtime_if_any();
-    if (!runtime)
-        return pl_error_set(reterr, -ESTALE, "there is no runtime to run a program in");
-    self->runtime = runtime;
-    self->graph = b->graph;
-    b->graph = NULL;
-    return pl_session_new(self->graph, runtime, &self->session, reterr);
+    self->runtime = b->runtime;
+    self->graph = PL_TAKE(b->graph);
+    return pl_session_new(self->graph, b->runtime, &self->session, reterr);
 }
 
 /* Ends the build, whose result so far is `r`; `made` is given out or freed. */
-static int finish(build *b, variant *made, int r, variant **ret, pl_error *reterr)
+static int finish(build *b, pl_variant *made, int r, pl_variant **ret, pl_error *reterr)
 {
     if (r == 0)
         r = open_session(b, made, reterr);
     end_build(b);
     if (r < 0)
-        variant_free(made);
+        pl_variant_free(made);
     else
         *ret = made;
     return r;
@@ -265,16 +302,16 @@ static pl_type input_type(const pl_type *said, const pl_type *given)
     return type;
 }
 
-static int build_variant(program *self, const program_step *step, const pl_type *types,
-                         variant **ret, pl_error *reterr)
+static int build_variant(pl_lazy_program *self, const pl_program_step *step, pl_runtime *runtime,
+                         const pl_type *types, pl_variant **ret, pl_error *reterr)
 {
     build b;
-    variant *made = variant_alloc(step->n_inputs, step->n_outputs);
-    int r = begin_build(&b, self, reterr);
+    pl_variant *made = variant_alloc(step->n_inputs, step->n_outputs);
+    int r = begin_build(&b, self, runtime, reterr);
     if (r == 0 && !made)
         r = no_memory(reterr);
     for (int i = 0; r == 0 && i < step->n_inputs; i++) {
-        pl_type type = input_type(program_type(self, step->inputs[i]), &types[i]);
+        pl_type type = input_type(pl_program_type(self, step->inputs[i]), &types[i]);
         r = add_placeholder(&b, &type, step->inputs[i], reterr);
         made->inputs[i] = b.at[step->inputs[i]];
         made->ranks[i] = (signed char)type.shape.rank;
@@ -287,10 +324,10 @@ static int build_variant(program *self, const program_step *step, const pl_type 
 }
 
 /* Those that a fork's child has of its parent are of no use to it: their sessions are not there. */
-static variant *find_variant(program_step *step, const pl_type *types)
+static pl_variant *find_variant(pl_program_step *step, const pl_runtime *runtime,
+                                const pl_type *types)
 {
-    const pl_runtime *runtime = module_runtime_if_any();
-    variant *v = atomic_load_explicit(&step->variants, memory_order_acquire);
+    pl_variant *v = atomic_load_explicit(&step->variants, memory_order_acquire);
     for (; v; v = v->next) {
         int i = step->open ? 0 : step->n_inputs;
         while (i < step->n_inputs && v->ranks[i] == types[i].shape.rank)
@@ -301,17 +338,17 @@ static variant *find_variant(program_step *step, const pl_type *types)
     return NULL;
 }
 
-int program_variant(program *self, program_step *step, const pl_type *types, variant **ret,
-                    pl_error *reterr)
+int pl_program_variant(pl_lazy_program *self, pl_program_step *step, pl_runtime *runtime,
+                       const pl_type *types, pl_variant **ret, pl_error *reterr)
 {
-    *ret = find_variant(step, types);
+    *ret = find_variant(step, runtime, types);
     if (*ret)
         return 0;
     int r = 0;
     pthread_mutex_lock(&building);
-    *ret = find_variant(step, types); /* another thread may have been at it */
+    *ret = find_variant(step, runtime, types); /* another thread may have been at it */
     if (!*ret) {
-        r = build_variant(self, step, types, ret, reterr);
+        r = build_variant(self, step, runtime, types, ret, reterr);
         if (r == 0) {
             (*ret)->next = atomic_load(&step->variants);
             atomic_store_explicit(&step->variants, *ret, memory_order_release);
@@ -322,13 +359,14 @@ int program_variant(program *self, program_step *step, const pl_type *types, var
 }
 
 /* All leaves are inputs, used or not, and all outputs as the program has them. */
-int program_whole(program *self, const pl_type *types, pl_tensor *const *captured, int n_captured,
-                  uint64_t stream, variant **ret, pl_error *reterr)
+int pl_program_whole(pl_lazy_program *self, pl_runtime *runtime, const pl_type *types,
+                     pl_tensor *const *captured, int n_captured, uint64_t stream, pl_variant **ret,
+                     pl_error *reterr)
 {
     build b;
     int n_inputs = self->n_leaves - n_captured;
-    variant *made = variant_alloc(n_inputs, self->n_outputs);
-    int r = begin_build(&b, self, reterr);
+    pl_variant *made = variant_alloc(n_inputs, self->n_outputs);
+    int r = begin_build(&b, self, runtime, reterr);
     b.first_stream = stream;
     if (r == 0 && !made)
         r = no_memory(reterr);
@@ -343,27 +381,4 @@ int program_whole(program *self, const pl_type *types, pl_tensor *const *capture
     for (int i = 0; r == 0 && i < self->n_outputs; i++)
         made->outputs[i] = b.at[self->outputs[i]];
     return finish(&b, made, r, ret, reterr);
-}
-
-/* ---- forks ---- */
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&building);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&building);
-}
-
-int program_build_add(void)
-{
-    static bool added;
-    if (!added && pthread_atfork(before_fork, after_fork, after_fork) != 0) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    added = true;
-    return 0;
 }

@@ -1,121 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of walks: parts, levels, steps. See program_private.h; graphs are in program_graph.c. */
+/* Programs of walks: parts, levels, steps. Their graphs are built in lazy_graph.c. */
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "python/program/program_private.h"
+#include "program/lazy_program.h"
+#include "program/types.h"
 
 /* ---- parts ---- */
 
-static const char *copy_text(PyObject *text, char **at)
+static const char *copy_text(const char *text, char **at)
 {
-    Py_ssize_t n;
-    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, &n) : NULL;
-    if (!utf8)
+    if (!text)
         return NULL;
-    char *copy = memcpy(*at, utf8, (size_t)n + 1);
-    *at += n + 1;
+    size_t n = strlen(text) + 1;
+    char *copy = memcpy(*at, text, n);
+    *at += n;
     return copy;
 }
 
-static size_t text_bytes(PyObject *text)
+static const char *name_of(const pl_expr *expr)
 {
-    Py_ssize_t n;
-    return text && PyUnicode_AsUTF8AndSize(text, &n) ? (size_t)n + 1 : 0;
+    return expr->named ? expr->node.name : NULL;
 }
 
-static void describe(const node_walk *walk, const tensor *node, program_part *part, char **texts)
+static size_t text_bytes(const char *text)
 {
-    *part = (struct program_part){.kind = node->kind,
-                                  .op = node->op,
-                                  .item = node->item,
-                                  .n_inputs = node->n_inputs,
-                                  .attrs = attributes_ref(node->attrs),
-                                  .call = node->call,
-                                  .type = node->type};
-    part->name = copy_text(node->name, texts);
-    part->device = copy_text(node->device, texts);
-    part->draws = node->kind != TENSOR_ITEM && walk_stream(node, &part->stream);
+    return text ? strlen(text) + 1 : 0;
+}
+
+static void describe(const pl_walk *walk, const pl_expr *expr, pl_program_part *part, char **texts)
+{
+    *part = (struct pl_program_part){.kind = expr->kind,
+                                     .op = expr->node.op ? (int)expr->node.op->id : -1,
+                                     .item = expr->item,
+                                     .n_inputs = expr->node.n_inputs,
+                                     .attrs = pl_attrs_ref(expr->attrs),
+                                     .routine = expr->routine,
+                                     .narrowed = expr->narrowed,
+                                     .type = pl_expr_made_type(expr)};
+    part->name = copy_text(name_of(expr), texts);
+    part->device = copy_text(expr->node.device, texts);
+    part->draws = pl_expr_stream(expr, &part->stream);
     part->stream -= walk->first_stream;
 }
 
-static int alloc_parts(program *self, const node_walk *walk)
+static int alloc_parts(pl_lazy_program *self, const pl_walk *walk)
 {
     size_t n_inputs = 0, n_texts = 0;
     for (int i = 0; i < walk->inner.n; i++) {
-        const tensor *node = walk->inner.at[i];
-        n_inputs += (size_t)node->n_inputs;
-        n_texts += text_bytes(node->name) + text_bytes(node->device);
+        const pl_expr *node = walk->inner.at[i];
+        n_inputs += (size_t)node->node.n_inputs;
+        n_texts += text_bytes(name_of(node)) + text_bytes(node->node.device);
     }
     self->leaf_types = calloc((size_t)walk->leaves.n + 1, sizeof *self->leaf_types);
+    self->refined = calloc((size_t)walk->leaves.n + 1, sizeof *self->refined);
     self->parts = calloc((size_t)walk->inner.n + 1, sizeof *self->parts);
     self->inputs = calloc(n_inputs + 1, sizeof *self->inputs);
-    self->calls = calloc((size_t)walk->n_calls + 1, sizeof(call *));
+    self->calls = calloc((size_t)walk->n_calls + 1, sizeof(pl_routine *));
     self->texts = malloc(n_texts + 1);
-    return self->leaf_types && self->parts && self->inputs && self->calls && self->texts ? 0 : -1;
+    return self->leaf_types && self->refined && self->parts && self->inputs && self->calls &&
+                   self->texts
+               ? 0
+               : -1;
 }
 
-static int make_parts(program *self, const node_walk *walk)
+static int make_parts(pl_lazy_program *self, const pl_walk *walk)
 {
     self->n_leaves = walk->leaves.n;
     self->n_given = walk->n_given;
     if (alloc_parts(self, walk) < 0)
         return -1;
-    for (int i = 0; i < walk->leaves.n; i++)
+    for (int i = 0; i < walk->leaves.n; i++) {
+        const pl_type own = pl_expr_made_type(walk->leaves.at[i]);
         self->leaf_types[i] =
-            i < walk->n_given && walk->types ? walk->types[i] : walk->leaves.at[i]->type;
+            i < walk->n_given && walk->types ? walk->types[i] : pl_expr_type(walk->leaves.at[i]);
+        self->refined[i] = !pl_type_equal(&own, &self->leaf_types[i]);
+    }
     char *texts = self->texts;
     int n_inputs = 0;
     for (int i = 0; i < walk->inner.n; i++) {
-        const tensor *node = walk->inner.at[i];
-        program_part *part = &self->parts[i];
+        const pl_expr *node = walk->inner.at[i];
+        pl_program_part *part = &self->parts[i];
         describe(walk, node, part, &texts);
         self->n_parts++;
         part->first = n_inputs;
-        for (int k = 0; k < node->n_inputs; k++)
-            self->inputs[n_inputs++] = walk_slot(walk, node->inputs[k]);
-        if (part->call)
-            self->calls[self->n_calls++] = call_ref(part->call);
+        for (int k = 0; k < node->node.n_inputs; k++)
+            self->inputs[n_inputs++] = pl_walk_slot(walk, pl_expr_at(node, k));
+        if (part->routine)
+            self->calls[self->n_calls++] = pl_routine_ref(part->routine);
     }
     return 0;
 }
 
-static int make_outputs(program *self, const node_walk *walk, tensor *const *fetches, int n_fetches)
+static int make_outputs(pl_lazy_program *self, const pl_walk *walk, pl_expr *const *fetches,
+                        int n_fetches)
 {
     self->n_outputs = n_fetches;
     self->outputs = calloc((size_t)n_fetches + 1, sizeof *self->outputs);
     for (int i = 0; self->outputs && i < n_fetches; i++)
-        self->outputs[i] = walk_slot(walk, fetches[i]);
+        self->outputs[i] = pl_walk_slot(walk, fetches[i]);
     return self->outputs ? 0 : -1;
 }
 
 /* ---- levels ---- */
 
-static program_part *part_at(const program *self, int slot)
+static pl_program_part *part_at(const pl_lazy_program *self, int slot)
 {
     return slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
 }
 
 /* As soon as their inputs are there; what has effects, after those before it. */
-static void find_levels(program *self)
+static void find_levels(pl_lazy_program *self)
 {
     int latest = 0;
     for (int i = 0; i < self->n_parts; i++) {
-        program_part *p = &self->parts[i];
+        pl_program_part *p = &self->parts[i];
         for (int k = 0; k < p->n_inputs; k++) {
-            const program_part *input = part_at(self, self->inputs[p->first + k]);
+            const pl_program_part *input = part_at(self, self->inputs[p->first + k]);
             if (input && input->level > p->level)
                 p->level = input->level;
         }
-        p->level += p->kind == TENSOR_ITEM;
-        if (p->kind == TENSOR_CALL && p->call->impure)
+        p->level += p->kind == PL_EXPR_ITEM;
+        if (p->kind == PL_EXPR_CALL && p->routine->impure)
             latest = p->level = p->level > latest ? p->level : latest;
     }
 }
 
 /* Then ops as late as their first users, from the last part to the first. */
-static int delay_ops(program *self)
+static int delay_ops(pl_lazy_program *self)
 {
     int *latest = malloc(((size_t)self->n_parts + 1) * sizeof *latest);
     if (!latest)
@@ -123,10 +137,10 @@ static int delay_ops(program *self)
     for (int i = 0; i < self->n_parts; i++)
         latest[i] = INT_MAX;
     for (int i = self->n_parts - 1; i >= 0; i--) {
-        program_part *p = &self->parts[i];
-        if (p->kind == TENSOR_OP && latest[i] != INT_MAX)
+        pl_program_part *p = &self->parts[i];
+        if (p->kind == PL_EXPR_OP && latest[i] != INT_MAX)
             p->level = latest[i];
-        for (int k = 0; p->kind != TENSOR_ITEM && k < p->n_inputs; k++) {
+        for (int k = 0; p->kind != PL_EXPR_ITEM && k < p->n_inputs; k++) {
             int at = self->inputs[p->first + k] - self->n_leaves;
             if (at >= 0 && p->level < latest[at])
                 latest[at] = p->level;
@@ -139,27 +153,27 @@ static int delay_ops(program *self)
 /* ---- steps ---- */
 
 typedef struct planning {
-    program *self;
+    pl_lazy_program *self;
     int *step_of; /* by slot; -1: a leaf */
     bool *wanted; /* by slot: outside of its step */
     int *seen;    /* by slot: the last step that has it as input, and 1 */
 } planning;
 
-static bool in_graph(const program_part *p, int level)
+static bool in_graph(const pl_program_part *p, int level)
 {
-    return p->kind == TENSOR_OP && p->level == level;
+    return p->kind == PL_EXPR_OP && p->level == level;
 }
 
 static int add_graph(planning *plan, int level)
 {
-    program *self = plan->self;
-    program_step *s = &self->steps[self->n_steps];
+    pl_lazy_program *self = plan->self;
+    pl_program_step *s = &self->steps[self->n_steps];
     int n = 0;
     for (int i = 0; i < self->n_parts; i++)
         n += in_graph(&self->parts[i], level);
     if (n == 0)
         return 0;
-    *s = (program_step){.call = -1, .parts = malloc((size_t)n * sizeof(int))};
+    *s = (pl_program_step){.call = -1, .parts = malloc((size_t)n * sizeof(int))};
     if (!s->parts)
         return -1;
     for (int i = 0; i < self->n_parts; i++)
@@ -173,11 +187,11 @@ static int add_graph(planning *plan, int level)
 
 static void add_calls(planning *plan, int level)
 {
-    program *self = plan->self;
+    pl_lazy_program *self = plan->self;
     for (int i = 0; i < self->n_parts; i++) {
-        const program_part *p = &self->parts[i];
-        if (p->kind == TENSOR_CALL && p->level == level) {
-            self->steps[self->n_steps] = (program_step){.call = i};
+        const pl_program_part *p = &self->parts[i];
+        if (p->kind == PL_EXPR_CALL && p->level == level) {
+            self->steps[self->n_steps] = (pl_program_step){.call = i};
             plan->step_of[self->n_leaves + i] = self->n_steps++;
         }
     }
@@ -186,7 +200,7 @@ static void add_calls(planning *plan, int level)
 /* Items belong to the step of their call. */
 static int add_steps(planning *plan)
 {
-    program *self = plan->self;
+    pl_lazy_program *self = plan->self;
     int n_levels = 1;
     for (int i = 0; i < self->n_parts; i++)
         if (self->parts[i].level >= n_levels)
@@ -201,16 +215,16 @@ static int add_steps(planning *plan)
             add_calls(plan, level);
     }
     for (int i = 0; i < self->n_parts; i++)
-        if (self->parts[i].kind == TENSOR_ITEM)
+        if (self->parts[i].kind == PL_EXPR_ITEM)
             plan->step_of[self->n_leaves + i] = plan->step_of[self->inputs[self->parts[i].first]];
     return 0;
 }
 
 /* What step `s` reads of part `p`; counted, or noted if there is room. */
-static void read_inputs(planning *plan, int s, const program_part *p)
+static void read_inputs(planning *plan, int s, const pl_program_part *p)
 {
-    program *self = plan->self;
-    program_step *step = &self->steps[s];
+    pl_lazy_program *self = plan->self;
+    pl_program_step *step = &self->steps[s];
     for (int k = 0; k < p->n_inputs; k++) {
         int slot = self->inputs[p->first + k];
         if (plan->step_of[slot] == s)
@@ -221,15 +235,15 @@ static void read_inputs(planning *plan, int s, const program_part *p)
             continue;
         plan->seen[slot] = s + 1;
         step->inputs[step->n_inputs++] = slot;
-        step->open = step->open || program_type(self, slot)->shape.rank == PL_RANK_UNKNOWN;
+        step->open = step->open || pl_program_type(self, slot)->shape.rank == PL_RANK_UNKNOWN;
     }
 }
 
 static int find_inputs(planning *plan)
 {
-    program *self = plan->self;
+    pl_lazy_program *self = plan->self;
     for (int s = 0; s < self->n_steps; s++) {
-        program_step *step = &self->steps[s];
+        pl_program_step *step = &self->steps[s];
         size_t n_most = 1;
         for (int i = 0; i < step->n_parts; i++)
             n_most += (size_t)self->parts[step->parts[i]].n_inputs;
@@ -250,21 +264,21 @@ static int find_inputs(planning *plan)
  * would not be here. */
 static bool is_output(const planning *plan, int s, int i)
 {
-    const program *self = plan->self;
+    const pl_lazy_program *self = plan->self;
     int slot = self->n_leaves + i;
-    return plan->step_of[slot] == s && (self->parts[i].kind == TENSOR_ITEM ||
-                                        (self->parts[i].kind == TENSOR_OP && plan->wanted[slot]));
+    return plan->step_of[slot] == s && (self->parts[i].kind == PL_EXPR_ITEM ||
+                                        (self->parts[i].kind == PL_EXPR_OP && plan->wanted[slot]));
 }
 
 static int find_outputs(planning *plan)
 {
-    program *self = plan->self;
+    pl_lazy_program *self = plan->self;
     for (int i = 0; i < self->n_outputs; i++) {
         plan->wanted[self->outputs[i]] = true;
         self->last_use[self->outputs[i]] = self->n_steps;
     }
     for (int s = 0; s < self->n_steps; s++) {
-        program_step *step = &self->steps[s];
+        pl_program_step *step = &self->steps[s];
         int n = 0;
         for (int i = 0; i < self->n_parts; i++)
             n += is_output(plan, s, i);
@@ -278,9 +292,9 @@ static int find_outputs(planning *plan)
     return 0;
 }
 
-static int make_steps(program *self)
+static int make_steps(pl_lazy_program *self)
 {
-    size_t n = (size_t)program_n_slots(self) + 1;
+    size_t n = (size_t)pl_program_n_slots(self) + 1;
     planning plan = {.self = self,
                      .step_of = malloc(n * sizeof(int)),
                      .wanted = calloc(n, sizeof(bool)),
@@ -307,38 +321,42 @@ static int make_steps(program *self)
 
 /* ---- life ---- */
 
-program *program_build(const node_walk *walk, tensor *const *fetches, int n_fetches)
+int pl_lazy_program_build(const pl_walk *walk, pl_expr *const *fetches, int n_fetches,
+                          pl_lazy_program **ret, pl_error *reterr)
 {
-    program *self = calloc(1, sizeof *self);
+    pl_lazy_program *self = calloc(1, sizeof *self);
     if (self)
         self->n_refs = 1;
     if (self && make_parts(self, walk) == 0 && make_outputs(self, walk, fetches, n_fetches) == 0 &&
-        make_steps(self) == 0)
-        return self;
+        make_steps(self) == 0) {
+        *ret = self;
+        return 0;
+    }
+    /* The walk's exprs hold the calls: none of them ends here, under the lock. */
     if (self)
-        program_unref(self);
-    PyErr_NoMemory();
-    return NULL;
+        pl_lazy_program_unref(self);
+    return pl_error_set(reterr, -ENOMEM, "out of memory for a program");
 }
 
-static void free_step(program_step *step)
+static void free_step(pl_program_step *step)
 {
-    for (variant *v = atomic_load(&step->variants), *next; v; v = next) {
+    for (pl_variant *v = atomic_load(&step->variants), *next; v; v = next) {
         next = v->next;
-        variant_free(v);
+        pl_variant_free(v);
     }
     free(step->parts);
     free(step->inputs);
     free(step->outputs);
 }
 
-void program_free(program *self)
+void pl_lazy_program_free(pl_lazy_program *self)
 {
     for (int i = 0; i < self->n_steps; i++)
         free_step(&self->steps[i]);
     for (int i = 0; i < self->n_parts; i++)
-        attributes_unref(self->parts[i].attrs);
+        pl_attrs_unref(self->parts[i].attrs);
     free(self->leaf_types);
+    free(self->refined);
     free(self->parts);
     free(self->inputs);
     free(self->outputs);
@@ -346,6 +364,6 @@ void program_free(program *self)
     free(self->last_use);
     free(self->calls);
     free(self->texts);
-    PyMem_Free(self->signature);
+    free(self->signature);
     free(self);
 }

@@ -5,20 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "python/program/program_private.h"
+#include "program/lazy_program.h"
 
 typedef struct telling {
-    program *program;
+    pl_lazy_program *program;
+    pl_runtime *runtime;
     pl_tensor *const *leaves;
-    const run_state *state;
+    const pl_run_options *options;
     bool as_json;
     FILE *out;
-    int n_told;
+    int n_written;
     pl_run_cost cost;
     pl_error *reterr;
 } telling;
 
-static bool has_inputs(const telling *t, const program_step *step)
+static bool has_inputs(const telling *t, const pl_program_step *step)
 {
     for (int i = 0; i < step->n_inputs; i++)
         if (step->inputs[i] >= t->program->n_leaves)
@@ -38,23 +39,25 @@ static void add_cost(telling *t, const pl_run_cost *cost)
 
 static void put(telling *t, const char *text)
 {
-    if (t->n_told++ > 0)
+    if (t->n_written++ > 0)
         fputs(t->as_json ? "," : "\n", t->out);
     fputs(text, t->out);
 }
 
-static int explain_session(telling *t, const program_step *step, const variant *graph,
+static int explain_session(telling *t, const pl_program_step *step, const pl_variant *graph,
                            char **ret_text)
 {
     pl_feed *feeds = calloc((size_t)step->n_inputs + 1, sizeof *feeds);
     pl_fetch *fetches = calloc((size_t)step->n_outputs + 1, sizeof *fetches);
     pl_run_cost cost = {0};
-    int r = feeds && fetches ? 0 : pl_error_set(t->reterr, -ENOMEM, "no memory to explain a run");
+    int r =
+        feeds && fetches ? 0 : pl_error_set(t->reterr, -ENOMEM, "out of memory to explain a run");
     for (int i = 0; r == 0 && i < step->n_inputs; i++)
         feeds[i] = (pl_feed){graph->inputs[i], t->leaves[step->inputs[i]]};
     for (int i = 0; r == 0 && i < step->n_outputs; i++)
         fetches[i] = (pl_fetch){graph->outputs[i], NULL};
-    pl_run_options options = {.budget_bytes = t->state->budget_bytes};
+    pl_run_options options = {.size = sizeof options,
+                              .budget_bytes = t->options ? t->options->budget_bytes : 0};
     if (r == 0)
         r = pl_session_explain(graph->session, fetches, step->n_outputs, feeds, step->n_inputs,
                                &options, t->as_json, ret_text, &cost, t->reterr);
@@ -65,18 +68,18 @@ static int explain_session(telling *t, const program_step *step, const variant *
     return r;
 }
 
-static int explain_graph(telling *t, program_step *step)
+static int explain_graph(telling *t, pl_program_step *step)
 {
-    variant *graph;
+    pl_variant *graph;
     char *text = NULL;
     pl_type *types = calloc((size_t)step->n_inputs + 1, sizeof *types);
-    int r = types ? 0 : pl_error_set(t->reterr, -ENOMEM, "no memory to explain a run");
+    int r = types ? 0 : pl_error_set(t->reterr, -ENOMEM, "out of memory to explain a run");
     for (int i = 0; r == 0 && i < step->n_inputs; i++) {
         const pl_tensor *leaf = t->leaves[step->inputs[i]];
         types[i] = (pl_type){pl_tensor_dtype(leaf), *pl_tensor_shape(leaf)};
     }
     if (r == 0)
-        r = program_variant(t->program, step, types, &graph, t->reterr);
+        r = pl_program_variant(t->program, step, t->runtime, types, &graph, t->reterr);
     if (r == 0)
         r = explain_session(t, step, graph, &text);
     if (r == 0)
@@ -87,10 +90,10 @@ static int explain_graph(telling *t, program_step *step)
 }
 
 /* Calls, and graphs whose inputs calls give. */
-static void name_step(telling *t, const program_step *step)
+static void name_step(telling *t, const pl_program_step *step)
 {
     char text[160];
-    const char *what = step->call < 0 ? "" : t->program->parts[step->call].call->class->name;
+    const char *what = step->call < 0 ? "" : t->program->parts[step->call].routine->name;
     int n = step->call < 0 ? step->n_parts : 1;
     t->cost.n_unknown += n;
     if (t->as_json)
@@ -112,7 +115,7 @@ static int explain_steps(telling *t)
     if (t->as_json && several)
         fputs("{\"steps\": [", t->out);
     for (int i = 0; r == 0 && i < t->program->n_steps; i++) {
-        program_step *step = &t->program->steps[i];
+        pl_program_step *step = &t->program->steps[i];
         if (step->call < 0 && has_inputs(t, step))
             r = explain_graph(t, step);
         else
@@ -125,17 +128,24 @@ static int explain_steps(telling *t)
     return r;
 }
 
-int program_explain(program *self, pl_tensor *const *leaves, const run_state *state, bool as_json,
-                    char **ret_text, pl_run_cost *ret_cost, pl_error *reterr)
+int pl_lazy_program_explain(pl_lazy_program *self, pl_runtime *runtime, pl_tensor *const *leaves,
+                            const pl_run_options *options, bool as_json, char **ret_text,
+                            pl_run_cost *ret_cost, pl_error *reterr)
 {
     char *text = NULL;
     size_t n_bytes = 0;
-    telling t = {self, leaves, state, as_json, open_memstream(&text, &n_bytes), 0, {0}, reterr};
+    telling t = {.program = self,
+                 .runtime = runtime,
+                 .leaves = leaves,
+                 .options = options,
+                 .as_json = as_json,
+                 .out = open_memstream(&text, &n_bytes),
+                 .reterr = reterr};
     if (!t.out)
-        return pl_error_set(reterr, -ENOMEM, "no memory to explain a run");
+        return pl_error_set(reterr, -ENOMEM, "out of memory to explain a run");
     int r = explain_steps(&t);
     if (fclose(t.out) != 0 && r == 0)
-        r = pl_error_set(reterr, -ENOMEM, "no memory to explain a run");
+        r = pl_error_set(reterr, -ENOMEM, "out of memory to explain a run");
     if (r < 0) {
         free(text);
         return r;
