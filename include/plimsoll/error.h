@@ -100,9 +100,9 @@ typedef struct pl_error {
     char message[PL_ERROR_MESSAGE_BYTES];
 } pl_error;
 
-/* clang-format off */
+// clang-format off
 #define PL_ERROR_INIT {0}
-/* clang-format on */
+// clang-format on
 
 /* The same at less cost, for what is called very often: 1 KiB need not be cleared. */
 static inline void pl_error_init(pl_error *error)

@@ -76,8 +76,8 @@ PL_API const char *pl_expr_op_name(const pl_expr *expr);
 PL_API int pl_expr_item(const pl_expr *expr);           /* which output of its call; else 0 */
 PL_API const char *pl_expr_device(const pl_expr *expr); /* NULL: anywhere */
 
-/* What it is still to be made of; of an item, what its call takes. A new reference, or NULL past the
- * end: what has a value is made of nothing. */
+/* Its input `i`: an operand of its op; for an item, an input of its call. A new reference, or NULL past the
+ * end. An expr that has a value has no inputs. */
 PL_API pl_expr *pl_expr_input(const pl_expr *expr, int i);
 
 /* 1 and the largest depth of its pending inputs; 0 with a value. Chains of any depth can be
@@ -120,8 +120,8 @@ PL_API pl_evaluator *pl_evaluator_ref(pl_evaluator *evaluator);
 PL_API void pl_evaluator_unref(pl_evaluator *evaluator);                /* NULL is allowed */
 PL_API pl_runtime *pl_evaluator_runtime(const pl_evaluator *evaluator); /* borrowed */
 
-/* What messages of PL_EBUDGET end with, when a result does not fit in memory: how it is written to a
- * file instead, in the caller's words. Copied by nobody: static, or lives as long as the evaluator. */
+/* Sets the end of PL_EBUDGET messages for results that do not fit in memory: how to write them to a
+ * file instead, in the caller's words. Not copied: it must live as long as the evaluator. */
 PL_API void pl_evaluator_set_advice(pl_evaluator *evaluator, const char *advice);
 
 /* Programs that are needed again are made anew. */
@@ -219,7 +219,7 @@ PL_API bool pl_traced_is_impure(const pl_traced *traced);
 /* How many streams its random ops draw from: as many are needed for a copy. */
 PL_API uint64_t pl_traced_n_streams(const pl_traced *traced);
 
-/* Of each own expr that is copied, an item as often as its call has; `of` is the original. */
+/* Called for each own expr that is copied, and for each item of a call; `of` is the original. */
 typedef struct pl_traced_copied {
     int (*made)(void *context, pl_expr *copy, const pl_expr *of, pl_error *reterr);
     void *context;
