@@ -75,9 +75,6 @@ static inline int pl_pipeline_no_memory(pl_error *reterr)
 
 /* ---- session_inputs.c: check and gather ---- */
 
-/* -EINVAL for a fetch or feed that is NULL. */
-PL_MUST_CHECK int pl_request_check(const pl_run_request *request, pl_error *reterr);
-
 /* -EINVAL, -ENOMEM. */
 PL_MUST_CHECK int pl_pipeline_check(pl_pipeline *p, pl_error *reterr);
 

@@ -210,9 +210,7 @@ int pl_session_explain(pl_session *session, const pl_fetch *fetches, int n_fetch
     const pl_run_request request = {session, fetches, n_fetches, feeds, n_feeds, options};
     pl_pipeline p;
     char *text = NULL;
-    int r = pl_request_check(&request, reterr);
-    if (r == 0)
-        r = pl_session_enter(session, NULL, reterr);
+    int r = pl_session_enter(session, NULL, reterr);
     if (r < 0)
         return r;
     pl_pipeline_init(&p, &request, NULL);

@@ -11,7 +11,8 @@
 
 /* ---- check ---- */
 
-int pl_request_check(const pl_run_request *request, pl_error *reterr)
+/* A fetch or feed that is NULL: a caller went on after a failure. */
+static int check_given(const pl_run_request *request, pl_error *reterr)
 {
     for (int i = 0; i < request->n_fetches; i++)
         if (!request->fetches[i].node)
@@ -235,7 +236,9 @@ static void keep_checked(const pl_pipeline *p)
 
 int pl_pipeline_check(pl_pipeline *p, pl_error *reterr)
 {
-    int r = 0;
+    int r = check_given(&p->request, reterr);
+    if (r < 0)
+        return r;
     p->check = find_checked(p);
     if (!p->check) {
         r = check_anew(&p->request, reads_outer(p), &p->check, reterr);

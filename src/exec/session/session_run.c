@@ -218,7 +218,8 @@ void pl_pipeline_init(pipeline *p, const pl_run_request *request, pipeline *oute
 {
     const pl_run_options *options = request->options;
     *p = (pipeline){.request = *request, .outer = outer};
-    p->mark.name = request->n_fetches > 0 ? request->fetches[0].node->name : "";
+    const pl_node *first = request->n_fetches > 0 ? request->fetches[0].node : NULL;
+    p->mark.name = first ? first->name : "";
     p->admit.admission = (pl_admission){.runtime = request->session->runtime,
                                         .check = check_cancelled,
                                         .context = p,
@@ -322,11 +323,8 @@ int pl_session_run(pl_session *session, const pl_fetch *fetches, int n_fetches,
     PL_TAKE_OPTIONS(pl_run_options, options, random_stream, reterr);
     const pl_run_request request = {session, fetches, n_fetches, feeds, n_feeds, options};
     pipeline p;
-    int r = pl_request_check(&request, reterr);
-    if (r < 0)
-        return r;
     pl_pipeline_init(&p, &request, NULL);
-    r = pl_session_enter(session, &p.mark, reterr);
+    int r = pl_session_enter(session, &p.mark, reterr);
     if (r < 0)
         return r;
     pl_tensor **results = calloc((size_t)n_fetches + 1, sizeof(pl_tensor *));
