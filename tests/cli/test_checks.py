@@ -221,3 +221,8 @@ def test_install_deps_asks_for_what_is_optional_only_where_the_archive_has_it(
         assert done.returncode == 1 and done.stderr.endswith("--no-install-recommends jupyterlab\n")
     else:
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_drawing_is_the_one_of_its_text_and_has_every_folder(root, call):
+    done = call(root / "tools/draw-architecture", "--check")
+    assert (done.returncode, done.stdout) == (0, "")
