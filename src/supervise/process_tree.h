@@ -54,7 +54,7 @@ typedef struct pl_process_tree {
     pl_tree_process ended[PL_TREE_ENDED];
     uint64_t used_bytes;      /* of all */
     uint64_t unguarded_bytes; /* of those without the guard */
-    uint64_t resident_bytes;  /* what the record shows */
+    uint64_t resident_bytes;  /* as shown in the record */
     uint64_t cpu_ticks;       /* of all, the ended ones included */
     uint64_t ended_cpu_ticks;
     uint64_t pss_cost_ns; /* what reading all shares cost last */
@@ -70,12 +70,12 @@ void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t 
 /* Remembers what each process uses now, as its part of a calm tree. */
 void pl_process_tree_calm(pl_process_tree *tree);
 
-/* The process that the run is about: the command or, where that holds little and only waits for one
- * guarded program, as shells and launchers do, that program. */
+/* Returns the process that the run is about: the command or, where that holds little and only waits
+ * for one guarded program, as shells and launchers do, that program. */
 pid_t pl_process_tree_main(const pl_process_tree *tree, pid_t command, uint64_t enough_bytes);
 
-/* The process to stop: the one that grew most since the tree was calm, and the command only when no
- * other holds `enough_bytes`. NULL: none. */
+/* Returns the process to stop: the one that grew most since the tree was calm, and the command only
+ * when no other holds `enough_bytes`. NULL: none. */
 const pl_tree_process *pl_process_tree_victim(const pl_process_tree *tree, pid_t command,
                                               uint64_t enough_bytes);
 

@@ -40,7 +40,7 @@ typedef struct pl_supervise_options {
 PL_MUST_CHECK int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options,
                                int *ret_wait_status, pl_error *reterr);
 
-/* SIGCHLD, and the signals that are passed on to the command. */
+/* Gives SIGCHLD, and the signals that are passed on to the command. */
 void pl_supervise_signals(sigset_t *ret_signals);
 
 #endif
