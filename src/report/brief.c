@@ -17,7 +17,7 @@
 
 enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
 
-/* Places that held less than a MENTIONED_SHARE-th of what was in use are left out. */
+/* Leaves out places that held less than a MENTIONED_SHARE-th of the memory in use. */
 enum { MENTIONED_SHARE = 10 };
 
 /* A shorter running time is not mentioned: the cell has only just begun. */

@@ -58,7 +58,7 @@ uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment
 }
 
 /* Sites are read one after the other while blocks come and go, and samples overestimate by chance.
- * Their sum is scaled down to what was in use. */
+ * Their sum is scaled down to the memory in use. */
 static view view_of(const pl_snapshot *snapshot, enum pl_sites_moment moment)
 {
     uint64_t sum = sum_of_sites(snapshot->ledger, moment);

@@ -271,7 +271,7 @@ static bool judge_stopped(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* As /proc/PID/status has them. */
+/* The values in /proc/PID/status. */
 enum { SECCOMP_STRICT = 1, SECCOMP_FILTER = 2, SECCOMP_KILLED = 3 };
 
 /* A seccomp filter ends a process with SIGSYS, or sends that signal; otherwise it appears only when

@@ -25,7 +25,7 @@ typedef struct pl_tree_process {
     uint64_t private_bytes;
     uint64_t used_bytes; /* private, or its share where pages are shared by fork */
     uint64_t calm_bytes; /* used_bytes when the tree was last below the line; 0 for a newcomer */
-    uint64_t pss_bytes;  /* last read; pss_private_bytes is what was private then */
+    uint64_t pss_bytes;  /* last read; pss_private_bytes are the private bytes at that time */
     uint64_t pss_private_bytes;
     uint64_t pss_read_ns; /* 0: never */
     int slot;             /* in the ledger; -1: the guard is not in it */
@@ -38,7 +38,7 @@ typedef struct pl_tree_process {
     bool seen;         /* in this reading */
 } pl_tree_process;
 
-/* From a pid to a place: open addressing, of at most two entries for each process. */
+/* Maps a pid to a place: open addressing, of at most two entries for each process. */
 typedef struct pl_tree_index {
     int32_t places[PL_TREE_INDEX]; /* 1 + the place; 0: none */
     int32_t used[PL_TREE_INDEX];   /* which entries are set, to empty it without a walk over all */

@@ -56,7 +56,7 @@ void pl_watch_done(pl_watch *watch);
  * them; *ret_wait_status is then its status. */
 bool pl_watch_reap(pl_watch *watch, int *ret_wait_status);
 
-/* One sample and all that follows from it. */
+/* Takes one sample, and acts on it. */
 void pl_watch_step(pl_watch *watch);
 
 /* The last step, when the command has ended: records its status and the final counters. */

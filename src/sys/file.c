@@ -14,7 +14,7 @@
 
 #include "sys/fixed_text.h"
 
-/* From linux/magic.h, which not every libc has. */
+/* Copied from linux/magic.h, which not every libc has. */
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 
 /* The kernel cuts one call at 2 GiB less a page; whole pieces keep direct access aligned. */

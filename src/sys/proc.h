@@ -42,7 +42,7 @@ typedef struct pl_proc_memory {
     uint64_t private_bytes;  /* RSS less what is file-backed or shared: anonymous memory */
 } pl_proc_memory;
 
-/* From statm: about 3 us. pid 0 is the caller. */
+/* Reads statm: about 3 us. pid 0 is the caller. */
 PL_MUST_CHECK int pl_proc_memory_read(pid_t pid, pl_proc_memory *ret_memory);
 
 /* Returns the seccomp mode: 0 none, 1 strict, 2 a filter, 3 killed by it. Works for zombies too. */

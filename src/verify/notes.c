@@ -93,7 +93,7 @@ static int note_copy(note_taker *notes, uint32_t copy, uint32_t of, pl_error *re
     return note(notes, path_at(notes, copy), slot_at(notes, copy)->format, reason, reterr);
 }
 
-/* By another path, or a link: a file is not a copy of itself. */
+/* Recognises a file by another path, or a link: a file is not a copy of itself. */
 static bool is_same_file(const note_taker *notes, uint32_t i, uint32_t j)
 {
     struct stat a, b;

@@ -52,7 +52,7 @@ typedef struct pl_verify_options {
     pl_memory *memory;
     const atomic_bool *stopped;
     void *context;
-    /* One call at a time, from any thread. A negative result ends the check. */
+    /* Called by any thread, one call at a time. A negative result ends the check. */
     int (*tell)(void *context, const pl_verify_told *told, pl_error *reterr);
     /* Called now and then, in the same way; may be NULL. */
     void (*progress)(void *context, const pl_verify_summary *so_far);

@@ -33,7 +33,7 @@ static inline uint64_t pl_csv_marks_each(const pl_csv_marks *m, const char *at, 
 
 #ifdef __SSE2__
 
-/* For every x86-64 processor; wider registers give no measurable gain here. */
+/* SSE2, which every x86-64 processor has; wider registers give no measurable gain here. */
 static inline uint64_t pl_csv_marks_of_16(const pl_csv_marks *m, const char *at)
 {
     __m128i bytes = _mm_loadu_si128((const void *)at);
