@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every file may use: attributes, ownership helpers, checked arithmetic.
- * Nothing here allocates, locks or calls the system. */
+/* The basics that every file may use: attributes, ownership helpers, checked arithmetic. Nothing
+ * here allocates, locks or calls the system. */
 #ifndef PL_BASE_BASE_H
 #define PL_BASE_BASE_H
 
@@ -19,7 +19,7 @@
 /* Runs `function(&variable)` when the variable leaves scope. */
 #define PL_CLEANUP(function) __attribute__((cleanup(function)))
 
-/* Moves a pointer out of a variable: its value, with NULL left behind. */
+/* Moves a pointer out of a variable: gives its value and leaves NULL behind. */
 #define PL_TAKE(pointer)                                                                           \
     ({                                                                                             \
         __typeof__(pointer) *taken_from_ = &(pointer);                                             \
@@ -28,9 +28,10 @@
         taken_;                                                                                    \
     })
 
-/* What a public function begins with. A NULL that it cannot do without is the caller's mistake,
- * such as a pointer that nobody looked at after a failure: it is refused, with the argument's name,
- * and never followed. `reterr` may be NULL; the conditions are asked once. */
+/* Goes at the start of a public function. A NULL argument that the function cannot do without is a
+ * mistake of the caller, such as a pointer not checked after a failure: the call is refused with
+ * the argument's name, and the pointer is never followed. `reterr` may be NULL; the conditions are
+ * evaluated once. */
 #define PL_NOT_NULL(pointer, reterr) PL_NOT_NULL_IF(true, pointer, reterr)
 #define PL_NOT_NULL_IF(needed, pointer, reterr)                                                    \
     do {                                                                                           \
@@ -38,7 +39,7 @@
             return pl_error_set((reterr), -EINVAL, "%s: '%s' is NULL", __func__, #pointer);        \
     } while (0)
 
-/* The same for an array of `n` pointers, and for each of them. */
+/* Does the same for an array of `n` pointers, and for each of them. */
 #define PL_NOT_NULLS(array, n, reterr)                                                             \
     do {                                                                                           \
         PL_NOT_NULL_IF((n) > 0, array, reterr);                                                    \
@@ -48,7 +49,7 @@
                                     (long long)at_);                                               \
     } while (0)
 
-/* The same, where release() was promised also if the function fails. */
+/* Does the same in a function that promises to call release() even if it fails. */
 #define PL_NOT_NULL_OR_RELEASE(owner, pointer, reterr)                                             \
     do {                                                                                           \
         if (PL_UNLIKELY((pointer) == NULL)) {                                                      \
@@ -58,7 +59,7 @@
         }                                                                                          \
     } while (0)
 
-/* The same for functions that have no code to return. */
+/* Does the same in a function that has no error code to return. */
 #define PL_NULL_GIVES(pointer, value)                                                              \
     do {                                                                                           \
         if (PL_UNLIKELY((pointer) == NULL))                                                        \
@@ -70,14 +71,15 @@
             return;                                                                                \
     } while (0)
 
-/* Copies a caller's options, which begin with a `size_t size`, into ones of the library's own size:
- * what they are too short for is 0. A size of 0 stands for `first_bytes`: how long they were in the
- * first release. -EINVAL; -E2BIG when they are longer, and what lies beyond is not 0. */
+/* Copies a caller's options, which begin with a `size_t size`, into a struct of the library's own
+ * size and zeroes the fields that the caller's struct is too short for. A size of 0 stands for
+ * `first_bytes`, the size in the first release. -EINVAL; -E2BIG when the caller's struct is longer
+ * and not all zero beyond the library's. */
 PL_MUST_CHECK int pl_options_take(void *own, size_t own_bytes, size_t first_bytes,
                                   const void *given, pl_error *reterr);
 
-/* The same at the start of a public function: from then on `options`, unless it is NULL, is such a
- * copy. `last` is the field that was the last one in the first release, and stays so. */
+/* Does the same at the start of a public function: from there on `options`, unless NULL, points to
+ * such a copy. `last` is the field that was last in the first release; it never changes. */
 #define PL_TAKE_OPTIONS(type, options, last, reterr)                                               \
     type own_##options;                                                                            \
     if (options) {                                                                                 \
@@ -113,7 +115,7 @@ static inline uint64_t pl_clamp_u64(uint64_t x, uint64_t low, uint64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* a + b and a - b that stop at the ends of the range instead of wrapping. */
+/* Adds and subtracts, stopping at the ends of the range instead of wrapping. */
 static inline uint64_t pl_add_sat_u64(uint64_t a, uint64_t b)
 {
     uint64_t sum;

@@ -23,7 +23,7 @@ static inline uint64_t pl_clock_realtime_ns(void)
     return pl_clock_ns(CLOCK_REALTIME);
 }
 
-/* What this thread has worked, not what it waited for a core. */
+/* The CPU time of this thread, without the time that it waited for a core. */
 static inline uint64_t pl_clock_thread_ns(void)
 {
     return pl_clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, and the one place that makes a text of what is known about them. Formats into the
- * caller's storage; never allocates, never logs. */
+/* Errors, and the one place that composes a text from their fields. Formats into the caller's
+ * storage; never allocates, never logs. */
 #include "plimsoll/error.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@ void pl_error_payload_ref(pl_error_payload *payload)
         __atomic_add_fetch(&payload->n_refs, 1, __ATOMIC_RELAXED);
 }
 
-/* Release: what this thread did to the payload is done before another frees it. Acquire: the
- * reverse. */
+/* Release: our accesses to the payload happen before another thread frees it. Acquire: the accesses
+ * of other threads happen before we free it. */
 void pl_error_payload_unref(pl_error_payload *payload)
 {
     if (payload && __atomic_sub_fetch(&payload->n_refs, 1, __ATOMIC_ACQ_REL) == 0)
@@ -32,10 +32,10 @@ static void drop_payload(pl_error *error)
 
 /* ---- text from fields ---- */
 
-/* Appends to a text; what does not fit is cut. */
+/* Appends to a text, and cuts off what does not fit. */
 typedef struct text {
     char *at;
-    size_t left; /* with the end's NUL */
+    size_t left; /* including the NUL */
 } text;
 
 static void append(text *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -102,7 +102,7 @@ static void compose(pl_error *error, const char *reason)
     append(&to, "%s", reason);
 }
 
-/* After a field has changed. */
+/* Composes the text again after a field has changed. */
 static void compose_again(pl_error *error)
 {
     char reason[PL_ERROR_MESSAGE_BYTES];
@@ -213,7 +213,7 @@ static void copy_text(char *to, size_t bytes, const char *from)
     snprintf(to, bytes, "%.*s", (int)bytes, from ? from : "");
 }
 
-/* The end of a path tells files apart. */
+/* Keeps the end of a long path, because that tells files apart. */
 static void copy_path(pl_error *error, const char *path)
 {
     size_t n = strlen(path), most = sizeof error->path - 1;
@@ -249,7 +249,8 @@ void pl_error_in_stage(pl_error *error, const char *stage, const char *name, int
     compose_again(error);
 }
 
-/* Where in the op's data: what a codec said of a file, before it was known to be none. */
+/* Turns a place in a file into a place in the op's data: a codec set it, not knowing that the bytes
+ * are not from a file. */
 static void place_in_data(pl_error *error)
 {
     char message[PL_ERROR_MESSAGE_BYTES], reason[PL_ERROR_MESSAGE_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See nearest.h. The distance is the number of letters to add, leave out, change, or swap with
- * their neighbour. */
+/* See nearest.h. The distance is the number of letters to insert, delete, change, or swap with a
+ * neighbour. */
 #include "base/nearest.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static unsigned smallest(unsigned a, unsigned b, unsigned c)
     return least < c ? least : c;
 }
 
-/* Row i of the table: how far the first i letters of `a` are from each beginning of `b`. */
+/* Row i of the table holds the distance of the first i letters of `a` from each prefix of `b`. */
 static unsigned distance_of(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     unsigned rows[3][LONGEST + 1];

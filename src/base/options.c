@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of callers that were compiled with other headers than the library: see docs/abi.md. */
+/* Options from callers that were compiled with the headers of another release: see docs/abi.md. */
 #include <string.h>
 
 #include "base/base.h"

@@ -28,7 +28,8 @@ static bool push_digit(decimal *number, char c)
            !__builtin_add_overflow(number->digits, (uint64_t)(c - '0'), &number->digits);
 }
 
-/* "12" or "12.5", both sides of the point present. Returns what follows, or NULL. */
+/* Parses "12" or "12.5", with digits on both sides of the point. Returns the rest of the text, or
+ * NULL. */
 static const char *parse_decimal(const char *text, decimal *ret_number)
 {
     decimal number = {.scale = 1};
@@ -56,7 +57,7 @@ static char to_upper(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* "", "B", "k", "kB", "kiB" and so on, in either case. 0: not a unit. */
+/* Parses "", "B", "k", "kB", "kiB" and so on, in either case. Returns 0 for an unknown unit. */
 static uint64_t parse_unit(const char *text)
 {
     uint64_t unit = 1;
@@ -98,15 +99,15 @@ int pl_size_parse(const char *text, uint64_t whole_bytes, uint64_t *ret_bytes, p
         bytes = (wide)number.digits * unit / number.scale;
     }
     if (bytes == 0)
-        return pl_error_set(reterr, PL_EFORMAT, "'%.60s' is no bytes at all", text);
+        return pl_error_set(reterr, PL_EFORMAT, "'%.60s' amounts to 0 bytes", text);
     if (bytes > max_bytes)
         return pl_error_set(reterr, PL_EFORMAT, "'%.60s' is more than 8E, the largest size", text);
     *ret_bytes = (uint64_t)bytes;
     return 0;
 }
 
-/* bytes / unit in tenths; `more` is what is added before it is cut off. Cannot wrap: the remainder
- * is under 2^60. */
+/* Returns bytes / unit in tenths, after adding `more` for rounding. Cannot wrap: the remainder is
+ * below 2^60. */
 static uint64_t tenths_of(uint64_t bytes, uint64_t unit, uint64_t more)
 {
     return bytes / unit * 10 + (bytes % unit * 10 + more) / unit;
@@ -120,7 +121,8 @@ static const char *format(uint64_t bytes, bool up, char text[PL_SIZE_TEXT_BYTES]
     }
     uint64_t unit = PL_KIB, tenths;
     const char *letter = unit_letters;
-    /* So that 1023.95 KiB is 1.0 MiB, not 1024.0 KiB. Ends at EiB: 2^64 are 16 of them. */
+    /* Moves on to the next unit, so that 1023.95 KiB becomes 1.0 MiB, not 1024.0 KiB. Ends at EiB:
+     * 2^64 bytes are 16 EiB. */
     while ((tenths = tenths_of(bytes, unit, up ? unit - 1 : unit / 2)) >= 10240) {
         unit <<= 10;
         letter++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte sizes as people write and read them. Pure; never allocates. */
+/* Byte sizes in the form that people read and write. Pure; never allocates. */
 #ifndef PL_BASE_SIZE_H
 #define PL_BASE_SIZE_H
 
@@ -13,13 +13,15 @@
 PL_MUST_CHECK int pl_size_parse(const char *text, uint64_t whole_bytes, uint64_t *ret_bytes,
                                 pl_error *reterr);
 
-/* "0 B", "980 B", "7.8 GiB", "512.0 MiB": one decimal from KiB on. Returns `text`. */
+/* Writes "0 B", "980 B", "7.8 GiB", "512.0 MiB": with one decimal from KiB on. Returns `text`. */
 const char *pl_size_format(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES]);
 
-/* The same, as an expression for printf arguments; lives until the end of the enclosing block. */
+/* Does the same as an expression for printf arguments. The text lives until the end of the
+ * enclosing block. */
 #define PL_SIZE(bytes) pl_size_format((bytes), (char[PL_SIZE_TEXT_BYTES]){0})
 
-/* Rounded up: what is written, parsed again, is not less. For "give at least ...". */
+/* Rounds up, so that parsing the text again gives no less. For messages such as "give at least
+ * ...". */
 const char *pl_size_format_up(uint64_t bytes, char text[PL_SIZE_TEXT_BYTES]);
 #define PL_SIZE_UP(bytes) pl_size_format_up((bytes), (char[PL_SIZE_TEXT_BYTES]){0})
 

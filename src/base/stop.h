@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether what takes long is to stop half way. Whoever computes asks now and then, from any thread,
- * and then leaves all as it is. */
+/* Asks whether a long computation should stop half way. The code that computes asks now and then,
+ * from any thread, and on a yes returns without changing anything more. */
 #ifndef PL_BASE_STOP_H
 #define PL_BASE_STOP_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 typedef struct pl_stop {
-    bool (*asked)(const void *context); /* NULL: never */
+    bool (*asked)(const void *context); /* NULL: never stop */
     const void *context;
 } pl_stop;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the library that runs, which may be another than that of the headers. */
+/* The version of the library that runs, which may differ from that of the headers. */
 #include "plimsoll/version.h"
 
 int pl_version(void)

@@ -12,8 +12,8 @@
 
 static bool memory_was_short;
 
-/* Without the closing quote of a string, the parser would even read and write beyond its buffer. So
- * it is left at once by a jump: its memory is lost, but the program cannot go on without memory
+/* Without the closing quote of a string, the parser would read and even write beyond its buffer. So
+ * we leave it at once by a jump: its memory leaks, but the program cannot go on without memory
  * anyway. */
 static jmp_buf *way_out_of_parser;
 
@@ -43,7 +43,8 @@ bool pl_json_memory_sufficed(void)
 
 enum { DELETE = 0x7f };
 
-/* The one control character that jansson writes as it is. Gives back `text`, or frees it. */
+/* Escapes DEL, the one control character that jansson writes as it is. Frees `text`; returns NULL
+ * when out of memory. */
 static char *escape_deletes(char *text)
 {
     static const char escape[] = "\\u007F";
@@ -85,7 +86,7 @@ static void load(const char *text, size_t n, size_t flags, json_t **ret_value,
     *ret_value = json_loadb(text, n, flags, ret_why);
 }
 
-/* The reason quotes the text, which may hold what a terminal obeys. */
+/* The reason quotes the text, which may contain terminal escape sequences. */
 static void make_printable(char *reason)
 {
     for (char *c = reason; *c != '\0'; c++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cell.h. What a cell holds is not kept: it is the sum over its sites, walked when a cell ends
- * (8 KiB of numbers, and the few that match), so that no second account can disagree with the
- * first. */
+/* See cell.h. The bytes that a cell holds are not stored: they are the sum over its sites, computed
+ * when a cell ends (8 KiB of numbers, and the few that match), so that no second account can
+ * disagree with the first. */
 #include "ledger/cell.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static uint64_t hash_file(const char *file)
     return hash(file);
 }
 
-/* A kernel that died, in a run that has another one now, has no more cells to begin. */
+/* If the kernel of this run died and was replaced, the old one begins no more cells. */
 static bool is_kernel(pl_ledger *ledger)
 {
     uint32_t own = (uint32_t)getpid(), kernel = 0;
@@ -73,8 +73,7 @@ static void describe(pl_cell *cell, uint64_t key, const char *id)
     atomic_store(&cell->key, key);
 }
 
-/* The cell with this id: as it is, or new in a free place, or in that of the one run longest ago.
- */
+/* Finds the cell with this id, or gives it a free place, or that of the cell run longest ago. */
 static pl_cell *take_cell(pl_ledger *ledger, const char *id)
 {
     uint64_t key = hash(id);
@@ -102,7 +101,7 @@ int pl_cell_begin(pl_ledger *ledger, const char *id, uint32_t number)
     if (!is_kernel(ledger))
         return -EBUSY;
     if (pl_cell_end(ledger, &unended) < 0)
-        unended.number = 0; /* none ran: as it should be */
+        unended.number = 0; /* normal: none ran */
     pl_cell *cell = take_cell(ledger, id);
     uint64_t charged = pl_ledger_charged_bytes(ledger);
     atomic_store(&cell->number, number);
@@ -120,7 +119,7 @@ int pl_cell_begin(pl_ledger *ledger, const char *id, uint32_t number)
 
 enum { FILE_PROBES = 16 };
 
-/* The place of a file's name: its own, or a free one, or that of the cell run longest ago. */
+/* Finds the place of a file's name, or a free one, or that of the cell run longest ago. */
 static pl_cell_file *take_file(pl_ledger *ledger, uint64_t key)
 {
     pl_cell_file *oldest = NULL;
@@ -143,7 +142,7 @@ void pl_cell_set_file(pl_ledger *ledger, const char *file)
     uint64_t key = hash_file(file);
     pl_cell_file *place = take_file(ledger, key);
     if (atomic_load(&place->key) != key)
-        atomic_store(&place->key, 0); /* another's name must not lead to our number */
+        atomic_store(&place->key, 0); /* a stale name must not lead to our number */
     atomic_store(&place->number, atomic_load(&cell->number));
     atomic_store(&place->key, key);
 }

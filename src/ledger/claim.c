@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: the arithmetic of the line, which stays right when a process dies at any instruction.
  *
- * A claim is two words, charged (everyone's) and claimed (its owner's), and a process can be killed
- * between the two. So:
- *   - up: charged first, then the slot; down: the slot first, then charged. Whoever dies in between
- *     leaves charged too high, never too low: the line holds.
- *   - each operation is bracketed by n_begun and n_done of the slot of whoever does it, the
- *     emptying of a slot too. A slot found with the two unequal and its owner dead asks for
- *     settling: when every slot is seen at rest, charged must equal the sum of the slots, and the
- *     excess is taken off.
- *   - only an owner brackets in its slot, and after its death whoever has the duty of emptying it.
- *     So both counters can be made equal when a slot is emptied: nobody is still inside who would
- *     count its end afterwards. A bracket of the supervisor's in the slot that it measures would be
- *     such a one: n_done would pass n_begun for good, make up for somebody else's operation that is
- *     under way, and a settling in the middle of that would take off what is then released a second
- *     time. So what one process measures of another is bracketed in the measurer's slot.
+ * A claim changes two words, charged (everyone's) and claimed (its owner's), and a process can be
+ * killed between the two. So:
+ *   - up: charged first, then the slot; down: the slot first, then charged. A process that dies in
+ *     between leaves charged too high, never too low: the line holds.
+ *   - each operation is bracketed by n_begun and n_done of the slot of the process that does it,
+ *     also the emptying of a slot. If the two differ in a slot whose owner is dead, a settling is
+ *     requested: when every slot is seen at rest, charged must equal the sum of the slots, and the
+ *     excess is subtracted.
+ *   - only the owner brackets in a slot and, after its death, the process with the duty of emptying
+ *     it. So both counters can be made equal when a slot is emptied: nobody is still inside whose
+ *     end would be counted afterwards. If the supervisor bracketed in the slot that it measures, it
+ *     could be inside: n_done would pass n_begun for good and hide another process's unfinished
+ *     operation; a settling in the middle of that operation would then subtract bytes that are
+ *     released a second time. So a process that measures another brackets in its own slot.
  *   - a dead process's slot is emptied under a duty, held by pid: one at a time, and another takes
- *     over when the holder dies. Its owner is looked at again under the duty; from then on the slot
- *     cannot change hands, because a newcomer only takes a slot whose pid is 0, and only under the
- *     duty is it made 0. Another's bytes are measured under the same duty: they never land in a
- *     slot that is free, or a newcomer's. An owner that leaves while somebody has the duty only
- *     marks its slot as left, which is as good as dead.
- *   - measured and claimed change by exchange and compare-and-swap, and whoever changed one changes
- *     charged by just that much: so an exec may empty a slot that is being measured. What was
- *     measured of the old image may then stand until the next look at the new one.
+ *     over when the holder dies. The holder checks the owner again; from then on the slot cannot
+ *     change hands, because a newcomer only takes a slot whose pid is 0, and only the holder of the
+ *     duty sets it to 0. Others are measured under the same duty: their bytes never land in a free
+ *     slot, or a newcomer's. An owner that leaves while somebody has the duty only marks its slot
+ *     as left, which is as good as dead.
+ *   - measured and claimed change by exchange and compare-and-swap, and the process that changes
+ *     one changes charged by the same amount: so an exec may empty a slot that is being measured.
+ *     The measure of the old image may then stand until the next look at the new one.
  *   - slots from n_slots on were never used. It is raised before a slot there is taken, and so
  *     before anything is charged to it: a reader that sees the charge, and reads n_slots after it,
  *     sees the slot.
  * A process that is stopped, not dead, inside an operation delays the settling, or the return of
  * the slot that it was emptying; the line holds. All atomics here are sequentially consistent: the
  * bracket argument needs one order over several words, and a claim stands for at least a megabyte,
- * so a fence costs nothing that can be seen. */
+ * so the cost of a fence is negligible. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
     end(slot);
 }
 
-/* `actor` is the slot of the process that does it. */
+/* `actor` is the slot of the process that measures. */
 static void measure(pl_ledger *ledger, pl_ledger_slot *actor, pl_ledger_slot *slot, uint64_t bytes)
 {
     begin(actor);
@@ -145,7 +145,7 @@ void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes)
     measure(ledger, &ledger->slots[owner], &ledger->slots[owner], bytes);
 }
 
-/* Gives back what a slot holds, within a bracket that the caller has begun. */
+/* Gives back the bytes of a slot, within a bracket that the caller has begun. */
 static void empty_slot(pl_ledger *ledger, pl_ledger_slot *slot)
 {
     uint64_t bytes =
@@ -161,7 +161,7 @@ static void empty_slot(pl_ledger *ledger, pl_ledger_slot *slot)
     slot->name[0] = '\0';
 }
 
-/* needs_settling is odd while a settling is asked for, and never has a value twice: an even,
+/* needs_settling is odd while a settling is requested, and never has a value twice: an even,
  * unchanged value means that nothing was unsettled in between. */
 static void ask_for_settling(pl_ledger *ledger)
 {
@@ -171,8 +171,7 @@ static void ask_for_settling(pl_ledger *ledger)
 }
 
 /* Empties the slot of a process that can do nothing any more: it died, or became another program by
- * exec. The operations that it died in end here, after a settling of what they may have left is
- * requested. */
+ * exec. Ends the operations that it died in, after requesting a settling of their leftovers. */
 static void empty_dead_slot(pl_ledger *ledger, pl_ledger_slot *slot)
 {
     if (atomic_load(&slot->n_begun) != atomic_load(&slot->n_done))
@@ -189,7 +188,7 @@ static void free_slot(pl_ledger_slot *slot)
     atomic_store(&slot->pid, 0);
 }
 
-/* Makes the caller the one who holds `word`: it was free, or its holder died. */
+/* Makes the caller the holder of `word` if it was free or its holder died. */
 static bool take_duty(pl_atomic_u32 *word)
 {
     uint32_t holder = atomic_load(word);
@@ -335,10 +334,10 @@ static int take_unused_slot(pl_ledger *ledger, uint32_t pid)
     return PL_EFULL;
 }
 
-/* Somebody reclaims several times a second; in a burst of short processes, and when the supervisor
- * is dead, each newcomer looks at some slots for dead owners itself. Each look costs reading /proc,
- * some 10 us. Sixteen find more than the one that is needed as soon as a sixteenth of the owners is
- * dead. */
+/* The supervisor normally reclaims several times a second. In a burst of short processes, or when
+ * the supervisor is dead, each newcomer looks at some slots for dead owners itself. Each look reads
+ * /proc, some 10 us. Sixteen find more than the one that is needed as soon as a sixteenth of the
+ * owners is dead. */
 enum { CROWD = 1024, CROWD_LOOKS = 16, FULL_LOOKS = 1024 };
 
 static int take_dead_slot(pl_ledger *ledger, uint32_t pid, int n_looks)
@@ -378,7 +377,7 @@ int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner)
         drop_inherited_duties(ledger, pid);
 
     int owner = find_own_slot(ledger, pid, stat.start_ticks);
-    if (owner >= 0 && fresh) { /* by exec: nothing of what the old image held is left */
+    if (owner >= 0 && fresh) { /* by exec: the old image's memory is gone */
         pl_ledger_forget_sites(ledger, (pid_t)pid);
         empty_dead_slot(ledger, &ledger->slots[owner]);
     }
@@ -436,7 +435,7 @@ int pl_ledger_reclaim(pl_ledger *ledger)
     return pl_ledger_reclaim_if(ledger, any_slot, NULL);
 }
 
-/* Too low is never right; too high is, until what the dead left is settled. */
+/* Too low is never right; too high is allowed until the excess of dead processes is settled. */
 static int check_sum(const pl_ledger *ledger, pl_error *reterr)
 {
     uint64_t charged, sum;
@@ -467,7 +466,7 @@ int pl_ledger_check(const pl_ledger *ledger, pl_error *reterr)
         bool free = atomic_load(&slot->pid) == 0;
         uint64_t bytes = slot_bytes(slot);
         if (free && bytes != 0 && atomic_load(&slot->pid) == 0 &&
-            n_begun == atomic_load(&slot->n_begun)) /* no newcomer's */
+            n_begun == atomic_load(&slot->n_begun)) /* not a newcomer's */
             return pl_error_set(reterr, PL_ECORRUPT, "free slot %d holds %" PRIu64 " bytes", i,
                                 bytes);
         if (atomic_load(&slot->claimed_bytes) > INT64_MAX)

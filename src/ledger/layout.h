@@ -4,18 +4,18 @@
  *   header    who runs what, under which line; constant once created, except `limit_bytes`
  *   sum       charged and peak, each on a cache line of its own
  *   slots     one per process of the tree, named by pid and start time; the lowest are used first
- *   rooms     one for each of the first slots: what its process could give back, and waits for; the
- *             last one is shared by all others, which only wait
+ *   rooms     one for each of the first slots: the bytes that its process could give back, and
+ *             those that it waits for; the last one is shared by all others, which only wait
  *   events    a ring: refusals, marks, deaths; the newest PL_EVENTS are kept
  *   samples   the run's timeline; when full, every second one is dropped and the step doubles
  *   sites     sampled call sites and the bytes that they hold, per process
  *   modules   paths of the ELF files that site frames point into
- *   cells     of a notebook: when each ran, and what it left behind; written by its kernel alone
- *   crashes   what a dying process wrote: fixed bytes only
+ *   cells     of a notebook: when each ran, and how much it left behind; only its kernel writes
+ *   crashes   written by dying processes: fixed bytes only
  *
  * Every field is fixed-width, there are no pointers, and the offsets are pinned below: a ledger is
- * read by other processes, by other builds of this version, and after a crash. Text fields end in
- * a NUL unless the writer died inside them: readers bound every read by the field's size. */
+ * read by other processes, by other builds of this version, and after a crash. Text fields end in a
+ * NUL unless the writer died inside them: readers bound every read by the field's size. */
 #ifndef PL_LEDGER_LAYOUT_H
 #define PL_LEDGER_LAYOUT_H
 
@@ -30,7 +30,7 @@
 #define PL_LEDGER_VERSION (PL_REGISTERS_MACHINE << 16 | 6u)
 
 enum {
-    PL_SLOTS = 32768, /* 4 MiB, of which only those in use are ever looked at */
+    PL_SLOTS = 32768, /* 4 MiB, of which only those in use are ever read */
     PL_ROOMS = 2048,
     PL_EVENTS = 1024,
     PL_SAMPLES = 4096,
@@ -42,7 +42,7 @@ enum {
     PL_CRASHES = 8,
     PL_CRASH_COMMAND =
         PL_CRASHES - 1, /* the place of the command's own, even if others crashed before */
-    PL_CRASH_LAST = PL_CRASHES - 2, /* of others, of which the first and the last are kept */
+    PL_CRASH_LAST = PL_CRASHES - 2, /* for others, of which the first and the last are kept */
     PL_SITE_FRAMES = 8,
     PL_PYTHON_FRAMES = 24,
     PL_SPARSE_PROGRAMS = 8,
@@ -53,7 +53,8 @@ typedef _Atomic uint64_t pl_atomic_u64;
 typedef _Atomic int64_t pl_atomic_i64;
 typedef _Atomic uint32_t pl_atomic_u32;
 
-/* Instead of a line: the frame is not a place in source, but a file in memory (tmpfs, memfd). */
+/* Stands in place of a line: the frame is a file in memory (tmpfs, memfd), not a place in
+ * source. */
 #define PL_LINE_OF_FILE UINT32_MAX
 
 /* A place in Python source. `file` keeps the path's tail when it is too long. line 0: unknown. */
@@ -70,11 +71,11 @@ enum pl_run_flags {
     PL_RUN_OWN_DATA_LIMIT = 1u << 3, /* data_limit_bytes was set by the supervisor */
 };
 
-/* Why a process that the guard is in could not join: it runs unwatched by it. */
+/* Why a guarded process could not join: it runs, but is not watched by the guard. */
 enum pl_outside_cause {
-    PL_OUTSIDE_DESCRIPTORS, /* it had none free to read its identity with */
+    PL_OUTSIDE_DESCRIPTORS, /* it had no free descriptor to read its identity with */
     PL_OUTSIDE_NO_PROC,     /* /proc is not mounted where it runs */
-    PL_OUTSIDE_NAMESPACE,   /* pids of its pid namespace name others */
+    PL_OUTSIDE_NAMESPACE,   /* its pids belong to another pid namespace */
     PL_OUTSIDE_FULL,        /* PL_SLOTS processes live */
     PL_OUTSIDE_OTHER,
     PL_OUTSIDE_CAUSES,
@@ -85,8 +86,8 @@ typedef struct pl_ledger_header {
     uint32_t version;
     uint32_t flags; /* pl_run_flags */
     uint64_t file_bytes;
-    uint64_t reserve_bytes;    /* above the line: for requests that cannot safely be refused */
-    uint64_t true_limit_bytes; /* what the system would really give; followed by the supervisor */
+    uint64_t reserve_bytes;       /* above the line: for requests that cannot safely be refused */
+    uint64_t true_limit_bytes;    /* what the system would really give; set by the supervisor */
     uint64_t started_realtime_ns; /* CLOCK_REALTIME */
     uint64_t started_monotonic_ns;
     int32_t supervisor_pid;
@@ -100,7 +101,7 @@ typedef struct pl_ledger_header {
     uint64_t data_limit_bytes;      /* RLIMIT_DATA of the command, at last at its end; 0 = none */
     uint64_t address_limit_bytes;   /* RLIMIT_AS of it, at its end; 0 = none */
     uint64_t steady_limit_bytes;    /* the least fixed limit: rlimits, MEM_LIMIT; 0 = none */
-    uint64_t pid_namespace;         /* inode: the pids of another one would mean others */
+    uint64_t pid_namespace;         /* inode: pids of another one mean others */
     char boot_id[40];
     char limit_source[256];  /* which limit decided the true limit: "cgroup v1 /a/b" ... */
     char steady_source[160]; /* of steady_limit_bytes */
@@ -109,12 +110,12 @@ typedef struct pl_ledger_header {
     char command[2048];      /* argv, each argument followed by one NUL; ends with an empty one */
     char sparse_programs[PL_SPARSE_PROGRAMS][32]; /* names for which PL_RUN_SPARSE holds */
 
-    /* The argv of the program that the command has become last, by exec; as `command`, cut to fit.
-     * Written by that program's guard; empty: none was there yet. */
+    /* The argv of the last program that the command became by exec; in the form of `command`, cut
+     * to fit. Written by that program's guard; empty: there was none yet. */
     char executed[512];
 
     /* A notebook kernel's run (run --kernel); else empty. */
-    char kernel[512];   /* its connection file: the same in the kernel that is started after it */
+    char kernel[512];   /* its connection file: the kernel that is started after it has the same */
     char notebook[512]; /* the notebook's path, if the server passes it */
     char previous[64];  /* the run of the kernel before this one */
 
@@ -137,7 +138,7 @@ typedef struct pl_ledger_header {
 /* The two words that every claim touches. */
 typedef struct pl_ledger_sum {
     _Alignas(64) pl_atomic_u64 limit_bytes; /* the line: the less of the next two; seldom written */
-    pl_atomic_u64 wanted_bytes;             /* as the user draws it */
+    pl_atomic_u64 wanted_bytes;             /* as the user sets it */
     pl_atomic_u64 system_bytes;             /* as cgroups allow it now; the supervisor's */
     pl_atomic_u32 cell;                     /* 1 + the place in cells[] of the one that runs */
     pl_atomic_u32 cell_number;              /* its number; both 0 between cells */
@@ -153,8 +154,8 @@ typedef struct pl_ledger_sum {
     pl_atomic_u64 n_refusals;
     pl_atomic_u64 n_raised; /* exceptions put into Python code */
     pl_atomic_u64 n_trims;
-    pl_atomic_u32 call;    /* raised when a process is about to be refused: trim, and see room.h */
-    pl_atomic_u32 n_moves; /* rises as room is made for a call */
+    pl_atomic_u32 call;    /* raised when a process is about to be refused: trim, see room.h */
+    pl_atomic_u32 n_moves; /* rises while room is made for a call */
     pl_atomic_u64 next_event;
     pl_atomic_u32 settler_pid;      /* the process that compares the sum with the slots; 0: none */
     pl_atomic_u32 needs_settling;   /* odd: a process died inside an operation; only rises */
@@ -176,7 +177,7 @@ enum pl_slot_flags {
     PL_SLOT_FORKED = 1u << 5,   /* forked without exec: its pages are shared with its parent */
 };
 
-/* The start time of an owner that left: it fits no process, so that the slot can be reclaimed. */
+/* The start time of an owner that left: it matches no process, so the slot can be reclaimed. */
 #define PL_SLOT_LEFT UINT64_MAX
 
 typedef struct pl_ledger_slot {
@@ -187,7 +188,7 @@ typedef struct pl_ledger_slot {
     pl_atomic_u64 measured_bytes;   /* resident, and covered by no claim */
     pl_atomic_u64 resident_bytes;   /* last seen; for reports */
     pl_atomic_u64 peak_bytes;       /* of claimed + measured */
-    pl_atomic_u64 n_begun;          /* by its owner, and done: equal when that is at rest */
+    pl_atomic_u64 n_begun;          /* operations of its owner, and done ones: equal at rest */
     _Alignas(64) pl_atomic_u64 n_done;
     pl_atomic_u32 n_refusals;
     pl_atomic_u32 keeper_pid; /* the process that measures it or gives it back; 0: none */
@@ -206,18 +207,18 @@ enum pl_event_kind {
     PL_EVENT_MARK,          /* a mark of the program's own, text in where.function */
     PL_EVENT_DIED,          /* a process of the tree ended by signal `detail` */
     PL_EVENT_HANG,          /* no progress for `bytes` nanoseconds */
-    PL_EVENT_OVER,          /* the line was passed by something that did not ask */
+    PL_EVENT_OVER,          /* the line was passed by memory that nobody requested */
     PL_EVENT_ROSE,          /* one more PL_RISES-th of the line was reached, for the first time */
     PL_EVENT_LINE,          /* the line moved to limit_bytes; detail: pl_line_cause */
     PL_EVENT_DENIED,        /* the system refused `bytes` that were below the line; see below */
     PL_EVENT_INNER,         /* a run inside this one failed; see below */
 };
 
-/* Why the line moved, and what the fields of PL_EVENT_LINE say. */
+/* Why the line moved, and the fields of PL_EVENT_LINE. */
 enum pl_line_cause {
     PL_LINE_LIMIT = 1, /* `bytes` is the cgroup's limit now (0: none), where.file its path */
-    PL_LINE_NEIGHBOUR, /* `bytes` is what others in the cgroup took since the start; pid and
-                          where.function tell of the process that took most, if one can be seen */
+    PL_LINE_NEIGHBOUR, /* `bytes`: taken by others in the cgroup since the start; pid
+                        * and where.function: who took most, if it can be seen */
 };
 
 typedef struct pl_event {
@@ -253,11 +254,11 @@ typedef struct pl_site_frame {
     uint32_t spare;
 } pl_site_frame;
 
-/* The key of a site whose process is dead: it holds nothing, and is kept for what it held at the
- * run's peak or last refusal. */
+/* The key of a site whose process is dead: it holds nothing, and is kept for the bytes that it held
+ * at the run's peak or last refusal. */
 #define PL_SITE_DEAD UINT64_C(1)
 
-/* Bytes held by blocks whose allocation was sampled here, while one cell ran or outside of any,
+/* The bytes held by blocks whose allocation was sampled here, while one cell ran or outside of any,
  * scaled up to all blocks. */
 typedef struct pl_site {
     pl_atomic_u64 key;       /* hash of owner and place, written last; or PL_SITE_DEAD */
@@ -266,11 +267,11 @@ typedef struct pl_site {
     pl_atomic_i64 held_bytes;
     pl_atomic_i64 n_held;
     pl_atomic_u64 peak_bytes;      /* the most that this site ever held */
-    pl_atomic_u64 at_peak_bytes;   /* what it held when the whole run was at its peak */
+    pl_atomic_u64 at_peak_bytes;   /* bytes that it held when the whole run was at its peak */
     pl_atomic_i64 unclaimed_bytes; /* of held: covered by no claim, and so an estimate */
     pl_atomic_i64 untouched_bytes; /* of held: claimed, but never written to, at the last look */
     pl_atomic_u64 untouched_at_peak_bytes;
-    pl_atomic_u64 at_refusal_bytes; /* what it held at the last refusal in any process */
+    pl_atomic_u64 at_refusal_bytes; /* bytes that it held at the last refusal in any process */
     pl_atomic_u64 untouched_at_refusal_bytes;
     pl_atomic_i64 run_bytes[2]; /* held after its cell's last run, and after the one before */
     pl_site_frame frames[PL_SITE_FRAMES]; /* innermost first; empty when python.line is known */
@@ -291,12 +292,12 @@ typedef struct pl_cell {
     pl_atomic_u32 n_growing; /* runs in a row after which it held more than after the one before */
     uint32_t spare;
     pl_atomic_u64
-        held_bytes[PL_CELL_RUNS]; /* by what it allocated, after run N: in N % PL_CELL_RUNS */
+        held_bytes[PL_CELL_RUNS]; /* bytes of its allocations, after run N: in N % PL_CELL_RUNS */
     char id[64];                  /* the notebook's own, or a hash of the source */
 } pl_cell;
 
-/* The name that tracebacks use for the source of a cell. An edited cell has one for each of its
- * texts, and so has each piece that a magic runs. */
+/* The name that tracebacks use for the source of a cell. An edited cell has one for each version of
+ * its text, and so has each piece that a magic runs. */
 typedef struct pl_cell_file {
     pl_atomic_u64 key;    /* hash of the name; 0: free */
     pl_atomic_u32 number; /* of the cell that ran it last */
@@ -339,9 +340,9 @@ typedef struct pl_crash {
 /* See ledger/room.h. Each on a cache line of its own: idle_bytes changes with every run. */
 typedef struct pl_ledger_room {
     _Alignas(64) pl_atomic_u64 idle_bytes;
-    pl_atomic_u64 wanted_bytes;   /* by who waits, in this process */
+    pl_atomic_u64 wanted_bytes;   /* those that wait, in this process */
     pl_atomic_u64 stuck_until_ns; /* CLOCK_MONOTONIC; 0: it is not */
-    pl_atomic_u32 answered;       /* a call; 0: none yet, also of missed */
+    pl_atomic_u32 answered;       /* a call; 0: none yet; also for missed */
     pl_atomic_u32 missed;
 } pl_ledger_room;
 

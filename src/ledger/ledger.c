@@ -54,7 +54,7 @@ static void begin_ledger(pl_ledger *ledger, const pl_ledger_params *params)
     atomic_store(&ledger->sum.limit_bytes, params->limit_bytes);
     atomic_store(&ledger->sum.wanted_bytes, params->limit_bytes);
     atomic_store(&ledger->sum.system_bytes, UINT64_MAX);
-    /* Last: a file without it is not yet a ledger. */
+    /* Written last: a file without it is not yet a ledger. */
     __atomic_store_n(&ledger->header.magic, PL_LEDGER_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -164,8 +164,8 @@ void pl_ledger_close(pl_ledger *ledger)
         munmap(ledger, sizeof *ledger);
 }
 
-/* Records are kept, and 4 MiB of unused slots are most of one. Where the file system cannot make
- * holes in files, it stays as large. */
+/* Records are kept, and 4 MiB of unused slots are most of one. If the file system cannot punch
+ * holes, the file stays as large. */
 void pl_ledger_shrink(pl_ledger *ledger)
 {
     enum { PAGE = 65536, SPARE_SLOTS = 1024 }; /* whatever the size of a page */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A refusal is described once, by its event in the ledger (struct pl_event): who was refused how
- * much, where in its Python code, and how full the line was. Everything else is made from that:
- *   refusal_snapshot    guard/interpreter.c: the event, and what held memory then, for the text of
- *                       the exception in the process that was refused
+/* A refusal is described once, by its event in the ledger (struct pl_event): which process was
+ * refused how much, where in its Python code, and how full the line was. Everything else is made
+ * from that:
+ *   refusal_snapshot    guard/interpreter.c: the event and the holders of memory at that time, for
+ *                       the text of the exception in the refused process
  *   pl_fact_refusal     report/verdict.h: the event, with names and places in words, for the
  *                       verdict
  *   "refusals"          docs/report-format.md: the event as JSON
- * What both sides conclude from its numbers is decided here. Pure; never allocates. */
+ * The conclusions that both sides draw from its numbers are made here. Pure; never allocates. */
 #ifndef PL_LEDGER_REFUSAL_H
 #define PL_LEDGER_REFUSAL_H
 
@@ -15,8 +16,8 @@
 
 bool pl_event_is_refusal(const pl_event *event);
 
-/* The size of the request. 0 when small requests were refused, or an exception was raised for them:
- * `bytes` is then what the thread had asked for since the line was passed, in many requests. */
+/* Returns the size of the request. 0 when small requests were refused, or an exception was raised
+ * for them: `bytes` is then the sum of the thread's many requests since the line was passed. */
 uint64_t pl_refusal_asked_bytes(const pl_event *event);
 
 enum pl_refusal_fit {
@@ -29,7 +30,7 @@ enum pl_refusal_fit {
 enum pl_refusal_fit pl_refusal_fit(uint64_t asked_bytes, uint64_t limit_bytes,
                                    uint64_t true_limit_bytes);
 
-/* How the user raises the line: a cell that has a limit of its own raises that. */
+/* Names the option that raises the line: a cell with a limit of its own raises that. */
 const char *pl_line_option(bool line_is_cells, bool in_notebook);
 
 #endif

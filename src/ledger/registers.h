@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The general registers of this machine, as a crash record keeps them: in the order of DWARF's
- * numbers, which is how unwind tables name them. Everything that knows a register by its place
- * takes it from here. Pure functions; safe in signal handlers. */
+/* The general registers of this machine, in the order of a crash record, which is that of DWARF's
+ * numbers and so of unwind tables. All code that knows a register by its index takes it from here.
+ * Pure functions; safe in signal handlers. */
 #ifndef PL_LEDGER_REGISTERS_H
 #define PL_LEDGER_REGISTERS_H
 
@@ -15,7 +15,7 @@ enum {
     PL_REGISTER_SP = 7,
     PL_REGISTER_PC = 16,
     PL_CRASH_REGISTERS = 17,
-    PL_UNWOUND_REGISTERS = 17, /* those that unwind tables speak of */
+    PL_UNWOUND_REGISTERS = 17, /* those that unwind tables use */
 };
 
 /* The upper half of a ledger's version, because records of another machine have other registers. */

@@ -16,7 +16,7 @@
 /* The time to wait in all, however much others free and take meanwhile. */
 #define LONGEST_NS (120 * PL_NS_PER_SEC)
 
-/* A process that could not move anything is not asked again for this time. */
+/* A process that could not move anything is not asked again for this long. */
 #define STUCK_NS PL_NS_PER_SEC
 
 bool pl_room_is_own(pl_owner owner)
@@ -24,8 +24,8 @@ bool pl_room_is_own(pl_owner owner)
     return owner >= 0 && owner < PL_ROOMS - 1;
 }
 
-/* Of the shared last one, only wanted_bytes counts. A process killed while it waits leaves its part
- * there: others then move out a little sooner. */
+/* In the last one, which is shared, only wanted_bytes counts. A process killed while it waits
+ * leaves its bytes there: others then move tensors out a little sooner. */
 static pl_ledger_room *room_of(pl_ledger *ledger, pl_owner owner)
 {
     return &ledger->rooms[pl_room_is_own(owner) ? owner : PL_ROOMS - 1];
@@ -33,7 +33,7 @@ static pl_ledger_room *room_of(pl_ledger *ledger, pl_owner owner)
 
 static bool is_before(uint32_t call, uint32_t other)
 {
-    return (int32_t)(call - other) < 0; /* they come round */
+    return (int32_t)(call - other) < 0; /* they wrap around */
 }
 
 static uint32_t n_rooms(const pl_ledger *ledger)
@@ -89,7 +89,7 @@ static bool can_answer(const pl_ledger_slot *slot)
     return stat.state != 'T' && stat.state != 't' && stat.state != 'Z' && stat.state != 'X';
 }
 
-/* Those who have not answered: the stopped ones, or all of them. */
+/* Gives up on the processes that have not answered: the stopped ones, or all of them. */
 static void give_up_on(pl_ledger *ledger, uint32_t call, bool all)
 {
     for (uint32_t i = 0; i < n_rooms(ledger); i++) {
@@ -118,7 +118,7 @@ static void wait_for_answers(pl_ledger *ledger, uint32_t call, uint64_t bytes)
     }
 }
 
-/* 0 is not a call. */
+/* Skips 0, which is not a call. */
 static uint32_t raise_call(pl_ledger *ledger)
 {
     uint32_t call = atomic_fetch_add(&ledger->sum.call, 1) + 1;

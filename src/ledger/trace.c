@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the ledger beside the sum: events, the timeline, call sites, modules. */
+/* The parts of the ledger other than the sum: events, the timeline, call sites, modules. */
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "ledger/ledger.h"
 
-/* Entries are copied word by word: a reader may look while a writer writes, and finds out only
- * afterwards. Release and acquire on each word make it find out: a reader that saw a new word sees
+/* Entries are copied word by word: a reader may look while a writer writes, and must detect that
+ * afterwards. Release and acquire on each word ensure it: a reader that saw a new word also sees
  * that the entry is, or was, being written. On x86-64 both are plain moves. */
 enum { EVENT_WORDS = sizeof(pl_event) / sizeof(uint64_t) };
 
@@ -33,9 +33,9 @@ static void read_entry(const pl_event *entry, pl_event *ret_event)
 
 #define BEING_WRITTEN UINT64_MAX
 
-/* An entry that is still being written, or already has something newer, is passed over, and the
- * next number taken. Each writer that died inside an entry costs one of PL_EVENTS permanently;
- * after eight such in a row the event is lost. */
+/* An entry that is still being written, or already has something newer, is skipped, and the next
+ * number taken. Each writer that died inside an entry costs one of PL_EVENTS permanently; after
+ * eight such in a row the event is lost. */
 enum { EVENT_TRIES = 8 };
 
 static pl_event *take_entry(pl_ledger *ledger, uint64_t *ret_number)
@@ -102,8 +102,8 @@ static uint64_t halve_samples(pl_ledger *ledger)
     return n;
 }
 
-/* The last sample is always the newest, however long the step has grown: what came just before a
- * death matters most. It stays in place once it is a step away from the one before it. */
+/* The last sample is always the newest, however long the step has grown: the moments before a death
+ * matter most. It stays in place once it is a step away from the one before it. */
 void pl_ledger_sample(pl_ledger *ledger, const pl_memory_sample *sample)
 {
     uint64_t n = pl_min_u64(atomic_load(&ledger->sum.n_samples), PL_SAMPLES);
@@ -131,7 +131,7 @@ static pl_site *find_site(pl_ledger *ledger, uint64_t key, pid_t pid)
     return NULL;
 }
 
-/* Takes a place that is free, or whose process is dead and only remembered for the peak. */
+/* Takes a place that is free, or whose process is dead and remembered only for the peak. */
 static bool take_site(pl_site *site, pid_t pid, bool from_the_dead)
 {
     uint32_t owner = atomic_load(&site->owner_pid);
@@ -232,7 +232,7 @@ uint64_t pl_site_held_bytes(const pl_ledger *ledger, const pl_site *site, pl_unc
     return bytes - estimate + pl_min_u64((uint64_t)((double)estimate * share), estimate);
 }
 
-/* The site of a dead process, which has no part in what is remembered. */
+/* Drops the site of a dead process that had no part in the remembered peak or refusal. */
 static void drop_if_dead(pl_site *site)
 {
     uint32_t owner = atomic_load(&site->owner_pid);

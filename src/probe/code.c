@@ -7,8 +7,8 @@
 #include "probe/lines.h"
 #include "probe/reader.h"
 
-/* Shown for what has no place in a report: half of a surrogate pair (how Python keeps file names
- * that are not UTF-8), NUL, and numbers that are no character. */
+/* Replaces characters that have no place in a report: half of a surrogate pair (Python's form for
+ * file names that are not UTF-8), NUL, and numbers that are not characters. */
 #define REPLACEMENT_CHARACTER 0xfffdu
 
 /* The longest type name that is compared, with its NUL. */
@@ -30,7 +30,7 @@ bool pl_python_type_is(const pl_reader *reader, const pl_python_offsets *offsets
     return text && memcmp(text, name, n) == 0;
 }
 
-/* The characters of a compact str, wherever they are. */
+/* The characters of a compact str, at any address. */
 struct text {
     uint64_t address; /* of the first character */
     uint64_t n_characters;
@@ -119,7 +119,7 @@ static int text_read(const pl_reader *reader, const pl_python_offsets *offsets, 
     return 0;
 }
 
-/* 0 when there is no table, or it has no line for the instruction. */
+/* Returns 0 when there is no table, or it has no line for the instruction. */
 static uint32_t line_of(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t table,
                         uint32_t first_line, uint64_t instruction)
 {

@@ -9,7 +9,7 @@
 bool pl_python_type_is(const pl_reader *reader, const pl_python_offsets *offsets, uint64_t type,
                        const char *name);
 
-/* File, function and line of an instruction (in code units) of the code object at `code`. */
+/* Gives file, function and line of an instruction (in code units) of the code object at `code`. */
 PL_MUST_CHECK int pl_python_code_describe(const pl_reader *reader, const pl_python_offsets *offsets,
                                           uint64_t code, uint64_t instruction,
                                           pl_python_frame *ret_frame);

@@ -8,7 +8,7 @@
 
 #include "probe/python.h"
 
-/* Code outside any function. IPython 8 calls that of a cell "<cell line: 1>". */
+/* Recognises code outside any function. IPython 8 names a cell's code "<cell line: 1>". */
 static bool is_top_level(const char *function)
 {
     static const char cell[] = "<cell line";
@@ -34,7 +34,7 @@ size_t pl_frame_text(const char *file, uint64_t line, const char *function, uint
     bool is_code = cell != 0 || (line != PL_LINE_OF_FILE && !pl_python_is_import(file));
     if (!is_code || is_top_level(function))
         return n;
-    const char *brackets = function[0] != '<' ? "()" : ""; /* none for "<lambda>", "<listcomp>" */
+    const char *brackets = function[0] != '<' ? "()" : ""; /* not for "<lambda>", "<listcomp>" */
     int more = snprintf(text + n, size - n, " in %s%s", function, brackets);
     return n + pl_min_u64((uint64_t)more, size - n - 1);
 }

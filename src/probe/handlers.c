@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Would an exception from outside be caught where the program means it to be?
+/* Checks that an exception from outside would be caught where the program means it to be.
  *
  * CPython looks for outside news (signals, pending calls, asynchronous exceptions) when it jumps
  * back to the head of a loop. 3.11 jumps first and looks then, so that the exception seems to come
@@ -10,8 +10,8 @@
  *             work()
  *     except MemoryError: ...
  *
- * that instruction is outside the try, and the handler is skipped. KeyboardInterrupt has the
- * same fault there. 3.13 looks before it jumps; up to 3.10, blocks are pushed, not looked up. */
+ * that instruction is outside the try, and the handler is skipped. KeyboardInterrupt suffers from
+ * the same bug. 3.13 looks before it jumps; up to 3.10, blocks are pushed, not looked up. */
 #include "probe/code.h"
 #include "probe/reader.h"
 
@@ -83,7 +83,7 @@ static uint64_t next_number(const code_view *view, uint64_t *at)
     return number;
 }
 
-/* Where an exception at this instruction goes. */
+/* Returns the handler for an exception at this instruction. */
 static int64_t handler_of(const code_view *view, uint64_t instruction)
 {
     for (uint64_t at = 0; at < view->n_table;) {

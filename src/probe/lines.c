@@ -46,7 +46,7 @@ static bool stream_next(struct stream *stream, uint8_t *ret_byte)
     return true;
 }
 
-/* Pairs (bytes of code, signed lines): a line holds from where its pair begins. */
+/* Searches pairs (bytes of code, signed lines): a line starts where its pair begins. */
 static int64_t find_in_lnotab(struct stream *stream, int64_t line, uint64_t offset)
 {
     uint64_t end = 0;
@@ -61,7 +61,7 @@ static int64_t find_in_lnotab(struct stream *stream, int64_t line, uint64_t offs
     return line;
 }
 
-/* Pairs (bytes of code, signed lines): the line changes first, then holds for those bytes. */
+/* Searches pairs (bytes of code, signed lines): the line changes first, then covers those bytes. */
 static int64_t find_in_ranges(struct stream *stream, int64_t line, uint64_t offset)
 {
     const int8_t no_line = INT8_MIN;
@@ -96,14 +96,14 @@ static bool read_varint(struct stream *stream, uint32_t *ret_value)
 }
 
 enum location_kind {
-    LOCATION_ONE_LINE_FIRST = 10, /* 10, 11, 12: that many lines on, less 10 */
+    LOCATION_ONE_LINE_FIRST = 10, /* 10, 11, 12: move by that many lines, less 10 */
     LOCATION_ONE_LINE_LAST = 12,
     LOCATION_NO_COLUMNS = 13,
     LOCATION_LONG = 14,
     LOCATION_NONE = 15,
 };
 
-/* By how many lines an entry moves; the bytes that say so come first in it. */
+/* Reads by how many lines an entry moves, from the first bytes of the entry. */
 static bool read_line_delta(struct stream *stream, unsigned kind, int64_t *ret_delta)
 {
     *ret_delta = 0;
@@ -118,7 +118,7 @@ static bool read_line_delta(struct stream *stream, unsigned kind, int64_t *ret_d
     return true;
 }
 
-/* Columns follow, which are not needed. Only the first byte of an entry has bit 7. */
+/* Skips the columns, which are not needed. Only the first byte of an entry has bit 7. */
 static void skip_to_next_entry(struct stream *stream)
 {
     while (stream_fill(stream) && !(stream->piece[stream->at] & 0x80))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an instruction to its line, in the three formats that CPython has used. For the files of
+/* Maps an instruction to its line, in the three formats that CPython has used. For the files of
  * probe/ only. Reads the table in pieces, in place: it may be long, and the stack short. */
 #ifndef PL_PROBE_LINES_H
 #define PL_PROBE_LINES_H
@@ -14,7 +14,7 @@ typedef struct pl_line_table {
     uint32_t first_line; /* of the function */
 } pl_line_table;
 
-/* The line of an instruction (in code units); 0: it has none, or the table is malformed. */
+/* Returns the line of an instruction (in code units); 0: it has none, or the table is malformed. */
 uint32_t pl_line_table_find(const pl_line_table *table, uint64_t instruction);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The offsets of a version: a table up to 3.12, CPython's own description from 3.13 on. They are
- * compared with CPython's headers by tests/run/test_python_probe.py for every version whose headers
- * are installed. */
+/* The offsets for a version: from a table up to 3.12, from CPython's own description from 3.13 on.
+ * tests/run/test_python_probe.py compares them with CPython's headers for every version whose
+ * headers are installed. */
 #include "probe/offsets.h"
 
 #include <pthread.h>
 
 #include "probe/reader.h"
 
-/* Objects of every build with a GIL. */
+/* The objects of every build with a GIL. */
 #define OBJECT_OFFSETS                                                                             \
     .object_type = 8, .type_name = 24, .bytes_size = 16, .bytes_data = 32, .text_length = 16,      \
     .text_state = 32, .text_kind_bit = 2
@@ -108,8 +108,9 @@ enum described {
     N_DESCRIBED,
 };
 
-/* Which word says it, in the order of the enum. Words were only added so far, and only between
- * minor versions; what they say differs between builds. 0: not described (it is the cookie's). */
+/* The index of the word for each member of the enum. Up to now, words were only added, and only
+ * between minor versions; their values differ between builds. 0: not described (word 0 is the
+ * cookie). */
 typedef uint8_t description[N_DESCRIBED];
 
 enum { WORD_VERSION = 1, WORD_FREE_THREADED = 2, N_WORDS = 93 };
@@ -128,7 +129,7 @@ enum { FIRST_KNOWN = 0x0308, FIRST_DESCRIBED = 0x030d, FIRST_INTERNED_BYTE = 0x0
 typedef struct word_table {
     const uint8_t *words;
     const uint8_t *word_of;
-    bool fits; /* false once an offset lay outside of its structure */
+    bool fits; /* false once an offset lies outside of its structure */
 } word_table;
 
 static bool is_described(const word_table *table, enum described what)
@@ -137,7 +138,7 @@ static bool is_described(const word_table *table, enum described what)
     return word && pl_load_u64(table->words, (size_t)word * 8) != 0;
 }
 
-/* The offset of a field of `n` bytes, which must end within `limit`. */
+/* Returns the offset of a field of `n` bytes, which must end within `limit`. */
 static uint32_t offset_of(word_table *table, enum described what, size_t n, uint64_t limit)
 {
     uint64_t offset = pl_load_u64(table->words, (size_t)table->word_of[what] * 8);
@@ -170,8 +171,8 @@ static void fill_frames(word_table *table, pl_python_offsets *ret)
     ret->frame_owner = offset_of(table, FRAME_OWNER, 1, end);
 }
 
-/* Before the instructions come _co_firsttraceable, the one field that is not described, a pointer
- * and, where threads have copies of the instructions, a pointer to those. */
+/* The instructions come after _co_firsttraceable, the one field that is not described, a pointer
+ * and, if threads have copies of the instructions, a pointer to those. */
 static void fill_code(word_table *table, pl_python_offsets *ret)
 {
     uint32_t end = offset_of(table, CODE_INSTRUCTIONS, 0, PL_PYTHON_CODE_BYTES_MAX);
@@ -198,10 +199,10 @@ static void fill_objects(word_table *table, pl_python_offsets *ret)
     ret->bytes_data = offset_of(table, BYTES_DATA, 0, end);
     ret->bytes_size = offset_of(table, BYTES_SIZE, 8, ret->bytes_data);
     ret->text_ascii_bytes = offset_of(table, TEXT_ASCII_BYTES, 0, end);
-    ret->text_compact_bytes = ret->text_ascii_bytes + 16; /* and a length and a pointer, UTF-8's */
+    ret->text_compact_bytes = ret->text_ascii_bytes + 16; /* length and pointer for UTF-8 */
     ret->text_state = offset_of(table, TEXT_STATE, 4, ret->text_ascii_bytes);
     ret->text_length = offset_of(table, TEXT_LENGTH, 8, ret->text_ascii_bytes);
-    /* Every head is viewed up to its data, the type among it. */
+    /* Every head is viewed up to its data, including the type. */
     table->fits = table->fits && ret->object_type + 8 <= ret->bytes_data &&
                   ret->object_type + 8 <= ret->text_ascii_bytes &&
                   ret->object_type + 8 <= ret->code_bytes;
@@ -224,7 +225,7 @@ static const pl_python_offsets *read_description(const pl_python *python,
     *scratch = (pl_python_offsets){
         .is_free_threaded = is_free_threaded,
         .lines = PL_PYTHON_LINES_LOCATIONS,
-        /* The interned flag takes a separate byte where threads may change it concurrently. */
+        /* The interned flag has a byte of its own where threads may change it concurrently. */
         .text_kind_bit = is_free_threaded && minor >= FIRST_INTERNED_BYTE ? 8 : 2,
     };
     fill_states(&table, scratch);

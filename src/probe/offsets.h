@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where CPython keeps what the probe reads: byte offsets into its structures. LP64 on x86-64
- * and arm64, release builds. From 3.13 on CPython describes them itself, in memory; for 3.8 to 3.12
+/* The byte offsets of the fields that the probe reads from CPython's structures. LP64 on x86-64 and
+ * arm64, release builds. From 3.13 on CPython describes them itself, in memory; for 3.8 to 3.12
  * there is a table. docs/python-stacks.md says how each was checked. */
 #ifndef PL_PROBE_OFFSETS_H
 #define PL_PROBE_OFFSETS_H
 
 #include "probe/python.h"
 
-/* Room for one view of each structure; every offset into it plus the field ends before. */
+/* Room for one view of each structure. Every field that is read ends within it. */
 enum {
     PL_PYTHON_STATE_BYTES = 256,
     PL_PYTHON_FRAME_BYTES_MAX = 128,
@@ -25,7 +25,7 @@ typedef struct pl_python_offsets {
     bool is_free_threaded;
 
     uint32_t runtime_main;    /* _PyRuntime.interpreters.main */
-    uint32_t runtime_current; /* .gilstate.tstate_current: who runs; 0: state_status says it */
+    uint32_t runtime_current; /* .gilstate.tstate_current: runs now; 0: see state_status */
     uint32_t interp_threads;  /* PyInterpreterState: its list of thread states */
 
     uint32_t state_next; /* PyThreadState */
@@ -37,12 +37,12 @@ typedef struct pl_python_offsets {
     bool has_cframe;
     uint32_t cframe_frame;
 
-    bool has_frame_objects; /* PyFrameObject chains of old, not _PyInterpreterFrame */
+    bool has_frame_objects; /* old PyFrameObject chains, not _PyInterpreterFrame */
     uint32_t frame_code;
     uint32_t frame_previous;
     uint32_t frame_instruction; /* address of the instruction; in frame objects f_lasti, an int */
     uint32_t frame_owner;       /* not in frame objects */
-    uint32_t frame_bytecode;    /* which of the code's copies runs; 0: there is only one */
+    uint32_t frame_bytecode;    /* which of the code's copies runs; 0: there are no copies */
     uint32_t frame_bytes;       /* how much of it to view */
     uint32_t lasti_unit_bytes;  /* of f_lasti: 1 byte, or one code unit of 2 */
 
@@ -62,12 +62,12 @@ typedef struct pl_python_offsets {
     uint32_t bytes_data;
     uint32_t text_length;
     uint32_t text_state;         /* PyASCIIObject.state */
-    uint32_t text_kind_bit;      /* of the state: the lowest of kind:3, compact:1, ascii:1 */
+    uint32_t text_kind_bit;      /* the lowest bit of kind:3, compact:1, ascii:1 in the state */
     uint32_t text_ascii_bytes;   /* sizeof(PyASCIIObject): characters follow */
     uint32_t text_compact_bytes; /* sizeof(PyCompactUnicodeObject) */
 } pl_python_offsets;
 
-/* The offsets for python->version, or NULL. Those that are read from memory go to `scratch`. */
+/* Returns the offsets for python->version, or NULL. Offsets read from memory go to `scratch`. */
 const pl_python_offsets *pl_python_offsets_of(const pl_python *python, pl_python_offsets *scratch);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of Plimsoll's own Python package, as a build finds them: "tf/_ops/creation.py". */
+/* The files of Plimsoll's own Python package, as listed by the build: "tf/_ops/creation.py". */
 #ifndef PL_PROBE_OWN_FILES_H
 #define PL_PROBE_OWN_FILES_H
 

@@ -98,14 +98,14 @@ bool pl_python_lists_locked(const pl_python *python)
     return is_byte ? value[0] & 1 : pl_load_u32(value, 0) == 0;
 }
 
-/* From frame to frame, outwards. */
+/* Walks from frame to frame, outwards. */
 struct walk {
     const pl_reader *reader;
     pl_reader careful; /* replaces pl_reader_own where that might fault */
     const pl_python_offsets *offsets;
     uint64_t frame;     /* the next to look at */
     uint64_t code_type; /* address of the type "code", once seen */
-    int n_left;         /* looks that are left: a torn chain may be a ring */
+    int n_left;         /* the remaining steps: a torn chain may be a ring */
 };
 
 /* Each frame that has a line comes with at most one that has none. */
@@ -125,7 +125,7 @@ static int walk_init(struct walk *walk, const pl_python *python, uint64_t state,
         frame = pl_view_pointer(python->reader, frame + offsets->cframe_frame);
     walk->reader = python->reader;
     /* A code object's array of bytecodes is replaced as threads come, and the old one is kept only
-     * as long as a thread runs Python that may look at it. */
+     * while a thread runs Python code that may look at it. */
     if (offsets->code_bytecodes && python->reader == &pl_reader_own &&
         !runs(python, offsets, state)) {
         walk->careful = pl_reader_process(getpid());
@@ -138,7 +138,7 @@ static int walk_init(struct walk *walk, const pl_python *python, uint64_t state,
     return 0;
 }
 
-/* Views a code object, if it is one: every spot's code has been seen to be of the type "code". */
+/* Views a code object if it is one: the type of every spot's code has been checked. */
 static const uint8_t *view_code(struct walk *walk, uint64_t code, void *scratch)
 {
     const uint8_t *view = pl_view(walk->reader, code, scratch, walk->offsets->code_bytes);
@@ -168,8 +168,8 @@ static int spot_of_frame_object(struct walk *walk, const uint8_t *frame, pl_pyth
     return 1;
 }
 
-/* The address of the bytecode that the frame runs; 0: unknown. It is in the code object, or in the
- * copy of a thread: an array of pointers, which follow their number. */
+/* Returns the address of the bytecode that the frame runs; 0: unknown. It is in the code object, or
+ * in the copy of a thread: an array of pointers, which follow their number. */
 static uint64_t bytecode_of(struct walk *walk, const uint8_t *frame, uint64_t code,
                             const uint8_t *code_view)
 {
@@ -186,8 +186,8 @@ static uint64_t bytecode_of(struct walk *walk, const uint8_t *frame, uint64_t co
     return pl_view_pointer(walk->reader, copies + 8 + 8 * (uint64_t)index);
 }
 
-/* 0: a frame that Python does not show either, being an entry from C or not yet set up (before
- * _co_firsttraceable; a generator's is set up when it is made). */
+/* Returns 0 for a frame that Python does not show either: an entry from C, or a frame that is not
+ * yet set up (before _co_firsttraceable; a generator's is set up when it is made). */
 static int spot_of_interpreter_frame(struct walk *walk, const uint8_t *frame,
                                      pl_python_spot *ret_spot)
 {
@@ -215,7 +215,7 @@ static int spot_of_interpreter_frame(struct walk *walk, const uint8_t *frame,
     return 1;
 }
 
-/* 1 with a spot; 0 at the end of the stack; < 0 when the next frame is not valid. */
+/* Returns 1 with a spot; 0 at the end of the stack; < 0 when the next frame is not valid. */
 static int walk_next(struct walk *walk, pl_python_spot *ret_spot)
 {
     const pl_python_offsets *offsets = walk->offsets;
@@ -255,7 +255,7 @@ int pl_python_describe(const pl_python *python, const pl_python_spot *spot,
                                    ret_frame);
 }
 
-/* Ends at the first invalid frame: what lies beyond it is not valid either. */
+/* Ends at the first invalid frame: the frames beyond it are not valid either. */
 int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *frames, int max)
 {
     struct walk walk;
@@ -278,7 +278,7 @@ int pl_python_stack(const pl_python *python, uint64_t state, pl_python_frame *fr
     return n > 0 ? n : r;
 }
 
-/* The main interpreter, or another one whose threads point back to it. */
+/* True for the main interpreter, or another one whose threads point back to it. */
 static bool is_interpreter(const pl_python *python, const pl_python_offsets *offsets,
                            uint64_t interp, uint64_t main)
 {

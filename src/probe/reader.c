@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two ways to look at memory: one's own, and any process's by the kernel. */
+/* The two readers: of the process's own memory, and of any process's through the kernel. */
 #include <errno.h>
 
 #include "probe/reader.h"

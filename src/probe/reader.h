@@ -10,7 +10,7 @@
 #include "probe/python.h"
 
 /* Can a pointer of a process have this value? User space ends at 2^47 on x86-64 and at 2^48 on
- * arm64 (higher for those who ask only), and the page at 0 is never mapped. */
+ * arm64 (higher only for programs that ask), and the page at 0 is never mapped. */
 #if defined(__aarch64__)
 #define PL_ADDRESSES_END (UINT64_C(1) << 48)
 #else
@@ -22,7 +22,7 @@ static inline bool pl_address_plausible(uint64_t address)
     return address >= 4096 && address < PL_ADDRESSES_END;
 }
 
-/* The n bytes at `address`, or NULL. `scratch` has room for n. */
+/* Returns the n bytes at `address`, or NULL. `scratch` has room for n. */
 static inline const uint8_t *pl_view(const pl_reader *reader, uint64_t address, void *scratch,
                                      size_t n)
 {
@@ -47,7 +47,8 @@ static inline uint32_t pl_load_u32(const uint8_t *view, size_t offset)
     return value;
 }
 
-/* The pointer stored at `address`; 0 when it cannot be read or cannot be a pointer to an object. */
+/* Returns the pointer stored at `address`; 0 when it cannot be read or cannot point to an
+ * object. */
 static inline uint64_t pl_view_pointer(const pl_reader *reader, uint64_t address)
 {
     uint64_t scratch;

@@ -51,7 +51,7 @@ static void advise_holder(const pl_holder *holder, advice *to)
     }
 }
 
-/* Others in the group took what the run was to have. */
+/* Others in the group took memory that the run was meant to have. */
 static void advise_neighbour(const pl_facts *facts, advice *to)
 {
     const pl_fact_process *who = &facts->neighbours.process;
@@ -62,7 +62,7 @@ static void advise_neighbour(const pl_facts *facts, advice *to)
         name, PL_SIZE(who->bytes));
 }
 
-/* A larger budget cannot give what other processes use or a cgroup limits, nor the reserve. */
+/* A larger budget does not help against other processes, a cgroup's limit, or the reserve. */
 static void advise_more(const pl_facts *facts, uint64_t needed_bytes, advice *to)
 {
     uint64_t least = pl_max_u64(pl_add_sat_u64(facts->limit_bytes, 64 * PL_MIB), needed_bytes);
@@ -115,7 +115,7 @@ static void advise_refused(const pl_facts *facts, const pl_holder *holder, advic
         say(to, "if most of it is never written, run with --sparse");
 }
 
-/* A line that was passed by far was no hindrance: a lower one would not be, either. */
+/* If the run passed the line by far, the line did not stop it, and a lower one would not either. */
 static void advise_oom(const pl_facts *facts, const pl_holder *holder, advice *to)
 {
     if (facts->observed)
@@ -152,7 +152,7 @@ static void advise_crash(const pl_facts *facts, advice *to)
 {
     const pl_fact_crash *crash = &facts->crash;
     if (crash->process.pid != 0 && !pl_verdict_crash_explains_end(facts)) {
-        pl_facts own = *facts; /* what is on record is another process's */
+        pl_facts own = *facts; /* the record is of another process */
         own.crash = (pl_fact_crash){.refused_before_s = -1};
         advise_crash(&own, to);
         return;

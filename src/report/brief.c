@@ -17,7 +17,7 @@
 
 enum { SHORT_SITES = 3, SHORT_THREADS = 4, SHORT_ADVICE = 2 };
 
-/* Places that held less than a MENTIONED_SHARE-th of what was in use are left out. */
+/* Leaves out places that held less than a MENTIONED_SHARE-th of the memory in use. */
 enum { MENTIONED_SHARE = 10 };
 
 /* A shorter running time is not mentioned: the cell has only just begun. */
@@ -33,7 +33,7 @@ typedef struct brief {
 
 typedef void write_line(const pl_printer *printer, const json_t *subject);
 
-/* Adds what `write` writes of `subject`; nothing when it writes nothing. */
+/* Adds the text that `write` makes of `subject`, unless it is empty. */
 static void add(brief *b, const char *label, write_line *write, const json_t *subject)
 {
     char *text = NULL;
@@ -81,8 +81,8 @@ void pl_brief_cell(const json_t *notebook, char text[PL_BRIEF_CELL_BYTES])
         snprintf(text + n, (size_t)(PL_BRIEF_CELL_BYTES - n), ", running for %.0f s", running_s);
 }
 
-/* The line of the cell that holds most memory, if that is a noticeable part of all. A death by
- * memory leaves no stack, so this is the best answer to where it happened. */
+/* Returns the line of the cell that holds most memory, if that is a noticeable part of all. A death
+ * by memory leaves no stack, so this is the best answer to where it happened. */
 static const json_t *largest_of_cell(const pl_printer *printer, const json_t *cell)
 {
     const json_t *sites = json_object_get(printer->report, "sites");
@@ -136,7 +136,7 @@ static uint64_t sum_of_place(const json_t *sites, size_t first, const char *fiel
     return bytes;
 }
 
-/* When the memory was held, unless the summary above already says so. */
+/* Says when the memory was held, unless the summary above already does. */
 static const char *moment_of_holders(const pl_printer *printer)
 {
     switch (pl_sites_moment_parse(pl_get_text(printer->report, "sites_at"))) {
@@ -225,7 +225,7 @@ static const json_t *pick_native(const json_t *report, const json_t *native)
     return json_array_get(native, 0);
 }
 
-/* Where a crash happened natively, when the summary names the Python line. */
+/* Says where a crash happened natively, when the summary names the Python line. */
 static void add_native(brief *b)
 {
     const json_t *native = json_object_get(b->report, "native");

@@ -27,7 +27,7 @@ struct pl_cell_sources {
     bool failed;     /* no memory */
 };
 
-/* The part of a file name that a frame keeps: its tail, in whole characters. */
+/* Returns the part of a file name that a frame keeps: its tail, in whole characters. */
 static const char *kept_tail(const char *file)
 {
     size_t room = sizeof((pl_python_frame *)NULL)->file - 1, n = strlen(file);
@@ -39,7 +39,7 @@ static const char *kept_tail(const char *file)
     return file;
 }
 
-/* The part of an id that the ledger keeps, as valid UTF-8. */
+/* Returns the part of an id that the ledger keeps, as valid UTF-8. */
 static void kept_id(const char *id, char kept[sizeof((pl_cell *)NULL)->id])
 {
     size_t room = sizeof((pl_cell *)NULL)->id;
@@ -182,7 +182,7 @@ static const char *skip_blanks(const char *text)
     return text + strspn(text, " \t\f\r");
 }
 
-/* One line, without the blanks around it, cut between characters. */
+/* Copies one line, without the blanks around it, cut between characters. */
 static void copy_line(const char *line, char *text, size_t size)
 {
     line = skip_blanks(line);

@@ -104,7 +104,7 @@ static json_int_t last_growth(const series *held)
     return held->n > 1 ? last - signed_bytes(held->bytes[held->n - 2]) : last;
 }
 
-/* For a cell that keeps growing, the sites that grew most come first; else the largest. */
+/* Sorts the sites that grew most first for a cell that keeps growing; else the largest. */
 static int64_t weight(const pl_site_group *group, bool grows)
 {
     return grows ? group->growth_bytes : (int64_t)pl_min_u64(group->bytes, INT64_MAX);
@@ -137,7 +137,7 @@ static json_t *build_sites(pl_json *json, const pl_site_groups *groups, uint32_t
 }
 
 /* Once a run has ended, the sites of its dead processes are gone except for their part in the peak.
- * A cell that had none is shown with what it held after its last run. */
+ * A cell that had no part in it is shown with the bytes that it held after its last run. */
 static uint64_t held_bytes(const pl_snapshot *snapshot, const pl_site_groups *groups, uint32_t cell,
                            const series *held)
 {

@@ -7,12 +7,12 @@
 #include "report/ledger_snapshot.h"
 #include "report/sites.h"
 
-/* The kernel, the notebook, and the cell that runs, or ran at the end. `stack` is where that was,
- * innermost frame first, as pl_json_python_stack() makes it; NULL: unknown. */
+/* Builds the kernel, the notebook, and the cell that runs, or ran at the end. `stack` is the stack
+ * at that moment, innermost frame first, as pl_json_python_stack() makes it; NULL: unknown. */
 json_t *pl_cell_table_notebook(pl_json *json, const pl_snapshot *snapshot, const json_t *stack);
 
-/* Every cell that the ledger still knows, in order of their numbers. `groups`: what each place
- * holds. */
+/* Builds every cell that the ledger still knows, in order of their numbers. `groups` holds the
+ * bytes of each place. */
 json_t *pl_cell_table_build(pl_json *json, const pl_snapshot *snapshot,
                             const pl_site_groups *groups);
 

@@ -58,13 +58,12 @@ static bool contains_any(const char *text, const char *const *parts, size_t n)
     return false;
 }
 
-/* Classifies text that others wrote: glibc's last message and the name of a C++ exception. This is
- * the only place that looks for words in it; everything behind uses the enum. glibc
- * (malloc/malloc.c, the calls of malloc_printerr()) names the function or structure whose check
- * failed: "free(): invalid pointer", "corrupted size vs. prev_size", "double free or corruption
- * (out)". The message of a failed assert() quotes the program's own expression, which may contain
- * any of these words: only what stands before it counts ("malloc.c:2379: sysmalloc: Assertion
- * `..."). */
+/* Classifies text from elsewhere: glibc's last message and the name of a C++ exception. This is the
+ * only place that looks for words in it; all later code uses the enum. glibc (malloc/malloc.c, the
+ * calls of malloc_printerr()) names the function or structure whose check failed: "free(): invalid
+ * pointer", "corrupted size vs. prev_size", "double free or corruption (out)". The message of a
+ * failed assert() quotes the program's own expression, which may contain any of these words: only
+ * the text before it counts ("malloc.c:2379: sysmalloc: Assertion `..."). */
 static enum pl_crash_cause classify_abort(const char *whole_message, const char *exception)
 {
     char message[sizeof(((pl_crash *)NULL)->abort_message)];

@@ -24,7 +24,8 @@ typedef struct pl_crash_analysis {
 PL_MUST_CHECK int pl_crash_analyse(const pl_crash *crash, const char *record_directory,
                                    pl_crash_analysis *ret_analysis);
 
-/* The pid of another process that sent the signal; 0 when the crash is the process's own. */
+/* Returns the pid of another process that sent the signal; 0 when the crash is the process's
+ * own. */
 pid_t pl_crash_sender(const pl_crash *crash);
 
 /* One line of /proc/PID/maps. `path` is "" for anonymous memory. */
@@ -34,8 +35,8 @@ typedef struct pl_map_region {
     char path[PL_FACT_PLACE_BYTES];
 } pl_map_region;
 
-/* The mapping that holds `address`, or, failing that, the next one above it (`low` > address).
- * False when there is neither. Lines that cannot be parsed are skipped. */
+/* Finds the mapping that holds `address`, or, failing that, the next one above it (`low` >
+ * address). False when there is neither. Skips lines that cannot be parsed. */
 bool pl_map_region_find(const char *maps, uint64_t address, pl_map_region *ret_mapping);
 
 #endif

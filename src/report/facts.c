@@ -9,8 +9,8 @@
 #include "report/code_place.h"
 #include "report/json.h"
 
-/* A hanging tree may still use this share of the processor, for timers and polls. One that used
- * more has gone on. */
+/* A hanging tree may still use this share of the processor, for timers and polls. If it used more,
+ * it has gone on. */
 static const double idle_share = 0.02;
 
 static bool is_kernel(const pl_snapshot *snapshot, pid_t pid)
@@ -51,7 +51,7 @@ static void gather_line(const pl_snapshot *snapshot, const pl_event *event, pl_f
     bool by_limit = event->detail == PL_LINE_LIMIT;
     pl_fact_line *line = by_limit ? &facts->moved_limit : &facts->neighbours;
     if (!by_limit && (event->detail != PL_LINE_NEIGHBOUR || event->bytes == 0))
-        return; /* who gave back what he had at the start did no harm */
+        return; /* a neighbour that gave back its memory of the start did no harm */
     if (line->n++ > 0 && !by_limit && event->limit_bytes > line->line_bytes)
         return;
     fill_process(snapshot, event, true, &line->process);
@@ -136,7 +136,7 @@ static void gather_hang(const pl_snapshot *snapshot, pl_facts *facts)
     }
     double since_s = pl_snapshot_before_end_s(snapshot, hang->time_ns);
     double used_s = (double)pl_sub_sat_u64(cpu_now_ns, cpu_then_ns) / (double)PL_NS_PER_SEC;
-    facts->hangs = used_s <= idle_share * since_s + 0.5; /* half a second to be ended in */
+    facts->hangs = used_s <= idle_share * since_s + 0.5; /* allows half a second for ending it */
     facts->idle_s = (double)hang->bytes / (double)PL_NS_PER_SEC + since_s;
 }
 

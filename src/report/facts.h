@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the facts that the verdict is judged by, from the copy of a ledger and the analysis of
- * its crash. */
+/* Collects the facts for the verdict, from the copy of a ledger and the analysis of its crash. */
 #ifndef PL_REPORT_FACTS_H
 #define PL_REPORT_FACTS_H
 

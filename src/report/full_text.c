@@ -345,7 +345,7 @@ static void print_notebook(const pl_printer *printer)
     pl_print_cells(printer, json_object_get(printer->report, "cells"));
 }
 
-/* Processes that were stopped (their bytes) or died (their signal). */
+/* Prints processes that were stopped (their bytes) or died (their signal). */
 static void print_processes(const pl_printer *printer, const char *title, const char *key)
 {
     const json_t *processes = json_object_get(printer->report, key);

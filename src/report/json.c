@@ -9,8 +9,8 @@
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* The length of the valid UTF-8 sequence at `s`, of at most `n` bytes; 0 when there is none.
- * Overlong forms, surrogates and anything over U+10FFFF are not valid (RFC 3629). */
+/* Returns the length of the valid UTF-8 sequence at `s`, of at most `n` bytes; 0 when there is
+ * none. Overlong forms, surrogates and anything over U+10FFFF are not valid (RFC 3629). */
 static size_t sequence_bytes(const unsigned char *s, size_t n)
 {
     if (s[0] < 0x80)

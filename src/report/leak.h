@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Did memory rise steadily to the line? Pure: points in, a slope out.
- * Steady means that a straight line explains the rise: one large allocation is not a leak, and
- * neither is a saw-tooth that frees what it took. */
+/* Did memory rise steadily to the line? Pure: points in, a slope out. Steady means that a straight
+ * line explains the rise: one large allocation is not a leak, and neither is a saw-tooth that frees
+ * its memory again. */
 #ifndef PL_REPORT_LEAK_H
 #define PL_REPORT_LEAK_H
 

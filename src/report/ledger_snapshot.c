@@ -238,7 +238,8 @@ bool pl_snapshot_runs(const pl_snapshot *snapshot)
     return !snapshot->ended && (snapshot->state.supervisor_alive || snapshot->state.command_alive);
 }
 
-/* The script for "python3 -u train.py", the module for "python -m train", else the program. */
+/* Returns the script for "python3 -u train.py", the module for "python -m train", else the
+ * program. */
 static const char *name_of(const char *const *arguments, int n)
 {
     if (n == 0)

@@ -14,7 +14,7 @@
 enum { PL_SNAPSHOT_ARGUMENTS = 256 };
 
 typedef struct pl_snapshot {
-    const struct pl_ledger *ledger; /* the caller's; for what is not copied: slots, sites */
+    const struct pl_ledger *ledger; /* the caller's; for parts not copied: slots, sites */
     pl_ledger_header header;
     pl_run_record_state state;
     bool ended;
@@ -50,14 +50,15 @@ PL_MUST_CHECK int pl_snapshot_take(const struct pl_ledger *ledger, const char *r
                                    pl_snapshot *ret_snapshot);
 void pl_snapshot_done(pl_snapshot *snapshot);
 
-/* Seconds from the run's start to a moment; from a moment to the run's end. Never negative. */
+/* Return the seconds from the run's start to a moment; from a moment to the run's end. Never
+ * negative. */
 double pl_snapshot_since_start_s(const pl_snapshot *snapshot, uint64_t time_ns);
 double pl_snapshot_before_end_s(const pl_snapshot *snapshot, uint64_t time_ns);
 
 /* Is the run still going on, as far as can be seen? */
 bool pl_snapshot_runs(const pl_snapshot *snapshot);
 
-/* The name of a process, from its event, its slot or the command line. Valid UTF-8; "" when
+/* Writes the name of a process, from its event, its slot or the command line. Valid UTF-8; "" when
  * unknown. */
 void pl_snapshot_name(const pl_snapshot *snapshot, pid_t pid, const pl_event *event,
                       char name[PL_FACT_NAME_BYTES]);

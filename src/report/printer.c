@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report as text: what both forms share. */
+/* The report as text: the parts that both forms share. */
 #include "report/printer.h"
 
 #include <inttypes.h>

@@ -17,10 +17,10 @@ typedef struct pl_printer {
     enum pl_verdict_kind verdict; /* of that report */
 } pl_printer;
 
-/* A string of the object; "" when it is missing. */
+/* Returns a string of the object; "" when it is missing. */
 const char *pl_get_text(const json_t *object, const char *key);
 
-/* A number of the object; 0 when it is missing or negative. */
+/* Returns a number of the object; 0 when it is missing or negative. */
 uint64_t pl_get_u64(const json_t *object, const char *key);
 double pl_get_real(const json_t *object, const char *key);
 
@@ -28,18 +28,18 @@ double pl_get_real(const json_t *object, const char *key);
  * writing. */
 void pl_print_clean(const pl_printer *printer, const char *text);
 
-/* "plimsoll: refused: ...", coloured by verdict. */
+/* Prints "plimsoll: refused: ...", coloured by verdict. */
 void pl_print_summary(const pl_printer *printer, const char *summary);
 
-/* "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)"; the claims first where the line is well below
- * what the system would give. */
+/* Prints "7.9 GiB resident of 8.0 GiB (cgroup v2 /a/b)"; the claims first where the line is well
+ * below the amount that the system would give. */
 void pl_print_peak(const pl_printer *printer);
 
-/* "train.py:12 in load", "In [3] line 4 in load()"; "libfoo.so parse_file (parse.c:40)". */
+/* Prints "train.py:12 in load", "In [3] line 4 in load()"; "libfoo.so parse_file (parse.c:40)". */
 void pl_print_python_frame(const pl_printer *printer, const json_t *frame);
 void pl_print_native_frame(const pl_printer *printer, const json_t *frame);
 
-/* The tables of cells, without a heading; nothing when there are none. */
+/* Prints the tables of cells, without a heading; nothing when there are none. */
 void pl_print_cells(const pl_printer *printer, const json_t *cells);
 
 void pl_print_full(const pl_printer *printer);

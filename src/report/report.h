@@ -17,11 +17,11 @@
 
 enum { PL_REPORT_SCHEMA = 1 };
 
-/* How every document is written: indented for people, and in ASCII for any locale. Reals are
- * seconds to a millisecond, of runs of up to 30 years: 12 digits. */
+/* The flags for every document: indented for people, and in ASCII for any locale. Reals are seconds
+ * to a millisecond, of runs of up to 30 years: 12 digits. */
 #define PL_REPORT_JSON_FLAGS (JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12))
 
-/* The verdict of a document; PL_VERDICT_UNREADABLE when it names none that we know. */
+/* Returns the verdict of a document; PL_VERDICT_UNREADABLE when it names none that we know. */
 enum pl_verdict_kind pl_report_verdict(const json_t *report);
 
 /* Builds the document from a ledger, live or dead, and the files beside it in the record. The
@@ -29,9 +29,9 @@ enum pl_verdict_kind pl_report_verdict(const json_t *report);
 PL_MUST_CHECK int pl_report_build(const pl_ledger *ledger, const char *record_directory,
                                   json_t **ret_report, pl_error *reterr);
 
-/* The document of a record: report.json where it is whole, else built from the ledger. Changes
+/* Loads the document of a record: report.json if it is whole, else built from the ledger. Changes
  * nothing. PL_ECORRUPT, PL_EVERSION or -errno, with a message, when neither can be read; -ENOMEM
- * rather than a report that lacks something. */
+ * rather than an incomplete report. */
 PL_MUST_CHECK int pl_report_load(const pl_run_record *record, json_t **ret_report,
                                  pl_error *reterr);
 
@@ -42,7 +42,7 @@ PL_MUST_CHECK int pl_report_save(const json_t *report, const char *path, pl_erro
  * for errors (ferror). */
 PL_MUST_CHECK int pl_report_print(const json_t *document, FILE *out, pl_error *reterr);
 
-/* Writes what the supervisor saw of a hang into the record, for the report. */
+/* Writes the supervisor's findings about a hang into the record, for the report. */
 PL_MUST_CHECK int pl_report_write_hang(const char *record_directory,
                                        const pl_inspect_process *processes, size_t n, double idle_s,
                                        pl_error *reterr);
@@ -52,21 +52,21 @@ enum pl_report_flags {
     PL_REPORT_FULL = 1u << 1, /* everything, for `explain`; else a few lines for a run's end */
 };
 
-/* Writes the document as text. The short form of a run that is news for nobody is empty. */
+/* Writes the document as text. The short form is empty for a run that is news for nobody. */
 void pl_report_text(const json_t *report, FILE *out, unsigned flags);
 
-/* The listed runs, newest first, as an array; and as a table. A record that cannot be read is
- * listed as "unreadable", so that one bad file does not hide the others. */
+/* Lists runs, newest first, as an array; and as a table. A record that cannot be read is listed as
+ * "unreadable", so that one bad file does not hide the others. */
 PL_MUST_CHECK int pl_report_runs(json_t **ret_runs, pl_error *reterr);
 void pl_report_runs_text(const json_t *runs, FILE *out);
 
-/* The state of a run now, from its ledger alone, as "plimsoll top" in docs/report-format.md
- * describes it; and as tables. Fails as pl_report_load() does. */
+/* Describes the state of a run now, from its ledger alone, as "plimsoll top" in
+ * docs/report-format.md; and as tables. Fails as pl_report_load() does. */
 PL_MUST_CHECK int pl_report_top(const pl_run_record *record, json_t **ret_top, pl_error *reterr);
 void pl_report_top_text(const json_t *top, FILE *out, unsigned flags);
 
-/* The run to show when none is named: the one that this process is in, else the newest that is
- * still running. -ENOENT with a message when there is none. */
+/* Finds the run to show when none is named: the one that this process is in, else the newest that
+ * is still running. -ENOENT with a message when there is none. */
 PL_MUST_CHECK int pl_report_top_find(pl_run_record *ret_record, pl_error *reterr);
 
 /* Should output to this stream be coloured? True for a terminal, unless NO_COLOR is set. */

@@ -58,7 +58,7 @@ uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment
 }
 
 /* Sites are read one after the other while blocks come and go, and samples overestimate by chance.
- * Their sum is scaled down to what was in use. */
+ * Their sum is scaled down to the memory in use. */
 static view view_of(const pl_snapshot *snapshot, enum pl_sites_moment moment)
 {
     uint64_t sum = sum_of_sites(snapshot->ledger, moment);
@@ -160,7 +160,7 @@ static int native_frames(const struct pl_ledger *ledger, const pl_site *entry, b
     return n;
 }
 
-/* "" when nothing is known of it. */
+/* Writes "" when nothing is known of it. */
 static void native_place(const pl_native_frame *frames, int n, char place[PL_FACT_PLACE_BYTES])
 {
     int picked = pl_code_place_pick_native(frames, n);
@@ -181,7 +181,7 @@ static json_t *build_site(pl_json *json, const pl_snapshot *snapshot, const site
 {
     const pl_site *entry = from->entry;
     int64_t count = atomic_load_explicit(&entry->n_held, memory_order_relaxed);
-    /* An estimate, like what is held, and never more than there was in all. */
+    /* An estimate, like the held bytes, and never more than there was in all. */
     uint64_t peak = pl_min_u64(atomic_load_explicit(&entry->peak_bytes, memory_order_relaxed),
                                snapshot->peak_bytes);
     uint32_t number = pl_sites_cell_number(snapshot, pl_site_cell(snapshot->ledger, entry));
@@ -242,7 +242,7 @@ json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites
     uint64_t whole_bytes = pl_sites_in_use_bytes(snapshot, moment);
     if (moment == PL_SITES_AT_REFUSAL) /* little of the line was in use: the request was large */
         whole_bytes = pl_max_u64(whole_bytes, snapshot->limit_bytes);
-    if (moment == PL_SITES_AT_PEAK || moment == PL_SITES_AT_END) /* what no guard saw has no site */
+    if (moment == PL_SITES_AT_PEAK || moment == PL_SITES_AT_END) /* unseen memory has no site */
         whole_bytes = pl_max_u64(whole_bytes, snapshot->peak_bytes);
     if (holder.place[0] != '\0' && held_bytes >= whole_bytes / PL_SITES_NOTICEABLE)
         holder.kind = holder_kind(snapshot, largest[0].entry);

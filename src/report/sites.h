@@ -17,27 +17,28 @@ enum pl_sites_moment {
     PL_SITES_AT_END,
 };
 
-/* The moment that a report describes: now, while the run goes on; the last refusal, if the verdict
- * is about that; else the peak, or the end when no more was held at the peak. */
+/* Returns the moment that a report describes: now, while the run goes on; the last refusal, if the
+ * verdict is about that; else the peak, or the end when no more was held at the peak. */
 enum pl_sites_moment pl_sites_moment_of(const pl_snapshot *snapshot, bool about_refusal);
 
-/* "now", "refusal", "peak", "end": as "sites_at" has it. */
+/* Returns "now", "refusal", "peak" or "end", the values of "sites_at". */
 const char *pl_sites_moment_name(enum pl_sites_moment moment);
 
-/* Back from the name; PL_SITES_AT_END when it is unknown. */
+/* Parses the name; PL_SITES_AT_END when it is unknown. */
 enum pl_sites_moment pl_sites_moment_parse(const char *name);
 
 uint64_t pl_sites_in_use_bytes(const pl_snapshot *snapshot, enum pl_sites_moment moment);
 
-/* Freeing less than this part of what was in use would not help. */
+/* Freeing less than this part of the memory in use would not help. */
 enum { PL_SITES_NOTICEABLE = 8 };
 
-/* The array for the report, with the sites of each process separately. *ret_holder is the place
- * that held most, if that is a noticeable part. */
+/* Makes the array for the report, with the sites of each process separately. *ret_holder is the
+ * place that held most, if that is a noticeable part. */
 json_t *pl_sites_build(pl_json *json, const pl_snapshot *snapshot, enum pl_sites_moment moment,
                        pl_holder *ret_holder);
 
-/* The number of the cell at `cell` (1 + its place in the ledger), as of its last run; 0: none. */
+/* Returns the number of the cell at `cell` (1 + its place in the ledger), as of its last run; 0:
+ * none. */
 uint32_t pl_sites_cell_number(const pl_snapshot *snapshot, uint32_t cell);
 
 /* One place, summed over all processes, for the time that one cell ran. */

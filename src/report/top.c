@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a run at this moment: its memory, its processes, its cells, and what each place
- * holds. */
+/* The state of a run at this moment: its memory, its processes, its cells, and the bytes that each
+ * place holds. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void put_identity(top *t, const char *record_directory)
         put(t, "notebook", pl_cell_table_notebook(&t->json, &t->snapshot, NULL));
 }
 
-/* The last sample; before the first one, what the processes read of themselves. */
+/* Returns the last sample; before the first one, the processes' own readings. */
 static uint64_t resident_bytes(const pl_snapshot *snapshot)
 {
     if (snapshot->n_samples > 0)
@@ -116,7 +116,7 @@ static size_t collect_processes(const struct pl_ledger *ledger, int n_slots, pro
     return n;
 }
 
-/* A guard reads what is resident only when its program allocates, which may be long ago. */
+/* A guard reads the resident memory only when its program allocates, which may be long ago. */
 static uint64_t resident_now(const top *t, const process *from)
 {
     uint64_t bytes;

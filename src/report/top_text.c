@@ -15,7 +15,7 @@ static void heading(const pl_printer *printer, const char *columns)
             printer->color ? "\033[0m" : "");
 }
 
-/* The columns that a text takes, if each character is one column wide. */
+/* Returns the columns that a text takes if each character is one column wide. */
 static size_t columns_of(const char *text)
 {
     size_t n = 0;
@@ -67,7 +67,7 @@ static void print_processes(const pl_printer *printer)
         fprintf(printer->out, "  and %zu more\n", n - SHOWN_PROCESSES);
 }
 
-/* "+128.0 MiB", "-2.0 MiB", "0 B"; "-" for a cell that ran once, and had nothing to grow from. */
+/* Writes "+128.0 MiB", "-2.0 MiB", "0 B"; "-" for a cell that ran only once. */
 static void format_growth(const json_t *cell, char text[PL_SIZE_TEXT_BYTES + 1])
 {
     json_int_t bytes = json_integer_value(json_object_get(cell, "growth_bytes"));

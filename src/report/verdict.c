@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules, each a function that either gives the verdict or leaves it to the next. The most
- * direct evidence comes first: what plimsoll did itself, then what the dying process wrote, what
- * the system counted, and last the exit status. */
+ * direct evidence comes first: plimsoll's own actions, then the record of the dying process, the
+ * system's counters, and last the exit status. */
 #include "report/verdict.h"
 
 #include <inttypes.h>
@@ -118,8 +118,8 @@ __attribute__((format(printf, 2, 3))) static void add_evidence(pl_verdict *verdi
 
 #define WHO_BYTES (PL_FACT_NAME_BYTES + 24)
 
-/* "'train.py' (pid 4121)"; "process 4121" when its name is not known; a notebook's user knows the
- * kernel as that, not by the name of its program. */
+/* Writes "'train.py' (pid 4121)"; "process 4121" when its name is not known. In a notebook it
+ * writes "the kernel" instead of the program's name, because users know it as that. */
 static const char *who(const pl_fact_process *process, char text[WHO_BYTES])
 {
     if (process->is_kernel)
@@ -135,7 +135,7 @@ static const char *who(const pl_fact_process *process, char text[WHO_BYTES])
 
 #define PAIR_BYTES (2 * PL_SIZE_TEXT_BYTES + 8)
 
-/* "7.8 of 8.0 GiB": the first unit only where it differs. */
+/* Writes "7.8 of 8.0 GiB", with the first unit only where it differs. */
 static const char *pair(uint64_t part, uint64_t whole, const char *word, char text[PAIR_BYTES])
 {
     char first[PL_SIZE_TEXT_BYTES], second[PL_SIZE_TEXT_BYTES];
@@ -152,7 +152,7 @@ static const char *pair(uint64_t part, uint64_t whole, const char *word, char te
 
 #define END_BYTES 64
 
-/* How the command ended: "ended with status 1", "was ended by SIGKILL". */
+/* Writes how the command ended: "ended with status 1", "was ended by SIGKILL". */
 static const char *end_of(const pl_facts *facts, char text[END_BYTES])
 {
     if (!facts->ended)
@@ -201,7 +201,7 @@ static void add_refusal_evidence(const pl_facts *facts, pl_verdict *verdict)
                      refusal->place);
 }
 
-/* "'train.py' (pid 4121) asked for 512.0 MiB at train.py:12: 7.8 of 8.0 GiB were in use". */
+/* Writes "'train.py' (pid 4121) asked for 512.0 MiB at train.py:12: 7.8 of 8.0 GiB were in use". */
 static void conclude_refused(const pl_facts *facts, pl_verdict *verdict)
 {
     const pl_fact_refusal *refusal = &facts->refusal;
@@ -271,7 +271,7 @@ static bool judge_stopped(const pl_facts *facts, pl_verdict *verdict)
     return true;
 }
 
-/* As /proc/PID/status has them. */
+/* The values in /proc/PID/status. */
 enum { SECCOMP_STRICT = 1, SECCOMP_FILTER = 2, SECCOMP_KILLED = 3 };
 
 /* A seccomp filter ends a process with SIGSYS, or sends that signal; otherwise it appears only when
@@ -650,7 +650,7 @@ bool pl_verdict_stalled(const pl_facts *facts)
     return stalled(facts) || facts->n_throttles >= MANY_THROTTLES;
 }
 
-/* A kernel that a cell was running in did not end because it was asked to. */
+/* A kernel that ended while a cell was running did not end by request. */
 static void conclude_ended_in_cell(const pl_facts *facts, pl_verdict *verdict)
 {
     conclude(verdict, ended_well(facts) ? PL_VERDICT_FINISHED : PL_VERDICT_FAILED,
@@ -788,7 +788,8 @@ const char *pl_outside_reason(enum pl_outside_cause cause)
     return reasons[cause];
 }
 
-/* "2 processes ran without the guard: no free file descriptor (1), too many processes (1)". */
+/* Writes "2 processes ran without the guard: no free file descriptor (1), too many processes
+ * (1)". */
 static void add_outside_evidence(const pl_facts *facts, pl_verdict *verdict)
 {
     char reasons[256] = "";

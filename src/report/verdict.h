@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges facts: a verdict, and the evidence that it rests on. Pure: no files, no clock, no system.
- *   facts     what the record and the system say, bounded and with valid text
- *   verdict   one word for what happened, one sentence, and the evidence
+ *   facts     the data from the record and the system, bounded and with valid text
+ *   verdict   one word for how the run ended, one sentence, and the evidence
  * The command is the process that `plimsoll run` started; a worker is any other of its tree. */
 #ifndef PL_REPORT_VERDICT_H
 #define PL_REPORT_VERDICT_H
@@ -25,7 +25,7 @@ typedef struct pl_fact_process {
 } pl_fact_process;
 
 typedef struct pl_fact_refusal {
-    pl_fact_process process; /* bytes: what it asked for; 0 for an exception that we raised */
+    pl_fact_process process; /* bytes: the size of the request; 0 for an exception that we raised */
     uint64_t charged_bytes;
     uint64_t limit_bytes;
     bool in_python;                  /* Python code got it, as a MemoryError */
@@ -34,11 +34,10 @@ typedef struct pl_fact_refusal {
 
 /* The system moved the line while the run went on. */
 typedef struct pl_fact_line {
-    int n; /* how often; 0: never, and nothing below means anything */
-    pl_fact_process
-        process; /* the neighbour that took most, if one can be seen. bytes: what all of them
-                                took, or what the limit was set to (0: lifted) */
-    uint64_t line_bytes; /* the line from then on */
+    int n;                   /* how often; 0: never, and nothing below means anything */
+    pl_fact_process process; /* the neighbour that took most, if known. bytes: all that they
+                              * took, or the new limit (0: lifted) */
+    uint64_t line_bytes;     /* the line from then on */
     double since_start_s;
     char file[PL_FACT_PLACE_BYTES]; /* of a limit: "/sys/fs/cgroup/a/memory.max" */
 } pl_fact_line;
@@ -70,7 +69,7 @@ typedef struct pl_fact_crash {
 
 typedef struct pl_facts {
     pl_fact_process command;
-    bool in_notebook; /* what to do is said in a notebook's words */
+    bool in_notebook; /* advice is phrased for a notebook */
     uint32_t cell;    /* number of the notebook's cell that ran at the end; 0: none */
     bool observed;    /* run with --observe: nothing was refused or stopped */
 
@@ -123,13 +122,13 @@ typedef struct pl_facts {
     pl_fact_line moved_limit; /* the last of the changes of a cgroup's limit */
     pl_fact_line neighbours;  /* others in the cgroup that grew, at the time when they left least */
 
-    /* What happened during the run. */
+    /* Events during the run. */
     uint64_t n_refusals;
     pl_fact_refusal refusal; /* the last one; process.pid 0: none */
     pl_fact_crash crash;     /* of the command, else the last; process.pid 0: none */
     pl_fact_process over;    /* passed the line and could not be refused; pid 0: none */
     uint64_t n_stopped;
-    pl_fact_process stopped;       /* the command, else the last that the supervisor stopped */
+    pl_fact_process stopped;       /* of the command, else the last stopped by the supervisor */
     pl_fact_process killed_worker; /* the last that SIGKILL ended, and not by us */
     uint64_t n_outside[PL_OUTSIDE_CAUSES]; /* processes that could not join, by cause */
     bool hangs;                            /* no progress was seen, and none since */
@@ -167,7 +166,7 @@ typedef struct pl_holder {
     char place[PL_FACT_PLACE_BYTES];
 } pl_holder;
 
-/* What to do next, most useful first: writes at most `max` lines, returns how many. */
+/* Advises on the next steps, most useful first: writes at most `max` lines, returns how many. */
 enum { PL_ADVICE_BYTES = 384 };
 int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder *holder,
               char (*lines)[PL_ADVICE_BYTES], int max);
@@ -175,16 +174,16 @@ int pl_advice(const pl_facts *facts, enum pl_verdict_kind kind, const pl_holder 
 /* Was the command ended for a system call that its seccomp mode forbids? */
 bool pl_verdict_is_seccomp(const pl_facts *facts);
 
-/* The signal that ended the command, or its child, as a shell reports by 128+N. 0: none. */
+/* Returns the signal that ended the command, or its child, as a shell reports by 128+N. 0: none. */
 int pl_verdict_signal(int wait_status);
 
-/* A few words for why a process could not join. */
+/* Says in a few words why a process could not join. */
 const char *pl_outside_reason(enum pl_outside_cause cause);
 
-/* "SIGKILL". Valid until the calling thread's next call. */
+/* Returns "SIGKILL". Valid until the calling thread's next call. */
 const char *pl_signal_name(int signal);
 
-/* "segmentation fault"; NULL for a signal that is not a fault of the program's own. */
+/* Returns "segmentation fault"; NULL for a signal that is not a fault of the program's own. */
 const char *pl_signal_fault(int signal);
 
 #endif

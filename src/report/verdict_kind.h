@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdicts, one word each for how a run ended, and everything that follows from the word alone.
- *   severity   how the verdict is coloured
+ *   severity   the colour of the verdict
  *   shown      when the next kernel of a notebook shows the verdict to its user
- *   traits     what the report adds to such a verdict
+ *   traits     the sections that the report adds for such a verdict
  * C code passes the enum on. Its name is written once, into the document, and read back in one
  * place, pl_verdict_parse(). Pure. */
 #ifndef PL_REPORT_VERDICT_KIND_H
@@ -28,8 +28,8 @@ enum pl_verdict_shown {
 };
 
 enum pl_verdict_trait {
-    PL_TRAIT_MEMORY = 1u << 0,   /* memory decided it: show the peak, and what held the memory */
-    PL_TRAIT_REFUSAL = 1u << 1,  /* a refusal did: show what held the memory at the last one */
+    PL_TRAIT_MEMORY = 1u << 0,   /* memory decided it: show the peak, and the holders of memory */
+    PL_TRAIT_REFUSAL = 1u << 1,  /* a refusal did: show the holders of memory at the last one */
     PL_TRAIT_SIGNAL = 1u << 2,   /* a signal did: if a crash record explains it, show its stack */
     PL_TRAIT_EXPLAINS = 1u << 3, /* a run around this one explains its own failure by it */
 };
@@ -70,7 +70,7 @@ enum pl_verdict_severity pl_verdict_severity(enum pl_verdict_kind kind);
 enum pl_verdict_shown pl_verdict_shown(enum pl_verdict_kind kind);
 bool pl_verdict_has(enum pl_verdict_kind kind, enum pl_verdict_trait trait);
 
-/* Who should hear of the end of a run without asking. "news_for" in the document. */
+/* Who should see the end of a run without asking. "news_for" in the document. */
 enum pl_news {
     PL_NEWS_FOR_NOBODY, /* the run just finished */
     PL_NEWS_FOR_LOG,    /* where the run's messages go: of a kernel, its server's log */
@@ -79,7 +79,7 @@ enum pl_news {
 
 const char *pl_news_name(enum pl_news news);
 
-/* What decides it, beside the verdict. */
+/* The facts that decide it, beside the verdict. */
 typedef struct pl_news_facts {
     bool in_notebook;
     bool cell_was_running;

@@ -38,8 +38,8 @@ static void drop_gone(pl_allowance *allowance)
     allowance->n_neighbours = kept;
 }
 
-/* The private memory of the other processes in our group. A child of ours that was started since
- * the tree was read counts as another until the next reading; it is still small. */
+/* Reads the private memory of the other processes in our group. A child of ours that was started
+ * since the tree was read counts as another until the next reading; it is still small. */
 static uint64_t read_neighbours(pl_allowance *allowance, const pl_process_tree *tree, bool first)
 {
     pid_t pids[PL_ALLOWANCE_NEIGHBOURS];
@@ -90,8 +90,8 @@ static void read_level(pl_allowance *allowance, int index, uint64_t usage, bool 
     }
 }
 
-/* Reads the group before its processes: a neighbour that grows in between then counts for more than
- * its part of the usage, and the run for less. The other order would blame the run for its
+/* Reads the group before its processes: a neighbour that grows in between then counts for more
+ * than its part of the usage, and the run for less. The other order would blame the run for its
  * growth. */
 static void look(pl_allowance *allowance, const pl_process_tree *tree, bool first)
 {

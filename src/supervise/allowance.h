@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the memory cgroups above a run leave it, now: limits change while it runs, and others in the
- * same groups grow.
- *   own        usage of the own group, less what its other processes have for themselves
- *   gained     own, since the start: ours, with what no process has resident (page tables, shared
- *              memory, kernel memory); never less than what the tree's processes use
- *   others     of a limited level: its usage less gained. What siblings of the own group and the
- *              other processes in it use
+/* Computes how much the memory cgroups above a run leave it now: limits change while it runs, and
+ * others in the same groups grow.
+ *   own        usage of the own group, less the private memory of its other processes
+ *   gained     own, since the start: ours, with memory that is resident in no process (page tables,
+ *              shared memory, kernel memory); never less than the tree's processes use
+ *   others     of a limited level: its usage less gained. The siblings of the own group and the
+ *              other processes in it use this
  *   gives      the least, over the limited levels, of limit less others
- *   alone      the same with the others as they were at the start: what only a limit can change
+ *   alone      the same with the others as they were at the start: only a limit can change it
  *
  * Read by the supervisor alone. Allocates nothing. */
 #ifndef PL_SUPERVISE_ALLOWANCE_H
@@ -34,7 +34,7 @@ typedef struct pl_allowance {
 
     /* From the last reading. UINT64_MAX in the last three: no level is limited. */
     bool limits_changed;
-    pl_cgroup_change change; /* if so: what was changed */
+    pl_cgroup_change change; /* if so: the change */
     uint64_t gained_bytes;
     uint64_t others_bytes;        /* in the level that decides `gives` */
     uint64_t others_gained_bytes; /* since the start, there */
@@ -52,10 +52,10 @@ typedef struct pl_allowance {
 PL_MUST_CHECK int pl_allowance_init(pl_allowance *allowance, const char *root);
 void pl_allowance_done(pl_allowance *allowance);
 
-/* `tree` is ours, read just before; NULL: there is only the caller yet. */
+/* `tree` is ours, read just before; NULL: so far there is only the caller. */
 void pl_allowance_read(pl_allowance *allowance, const pl_process_tree *tree);
 
-/* The other process of the own group that grew most; pid 0: none can be seen that did. */
+/* Returns the other process of the own group that grew most; pid 0: none that can be seen did. */
 pl_neighbour pl_allowance_who_grew(const pl_allowance *allowance);
 
 #endif

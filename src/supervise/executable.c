@@ -20,7 +20,7 @@ enum { OWN_MACHINE = EM_AARCH64 };
 
 enum { SCRIPTS_MAX = 4, LINE_BYTES = 256 }; /* as many as the kernel follows; its BINPRM_BUF_SIZE */
 
-/* The file that execvp() would take. */
+/* Finds the file that execvp() would take. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     if (strchr(name, '/'))
@@ -36,7 +36,7 @@ static bool find_program(const char *name, char path[PATH_MAX])
     return false;
 }
 
-/* The first word of a `#!` line, or the second where the first is env(1). */
+/* Takes the first word of a `#!` line, or the second where the first is env(1). */
 static bool named_by_script(char line[LINE_BYTES], char name[PATH_MAX])
 {
     char *rest = NULL;
@@ -94,7 +94,7 @@ static bool read_loader(int fd, const Elf64_Ehdr *head, char loader[256])
     return false;
 }
 
-/* glibc calls its own by many names. */
+/* Knows glibc's own loader by its many names. */
 static bool is_other_libc(const char *loader)
 {
     static const char *const others[] = {"ld-musl", "ld-uClibc", "ld64-uClibc", "linker"};
@@ -106,7 +106,7 @@ static bool is_other_libc(const char *loader)
     return false;
 }
 
-/* The highest GLIBC_2.N that is written in a library: what it has, or what it needs. 0: none. */
+/* Returns the highest N of a GLIBC_2.N in a library: the version that it has, or needs. 0: none. */
 static unsigned highest_version(const char *path)
 {
     static const char mark[] = "GLIBC_2.";
@@ -132,7 +132,7 @@ static unsigned highest_version(const char *path)
     return highest;
 }
 
-/* Beside its loader lies the C library that belongs to it. */
+/* Looks beside the loader, where its C library lies. */
 static unsigned glibc_of(const char *loader)
 {
     char path[PATH_MAX], library[PATH_MAX + 16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Can the guard enter this program? It is a library for one C library and one machine; the dynamic
- * loader of any other program leaves it out, some with a warning. Decided from the file alone: its
- * ELF header and interpreter, through `#!` lines where it is a script. */
+/* Can the guard enter this program? The guard is a library for one C library and one machine; the
+ * dynamic loader of any other program leaves it out, some with a warning. Decided from the file
+ * alone: its ELF header and interpreter, through `#!` lines for a script. */
 #ifndef PL_SUPERVISE_EXECUTABLE_H
 #define PL_SUPERVISE_EXECUTABLE_H
 

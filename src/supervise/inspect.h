@@ -29,7 +29,7 @@ typedef struct pl_native_stack {
 
 /* Unwinds the crashed thread from its registers and the copy of its stack in
  * `record_directory`/crash.PID (maps text, then stack bytes; see pl_crash). The stack ends where
- * the next caller is not proved: frames are never guessed. */
+ * the next caller cannot be proved: frames are never guessed. */
 PL_MUST_CHECK int pl_inspect_crash(const pl_crash *crash, const char *record_directory,
                                    pl_native_stack *ret_stack, pl_error *reterr);
 
@@ -38,8 +38,8 @@ PL_MUST_CHECK int pl_inspect_crash(const pl_crash *crash, const char *record_dir
 void pl_inspect_symbols(pl_native_frame *frames, size_t n);
 void pl_inspect_symbol(pl_native_frame *frame);
 
-/* The C++ name of a mangled type ("St9bad_alloc": "std::bad_alloc"); the text itself when it is not
- * a mangled type. Always ends in a NUL. */
+/* Writes the C++ name of a mangled type ("St9bad_alloc": "std::bad_alloc"), or the text itself when
+ * it is not a mangled type. Always NUL-terminated. */
 void pl_inspect_type_name(const char *mangled, char *name, size_t n);
 
 typedef struct pl_inspect_thread {
@@ -72,14 +72,14 @@ PL_MUST_CHECK int pl_inspect_live(pid_t pid, uint32_t python_version, uint64_t p
 void pl_inspect_process_done(pl_inspect_process *process);
 
 typedef struct pl_instruction {
-    char text[96];    /* "vaddps zmm0, zmm1, zmm2"; "" when nothing could decode it */
+    char text[96];    /* "vaddps zmm0, zmm1, zmm2"; "" when it cannot be decoded */
     char set[32];     /* "AVX-512F", "AVX2", "FMA" ...; "" = not a known extension */
     bool deliberate;  /* ud2 and friends: the program trapped itself */
     bool cpu_has_set; /* does this machine's CPU offer it? meaningful when set is not "" */
 } pl_instruction;
 
-/* Decodes the bytes that SIGILL stopped at. Of several sets that they need, the one that this CPU
- * lacks is named. -ENODATA without bytes. */
+/* Decodes the bytes at which SIGILL stopped. If they need several sets, names the one that this CPU
+ * lacks. -ENODATA without bytes. */
 PL_MUST_CHECK int pl_inspect_instruction(const uint8_t *bytes, size_t n, pl_instruction *ret);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stack of a process that is gone, from what its handler wrote into crash.PID:
+/* Unwinds the stack of a process that is gone, from the file crash.PID that its handler wrote:
  *
  *   [ text of /proc/PID/maps: maps_bytes ][ stack from its pointer upwards: stack_bytes ]
  *
  * Code comes from the ELF files that the maps name. A file that changed after the crash is not the
  * one that ran: it gives no names. Both lengths are checked against the file before they are
- * trusted; a stack cut short is unwound as far as it goes. */
+ * trusted; a stack cut short is unwound as far as possible. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static void closep(int *fd)
         close(*fd);
 }
 
-/* O_NONBLOCK: the path comes from a file, and might be a pipe's. */
+/* O_NONBLOCK: the path comes from a file, and may name a pipe. */
 static int open_regular(const char *path, struct stat *ret_status)
 {
     PL_CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -118,7 +118,7 @@ static size_t count_lines(const char *text, size_t n)
     return lines;
 }
 
-/* Lines that do not parse, or not in the kernel's order, are passed over. */
+/* Lines that do not parse, or are not in the kernel's order, are skipped. */
 static int image_parse_maps(image *self, size_t maps_bytes)
 {
     size_t max = pl_min_u64(count_lines(self->bytes, maps_bytes), MAPPINGS_MAX);
@@ -156,8 +156,8 @@ static bool is_executable(const image *self, uint64_t address)
     return found && found->executable;
 }
 
-/* The load bias: how far the file's own addresses were moved, from the program header that was
- * mapped here. */
+/* Finds the load bias, the distance by which the file's addresses were moved, from the program
+ * header that was mapped here. */
 static bool find_bias(Elf *elf, const mapping *code, uint64_t *ret_bias)
 {
     size_t n_headers;
@@ -204,8 +204,8 @@ static uint64_t report_module(const image *self, Dwfl *dwfl, const mapping *code
     return end;
 }
 
-/* Only what holds code: libraries and programs, not the files that a program maps as data. Further
- * code inside a module was reported with it. */
+/* Reports only mappings that hold code: libraries and programs, not the files that a program maps
+ * as data. Further code inside a module was reported with it. */
 static void report_modules(const image *self, Dwfl *dwfl)
 {
     elf_version(EV_CURRENT);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction set do these bytes need, and does this CPU have it?
+/* Finds the instruction set that some bytes need, and checks that this CPU has it.
  *
- * Decoding is capstone's. It is loaded when first needed: linked in, its tables would add 3.2 MiB
- * of resident memory and 1.5 ms to the start of every run (measured, capstone 4.0.2), for something
- * that few runs meet. The file of each machine finds what the decoded instruction needs, and what
+ * capstone decodes. It is loaded when first needed: linked in, its tables would add 3.2 MiB of
+ * resident memory and 1.5 ms to the start of every run (measured, capstone 4.0.2), for something
+ * that few runs meet. The file of each machine finds the needs of the decoded instruction, and what
  * the bytes say without capstone. */
 #include "supervise/inspect_instruction.h"
 

@@ -6,7 +6,7 @@
 
 #include "supervise/inspect_instruction.h"
 
-/* The most special first: where an instruction is in several groups and the CPU has them all, the
+/* Most specific first: where an instruction is in several groups and the CPU has them all, the
  * first says most. */
 static const struct group_rule {
     unsigned group;
@@ -89,8 +89,8 @@ static const struct name_rule {
 };
 
 /* Extensions that no capstone has a group for, by their encoding (Intel's manual, volume 2, and the
- * tables of its instruction set extensions). These are what a build for a newer processor dies of
- * on one that has the rest of AVX-512: oneDNN chooses by VNNI and BF16. */
+ * tables of its instruction set extensions). A build for a newer processor dies of these on one
+ * that has the rest of AVX-512: oneDNN chooses by VNNI and BF16. */
 enum { ANY = 0xff };
 enum { MAP_0F38 = 2, MAP_0F3A = 3, MAP_5 = 5, MAP_6 = 6 };
 enum { PP_66 = 1, PP_F3 = 2, PP_F2 = 3 };
@@ -210,7 +210,7 @@ static const pl_instruction_set *set_of_name(const cs_insn *decoded)
     return NULL;
 }
 
-/* The first set that the CPU lacks; with none lacking, the first. */
+/* Returns the first set that the CPU lacks; with none lacking, the first. */
 static const pl_instruction_set *set_of_decoded(const cs_insn *decoded, const char *flags)
 {
     const pl_instruction_set *first = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a live process: what each waits for, and its native and Python stacks.
+/* Inspects the threads of a live process: what each waits for, and its native and Python stacks.
  *
  * The threads are stopped with PTRACE_SEIZE and PTRACE_INTERRUPT, not by libdw: it would send
  * SIGSTOP, and its waitpid() would swallow the exit status of a process that dies just then. The
@@ -130,7 +130,7 @@ static void name_all(session *self, Dwfl *dwfl)
         pl_unwound_name(dwfl, &self->tracees[i].unwound, &self->process->threads[i].native);
 }
 
-/* By tid where Python keeps it (3.11 on), else by pthread_self(). */
+/* Finds it by tid where Python keeps it (3.11 on), else by pthread_self(). */
 static pl_inspect_thread *find_python_thread(session *self, const pl_python_thread *python)
 {
     for (int i = 0; i < self->process->n_threads; i++) {
@@ -220,7 +220,7 @@ static int read_threads(pid_t pid, pl_inspect_process *process)
     return 0;
 }
 
-/* Without memory or a thread to spare, what is known already has to do. */
+/* When memory or threads run out, we keep what is known already. */
 static void read_stacks(pl_inspect_process *process, uint32_t python_version,
                         uint64_t python_runtime)
 {

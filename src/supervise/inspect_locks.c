@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each thread of a process waits for, from the system call it sleeps in, and the cycle of
- * threads that wait for each other's locks.
+/* Finds what each thread of a process waits for, from the system call it sleeps in, and the cycle
+ * of threads that wait for each other's locks.
  *
- * A cycle is only reported when it is proved. The threads are looked at one after another, so each
- * thread's count of voluntary switches and then its system call are read, and once more, in the
- * other order, after all the locks were read. The kernel tells the call of a thread that sleeps
- * only, and counts a switch when one goes to sleep: so a thread that sleeps in the same call by the
+ * A cycle is only reported when it is proved. The threads are looked at one after another, so we
+ * read each thread's count of voluntary switches and then its system call, and read them again, in
+ * the other order, after all the locks. The kernel shows the call of a sleeping thread only, and
+ * counts a switch when a thread goes to sleep: so a thread that sleeps in the same call with the
  * same count has slept all the while, and all edges of the ring stood at the same moment. The count
- * alone would not do: one that woke up, and runs with the lock that it had waited for, has not
- * changed it yet. */
+ * alone is not enough: a thread that woke up, and runs with the lock that it had waited for, has
+ * not changed it yet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,7 +37,7 @@ enum {
 typedef struct system_call {
     long number;
     uint64_t arguments[6];
-    uint64_t n_switches; /* voluntary ones, before the call was read */
+    uint64_t n_switches; /* voluntary switches, before the call was read */
 } system_call;
 
 static int read_task_file(pid_t pid, pid_t tid, const char *name, char *text, size_t n)
@@ -54,9 +54,9 @@ static bool read_switches(pid_t pid, pid_t tid, uint64_t *ret_n)
            pl_fixed_text_find_u64(text, "voluntary_ctxt_switches:", ret_n);
 }
 
-/* "202 0x7ffd3c 0x80 0x2 0x0 0x0 0x0 0x7ffd10 0x7f12ab": number, arguments, stack and instruction
- * pointers; "running"; or "-1" and the pointers alone, of a thread that sleeps outside of a call.
- */
+/* Reads "202 0x7ffd3c 0x80 0x2 0x0 0x0 0x0 0x7ffd10 0x7f12ab": number, arguments, stack and
+ * instruction pointers; "running"; or "-1" and the pointers alone, for a thread that sleeps outside
+ * of a call. */
 static system_call read_call(pid_t pid, pid_t tid)
 {
     system_call found = {.number = UNREADABLE};
@@ -201,8 +201,8 @@ typedef struct mutex_words {
 /* All bits that glibc sets: type 0-3, robust, priority, shared, elision. */
 static const uint32_t mutex_kinds = 0x3ff;
 
-/* glibc waits with 2 for a normal mutex and with the owner's tid for a robust one; one with
- * priority inheritance is the kernel's to wait for. */
+/* glibc waits with 2 for a normal mutex and with the owner's tid for a robust one; the kernel
+ * itself waits for one with priority inheritance. */
 static bool is_mutex_wait(uint64_t command, uint32_t expected, const mutex_words *mutex)
 {
     if (mutex->kind & ~mutex_kinds || mutex->lock == 0)
@@ -222,7 +222,8 @@ static void say_owner(pl_inspect_thread *thread, uint64_t address, pid_t owner)
         say(thread, false, "a lock held by thread %d", owner);
 }
 
-/* The thread that pthread_join() waits for; 0: this is another wait, or the thread is not found.
+/* Returns the thread that pthread_join() waits for; 0: this is another wait, or the thread is not
+ * found.
  *
  * With glibc 2.41 the futex is the thread's tid itself, which the kernel zeroes when the thread
  * ends. With 2.43 it is `joinstate` in the same `struct pthread`, which is 2 while the thread runs
@@ -401,7 +402,8 @@ static void say_wait(pl_inspect_thread *thread, const pl_inspect_process *proces
 
 /* --- the ring --- */
 
-/* The ring through thread `first`, if there is one: its length, with the indices in order. */
+/* Follows the ring through thread `first`, if there is one: gives its length, and the indices in
+ * order. */
 static int follow(const pl_inspect_process *process, int first, int ring[PL_INSPECT_CYCLE])
 {
     int at = first;

@@ -23,7 +23,7 @@ bool pl_symbols_read(Dwfl *dwfl, uint64_t address, void *buffer, size_t n);
 
 /* inspect_unwind.c */
 
-/* The frames of a thread without names: fast to take, so that a live thread is stopped only
+/* The frames of a thread, without names: quick to collect, so that a live thread is stopped only
  * briefly. */
 typedef struct pl_unwound {
     int n;

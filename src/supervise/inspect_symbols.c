@@ -44,7 +44,7 @@ void pl_symbols_endp(Dwfl **dwfl)
     dwfl_end(*dwfl); /* NULL is allowed */
 }
 
-/* Cut where it does not fit. n > 0. */
+/* Cuts text that does not fit. n > 0. */
 static void copy_text(char *to, size_t n, const char *from)
 {
     size_t length = strnlen(from, n - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks one thread's frames, whether it lives or is a copy. Only unwind tables are believed: libdw
- * goes on by frame pointers where there is no table (hand-written kernels, generated code), and
- * what it finds there may be anything, so the walk ends at such a frame. */
+/* Walks one thread's frames, live or from a copy. Trusts only unwind tables: where there is no
+ * table (hand-written kernels, generated code), libdw goes on by frame pointers and may find
+ * anything, so the walk ends at such a frame. */
 #include <dwarf.h>
 #include <stdlib.h>
 

@@ -187,8 +187,8 @@ static void find_sharers(pl_process_tree *tree)
 }
 
 /* Reads all shares at one time, else they do not add up: the parent's from before a fork and the
- * child's from after it are more than exists. Until then a child counts with what it gained since
- * it was first seen; the rest is still in its parent's share. */
+ * child's from after it are more than exists. Until then a child counts with its growth since it
+ * was first seen; the rest is still in its parent's share. */
 static void start_share(pl_tree_process *process, uint64_t now_ns)
 {
     process->pss_bytes = 0;
@@ -257,7 +257,7 @@ void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t 
         tree->cpu_ticks += process->cpu_ticks;
         shared |= process->shares_pages;
     }
-    if (shared) /* resident sizes count shared pages once for each who shares them */
+    if (shared) /* resident sizes count shared pages once for each process that shares them */
         tree->resident_bytes = tree->used_bytes;
 }
 

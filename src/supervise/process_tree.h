@@ -25,7 +25,7 @@ typedef struct pl_tree_process {
     uint64_t private_bytes;
     uint64_t used_bytes; /* private, or its share where pages are shared by fork */
     uint64_t calm_bytes; /* used_bytes when the tree was last below the line; 0 for a newcomer */
-    uint64_t pss_bytes;  /* last read; pss_private_bytes is what was private then */
+    uint64_t pss_bytes;  /* last read; pss_private_bytes are the private bytes at that time */
     uint64_t pss_private_bytes;
     uint64_t pss_read_ns; /* 0: never */
     int slot;             /* in the ledger; -1: the guard is not in it */
@@ -38,7 +38,7 @@ typedef struct pl_tree_process {
     bool seen;         /* in this reading */
 } pl_tree_process;
 
-/* From a pid to a place: open addressing, of at most two entries for each process. */
+/* Maps a pid to a place: open addressing, of at most two entries for each process. */
 typedef struct pl_tree_index {
     int32_t places[PL_TREE_INDEX]; /* 1 + the place; 0: none */
     int32_t used[PL_TREE_INDEX];   /* which entries are set, to empty it without a walk over all */
@@ -54,7 +54,7 @@ typedef struct pl_process_tree {
     pl_tree_process ended[PL_TREE_ENDED];
     uint64_t used_bytes;      /* of all */
     uint64_t unguarded_bytes; /* of those without the guard */
-    uint64_t resident_bytes;  /* what the record shows */
+    uint64_t resident_bytes;  /* as shown in the record */
     uint64_t cpu_ticks;       /* of all, the ended ones included */
     uint64_t ended_cpu_ticks;
     uint64_t pss_cost_ns; /* what reading all shares cost last */
@@ -70,12 +70,12 @@ void pl_process_tree_read(pl_process_tree *tree, const pl_ledger *ledger, pid_t 
 /* Remembers what each process uses now, as its part of a calm tree. */
 void pl_process_tree_calm(pl_process_tree *tree);
 
-/* The process that the run is about: the command or, where that holds little and only waits for one
- * guarded program, as shells and launchers do, that program. */
+/* Returns the process that the run is about: the command or, where that holds little and only waits
+ * for one guarded program, as shells and launchers do, that program. */
 pid_t pl_process_tree_main(const pl_process_tree *tree, pid_t command, uint64_t enough_bytes);
 
-/* The process to stop: the one that grew most since the tree was calm, and the command only when no
- * other holds `enough_bytes`. NULL: none. */
+/* Returns the process to stop: the one that grew most since the tree was calm, and the command only
+ * when no other holds `enough_bytes`. NULL: none. */
 const pl_tree_process *pl_process_tree_victim(const pl_process_tree *tree, pid_t command,
                                               uint64_t enough_bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes, finds, lists and removes the folders of runs. Trusts nothing that it finds there: a folder
- * counts as a run only when its name has the form of an id, and only plain files are removed. */
+/* Makes, finds, lists and removes the folders of runs. Trusts nothing in them: a folder counts as a
+ * run only when its name has the form of an id, and only plain files are removed. */
 #include "supervise/run_record.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #include "sys/machine.h"
 #include "sys/proc.h"
 
-/* More runs than this cannot begin in one second under one pid; it bounds the search for a name. */
+/* More runs than this cannot begin in one second under one pid; bounds the search for a name. */
 enum { MAX_SAME_ID = 100 };
 
 static void closep(int *fd)
@@ -163,7 +163,7 @@ int pl_run_record_create(const char *directory, pl_run_record *ret_record, pl_er
                              : create_chosen(directory, ret_record, reterr);
 }
 
-/* "20261116-031522-4121", perhaps with "-2" behind. */
+/* Accepts "20261116-031522-4121", perhaps with "-2" behind. */
 static bool is_id(const char *name)
 {
     static const char form[] = "dddddddd-dddddd-d";
@@ -175,7 +175,7 @@ static bool is_id(const char *name)
     return strlen(name) < PL_RECORD_ID_BYTES && strspn(name, "0123456789-") == strlen(name);
 }
 
-/* The header of a record's ledger, or < 0 when it has none that we understand. */
+/* Reads the header of a record's ledger; < 0 when there is none that we understand. */
 static int read_header(const char *directory, pl_ledger_header *ret_header)
 {
     char path[PATH_MAX];
@@ -193,7 +193,7 @@ static int read_header(const char *directory, pl_ledger_header *ret_header)
     return ret_header->version == PL_LEDGER_VERSION ? 0 : PL_EVERSION;
 }
 
-/* When the run began; the folder's modification time if the ledger cannot be read. */
+/* Returns when the run began; the folder's modification time if the ledger cannot be read. */
 static uint64_t started_ns(const char *directory)
 {
     pl_ledger_header header;
@@ -239,7 +239,7 @@ static int list_append(record_list *list, const char *runs, const char *id)
     return 0;
 }
 
-/* Every folder whose name is an id, with a ledger in it or not, newest first. */
+/* Lists every folder whose name is an id, with a ledger in it or not, newest first. */
 static int list_folders(record_list *list, pl_error *reterr)
 {
     char runs[PATH_MAX];
@@ -288,7 +288,7 @@ int pl_run_record_list(pl_run_record **ret_records, size_t *ret_n, pl_error *ret
     return 0;
 }
 
-/* 0 when it is not a number. */
+/* Returns 0 when it is not a number. */
 static pid_t parse_pid(const char *name)
 {
     char *end;
@@ -338,7 +338,7 @@ static bool has_process(const pl_run_record *record, pid_t pid)
     return found;
 }
 
-/* The newest run whose command, or else one of whose other processes, had this pid. */
+/* Finds the newest run whose command, or else one of whose other processes, had this pid. */
 static const pl_run_record *find_by_pid(const pl_run_record *records, size_t n, pid_t pid)
 {
     for (size_t i = 0; pid != 0 && i < n; i++)
@@ -362,7 +362,8 @@ static int open_path(const char *path, pl_run_record *ret_record, pl_error *rete
     return 0;
 }
 
-/* The run of this id, the newest that had a process of this pid, or the one whose id begins so. */
+/* Finds the run of this id, the newest that had a process of this pid, or the one whose id begins
+ * so. */
 static int find_listed(const pl_run_record *records, size_t n, const char *name,
                        pl_run_record *ret_record, pl_error *reterr)
 {
@@ -435,7 +436,7 @@ int pl_run_record_open(const char *name, pl_run_record *ret_record, pl_error *re
     return r;
 }
 
-/* The pid in an id: the supervisor's. 0 when it is not a number. */
+/* Returns the pid in an id: the supervisor's. 0 when it is not a number. */
 static pid_t id_pid(const char *id)
 {
     long pid = strtol(id + strlen("20261116-031522-"), NULL, 10);
@@ -477,9 +478,9 @@ static bool still_runs(const pl_run_record *record)
     return supervisor_alive(&header) || command_alive(&header);
 }
 
-/* Did this kernel run here later than `*latest_ns`, and end? Then that is when it began. When both
- * are killed, the kernel may outlive its supervisor for a while, giving back memory: the supervisor
- * decides. */
+/* Did this kernel run here later than `*latest_ns`, and end? Then *latest_ns becomes its start.
+ * When both are killed, the kernel may outlive its supervisor for a while, giving back memory: the
+ * supervisor decides. */
 static bool ran_later(const char *directory, const char *kernel, uint64_t *latest_ns)
 {
     pl_ledger_header header;
@@ -523,7 +524,7 @@ static int remove_folder(const char *directory)
     const struct dirent *entry;
     while ((entry = readdir(dir)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            (void)unlinkat(fd, entry->d_name, 0); /* what stays makes rmdir fail, and say so */
+            (void)unlinkat(fd, entry->d_name, 0); /* if a file stays, rmdir fails and says so */
     return rmdir(directory) < 0 ? -errno : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See shared_files.h. Files in /dev/shm are found there, if they belong to this user and were
- * changed since the run began; files that were unlinked, or lie in /tmp or /run, by the descriptors
- * of the tree. */
+ * changed since the run began; files that were unlinked, or lie in /tmp or /run, are found by the
+ * descriptors of the tree. */
 #include "supervise/shared_files.h"
 
 #include <dirent.h>
@@ -53,7 +53,7 @@ static bool is_known(const found_files *found, const struct stat *status)
     return false;
 }
 
-/* Its tail, where the name is too long. */
+/* Keeps the tail of a name that is too long. */
 static void add(found_files *found, const struct stat *status, const char *name)
 {
     uint64_t bytes = (uint64_t)status->st_blocks * 512;
@@ -94,7 +94,8 @@ static void look_into(const char *path, found_files *found, const pl_ledger *led
     close(folder);
 }
 
-/* Ours, of this run: a file of a program that died long ago was there before. */
+/* Takes only files of ours, of this run: a file of a program that died long ago was there
+ * before. */
 static void look_at_name(found_files *found, const pl_ledger *ledger, int folder, const char *name)
 {
     struct stat status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork and exec, with the reason when exec fails, and the guard in the environment. */
+/* fork and exec, with the guard in the environment; reports the reason when exec fails. */
 #include "supervise/spawn.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool is_guard(const char *path, size_t n)
  * to the root: four, for /lib may be a link to /usr/lib, and dots beyond the root do no harm.
  * musl's loader replaces nothing, finds no such file and starts the program without the guard;
  * given the plain path it would load the guard and give up at the first symbol that musl lacks. ""
- * where the folders are not there. */
+ * if the folders do not exist. */
 static const char *glibc_prefix(void)
 {
     bool found = access("/lib", F_OK) == 0;
@@ -93,7 +93,7 @@ static _Noreturn void become_command(const pl_spawn_options *options,
     _exit(127);
 }
 
-/* The pipe closes by exec, or carries the reason why there was none. */
+/* exec closes the pipe; if exec fails, the pipe carries the reason. */
 static int read_failure(int fd, pid_t pid)
 {
     int error = 0;

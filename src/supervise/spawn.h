@@ -17,7 +17,7 @@ typedef struct pl_spawn_options {
 } pl_spawn_options;
 
 /* -ENOENT, -EACCES ... when the command cannot be found or executed; no process is left then. */
-/* What to do about an error, as the end of a message; "" where nothing is known. */
+/* Advises on an error, as the end of a message; "" if there is no advice. */
 const char *pl_spawn_cure(int error);
 
 PL_MUST_CHECK int pl_spawn(const pl_spawn_options *options, pid_t *ret_pid, pl_error *reterr);

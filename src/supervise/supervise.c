@@ -67,7 +67,7 @@ static void pass_signal(pl_watch *watch, const struct signalfd_siginfo *info)
     }
 }
 
-/* An rlimit of the command; 0 when it is unlimited. */
+/* Returns an rlimit of the command; 0 when it is unlimited. */
 static uint64_t read_limit(pid_t pid, int resource)
 {
     struct rlimit limit;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor: starts the command, watches its tree, passes everything through.
+/* The supervisor: starts the command, watches its tree, passes signals and status through.
  *   command   the process that was asked for; its end is the run's end
- *   tree      the command and all that descends from it, orphans included: we are their subreaper
+ *   tree      the command and all its descendants, orphans included: we are their subreaper
  *   unseen    bytes that the tree uses and no guard has charged (static programs, first touches,
  *             copied pages, shared memory); charged to the supervisor's own slot
  *
- * One thread, no allocation after the start, one poll(). It never writes to the terminal: what it
- * finds goes into the ledger, and the report is made from that. */
+ * One thread, no allocation after the start, one poll(). It never writes to the terminal: its
+ * findings go into the ledger, and the report is made from that. */
 #ifndef PL_SUPERVISE_SUPERVISE_H
 #define PL_SUPERVISE_SUPERVISE_H
 
@@ -40,7 +40,7 @@ typedef struct pl_supervise_options {
 PL_MUST_CHECK int pl_supervise(pl_ledger *ledger, const pl_supervise_options *options,
                                int *ret_wait_status, pl_error *reterr);
 
-/* SIGCHLD, and the signals that are passed on to the command. */
+/* Gives SIGCHLD, and the signals that are passed on to the command. */
 void pl_supervise_signals(sigset_t *ret_signals);
 
 #endif

@@ -99,9 +99,9 @@ static uint64_t guarded_charge(const pl_watch *watch)
     return sum;
 }
 
-/* A guard looks only when its process asks for memory: it does not know what was freed or touched
- * since then. What a process uses beyond its claims is at most all that it has resident, and at
- * least what is left of that when every claim is touched. */
+/* A guard looks only when its process asks for memory: it does not see memory that was freed or
+ * touched since then. The memory that a process uses beyond its claims is at most all that it has
+ * resident, and at least the part left of that when every claim is touched. */
 static void correct_measures(pl_watch *watch)
 {
     for (int i = 0; i < watch->tree.n; i++) {
@@ -201,7 +201,7 @@ static void stop_process(pl_watch *watch, const pl_tree_process *process)
         kill(process->pid, SIGKILL);
 }
 
-/* The path of a limit's file; only the end of one that is too long. */
+/* Gives the path of a limit's file, or the end of one that is too long. */
 static void name_limit(const pl_cgroup *cgroup, int level, const char *file, char *text,
                        size_t size)
 {
@@ -442,7 +442,7 @@ static int crash_signal(const pl_watch *watch, const pl_ledger_slot *slot)
     return 0;
 }
 
-/* A process that became another program, which the guard cannot enter, left a slot without a
+/* A process that became another program, which the guard cannot enter, leaves a slot without a
  * name. */
 static const char *name_of(const pl_watch *watch, const pl_ledger_slot *slot, pid_t pid)
 {
@@ -461,8 +461,8 @@ static const char *name_of(const pl_watch *watch, const pl_ledger_slot *slot, pi
 enum { SETTLED = PL_SLOT_EXITED | PL_SLOT_STOPPED | PL_SLOT_OBSERVER };
 
 /* Finds guarded processes that are gone without having run their exit handlers. Those that left a
- * crash record died of that. Those that the supervisor reaped itself are marked as exited, and
- * reported already. */
+ * crash record died of that crash. Those that the supervisor reaped itself are marked as exited,
+ * and reported already. */
 static void note_vanished(pl_watch *watch)
 {
     int n = pl_ledger_n_slots(watch->ledger);
@@ -474,7 +474,7 @@ static void note_vanished(pl_watch *watch)
         bool alive = pl_proc_alive((pid_t)pid, atomic_load(&slot->start_ticks));
         bool noted = pid == watch->noted_pids[i];
         if (noted && alive)
-            watch->noted_pids[i] = 0; /* another one of that pid */
+            watch->noted_pids[i] = 0; /* another one with that pid */
         if (noted || alive)
             continue;
         watch->noted_pids[i] = pid;
@@ -568,7 +568,7 @@ static bool is_noted(const void *context, int index)
            atomic_load(&slot->pid) == watch->noted_pids[index];
 }
 
-/* The command's slot stays until the report is made: it says what was held at the end. */
+/* The command's slot stays until the report is made: it shows the bytes held at the end. */
 static void reclaim(pl_watch *watch)
 {
     if (pl_proc_alive(watch->command, 0))

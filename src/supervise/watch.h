@@ -16,8 +16,8 @@ typedef struct pl_watch {
     pl_owner owner; /* the supervisor's slot: holds the unseen bytes */
     pid_t command;
     pl_allowance allowance;
-    uint64_t line_reported_bytes;   /* the line as the last event about it said */
-    uint64_t others_reported_bytes; /* and what others used then */
+    uint64_t line_reported_bytes;   /* the line, as of the last event about it */
+    uint64_t others_reported_bytes; /* and the bytes that others used then */
     uint64_t line_reported_ns;
     int n_lines_reported;
     uint64_t n_oom_kills;         /* as last read */
@@ -47,7 +47,7 @@ typedef struct pl_watch {
 } pl_watch;
 
 /* Takes the baselines, before the command starts. `watch` must be all zero, as static memory is: it
- * is too large to be cleared again. */
+ * is too large to clear again. */
 PL_MUST_CHECK int pl_watch_init(pl_watch *watch, pl_ledger *ledger,
                                 const pl_supervise_options *options);
 void pl_watch_done(pl_watch *watch);
@@ -56,7 +56,7 @@ void pl_watch_done(pl_watch *watch);
  * them; *ret_wait_status is then its status. */
 bool pl_watch_reap(pl_watch *watch, int *ret_wait_status);
 
-/* One sample and all that follows from it. */
+/* Takes one sample, and acts on it. */
 void pl_watch_step(pl_watch *watch);
 
 /* The last step, when the command has ended: records its status and the final counters. */

@@ -15,7 +15,7 @@
 
 static_assert(PL_BUDGET_SOURCES >= PL_CGROUP_LEVELS + 5, "each source has a place");
 
-/* A cgroup or a variable may be called anything; what it is called reaches terminals and JSON. */
+/* Cgroups and variables may have any name, and the name reaches terminals and JSON. */
 static void make_printable(char *text)
 {
     for (; *text; text++)
@@ -23,7 +23,8 @@ static void make_printable(char *text)
             *text = '?';
 }
 
-/* The next free place, named. The text of `detail` loses its head, not its tail, to fit. */
+/* Takes the next free place and names it. A `detail` that is too long loses its head, not its
+ * tail. */
 static pl_budget_source *add_source(pl_budget *budget, const char *name, const char *detail)
 {
     pl_budget_source *source = &budget->sources[budget->n_sources++];
@@ -81,7 +82,7 @@ static void add_machine(pl_budget *budget, const char *root)
         set_bytes(source, memory.total_bytes, memory.available_bytes);
 }
 
-/* The command starts with nothing used of it: an rlimit counts each process alone. */
+/* The command starts with none of it used: an rlimit counts each process alone. */
 static void add_rlimit(pl_budget *budget, int resource, const char *name, const char *detail)
 {
     pl_budget_source *source = add_source(budget, name, detail);
@@ -176,7 +177,7 @@ static void ask_system(pl_budget *budget, const char *root)
     find_true_limit(budget);
 }
 
-/* The line as the system alone would have it. */
+/* Draws the line that the system alone would allow. */
 static int draw_system_line(pl_budget *budget, const pl_budget_options *options, pl_error *reterr)
 {
     if (budget->tightest < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads one memory cgroup and its ancestors. Where it is in the file system is cgroup_find.c's. */
+/* Reads one memory cgroup and its ancestors. cgroup_find.c finds its folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -39,7 +39,7 @@ static const file_names names_of_version[] = {
            .kills = "memory.events"},
 };
 
-/* `name` in the folder that is the first `length` bytes of `path`. */
+/* Names the file `name` in the folder that is the first `length` bytes of `path`. */
 static int group_file(char storage[PATH_MAX], const char *path, size_t length, const char *name)
 {
     pl_fixed_text text = pl_fixed_text_begin(storage, PATH_MAX);
@@ -66,7 +66,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* The whole of a counter's file, from its start: the kernel makes the text anew each time. */
+/* Reads a counter's file whole, from its start: the kernel writes the text anew each time. */
 static int read_again(int fd, char *buffer, size_t n)
 {
     if (fd < 0)
@@ -96,8 +96,8 @@ static int read_limit(int fd, uint64_t *ret_limit)
     return 0;
 }
 
-/* True when the level has another limit than before; *ret_changed is then the file that did it:
- * where both were changed, the one that limits now. */
+/* True when the limit of the level changed; *ret_changed is then the file that changed. If both
+ * files changed, it is the one that limits now. */
 static bool find_limit(const pl_cgroup *cgroup, pl_cgroup_level *level, int *ret_changed)
 {
     const file_names *names = &names_of_version[cgroup->version];
@@ -132,8 +132,8 @@ static void close_level(pl_cgroup_level *level)
     close_fd(&level->events_fd);
 }
 
-/* Adds the group in the first `path_length` bytes of the path, if the controller is enabled there.
- */
+/* Adds the group in the first `path_length` bytes of the path if the controller is enabled
+ * there. */
 static void add_level(pl_cgroup *cgroup, size_t path_length)
 {
     const file_names *names = &names_of_version[cgroup->version];
@@ -155,7 +155,7 @@ static void add_level(pl_cgroup *cgroup, size_t path_length)
     cgroup->levels[cgroup->n_levels++] = level;
 }
 
-/* From the process's group up to the mount point, both included. */
+/* Adds the groups from the process's own up to the mount point, both included. */
 static void add_levels(pl_cgroup *cgroup, size_t mount_length)
 {
     size_t length = strlen(cgroup->path);
@@ -261,8 +261,8 @@ uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup)
     return smallest;
 }
 
-/* Bytes of file cache; 0 when the kernel does not say: the usage is then too high, never too low.
- */
+/* Returns the bytes of file cache; 0 if the kernel does not report them: the usage is then too
+ * high, never too low. */
 static uint64_t read_file_cache(const pl_cgroup *cgroup, const pl_cgroup_level *level)
 {
     const file_names *names = &names_of_version[cgroup->version];
@@ -352,8 +352,9 @@ uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup)
     return most;
 }
 
-/* "123\n456\n", page by page: a group of many processes has more text than fits at once. Opened
- * each time: v1 shows an open file the same content until it has not been read for a second. */
+/* Reads "123\n456\n" page by page: a group of many processes has more text than fits at once. The
+ * file is opened each time, because v1 shows an open file the same content until it has not been
+ * read for a second. */
 int pl_cgroup_pids(const pl_cgroup *cgroup, pid_t *ret_pids, int max)
 {
     int fd = open_group_file(cgroup->path, strlen(cgroup->path), "cgroup.procs");

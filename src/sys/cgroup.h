@@ -47,52 +47,54 @@ typedef struct pl_cgroup {
     pl_cgroup_level levels[PL_CGROUP_LEVELS];
 } pl_cgroup;
 
-/* Finds the memory cgroup of `pid` (0: the caller). `root` stands before every path: "" is the real
- * system, tests give a folder with a tree of their own. -ENOENT when no memory cgroup can be seen:
+/* Finds the memory cgroup of `pid` (0: the caller). `root` is prepended to every path: "" for the
+ * real system, a folder with a fake tree in tests. -ENOENT when no memory cgroup can be seen:
  * `cgroup` is then empty but valid for all functions here. */
 PL_MUST_CHECK int pl_cgroup_init(pl_cgroup *cgroup, const char *root, pid_t pid);
 void pl_cgroup_done(pl_cgroup *cgroup);
 
-/* A limit that was changed. */
+/* A change of a limit. */
 typedef struct pl_cgroup_change {
     int level;
     const char *file;     /* "memory.max" ... */
     uint64_t limit_bytes; /* as it is now; 0 = lifted */
 } pl_cgroup_change;
 
-/* Reads the limits again: Kubernetes and systemd change them while programs run. True when a level
- * has another limit than before: *ret_change is then what was changed at the level that has least
- * left now, else at the innermost. A limit that cannot be read (its group is gone) stays as it
- * was. */
+/* Reads the limits again: Kubernetes and systemd change them while programs run. True when the
+ * limit of a level has changed: *ret_change then describes the change at the level that has least
+ * left now, or else at the innermost that changed. A limit that cannot be read (its group is gone)
+ * keeps its value. */
 bool pl_cgroup_refresh(pl_cgroup *cgroup, pl_cgroup_change *ret_change);
 
 /* The smallest limit over all levels; 0 = none. */
 uint64_t pl_cgroup_limit_bytes(const pl_cgroup *cgroup);
 
-/* Usage of the tightest level or, with no limit anywhere, of the own group. About 10 us. */
+/* Returns the usage of the tightest level or, without any limit, of the own group. About 10 us. */
 PL_MUST_CHECK int pl_cgroup_usage_bytes(const pl_cgroup *cgroup, uint64_t *ret_bytes);
 PL_MUST_CHECK int pl_cgroup_level_usage_bytes(const pl_cgroup *cgroup, int level,
                                               uint64_t *ret_bytes);
 
-/* Tasks of the own group that the OOM killer has ended, whichever limit it enforced; on v2 with
- * those of its descendants. Ancestors are not asked: on v1 they do not count a descendant's kills,
- * and on v2 they count our siblings'. Compare with a baseline: it counts from the group's birth. */
+/* Returns how many tasks of the own group the OOM killer has ended, whichever limit it enforced; on
+ * v2 those of its descendants too. Ancestors are not asked: on v1 they do not count a descendant's
+ * kills, and on v2 they count our siblings'. Compare with a baseline: it counts from the group's
+ * birth. */
 PL_MUST_CHECK int pl_cgroup_oom_kills(const pl_cgroup *cgroup, uint64_t *ret_n_kills);
 
-/* Reads it of the group in folder `path`, for a reader that has only a record's cgroup_path. The
- * group may be gone, and another have its name: compare pl_cgroup_id_at() with the record's. */
+/* Reads the same count for the group in folder `path`, for a reader that has only the cgroup_path
+ * of a record. The group may be gone and another have its name: compare pl_cgroup_id_at() with the
+ * record's. */
 PL_MUST_CHECK int pl_cgroup_oom_kills_at(const char *path, uint64_t *ret_n_kills);
 
-/* The number of the group in folder `path`, unique since the machine was started: the folder's
- * inode. */
+/* Returns the inode of the folder `path`, which identifies the group: it is unique since the
+ * machine was started. */
 PL_MUST_CHECK int pl_cgroup_id_at(const char *path, uint64_t *ret_id);
 
-/* How often a task was made to wait because a group was above its memory.high, over all levels with
- * that limit. 0 on v1. */
+/* Returns how often a task was made to wait because a group was above its memory.high, over all
+ * levels that have this limit. 0 on v1. */
 uint64_t pl_cgroup_throttles(const pl_cgroup *cgroup);
 
-/* The processes of the own group, not of its descendants; at most `max`. Those of another pid
- * namespace are left out. Returns how many. */
+/* Lists the processes of the own group, not of its descendants; at most `max`. Leaves out those of
+ * another pid namespace. Returns how many there are. */
 PL_MUST_CHECK int pl_cgroup_pids(const pl_cgroup *cgroup, pid_t *ret_pids, int max);
 
 /* Time that tasks have stalled for memory (PSI), in the own group on v2, else on the machine. The

@@ -9,7 +9,7 @@
  *   /../other         /                 /sys/fs/cgroup          /sys/fs/cgroup (all we can see)
  *   /gone (deleted)   /                 /sys/fs/cgroup          /sys/fs/cgroup
  *
- * Mounts are those of the caller, whoever `pid` is: the caller opens the files. */
+ * The mounts are always those of the caller, for any `pid`: the caller opens the files. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* Names that climb out, as the kernel shows what lies outside of our cgroup namespace. */
+/* Finds paths that climb out: the kernel's form for groups outside of our cgroup namespace. */
 static bool climbs(const char *path)
 {
     for (const char *p = path; (p = strstr(p, "/..")); p += 3)
@@ -117,7 +117,7 @@ static bool climbs(const char *path)
     return false;
 }
 
-/* Length of `ancestor` in front of `path`; -1 when it is not an ancestor of it, nor the same. */
+/* Returns the length of `ancestor` if `path` is it or lies below it, else -1. */
 static int prefix_length(const char *path, const char *ancestor)
 {
     size_t n = strcmp(ancestor, "/") == 0 ? 0 : strlen(ancestor);
@@ -153,7 +153,7 @@ static bool parse_mount_line(char *line, int version, const char *controller, mo
     return copy_path(ret_mount->root, root) && copy_path(ret_mount->point, point);
 }
 
-/* A mount that shows our group, and the one that shows most of its ancestors. */
+/* Prefers a mount that shows our group, and else the one that shows most of its ancestors. */
 static bool is_better(const mount *candidate, const mount *best)
 {
     if (!best->found)
@@ -186,8 +186,8 @@ static int find_mount(const char *root, int version, const char *controller, con
     return ret_mount->found ? 0 : -ENOENT;
 }
 
-/* A group may be gone, or lie outside what a container shows: takes the nearest folder that exists,
- * no further out than the mount point. */
+/* The group may be gone, or lie outside of the part that a container shows: takes the nearest
+ * folder that exists, no further out than the mount point. */
 static int shorten_to_existing(pl_cgroup_place *place)
 {
     while (access(place->path, F_OK) != 0) {

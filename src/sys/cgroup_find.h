@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in the file system a cgroup of a process is. For cgroup.c and cpu.c alone. */
+/* Finds the folder of a process's cgroup in the file system. For cgroup.c and cpu.c only. */
 #ifndef PL_SYS_CGROUP_FIND_H
 #define PL_SYS_CGROUP_FIND_H
 
@@ -7,7 +7,7 @@
 
 typedef struct pl_cgroup_place {
     int version;
-    size_t mount_length;             /* the mount point is that much of path */
+    size_t mount_length;             /* the length of the mount point in `path` */
     char path[PL_CGROUP_PATH_BYTES]; /* the group's folder; it exists */
 } pl_cgroup_place;
 

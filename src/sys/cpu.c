@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cpu.h. Quotas are reckoned in thousandths of a processor. */
+/* See cpu.h. Quotas are computed in thousandths of a processor. */
 #include "sys/cpu.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum {
     MILLI = 1000,
-    MASK_SETS = 8, /* of 1024 processors each: as many as Linux can be built for (6.18: 8192) */
+    MASK_SETS = 8, /* of 1024 processors each: the most that Linux can be built for (6.18: 8192) */
 };
 
 static const uint64_t no_quota = UINT64_MAX;
@@ -28,7 +28,7 @@ static int count_allowed(unsigned *ret_n)
     return 0;
 }
 
-/* A rest above a thousandth counts as one more, because a quota is rounded up. */
+/* Rounds a fraction of a thousandth up, because a quota is rounded up too. */
 static uint64_t milli_of(uint64_t quota_us, uint64_t period_us)
 {
     uint64_t scaled;
@@ -47,7 +47,7 @@ static int read_group_file(const char *path, size_t length, const char *name, ch
     return file.overflow ? -ENAMETOOLONG : pl_proc_read_file(storage, text, n);
 }
 
-/* "50000" and "100000", in two files. No quota is -1. */
+/* Reads "50000" and "100000" from two files. A quota of -1 means none. */
 static uint64_t read_quota_v1(const char *path, size_t length)
 {
     char quota[32], period[32];
@@ -62,7 +62,7 @@ static uint64_t read_quota_v1(const char *path, size_t length)
     return milli_of(quota_us, period_us);
 }
 
-/* "50000 100000", or "max 100000". */
+/* Reads "50000 100000", or "max 100000". */
 static uint64_t read_quota_v2(const char *path, size_t length)
 {
     char text[64];
@@ -76,7 +76,7 @@ static uint64_t read_quota_v2(const char *path, size_t length)
     return milli_of(quota_us, period_us);
 }
 
-/* From the process's group up to the mount point, both included. */
+/* Reads the groups from the process's own up to the mount point, both included. */
 static uint64_t read_cgroup_quota(const char *root)
 {
     pl_cgroup_place place;
@@ -93,8 +93,8 @@ static uint64_t read_cgroup_quota(const char *root)
     }
 }
 
-/* "2", "0.5", "1.25". The name may mean something else elsewhere: a value that is not such a number
- * sets no limit. */
+/* Parses "2", "0.5", "1.25". The variable may mean something else elsewhere: any other value sets
+ * no limit. */
 static uint64_t read_cpu_limit(void)
 {
     const char *cursor = getenv("CPU_LIMIT");

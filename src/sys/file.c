@@ -14,7 +14,7 @@
 
 #include "sys/fixed_text.h"
 
-/* From linux/magic.h, which not every libc has. */
+/* Copied from linux/magic.h, which not every libc has. */
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 
 /* The kernel cuts one call at 2 GiB less a page; whole pieces keep direct access aligned. */
@@ -99,7 +99,7 @@ int pl_file_open_regular(const char *path, uint64_t *ret_bytes)
     return fd;
 }
 
-/* One part of a path; the folder that it is in is closed. */
+/* Opens one part of a path and closes the folder that it is in. */
 static int open_part(int folder, const char *name)
 {
     struct stat info;
@@ -198,12 +198,12 @@ int pl_file_open_own(const char *path, bool *ret_found)
         if (!*ret_found)
             return fd < 0 ? -errno : fd;
         fd = open_found(path);
-        if (fd != -ENOENT) /* else it went in between */
+        if (fd != -ENOENT) /* otherwise it disappeared in between */
             return fd;
     }
 }
 
-/* The one who had it may have renamed or removed it between our open() and our lock. */
+/* The previous holder may have renamed or removed it between our open() and our lock. */
 int pl_file_open_locked(const char *path, bool *ret_found)
 {
     for (;;) {

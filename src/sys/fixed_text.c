@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See text.h. */
+/* See fixed_text.h. */
 #include <string.h>
 
 #include "sys/fixed_text.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building paths and reading numbers without stdio: snprintf may allocate and strtoull takes white
- * space and signs, and what is built on this runs inside malloc() and on text from outside. */
+/* Builds paths and reads numbers without stdio: snprintf may allocate and strtoull accepts white
+ * space and signs, but callers run inside malloc() and read text from outside. */
 #ifndef PL_SYS_FIXED_TEXT_H
 #define PL_SYS_FIXED_TEXT_H
 
 #include "base/base.h"
 
-/* Text in the caller's storage, always ended by a NUL. `overflow` is set once something did not
+/* Text in the caller's storage, always NUL-terminated. `overflow` is set once something did not
  * fit: a path that was cut is useless, so check it before use. */
 typedef struct pl_fixed_text {
     char *start;
@@ -20,11 +20,11 @@ void pl_fixed_text_add(pl_fixed_text *text, const char *string);
 void pl_fixed_text_add_n(pl_fixed_text *text, const char *bytes, size_t n);
 void pl_fixed_text_add_u64(pl_fixed_text *text, uint64_t number);
 
-/* Reads the decimal digits at *cursor and moves it behind them. False, and nothing moved, when
+/* Reads the decimal digits at *cursor and moves it behind them. False, without moving it, when
  * there is no digit or the number does not fit. */
 bool pl_fixed_text_take_u64(const char **cursor, uint64_t *ret_number);
 
-/* The number behind `key` and white space, on the line that begins with exactly that key:
+/* Finds the number after `key` and white space, on the line that begins with exactly that key:
  * "oom_kill 3", "MemTotal:  12 kB" (key "MemTotal:"). False when there is no such line. */
 bool pl_fixed_text_find_u64(const char *text, const char *key, uint64_t *ret_number);
 

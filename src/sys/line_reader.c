@@ -9,7 +9,7 @@
 
 int pl_line_reader_init(pl_line_reader *lines, const char *path)
 {
-    uint64_t ignored; /* of /proc's files it is 0 */
+    uint64_t ignored; /* 0 for the files of /proc */
     int fd = pl_file_open_regular(path, &ignored);
     lines->fd = fd < 0 ? -1 : fd;
     lines->start = lines->end = 0;
@@ -24,7 +24,7 @@ void pl_line_reader_done(pl_line_reader *lines)
     lines->fd = -1;
 }
 
-/* Makes room and reads more. 1: there is more; 0: the end; or -errno. */
+/* Makes room and reads more. Returns 1 if there is more, 0 at the end, or -errno. */
 static int fill(pl_line_reader *lines)
 {
     memmove(lines->buffer, lines->buffer + lines->start, lines->end - lines->start);
@@ -44,7 +44,7 @@ static int fill(pl_line_reader *lines)
     return got > 0;
 }
 
-/* Hands out the bytes up to `length`, and drops `n_drop` in all. */
+/* Returns the bytes up to `length`, and removes `n_drop` in all. */
 static char *take(pl_line_reader *lines, size_t length, size_t n_drop)
 {
     char *line = lines->buffer + lines->start;

@@ -11,7 +11,7 @@
 static uintptr_t page_bytes; /* constant once the handler is installed */
 static _Atomic uint64_t n_lost;
 
-/* The instruction is tried again afterwards: with the page there, or to end the process. */
+/* The instruction is then tried again: it finds the new page, or SIGBUS ends the process. */
 static void replace_page(int number, siginfo_t *info, void *context)
 {
     (void)context;

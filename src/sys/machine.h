@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the whole machine. `root` stands before every path: "" is the real system, tests give
- * a folder with a tree of their own. Never allocates. */
+/* Memory of the whole machine. `root` is prepended to every path: "" for the real system, a folder
+ * with a fake tree in tests. Never allocates. */
 #ifndef PL_SYS_MACHINE_H
 #define PL_SYS_MACHINE_H
 
@@ -8,13 +8,13 @@
 
 typedef struct pl_machine_memory {
     uint64_t total_bytes;
-    uint64_t available_bytes; /* the kernel's estimate of what can be had without swapping */
+    uint64_t available_bytes; /* the kernel's estimate of the memory available without swapping */
 } pl_machine_memory;
 
-/* PL_EFORMAT when /proc/meminfo does not say both. */
+/* PL_EFORMAT when /proc/meminfo lacks one of the two. */
 PL_MUST_CHECK int pl_machine_memory_read(const char *root, pl_machine_memory *ret_memory);
 
-/* Tasks that the OOM killer has ended since boot, in every cgroup and outside of any. */
+/* Counts the tasks that the OOM killer has ended since boot, in every cgroup and outside of any. */
 PL_MUST_CHECK int pl_machine_oom_kills(const char *root, uint64_t *ret_n_kills);
 
 #endif

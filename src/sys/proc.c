@@ -101,8 +101,8 @@ static bool take_field(const char **cursor, uint64_t *ret_number)
 /* PF_FORKNOEXEC of the kernel's sched.h, unchanged since 2.6. */
 enum { FORKED_WITHOUT_EXEC = 0x40 };
 
-/* Numbers are those of proc(5): 3 state, 4 ppid, 5 pgrp, 9 flags, 14 utime, 15 stime, 20
- * num_threads, 22 starttime. What is skipped may be negative. */
+/* The numbers are those of proc(5): 3 state, 4 ppid, 5 pgrp, 9 flags, 14 utime, 15 stime, 20
+ * num_threads, 22 starttime. Skipped fields may be negative. */
 static bool parse_stat_numbers(const char *field3, pl_proc_stat *stat)
 {
     const char *cursor = field3;
@@ -171,7 +171,7 @@ static bool stat_is_dead(const pl_proc_stat *stat)
     return stat->state == 'X' || (stat->state == 'Z' && stat->n_threads <= 1);
 }
 
-/* In doubt the answer is yes: what a living process claimed must never be given away. So a process
+/* In doubt the answer is yes: the claims of a living process must never be given away. So a process
  * that /proc hides (hidepid), and one that cannot be read because no descriptor is free, counts as
  * alive. */
 bool pl_proc_alive(pid_t pid, uint64_t start_ticks)
@@ -280,7 +280,7 @@ static void add_pid(pid_list *list, uint64_t pid)
     list->n++;
 }
 
-/* Pids separated by spaces; one may be split between two reads. */
+/* Reads pids separated by spaces; one may be split between two reads. */
 static int read_children_file(int fd, pid_list *list)
 {
     char chunk[CHILDREN_CHUNK];
@@ -319,7 +319,7 @@ static int add_thread_children(pid_t pid, const char *tid, pid_list *list)
     return r;
 }
 
-/* The entries that getdents64(2) writes. */
+/* An entry as getdents64(2) writes it. */
 typedef struct folder_entry {
     uint64_t inode;
     int64_t next_offset;
@@ -333,7 +333,7 @@ static bool has_ended(int code)
     return code == -ENOENT || code == -ESRCH;
 }
 
-/* Every thread that is still there when its turn comes. */
+/* Reads the children of every thread that still exists when its turn comes. */
 static int add_folder_children(int task_fd, pid_t pid, pid_list *list)
 {
     _Alignas(folder_entry) char buffer[2048];

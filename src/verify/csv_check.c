@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CSV: every record has as many fields as the first one, numbers stay numbers, and all is UTF-8.
- *   header   the first record; whether it is one or data makes no difference here
- *   sample   the records up to number SAMPLE_RECORDS, behind the first
- *   numeric  a column of whose fields in the sample that are not empty all are numbers, or all but
- *            one in STRAY_OF: that one is a stray */
+/* Checks a CSV: every record has as many fields as the first one, numbers stay numbers, and all
+ * text is UTF-8.
+ *   header   the first record; whether it is a header or data makes no difference here
+ *   sample   the records up to number SAMPLE_RECORDS, after the first
+ *   numeric  a column whose non-empty fields in the sample are all numbers, or all but one in
+ *            STRAY_OF: that one is a stray */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,16 +17,16 @@
 #include "data/reader/csv_reader.h"
 #include "verify/file.h"
 
-/* Tickets that are numbers but for every fourth one (Titanic's) are words; 1 of 17 is a mistake, or a
- * mark of what is missing, which a reader of numbers does not read either. */
+/* A column of tickets of which only every fourth one is not a number (Titanic's) is text; 1 of 17
+ * is a mistake, or a mark for a missing value, which a reader of numbers cannot read either. */
 enum { SAMPLE_RECORDS = 64, STRAY_OF = 17, MOST_COLUMNS = 65536, WORD_BYTES = 64 };
 
 typedef enum column_kind { COLUMN_EMPTY, COLUMN_NUMBER, COLUMN_TEXT } column_kind;
 
 typedef struct column {
-    uint8_t kind;               /* column_kind, known when the sample is over */
+    uint8_t kind;               /* column_kind, known after the sample */
     uint8_t n_numbers, n_words; /* in the sample */
-    char word[WORD_BYTES];      /* the first one, as it is told */
+    char word[WORD_BYTES];      /* the first one, as reported */
     pl_text_place place;        /* of its record */
 } column;
 
@@ -79,7 +80,7 @@ static void sample_record(csv_check *check, pl_text_place place, int64_t n)
     }
 }
 
-/* What the columns are, now that the sample is over. */
+/* Decides the kinds of the columns at the end of the sample. */
 static void end_sample(csv_check *check)
 {
     for (int64_t i = 0; i < check->n_columns; i++) {
@@ -125,7 +126,7 @@ static void check_record(csv_check *check, pl_text_place place, int64_t n, uint6
         end_sample(check);
 }
 
-/* How many fields there are is known by the first record: it is looked at twice. */
+/* The first record gives the number of fields, so it is read twice. */
 static int count_columns(csv_check *check, pl_error *reterr)
 {
     pl_csv_field none;
@@ -144,7 +145,7 @@ static int count_columns(csv_check *check, pl_error *reterr)
     return pl_csv_reader_seek(&check->reader, (pl_text_place){.line = 1}, reterr);
 }
 
-/* What the reader says of one that is too long is for those who can give it another limit. */
+/* The reader's advice for a record that is too long is for callers who can set another limit. */
 static int report_error(csv_check *check, pl_text_place place, const pl_error *why,
                         pl_error *reterr)
 {
@@ -157,7 +158,7 @@ static int report_error(csv_check *check, pl_text_place place, const pl_error *w
     return 0;
 }
 
-/* 1: go on; 0: the end. A record that is malformed costs itself only. */
+/* Returns 1 to go on, 0 at the end. A malformed record costs only itself. */
 static int check_next(csv_check *check, pl_error *reterr)
 {
     pl_text_place place = pl_csv_reader_tell(&check->reader);

@@ -36,7 +36,7 @@ void pl_verify_leave_folder(pl_verify_near *folder)
     *folder = (pl_verify_near){0};
 }
 
-/* The finding to be filled in; NULL: it is only counted. */
+/* Returns the finding to fill in; NULL: it is only counted. */
 static pl_verify_finding *next_finding(pl_verify_file *file, pl_verify_severity severity)
 {
     pl_verify_finding *finding = &file->finding;
@@ -128,7 +128,7 @@ int pl_verify_room_for(pl_verify_file *file, pl_block *block, uint64_t bytes, co
         return 0;
     bool is_large = block->bytes >= PL_MIB;
     pl_memory_give(file->memory, block);
-    if (is_large) /* images grow now and then; what was too small is of no use to anybody */
+    if (is_large) /* images grow now and then; the smaller block is of no use any more */
         pl_memory_trim(file->memory);
     return pl_memory_take(file->memory, bytes, what, block, reterr);
 }

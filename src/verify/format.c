@@ -47,7 +47,7 @@ bool pl_verify_format_parse(const char *name, pl_verify_format *ret_format)
     return false;
 }
 
-/* The last extension but ".gz": *ret_n of its bytes, without the dot. */
+/* Returns the last extension except ".gz": *ret_n bytes, without the dot. */
 static const char *extension_of(const char *path, size_t *ret_n)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -63,7 +63,7 @@ pl_verify_format pl_verify_promise(const char *path)
 {
     size_t n;
     const char *extension = extension_of(path, &n);
-    char first = n > 0 ? (char)(extension[0] | 0x20) : 0; /* which tells most apart, at less cost */
+    char first = n > 0 ? (char)(extension[0] | 0x20) : 0; /* cheapest test, which decides most */
     for (size_t i = 0; i < PL_COUNT_OF(promises); i++)
         if (promises[i].extension[0] == first && strlen(promises[i].extension) == n &&
             strncasecmp(promises[i].extension, extension, n) == 0)
@@ -89,7 +89,7 @@ static bool is_tar(const uint8_t *bytes, size_t n)
     return n >= PL_TAR_BLOCK_BYTES && memcmp(bytes + 257, "ustar", 5) == 0;
 }
 
-/* Its length has a sum of its own, which 1 of 4 billion other files has by chance. */
+/* The length has a checksum of its own, which 1 of 4 billion other files has by chance. */
 static bool is_tfrecord(const uint8_t *bytes, size_t n)
 {
     uint64_t data_bytes;
@@ -105,7 +105,7 @@ static bool is_text(const uint8_t *bytes, size_t n, bool is_all)
     return valid == n || (cut && !is_all);
 }
 
-/* Two letters alone would be any text: a header of a length that there is follows. */
+/* Two letters alone could begin any text: a header of a known length must follow. */
 static bool is_bmp(const uint8_t *bytes, size_t n)
 {
     static const uint8_t lengths[] = {12, 40, 52, 56, 64, 108, 124};
@@ -113,7 +113,7 @@ static bool is_bmp(const uint8_t *bytes, size_t n)
            bytes[15] == 0 && bytes[16] == 0 && bytes[17] == 0;
 }
 
-/* A bracket, and what may follow one. */
+/* Does it begin with a bracket, and a character that may follow one? */
 static bool is_json(const char *bytes, size_t n)
 {
     static const char blanks[] = " \t\r\n";
@@ -152,7 +152,7 @@ pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all, pl_ve
     if (is_tfrecord(bytes, n))
         return PL_VERIFY_TFRECORD;
     if (is_kind_of_text(promise))
-        return promise; /* that it is none of them is then found where it ends to be one */
+        return promise; /* if it is something else, the validator finds out where */
     if (is_text(bytes, n, is_all))
         return is_json(bytes, n) ? PL_VERIFY_JSON : PL_VERIFY_TEXT;
     return promise;

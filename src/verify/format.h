@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file is, by what is in it.
- *   format   what its bytes are. Text of any kind begins alike: whether it is meant to be CSV or
- *            JSON, the name tells first, then how it begins
- *   promise  what its name says that it is
+/* Recognises the format of a file by its content.
+ *   format   the format of its bytes. Texts of any kind begin alike: the name first decides between
+ *            CSV and JSON, then the beginning
+ *   promise  the format that its name suggests
  *
  * Pure; safe from any thread. */
 #ifndef PL_VERIFY_FORMAT_H
@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 typedef enum pl_verify_format {
-    PL_VERIFY_UNKNOWN, /* nothing that is known here: not looked into */
+    PL_VERIFY_UNKNOWN, /* no known format: the content is not checked */
     PL_VERIFY_NPY,
     PL_VERIFY_NPZ,
     PL_VERIFY_TFRECORD,
@@ -22,37 +22,38 @@ typedef enum pl_verify_format {
     PL_VERIFY_CSV,
     PL_VERIFY_TAR,
     PL_VERIFY_JSON,
-    PL_VERIFY_GZIP,    /* packed, and what is within is not looked into */
+    PL_VERIFY_GZIP,    /* packed, and the content is not checked */
     PL_VERIFY_PICTURE, /* of a format that is not decoded: GIF, WebP, TIFF... */
 } pl_verify_format;
 
 enum { PL_VERIFY_N_FORMATS = PL_VERIFY_PICTURE + 1 };
 
-/* Is it decoded as an image? A picture that is not is told so. */
+/* Is it decoded as an image? For other pictures the check reports that they are not. */
 static inline bool pl_verify_is_image(pl_verify_format format)
 {
     return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG || format == PL_VERIFY_BMP ||
            format == PL_VERIFY_PICTURE;
 }
 
-/* "npy", "tfrecord" and so on; "unknown". */
+/* Returns "npy", "tfrecord" and so on; "unknown". */
 const char *pl_verify_format_name(pl_verify_format format);
 
-/* False if nobody calls a format so. */
+/* Finds a format by name; false if there is none with that name. */
 bool pl_verify_format_parse(const char *name, pl_verify_format *ret_format);
 
-/* What the name of a file promises; ".gz" at its end is passed over. PL_VERIFY_UNKNOWN: nothing. */
+/* Returns the format that a file's name promises; ignores ".gz" at its end. PL_VERIFY_UNKNOWN:
+ * none. */
 pl_verify_format pl_verify_promise(const char *path);
 
-/* Does the name say that one JSON value follows another? */
+/* Does the name promise several JSON values, one after the other? */
 bool pl_verify_promises_json_lines(const char *path);
 
-/* By the first bytes of the file, unpacked; `is_all` if there are no more. What its name promises
- * settles what bytes cannot. */
+/* Recognises the format by the first bytes of the file, unpacked; `is_all` if there are no more.
+ * The promise of its name decides where bytes cannot. */
 pl_verify_format pl_verify_sniff(const void *bytes, size_t n, bool is_all,
                                  pl_verify_format promise);
 
-/* The delimiter of a CSV: the one of , ; tab | that its first line has most of. */
+/* Guesses the delimiter of a CSV: the most frequent of , ; tab | in its first line. */
 char pl_verify_delimiter(const char *bytes, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JPEG, PNG or BMP: what its header promises, then all of its pixels. */
+/* Checks a JPEG, PNG or BMP: first its header, then all of its pixels. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -7,7 +7,7 @@
 #include "codec/image/image.h"
 #include "verify/file.h"
 
-/* Twice what Pillow warns of; there it refuses. */
+/* Twice Pillow's warning level; from there on it refuses. */
 #define MOST_PIXELS UINT64_C(178956970)
 
 static int decode(pl_verify_file *file, const void *bytes, size_t n, const pl_image *image,
@@ -21,8 +21,8 @@ static int decode(pl_verify_file *file, const void *bytes, size_t n, const pl_im
                : pl_image_decode(bytes, n, image, room->data, (char *)room->data + work_at, reterr);
 }
 
-/* Else a GIF or WebP may be as good as any, and nobody can tell from here: nothing is wrong with it
- * but that no dataset reads it. */
+/* Other formats, such as GIF or WebP, cannot be checked here: nothing is wrong with the file except
+ * that no dataset reads it. */
 static bool is_decoded(pl_verify_format format)
 {
     return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG || format == PL_VERIFY_BMP;
@@ -39,7 +39,7 @@ int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uin
                          "%s%zu bytes promise %" PRId64 " x %" PRId64
                          " pixels (%s): a decompression bomb",
                          where, n, image.width, image.height, PL_SIZE(image.pixel_bytes));
-        return 0; /* no element: nobody will decode it, and a plan for it would be for nothing */
+        return 0; /* not an element: nobody will decode it, so a plan must not count it */
     }
     if (r == 0)
         pl_verify_count(file, image.pixel_bytes);
@@ -64,7 +64,7 @@ int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uin
     return 0;
 }
 
-/* Its header is in the head, unless much that is no picture comes before. */
+/* Is its header within the head? It is, unless much other data comes first. */
 static bool is_measured_by_head(const pl_verify_file *file)
 {
     pl_image image;

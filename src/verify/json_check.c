@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON, or JSON lines: is it whole? */
+/* Checks that JSON, or JSON lines, is well-formed and complete. */
 #include "verify/json_check.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ int pl_verify_json(pl_verify_file *file, pl_error *reterr)
     pl_file_window window;
     pl_error why = {0};
     if (file->want_size_only && pl_verify_promises_json_lines(file->path))
-        return pl_verify_text(file, reterr); /* whose elements are lines */
+        return pl_verify_text(file, reterr); /* its elements are lines */
     pl_verify_count(file, file->file_bytes);
     if (file->is_whole && !file->is_packed) {
         pl_verify_json_bytes(file, file->path, file->head, file->n_head, 0, "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file: opened and read once, recognised, and given to its validator. A small file costs an
- * open, a read and a close, and nothing else of the system. */
+/* Checks one file: opens it, reads it once, recognises it, and passes it to its validator. A small
+ * file costs one open, one read and one close, and no other system calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -39,14 +39,14 @@ static int read_head(pl_verify_file *file)
     return 0;
 }
 
-/* Can it be looked into when it is packed? */
+/* Can the validator read it when it is packed? */
 static bool is_streamed(pl_verify_format format)
 {
     return format == PL_VERIFY_TFRECORD || format == PL_VERIFY_TEXT || format == PL_VERIFY_CSV ||
            format == PL_VERIFY_TAR || format == PL_VERIFY_JSON;
 }
 
-/* The head becomes what it is unpacked. */
+/* Replaces the head by its unpacked bytes. */
 static int unpack_head(pl_verify_file *file, pl_error *reterr)
 {
     enum { UNPACKED_BYTES = 64 * 1024 };
@@ -68,7 +68,7 @@ static int unpack_head(pl_verify_file *file, pl_error *reterr)
     return r < 0 ? pl_verify_report_error(file, 0, &why, reterr) : 1;
 }
 
-/* All of a packed file, to see whether it can be unpacked. */
+/* Reads all of a packed file, to see whether it can be unpacked. */
 static int check_packing(pl_verify_file *file, pl_error *reterr)
 {
     pl_file_window window;
@@ -140,7 +140,7 @@ static void open_near(pl_verify_near *folder)
 
 static int open_file(const char *path, pl_verify_near *folder)
 {
-    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* a pipe is not waited for */
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK; /* does not wait for a pipe */
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
     if (n == 0)
@@ -157,7 +157,7 @@ static int open_file(const char *path, pl_verify_near *folder)
 
 static void report_unread(pl_verify_file *file, int code)
 {
-    if (code == -EISDIR) /* which the walk had no room for */
+    if (code == -EISDIR) /* the walk had no room for it */
         pl_verify_report(file, PL_VERIFY_ERROR, PL_VERIFY_NO_OFFSET,
                          "it is more than %d folders deep: check it by itself",
                          PL_VERIFY_FOLDERS_DEEP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See move_file.h. A copy has no name until it is whole: nothing is left of one that was killed,
- * and no name has to be guessed that is nobody's. Where the file system knows no such files, it has
- * a random one. */
+/* See move_file.h. A copy has no name until it is whole: a killed process leaves nothing behind,
+ * and no unused name has to be guessed. On file systems without unnamed files it has a random
+ * name. */
 #include "verify/move_file.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@
 
 enum { PIECE_BYTES = 64 * 1024, DRAFT_NAME_BYTES = 40 };
 
-/* Without replacing anything; some file systems know no such rename, and we look first. */
+/* Renames without replacing anything. Some file systems do not support this; there we look
+ * first. */
 static int rename_new(int from_folder, const char *from, int to_folder, const char *to)
 {
     if (renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0)
@@ -28,7 +29,7 @@ static int rename_new(int from_folder, const char *from, int to_folder, const ch
     return renameat(from_folder, from, to_folder, to) < 0 ? -errno : 0;
 }
 
-/* For reading: a file, never a pipe or what a link leads to. */
+/* Opens a file for reading: never a pipe, or the target of a link. */
 static int open_file(int folder, const char *name, struct stat *ret_status)
 {
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -45,7 +46,7 @@ static int open_file(int folder, const char *name, struct stat *ret_status)
 
 typedef struct draft {
     int fd;
-    char name[DRAFT_NAME_BYTES]; /* "": it has none */
+    char name[DRAFT_NAME_BYTES]; /* "": it has no name */
 } draft;
 
 static int open_named_draft(int folder, draft *made)
@@ -59,8 +60,8 @@ static int open_named_draft(int folder, draft *made)
     return made->fd < 0 ? -errno : 0;
 }
 
-/* A file without a name gets one by way of /proc: the thread's own part of it, because each of the
- * threads that check has a table of descriptors of its own. */
+/* An unnamed file gets a name through /proc: through the thread's own part of it, because each of
+ * the checking threads has a table of descriptors of its own. */
 static int open_draft(int folder, draft *made)
 {
     made->name[0] = '\0';
@@ -139,7 +140,7 @@ static bool read_link(int folder, const char *name, char target[PATH_MAX])
     return true;
 }
 
-/* Of a link, the link: what it leads to may be nothing, and is somebody else's. */
+/* Copies a link as a link: its target may not exist, and is not ours. */
 static int copy(int from_folder, const char *from, int to_folder, const char *to)
 {
     char target[PATH_MAX];
@@ -148,7 +149,7 @@ static int copy(int from_folder, const char *from, int to_folder, const char *to
     return symlinkat(target, to_folder, to) < 0 ? -errno : 0;
 }
 
-/* That the new name is on disk, before the old one goes. */
+/* Makes sure that the new name is on disk before the old one is removed. */
 static int sync_folder(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

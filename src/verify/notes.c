@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is only seen of all files together. Files are compared by size and by a hash of their heads;
- * of longer ones that agree in both, all is hashed, once each, so that a file that is like no other
- * is never read twice. */
+/* Finds the problems that only show over all files together. Compares files by size and by a hash
+ * of their heads; longer ones that agree in both are hashed whole, once each, so that a file unlike
+ * all others is never read twice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,14 +14,14 @@
 
 #include "verify/slots.h"
 
-/* A label with a third of the files of another is worth a word. */
+/* A label with at most a third of the files of another is reported. */
 enum { UNEVEN_TIMES = 3 };
 
 typedef struct note_taker {
     const pl_verify_slots *slots;
     const pl_verify_options *options;
     uint64_t n;
-    bool heads_alike; /* of files that are longer */
+    bool heads_alike; /* for longer files */
 } note_taker;
 
 static pl_verify_slot *slot_at(const note_taker *notes, size_t i)
@@ -62,7 +62,7 @@ static bool is_alike(const pl_verify_slot *a, const pl_verify_slot *b)
     return a->file_bytes == b->file_bytes && same_hash(a->head, b->head);
 }
 
-/* Of all of a file. False: it cannot be read any more, or nobody wants to know. */
+/* Hashes a whole file. False: it cannot be read any more, or the check must end. */
 static bool hash_all(note_taker *notes, const char *path, XXH128_hash_t *ret_hash)
 {
     enum { PIECE_BYTES = 256 * 1024 };
@@ -93,7 +93,7 @@ static int note_copy(note_taker *notes, uint32_t copy, uint32_t of, pl_error *re
     return note(notes, path_at(notes, copy), slot_at(notes, copy)->format, reason, reterr);
 }
 
-/* By another path, or a link: one file is no copy of itself. */
+/* Recognises a file by another path, or a link: a file is not a copy of itself. */
 static bool is_same_file(const note_taker *notes, uint32_t i, uint32_t j)
 {
     struct stat a, b;
@@ -101,7 +101,7 @@ static bool is_same_file(const note_taker *notes, uint32_t i, uint32_t j)
            a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* The first file that this one is like: itself, which is then remembered, if there was none. */
+/* Returns the first file that equals this one: itself, now remembered, if there was none. */
 static uint32_t first_alike(const note_taker *notes, uint32_t i, uint32_t *table, uint64_t mask)
 {
     const pl_verify_slot *slot = slot_at(notes, i);
@@ -113,9 +113,9 @@ static uint32_t first_alike(const note_taker *notes, uint32_t i, uint32_t *table
     return i;
 }
 
-/* Tells of file `i` if it is like one before it; of longer ones that is only known of their heads
- * when `by_heads`. `table` has mask + 1 places, more than there are files: the number of a file and
- * 1, or 0. */
+/* Reports file `i` if it equals an earlier one; with `by_heads`, only the heads of longer files are
+ * compared. `table` has mask + 1 places, more than there are files: each holds the number of a file
+ * plus 1, or 0. */
 static int compare_file(note_taker *notes, uint32_t i, bool by_heads, uint32_t *table,
                         uint64_t mask, pl_error *reterr)
 {
@@ -172,7 +172,7 @@ static bool has_size(const pl_verify_slot *slot, const pl_verify_slot *other)
     return slot->height == other->height && slot->width == other->width;
 }
 
-/* The first one of another size is named; how many there are is said. */
+/* Names the first file of another size, and says how many there are. */
 static int note_sizes(note_taker *notes, uint32_t *order, pl_error *reterr)
 {
     const pl_verify_slot *usual = NULL;
@@ -212,8 +212,8 @@ static const char *channels_name(int channels)
     return names[channels];
 }
 
-/* A batch takes images of one kind, and a decoder that is not told gives each its own. The odd ones
- * are few, and looked for: each is named. */
+/* A batch takes images of one kind, and a decoder without a channel count keeps that of each file.
+ * The odd ones are few, and users look for them: each is named. */
 static int note_channels(note_taker *notes, pl_error *reterr)
 {
     size_t n_with[5] = {0}, n = 0;
@@ -242,7 +242,7 @@ static int note_channels(note_taker *notes, pl_error *reterr)
 
 typedef struct folder {
     const char *path; /* of a file in it */
-    size_t n_path;    /* the folder's bytes of that */
+    size_t n_path;    /* the part of it that names the folder */
     size_t n_files;
 } folder;
 
@@ -252,7 +252,7 @@ static size_t parent_bytes(const char *path, size_t n)
     return slash ? (size_t)(slash - path) : 0;
 }
 
-/* Those with the same parent: the largest against the smallest. */
+/* Compares the folders with the same parent: the largest with the smallest. */
 static int note_siblings(note_taker *notes, const folder *folders, size_t n, pl_error *reterr)
 {
     const folder *most = folders, *least = folders;
@@ -278,8 +278,8 @@ static bool is_in_folder(const folder *last, const char *path, size_t n)
     return last->n_path == n && memcmp(last->path, path, n) == 0;
 }
 
-/* Those that have files. The files of one are behind each other: so the walk has them. NULL:
- * -ENOMEM. */
+/* Lists the folders that have files. The files of a folder follow each other, in the order of the
+ * walk. NULL: -ENOMEM. */
 static folder *list_folders(const note_taker *notes, size_t *ret_n)
 {
     size_t n = 0, room = 64;
@@ -314,7 +314,7 @@ static int compare_parents(const folder *a, const folder *b)
                          parent_bytes(b->path, b->n_path));
 }
 
-/* The folders of one parent behind each other: in the walk, folders within them come between. */
+/* Brings the folders of one parent together: in the walk, their subfolders come between. */
 static int compare_folders(const void *a, const void *b)
 {
     const folder *i = a, *j = b;
@@ -344,7 +344,7 @@ int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *optio
 {
     note_taker notes = {.slots = slots, .options = options};
     uint64_t n_places = 64;
-    pl_block places; /* also an order of the files */
+    pl_block places; /* also the sort order of the files */
     while (n_places < 2 * slots->paths.n)
         n_places *= 2;
     int r = pl_memory_take(options->memory, n_places * sizeof(uint32_t), "places of files", &places,
@@ -356,7 +356,7 @@ int pl_verify_notes(const pl_verify_slots *slots, const pl_verify_options *optio
         r = note_sizes(&notes, places.data, reterr);
     if (r == 0)
         r = note_channels(&notes, reterr);
-    if (r == 0 && options->n_sample == 0) /* chance makes a sample's folders uneven */
+    if (r == 0 && options->n_sample == 0) /* a sample's folders are uneven by chance */
         r = note_labels(&notes, reterr);
     pl_memory_give(options->memory, &places);
     *n_notes += notes.n;

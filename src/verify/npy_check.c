@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An .npy file: its header, its length, and, on request, how many of its values are none. */
+/* Checks an .npy file: its header, its length and, on request, how many of its values are NaN or
+ * infinite. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

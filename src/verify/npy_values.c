@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See npy_values.h. Values are looked at as bits: without the sign, one above the largest exponent
- * is NaN, and that alone is infinite. */
+/* See npy_values.h. Values are compared as bits: without the sign, the largest exponent alone is
+ * infinite, and anything above it is NaN. */
 #include "verify/npy_values.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static uint64_t swap_bytes(uint64_t bits, uint32_t n)
     return __builtin_bswap64(bits) >> (64 - 8 * n);
 }
 
-/* The bits of an infinity; 0: not of a float. */
+/* Returns the bits of infinity; 0: not a float. */
 static uint64_t infinity_of(pl_dtype dtype)
 {
     switch (dtype) {
@@ -64,7 +64,7 @@ void pl_npy_values_add(pl_npy_values *values, const pl_npy *npy, uint64_t offset
             values->n_part = 0;
         }
     }
-    switch (item) { /* so that each loop has a constant length of value */
+    switch (item) { /* gives each loop a constant value size */
     case 2:
         count_all(values, at, left / 2, 2, npy->swap, infinity);
         break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An .npz file, or any zip: every file in it is unpacked and its sum checked; an array's header and
- * length as well. A member is given to the inflater as if it were a gzip file: a head, its data (in
- * stored blocks, where it is not deflated), and at the end its sum and its length, which are so
- * checked by who checks them everywhere. */
+/* Checks an .npz file, or any zip: unpacks every file in it and checks its checksum; for an array
+ * also header and length. A member is passed to the inflater as if it were a gzip file: a header,
+ * its data (as stored blocks, if it is not deflated), and at the end its checksum and length, so
+ * that the inflater checks them as it always does. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum {
     PIECE_BYTES = 64 * 1024,
-    STORED_BYTES = 65535,        /* the most of a stored block */
+    STORED_BYTES = 65535,        /* the limit of a stored block */
     UNPACKED_BYTES = 128 * 1024, /* more than an .npy header */
     DIRECTORY_BYTES_MAX = 16 * 1024 * 1024,
 };
@@ -27,14 +27,14 @@ typedef struct member {
     pl_verify_file *file;
     const pl_zip_entry *entry;
     uint64_t data_offset;
-    uint64_t done; /* packed bytes that were given to the inflater */
+    uint64_t done; /* packed bytes given to the inflater */
     enum { HEAD, BLOCK, DATA, FOOT, OVER } part;
     uint32_t block_left; /* of a stored block */
     uint64_t unpacked;
     bool is_npy, has_npy;
     pl_npy npy;
     pl_npy_values values;
-    pl_error why; /* of its header */
+    pl_error why; /* about its header */
 } member;
 
 static int read_at(pl_verify_file *file, void *to, size_t n, uint64_t offset, pl_error *reterr)
@@ -60,7 +60,7 @@ static size_t put_block(member *m, uint8_t *to)
     uint64_t left = m->entry->packed_bytes - m->done;
     uint16_t n = (uint16_t)pl_min_u64(left, STORED_BYTES);
     m->block_left = n;
-    to[0] = left <= STORED_BYTES; /* the last one */
+    to[0] = left <= STORED_BYTES; /* is it the last one? */
     to[1] = (uint8_t)n;
     to[2] = (uint8_t)(n >> 8);
     to[3] = (uint8_t)~to[1];
@@ -68,7 +68,7 @@ static size_t put_block(member *m, uint8_t *to)
     return 5;
 }
 
-/* The next piece of what a gzip file of this member would be; *ret_n 0: its end. */
+/* Makes the next piece of the gzip file for this member; *ret_n 0: its end. */
 static int next_piece(member *m, uint8_t *to, size_t *ret_n, pl_error *reterr)
 {
     static const uint8_t head[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
@@ -107,7 +107,8 @@ static int next_piece(member *m, uint8_t *to, size_t *ret_n, pl_error *reterr)
     return r;
 }
 
-/* Unpacked bytes: the first ones are the header. `n` is UNPACKED_BYTES, or all that is left. */
+/* Takes unpacked bytes: the first ones are the header. `n` is UNPACKED_BYTES, or all that is
+ * left. */
 static void take_unpacked(member *m, const uint8_t *bytes, size_t n)
 {
     if (m->is_npy && m->unpacked == 0)
@@ -179,7 +180,7 @@ static int check_member(pl_verify_file *file, const pl_zip_entry *entry, uint8_t
         r = pl_error_set(&why, PL_ECORRUPT, "%" PRIu64 " bytes, the directory promises %" PRIu64,
                          m.unpacked, entry->unpacked_bytes);
     else if (r == PL_ECORRUPT && m.data_offset > 0 &&
-             m.unpacked <= entry->unpacked_bytes) /* what gzip's sums say is of no use here */
+             m.unpacked <= entry->unpacked_bytes) /* gzip's checksums mean nothing here */
         pl_error_set(&why, r,
                      "its data is corrupt: checksum, length or packing is another than the "
                      "directory's");
@@ -211,7 +212,7 @@ static int check_members(pl_verify_file *file, const pl_zip_directory *directory
     return 0;
 }
 
-/* Before anything is unpacked. A corrupt entry, which is the last, is told when it is come to. */
+/* Runs before anything is unpacked. Stops at a corrupt entry, which the later loop reports. */
 static int check_apart(pl_verify_file *file, const pl_zip_directory *directory,
                        const uint8_t *bytes, pl_error *why)
 {
@@ -230,7 +231,7 @@ static int check_apart(pl_verify_file *file, const pl_zip_directory *directory,
     return pl_zip_check_apart(directory, places, n, why);
 }
 
-/* Directory and work in one block: room for inflating, its pieces, the directory. */
+/* Claims directory and work in one block: the inflater's room, its pieces, the directory. */
 static int check_zip(pl_verify_file *file, pl_error *why, pl_error *reterr)
 {
     pl_zip_directory directory;

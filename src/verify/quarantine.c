@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quarantine.h; moving back is restore.c's. */
+/* See quarantine.h; restore.c moves files back. */
 #include "verify/quarantine.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 /* ---- the manifest ---- */
 
-/* Of "000012-name", which a line calls "to"; 0: it cannot be told. */
+/* Returns the number in "000012-name", the "to" of a line; 0: there is none. */
 static uint64_t number_in(const char *text, size_t n)
 {
     json_t *line = NULL;
@@ -30,8 +30,8 @@ static uint64_t number_in(const char *text, size_t n)
     return number;
 }
 
-/* The highest number that was given, which is not how many lines there are once some were restored.
- * What was cut off when a process died has no line end, and stands for nothing. */
+/* Finds the highest number given, which is not the number of lines once some were restored. A line
+ * cut off when a process died has no line end, and is ignored. */
 static int read_manifest(pl_quarantine *quarantine)
 {
     char *text = NULL;
@@ -93,7 +93,7 @@ static int write_line(int fd, const char *text)
     return 0;
 }
 
-/* Is on disk then. */
+/* Returns when the line is on disk. */
 static int add_line(pl_quarantine *quarantine, const char *from, const char *name,
                     const char *reason)
 {
@@ -119,7 +119,7 @@ static int add_line(pl_quarantine *quarantine, const char *from, const char *nam
     return r;
 }
 
-/* Of a file that was not moved: it would be one too many for whoever reads the manifest. */
+/* Removes the line of a file that was not moved: readers of the manifest would count it. */
 static void take_line_back(pl_quarantine *quarantine, uint64_t manifest_bytes)
 {
     if (ftruncate(quarantine->manifest_fd, (off_t)manifest_bytes) == 0)
@@ -130,7 +130,7 @@ static void take_line_back(pl_quarantine *quarantine, uint64_t manifest_bytes)
 
 /* A file, by the folder that it is in. */
 typedef struct source {
-    char path[PATH_MAX]; /* absolute, with links of folders followed, but not of the file itself */
+    char path[PATH_MAX]; /* absolute; links to folders are followed, the file's own is not */
     int folder;
     const char *name; /* in `path` */
 } source;
@@ -163,8 +163,8 @@ static int find_source(const char *path, source *from)
     return from->folder < 0 ? from->folder : 0;
 }
 
-/* Why this one is not moved; NULL: it can be tried. Folders are told when they cannot be read, or
- * lie too deep, and hold files that nobody has looked at. */
+/* Returns why this file is not moved; NULL: it can be tried. Folders are reported when they cannot
+ * be read, or lie too deep, and hold files that were not checked. */
 static const char *why_not(const source *from)
 {
     struct stat status;
@@ -173,7 +173,8 @@ static const char *why_not(const source *from)
     return S_ISDIR(status.st_mode) ? "it is a folder" : NULL;
 }
 
-/* 1 if it was moved; 0, and why in *why, if it is where it was; negative: the manifest's. */
+/* Returns 1 if it was moved; 0, with the reason in *why, if it is where it was; negative if the
+ * manifest failed. */
 static int note_and_move(pl_quarantine *quarantine, const source *from, const char *reason,
                          char to[PATH_MAX], const char **why)
 {

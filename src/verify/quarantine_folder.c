@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quarantine_private.h. Paths are bytes and JSON is UTF-8: a path that is not is written as
- * hexadecimal digits, under another key. */
+/* See quarantine_private.h. Paths are bytes and JSON is UTF-8: a path that is not UTF-8 is written
+ * as hexadecimal digits, under another key. */
 #include "verify/quarantine_private.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int pl_quarantine_refuse(pl_error *reterr, int code, const char *what, const cha
 
 /* ---- the folder ---- */
 
-/* What others may write to holds what others chose. */
+/* A folder that others may write to holds files that others chose. */
 static int check_owner(int fd, const char *path, pl_error *reterr)
 {
     struct stat status;
@@ -57,7 +57,7 @@ static int open_folder(pl_quarantine *quarantine, const char *folder, pl_error *
     return 0;
 }
 
-/* A second name elsewhere would be written to as well. */
+/* With a second name elsewhere, that file would be written to as well. */
 static int check_manifest(int fd, const char *path, pl_error *reterr)
 {
     struct stat status;

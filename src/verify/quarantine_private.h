@@ -11,35 +11,36 @@
 
 #define PL_MANIFEST "manifest.jsonl"
 
-/* "cannot open '/x': Permission denied" */
+/* Formats "cannot open '/x': Permission denied". */
 int pl_quarantine_refuse(pl_error *reterr, int code, const char *what, const char *path);
 
-/* Opens the folder, which is there, and its manifest, which is made if `flags` has O_CREAT. Both
- * are the user's own, and no links; the manifest is ours alone until it is closed. Fills in folder,
- * folder_fd and manifest_fd. */
+/* Opens the folder, which must exist, and its manifest, which is made if `flags` has O_CREAT. Both
+ * must belong to the user and must not be links; the manifest is locked until it is closed. Fills
+ * in folder, folder_fd and manifest_fd. */
 PL_MUST_CHECK int pl_quarantine_attach(pl_quarantine *quarantine, const char *folder, int flags,
                                        pl_error *reterr);
 
-/* All of the manifest, for the caller to free(). */
+/* Reads the whole manifest, for the caller to free(). */
 PL_MUST_CHECK int pl_quarantine_read(const pl_quarantine *quarantine, char **ret_text,
                                      uint64_t *ret_n);
 
 bool pl_quarantine_is_utf8(const char *text);
 
-/* What a path is called in a line: "from", or "from_hex" where it is no UTF-8. NULL: no memory. */
+/* Returns the key of a path in a line: "from", or "from_hex" if the path is not UTF-8. NULL: out of
+ * memory. */
 const char *pl_quarantine_path_key(const char *path);
 json_t *pl_quarantine_path_to_json(const char *path);
 
-/* False: there is none, or it is too long. */
+/* False: the line has no path, or it is too long. */
 bool pl_quarantine_path_from_json(const json_t *line, char path[PATH_MAX]);
 
-/* A line of the manifest that can be believed. */
+/* A line of the manifest that passed all checks. */
 typedef struct pl_quarantine_entry {
-    char path[PATH_MAX];     /* where it was: whole, and the name of a file at its end */
+    char path[PATH_MAX];     /* the old path: absolute, and ending in the name of a file */
     char name[NAME_MAX + 1]; /* in quarantine */
 } pl_quarantine_entry;
 
-/* The `n` bytes of a line. False for what we would not have written. */
+/* Parses the `n` bytes of a line. False for a line that we would not have written. */
 bool pl_quarantine_parse(const char *text, size_t n, pl_quarantine_entry *ret_entry);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TFRecord file: the sums of every record; and where the first is an Example, that all have its
- * features. */
+/* Checks a TFRecord file: the checksums of every record and, if the first is an Example, that all
+ * have its features. */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "data/reader/record_reader.h"
 #include "verify/schema.h"
 
-/* The record's bytes: in the window, or, of a large one, in the thread's room. */
+/* Gives the record's bytes: in the window, or, for a large one, in the thread's room. */
 static int bytes_of(pl_verify_file *file, pl_record_reader *reader, const pl_record *record,
                     const uint8_t **ret_data, pl_error *reterr)
 {
@@ -46,7 +46,7 @@ static int check_example(pl_verify_file *file, const pl_record *record, const ui
     return 0;
 }
 
-/* 1: go on; 0: the end. */
+/* Returns 1 to go on, 0 at the end. */
 static int check_next(pl_verify_file *file, pl_record_reader *reader, pl_error *reterr)
 {
     pl_record record = {.place = pl_record_reader_tell(reader)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves files back out of quarantine; see quarantine.h. A manifest is a text that anybody may have
- * written: a file goes back to a whole path without a link or `..` in it, to a name that nothing
- * has, and only after the user has seen where to. */
+/* Moves files back out of quarantine; see quarantine.h. Anybody may have written the manifest, so a
+ * file goes back only to an absolute path without a link or `..` in it, to a name that is free, and
+ * only after the user has seen the destination. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,12 +19,12 @@
 typedef struct restoration {
     const pl_quarantine *quarantine;
     const pl_quarantine_restoring *how;
-    FILE *left; /* lines that stay */
+    FILE *left; /* lines to keep */
     uint64_t n_shown;
     pl_quarantine_restored done;
 } restoration;
 
-/* "000012-name": the manifest itself, or what lies outside, was never put there. */
+/* Accepts "000012-name" only: the manifest itself, and files outside, were never put there. */
 static bool is_name(const char *name)
 {
     size_t n = strspn(name, "0123456789");
@@ -57,7 +57,7 @@ static bool is_there(int folder, const char *name)
     return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* The folder that it goes back to. */
+/* Opens the folder that the file goes back to. */
 static int open_parent(const pl_quarantine_entry *it)
 {
     char folder[PATH_MAX];
@@ -65,7 +65,8 @@ static int open_parent(const pl_quarantine_entry *it)
     return pl_file_open_folder(folder);
 }
 
-/* NULL: it is where it was; *moved says whether it was moved now. Else why not. */
+/* Returns NULL if the file is back where it was, else the reason; *moved says whether it was moved
+ * now. */
 static const char *move_back(int quarantine, int parent, const pl_quarantine_entry *it, bool *moved)
 {
     const char *last = strrchr(it->path, '/') + 1;
@@ -73,7 +74,7 @@ static const char *move_back(int quarantine, int parent, const pl_quarantine_ent
     if (!is_away)
         return is_back ? NULL : "it is neither there nor in quarantine";
     if (is_back && pl_files_are_same(parent, last, quarantine, it->name))
-        /* a copy was made, and we died before the end */
+        /* we died after the copy, before the end */
         return unlinkat(quarantine, it->name, 0) < 0 ? strerror(errno) : NULL;
     int r = is_back ? -EEXIST : pl_move_file(quarantine, it->name, parent, last);
     *moved = r == 0;
@@ -100,7 +101,7 @@ static void restore_line(restoration *restoring, const char *text, size_t n)
     bool moved = false, good = pl_quarantine_parse(text, n, &it);
     const pl_quarantine *quarantine = restoring->quarantine;
     const char *why = good ? restore_entry(quarantine->folder_fd, &it, &moved)
-                           : "the manifest's line cannot be read, or is none of ours";
+                           : "the manifest's line cannot be read, or was not written by plimsoll";
     restoring->done.n_restored += moved;
     if (why) {
         restoring->done.n_left++;
@@ -128,7 +129,7 @@ static void each_line(restoration *restoring, const char *text, uint64_t n,
         work(restoring, line, (size_t)(feed - line));
 }
 
-/* What has this name is ours to replace, but nothing is written through it. */
+/* An old file of this name is ours to replace, but we never write through it. */
 static int open_rest(restoration *restoring)
 {
     int folder = restoring->quarantine->folder_fd;
@@ -144,7 +145,7 @@ static int open_rest(restoration *restoring)
     return -ENOMEM;
 }
 
-/* The lines that are left take the manifest's place. */
+/* Replaces the manifest by the lines that are left. */
 static int end_restoring(const restoration *restoring)
 {
     const pl_quarantine *quarantine = restoring->quarantine;

@@ -18,7 +18,7 @@ typedef struct schema_entry {
     size_t n_name;
     pl_feature_kind kind;
     pl_example_part part;
-    uint64_t seen; /* the turn that saw it last */
+    uint64_t seen; /* the last turn that saw it */
 } schema_entry;
 
 struct pl_verify_schema {
@@ -34,7 +34,7 @@ void pl_verify_schema_free(pl_verify_schema *schema)
     free(schema);
 }
 
-/* All steps are looked at; the kind is that of the first one that has any. */
+/* Looks at all steps; the kind is that of the first one that has any. */
 static int kind_of_list(const pl_example_entry *entry, pl_feature_kind *ret_kind, pl_error *reterr)
 {
     pl_feature_list list;
@@ -59,7 +59,7 @@ static int kind_of(const pl_example_entry *entry, pl_example_part part, pl_featu
     return r;
 }
 
-/* ---- taken from a record ---- */
+/* ---- taking a schema from a record ---- */
 
 static int add_entry(pl_verify_schema **schema, const pl_example_entry *entry, pl_example_part part,
                      pl_error *reterr)
@@ -112,9 +112,9 @@ int pl_verify_schema_new(const void *record, size_t n, pl_verify_schema **ret_sc
     return 1;
 }
 
-/* ---- held against others ---- */
+/* ---- comparing ---- */
 
-/* Looks where it is expected first: most writers keep an order. */
+/* Looks first where it is expected: most writers keep an order. */
 static schema_entry *find(pl_verify_schema *schema, size_t expected, const char *name, size_t n,
                           pl_example_part part)
 {
@@ -148,7 +148,7 @@ static pl_verify_severity say_kind(const schema_entry *entry, pl_feature_kind ki
     return PL_VERIFY_ERROR;
 }
 
-/* The comparison of one record, or of one other schema. */
+/* The comparison with one record, or with one other schema. */
 typedef struct turn {
     pl_verify_schema *schema;
     size_t at, n_seen;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tar shard: its headers, the keys of its samples, that all samples have the files that the first
- * one has, and what is in these files. */
+/* Checks a tar shard: its headers, the keys of its samples, that all samples have the same files as
+ * the first one, and the content of these files. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 typedef struct tar_check {
     pl_verify_file *file;
     pl_sample_reader *reader;
-    int n_first; /* files of the first sample; -1: there was none */
+    int n_first; /* files in the first sample; -1: there was none */
     char first[PL_SAMPLE_PARTS_MAX][PL_SAMPLE_EXTENSION_BYTES];
 } tar_check;
 
@@ -62,10 +62,10 @@ static void compare_to_first(tar_check *check, const pl_sample *sample)
             report_files(check, sample, sample->parts[i].extension, "has a");
 }
 
-/* ---- what is in a file ---- */
+/* ---- the content of a file ---- */
 
-/* What it is; or, told, that it is empty or is not what its name promises, as of a file by itself.
- * An empty text is a text: a caption that nobody has written. */
+/* Returns the format; reports an empty file, or one that breaks the promise of its name, as for a
+ * separate file. An empty text is valid: a caption that nobody has written. */
 static pl_verify_format recognise(tar_check *check, const pl_sample_part *part, const char *name,
                                   const char *where)
 {
@@ -128,13 +128,13 @@ static int check_sample(tar_check *check, const pl_sample *sample, pl_error *ret
         uint64_t decoded = check->file->total_bytes - counted;
         bytes += decoded ? decoded : sample->parts[i].data_bytes;
     }
-    check->file->total_bytes = before_bytes; /* a sample is one element, whatever is in it */
+    check->file->total_bytes = before_bytes; /* a sample is one element, whatever it contains */
     check->file->n_elements = before;
     pl_verify_count(check->file, bytes);
     return r;
 }
 
-/* 1: go on; 0: the end. */
+/* Returns 1 to go on, 0 at the end. */
 static int check_next(tar_check *check, pl_error *reterr)
 {
     pl_sample sample;
@@ -165,6 +165,6 @@ int pl_verify_tar(pl_verify_file *file, pl_error *reterr)
                 break;
     pl_sample_reader_free(check->reader);
     free(check);
-    file->height = file->width = 0; /* of an image within, not of the file */
+    file->height = file->width = 0; /* those of an image inside, not of the file */
     return r;
 }

@@ -11,7 +11,7 @@ void pl_verify_teller_done(pl_verify_teller *teller)
     pl_verify_schema_free(PL_TAKE(teller->schema));
 }
 
-/* Files of examples are one dataset: the first one's features are all others'. */
+/* Files of examples form one dataset: all must have the features of the first one. */
 static void compare_schema(pl_verify_teller *teller, pl_verify_slot *slot, const char *path,
                            pl_verify_finding *finding)
 {

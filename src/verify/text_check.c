@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text: is it UTF-8, and if not, where does it end to be? */
+/* Checks that text is UTF-8, and finds where it stops being so. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ typedef struct place {
     uint64_t offset, line, line_begins;
 } place;
 
-/* Moves on behind `n` bytes at `bytes`. */
+/* Moves the place past the `n` bytes at `bytes`. */
 static void move_on(place *p, const char *bytes, size_t n)
 {
     const char *last = memrchr(bytes, '\n', n);
@@ -46,7 +46,7 @@ static void move_on(place *p, const char *bytes, size_t n)
     p->offset += n;
 }
 
-/* False, and told, at the first bad sequence. *ret_n were good. */
+/* Returns false, after reporting it, at the first bad sequence. *ret_n bytes were good. */
 static bool check_piece(pl_verify_file *file, place *p, const char *bytes, size_t n, bool is_last,
                         size_t *ret_n)
 {
@@ -80,7 +80,7 @@ static int check_window(pl_verify_file *file, pl_file_window *window, pl_error *
     }
 }
 
-/* For a plan: how long lines are. */
+/* Measures the lengths of lines, for a plan. */
 static int measure_lines(pl_verify_file *file, pl_error *reterr)
 {
     pl_text_reader reader;

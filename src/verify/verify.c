@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See verify.h. The first thread walks, and then looks as the others do, who wait for files where
- * there are none yet. A thread takes files in a turn at the lock, looks at them without it, and
- * hands over what became of them in the next turn, where it also tells what is known by then. */
+/* See verify.h. The first thread walks, and then checks files like the others, which wait when
+ * there are no files yet. A thread takes files in a turn with the lock held, checks them without
+ * it, and hands over the results in the next turn, where it also reports the findings known by
+ * then. */
 #include "verify/verify.h"
 
 #include <errno.h>
@@ -14,23 +15,23 @@
 #include "verify/schema.h"
 #include "verify/tell.h"
 
-/* The window around a record of CSV doubles until it has all of it, and what it was before is kept
- * for the next file: twice the record's bytes, in each thread. With the rest, below 64 MiB. */
+/* The window around a CSV record doubles until it holds the whole record, and the old window is
+ * kept for the next file: twice the record's bytes, in each thread. With the rest, below 64 MiB. */
 #define CSV_LIMIT_BYTES (16 * PL_MIB)
 
 #define PROGRESS_NS (100 * PL_NS_PER_MS)
 
-/* Who waits for files is woken for MOST_AT_ONCE of them, because waking costs as much as looking at
- * several small ones; and else looks by itself whether there is one, because a folder may take long
- * to read, and the files before it long to look at. */
+/* A thread that waits for files is woken when there are MOST_AT_ONCE of them, because waking costs
+ * as much as checking several small ones. Otherwise it looks by itself from time to time, because a
+ * folder may take long to read, and the files before it long to check. */
 #define WAIT_NS (5 * PL_NS_PER_MS)
 
-/* So many files a thread takes in one turn, where those of the last turn were as small as that on
- * average: two threads lose a seventh of their time to turns for each. Larger ones are taken one by
- * one, and told as soon as they are done. */
+/* A thread takes this many files in one turn if those of its last turn were as small as this on
+ * average: with a turn for each file, two threads lose a seventh of their time. Larger ones are
+ * taken one by one, and reported as soon as they are done. */
 enum { MOST_AT_ONCE = 32, SMALL_BYTES = 16 * 1024 };
 
-/* Both stay where they are while more files are found. */
+/* Neither moves while more files are found. */
 typedef struct taken_file {
     const char *path;
     pl_verify_slot *slot;
@@ -40,25 +41,25 @@ typedef struct worker {
     pl_verify_room room;
     taken_file taken[MOST_AT_ONCE];
     size_t n_taken;
-    pl_verify_summary done; /* of these: n_checked and what is counted with it */
+    pl_verify_summary done; /* counts for these files: n_checked and so on */
 } worker;
 
 typedef struct verify_run {
     const pl_verify_options *options;
     worker *workers;
     int n_workers;
-    pthread_mutex_t lock; /* for all below, and while anything is told */
-    pthread_cond_t found; /* many files, or there are no more, or nobody wants them */
+    pthread_mutex_t lock; /* held for all below, and during any report */
+    pthread_cond_t found; /* many files, or no more files, or the check must end */
     pl_verify_slots slots;
     pl_verify_summary summary;
-    size_t n_taken; /* files before this one are being looked at */
+    size_t n_taken; /* files before this one are taken */
     pl_verify_teller teller;
     uint64_t next_progress_ns;
-    bool ended;     /* by a thread that failed: no more files are taken */
-    pl_error error; /* of the first that failed */
+    bool ended;     /* set by a thread that failed: no more files are taken */
+    pl_error error; /* from the first thread that failed */
 } verify_run;
 
-/* ---- looking, without the lock ---- */
+/* ---- checking, without the lock ---- */
 
 static void count_file(pl_verify_summary *done, const pl_verify_file *file)
 {
@@ -83,7 +84,7 @@ static int keep_finding(const pl_verify_file *file, pl_verify_slot *slot, pl_err
     return 0;
 }
 
-/* The slot is this thread's until it is handed over. */
+/* The slot belongs to this thread until it is handed over. */
 static int keep(const pl_verify_file *file, pl_verify_slot *slot, bool notes, pl_error *reterr)
 {
     int r = keep_finding(file, slot, reterr);
@@ -127,7 +128,7 @@ static int look(const verify_run *run, worker *w, const taken_file *taken, pl_er
 
 /* ---- threads ---- */
 
-/* What becomes known, is told and is taken, with the lock held. */
+/* Handing over, reporting and taking files, with the lock held. */
 
 static void show_progress(verify_run *run)
 {
@@ -138,7 +139,7 @@ static void show_progress(verify_run *run)
     run->options->progress(run->options->context, &run->summary);
 }
 
-/* What the thread has done becomes known to all. */
+/* Publishes the results of a thread. */
 static int hand_over(verify_run *run, worker *w, pl_error *reterr)
 {
     pl_verify_summary *all = &run->summary;
@@ -159,8 +160,8 @@ static int hand_over(verify_run *run, worker *w, pl_error *reterr)
     return r;
 }
 
-/* Of what is left the others have most: the last files are taken one by one, and no thread is left
- * with many of them while the others have nothing to do. */
+/* Leaves most of the remaining files to the others: the last ones are taken one by one, so that no
+ * thread has many of them while the others have nothing to do. */
 static size_t count_to_take(const verify_run *run, const worker *w)
 {
     size_t n_left = run->summary.n_files - run->n_taken;
@@ -179,7 +180,7 @@ static void wait_for_files(verify_run *run)
     pthread_cond_clockwait(&run->found, &run->lock, CLOCK_MONOTONIC, &until);
 }
 
-/* The next files. False: there are no more, or nobody wants them. */
+/* Takes the next files. False: there are no more, or the check must end. */
 static bool take_files(verify_run *run, worker *w)
 {
     while (run->n_taken == run->summary.n_files && !run->summary.all_found && !run->ended)
@@ -204,7 +205,7 @@ static int look_at_taken(verify_run *run, worker *w, pl_error *reterr)
 
 static int add_files(verify_run *run, const char *folder, const pl_paths *names, pl_error *reterr)
 {
-    int r = run->ended ? -ECANCELED : 0; /* the error is the other thread's */
+    int r = run->ended ? -ECANCELED : 0; /* the other thread has the error */
     for (size_t i = 0; r == 0 && i < names->n; i++)
         r = pl_paths_add_below(&run->slots.paths, folder, pl_paths_at(names, i), reterr);
     if (r == 0 && run->options->n_sample == 0)
@@ -265,14 +266,14 @@ static int look_at_some(verify_run *run, worker *w, pl_error *reterr)
     return r;
 }
 
-/* The kernel has threads take turns at the table of descriptors that they share, whenever one opens
- * or closes a file: a sixth of the time of small ones. So those that are started here, not the
- * caller, have a table each, which begins as a copy. What a thread opens from here on it closes
- * itself. Where a sandbox forbids it they go on sharing, which is as right. */
+/* Threads that share a table of descriptors take turns at it in the kernel, whenever one opens or
+ * closes a file: a sixth of the time for small ones. So each thread started here, unlike the
+ * caller's, gets its own table, which begins as a copy. A thread closes all that it opens from here
+ * on. Where a sandbox forbids this, the threads go on sharing one table, which also works. */
 static void part_descriptors(int number)
 {
 #if defined(__SANITIZE_THREAD__)
-    number = 0; /* TSan takes a number for the same descriptor in all threads */
+    number = 0; /* TSan mixes up descriptors with the same number in different threads */
 #endif
     if (number > 0)
         (void)unshare(CLONE_FILES);
@@ -295,7 +296,7 @@ static int work(void *context, int64_t part, int number)
 
 /* ---- before and after ---- */
 
-/* Of a sample, all files are found before the first is looked at. */
+/* For a sample, finds all files before the first is checked. */
 static int choose_sample(verify_run *run, pl_error *reterr)
 {
     int r = walk(run, reterr);
@@ -341,8 +342,8 @@ static int look_at_all(verify_run *run, pl_error *reterr)
     return r;
 }
 
-/* What was found is told also where looking ended early, with `r`; an interruption is no failure.
- */
+/* Reports the findings even if the check ended early, with `r`; an interruption is not a
+ * failure. */
 static int tell_all(verify_run *run, int r, pl_error *reterr)
 {
     run->summary.interrupted = r == -ECANCELED;

@@ -14,7 +14,7 @@ typedef struct walk {
     void *context;
     pl_memory *memory;
     pl_verify_folder skip;
-    pl_paths files; /* of one folder, by name */
+    pl_paths files; /* of one folder, sorted by name */
     int depth;
     size_t n; /* bytes of path */
     char path[PATH_MAX];
@@ -41,14 +41,14 @@ static int tell_one(walk *w, const char *folder, const char *name, pl_error *ret
     return r == 0 ? tell(w, folder, reterr) : r;
 }
 
-/* What an entry is, where the folder does not tell, and what a link leads to. */
+/* Finds the type of an entry if the folder does not give it, and of a link's target. */
 static int list_other(walk *w, int folder, const struct dirent *entry, pl_paths *folders,
                       pl_error *reterr)
 {
     struct stat status;
     bool is_link = entry->d_type == DT_LNK;
     if (fstatat(folder, entry->d_name, &status, 0) < 0)
-        return is_link ? pl_paths_add(&w->files, entry->d_name, reterr) : 0; /* leads nowhere */
+        return is_link ? pl_paths_add(&w->files, entry->d_name, reterr) : 0; /* a broken link */
     if (S_ISREG(status.st_mode))
         return pl_paths_add(&w->files, entry->d_name, reterr);
     return S_ISDIR(status.st_mode) && !is_link ? pl_paths_add(folders, entry->d_name, reterr) : 0;
@@ -72,7 +72,7 @@ static int list_entry(walk *w, int folder, const struct dirent *entry, pl_paths 
     }
 }
 
-/* Its files and folders, sorted. */
+/* Lists its files and folders, sorted. */
 static int list_folder(walk *w, DIR *folder, pl_paths *folders, pl_error *reterr)
 {
     int r = 0;
@@ -84,7 +84,7 @@ static int list_folder(walk *w, DIR *folder, pl_paths *folders, pl_error *reterr
     return r;
 }
 
-/* A folder whose path is too long is told like one that cannot be read. */
+/* Reports a folder whose path is too long like one that cannot be read. */
 static int walk_below(walk *w, const char *name, pl_error *reterr)
 {
     size_t before = w->n, n = strlen(name);
@@ -115,7 +115,7 @@ static int walk_folder(walk *w, pl_error *reterr)
     pl_paths folders;
     DIR *folder = w->depth < PL_VERIFY_FOLDERS_DEEP ? opendir(w->path) : NULL;
     if (!folder)
-        return tell_one(w, "", w->path, reterr); /* found out about when it is opened */
+        return tell_one(w, "", w->path, reterr); /* opening it will show the reason */
     pl_paths_init(&folders, w->memory);
     bool skipped = is_skipped(w, folder);
     int r = skipped ? 0 : list_folder(w, folder, &folders, reterr);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files below folders: those of a folder in order of their names' bytes, then those of its
- * folders, likewise.
- *   file  a regular one, or a link to one; pipes, sockets and devices are passed over
+/* Lists the files below folders: first the files of a folder in order of their names' bytes, then
+ * those of its subfolders, in the same order.
+ *   file  a regular one, or a link to one; pipes, sockets and devices are skipped
  *
- * Names that begin with a dot are passed over, as datasets' patterns do, and links to folders below
- * the first are not followed, so that no chain of them goes round. A folder that cannot be read is
- * told as if it were a file: whoever opens it finds out why. */
+ * Names that begin with a dot are skipped, as in datasets' patterns, and links to folders below the
+ * first are not followed, so that links cannot form a loop. A folder that cannot be read is passed
+ * on like a file: opening it shows the reason. */
 #ifndef PL_VERIFY_WALK_H
 #define PL_VERIFY_WALK_H
 
@@ -15,21 +15,21 @@
 
 enum { PL_VERIFY_FOLDERS_DEEP = 256 }; /* far more than anybody has; each takes some stack */
 
-/* A folder that is passed over; all zero: none. */
+/* A folder to skip; all zero: none. */
 typedef struct pl_verify_folder {
     dev_t device;
     ino_t inode;
 } pl_verify_folder;
 
-/* Takes the files of one folder, by their names, in order. The folder has been read to its end by
- * then: it may be changed. Negative ends the walk. */
+/* Takes the files of one folder, by their names, in order. The folder has already been read to its
+ * end, and may be changed. A negative result ends the walk. */
 typedef int pl_verify_found(void *context, const char *folder, const pl_paths *names,
                             pl_error *reterr);
 
-/* Whether all roots are there, and are files or folders: -ENOENT and so on, -EINVAL. */
+/* Checks that all roots exist, and are files or folders: -ENOENT and so on, -EINVAL. */
 PL_MUST_CHECK int pl_verify_check_roots(const char *const *roots, size_t n_roots, pl_error *reterr);
 
-/* Finds what is below each of the roots. What pl_verify_check_roots() says; PL_EBUDGET. */
+/* Finds all files below each of the roots. Fails as pl_verify_check_roots(); PL_EBUDGET. */
 PL_MUST_CHECK int pl_verify_walk(const char *const *roots, size_t n_roots, pl_verify_folder skip,
                                  pl_memory *memory, pl_verify_found *found, void *context,
                                  pl_error *reterr);

@@ -9,7 +9,7 @@ enum { DEFLATE = 8, LARGEST_WINDOW = 7, DICTIONARY = 0x20 };
 
 static const char other_kind[] = "does not begin as such";
 
-/* The next part that there is. */
+/* Goes to the next part that is present. */
 static void go_on(pl_gzip_head *head)
 {
     static const uint8_t needs[] = {[PL_GZIP_EXTRA_LENGTH] = HAS_EXTRA,
@@ -24,7 +24,7 @@ static void go_on(pl_gzip_head *head)
                                          (head->part == PL_GZIP_EXTRA && head->extra_bytes == 0)));
 }
 
-/* Ten bytes, of which the last six say when, how well and where it was packed. */
+/* Takes ten bytes. The last six give the time, the compression level and the system. */
 static const char *take_fixed(pl_gzip_head *head, uint8_t byte)
 {
     static const uint8_t begin[] = {0x1f, 0x8b, DEFLATE};
@@ -68,7 +68,7 @@ const char *pl_gzip_head_take(pl_gzip_head *head, uint8_t byte)
         return NULL;
     case PL_GZIP_SUM:
         return take_sum(head, byte);
-    default: /* a name or a comment, which end with a zero */
+    default: /* a name or a comment, which ends with a zero byte */
         if (byte == 0)
             go_on(head);
         return NULL;

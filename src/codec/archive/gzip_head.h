@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands before deflated data in gzip and in zlib, taken byte by byte: ISA-L reads it as well,
- * but only where it has it in one piece. For inflate.c. */
+/* Parses the header before deflated data in gzip and zlib, byte by byte: ISA-L can parse it too,
+ * but only in one piece. For inflate.c. */
 #ifndef PL_CODEC_ARCHIVE_GZIP_HEAD_H
 #define PL_CODEC_ARCHIVE_GZIP_HEAD_H
 
 #include "base/base.h"
 
-/* All zero at first. */
+/* Starts all zero. */
 typedef struct pl_gzip_head {
     enum {
         PL_GZIP_FIXED,
@@ -15,19 +15,19 @@ typedef struct pl_gzip_head {
         PL_GZIP_NAME,
         PL_GZIP_COMMENT,
         PL_GZIP_SUM,
-        PL_GZIP_DATA, /* the head is over */
+        PL_GZIP_DATA, /* the header is complete */
     } part;
-    uint32_t n; /* bytes of the part that were taken */
+    uint32_t n; /* bytes taken of the current part */
     uint32_t extra_bytes;
-    uint32_t crc; /* of all before its own sum */
+    uint32_t crc; /* of all bytes before the header's own checksum */
     uint16_t sum;
     uint8_t flags;
 } pl_gzip_head;
 
-/* Takes a byte of a gzip member's head. NULL, or what is wrong with it. */
+/* Takes a byte of a gzip member's header. Returns NULL, or what is wrong with it. */
 const char *pl_gzip_head_take(pl_gzip_head *head, uint8_t byte);
 
-/* The same for zlib's, which has two. */
+/* Does the same for the zlib header, which has two bytes. */
 const char *pl_zlib_head_take(pl_gzip_head *head, uint8_t byte);
 
 #endif

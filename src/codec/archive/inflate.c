@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See inflate.h. Through ISA-L, which is used nowhere else: it inflates about twice as fast as zlib
+/* See inflate.h. Uses ISA-L, which no other file uses: it inflates about twice as fast as zlib
  * (docs/records.md), and its state is a struct of fixed size that the caller places. libdeflate,
- * which PNGs are read with, wants input and output as a whole. */
+ * which reads PNGs, needs the whole input and output at once. */
 #include "codec/archive/inflate.h"
 
 #include <assert.h>
@@ -11,20 +11,20 @@
 
 #include "codec/archive/gzip_head.h"
 
-/* A match of 258 bytes takes two bits at least. */
+/* A match of 258 bytes takes at least two bits. */
 #define MOST_PER_BYTE 1032
 
 struct pl_inflate {
     struct inflate_state state;
     pl_gzip_head head;
     pl_packing packing;
-    uint64_t n_in, n_out; /* taken and given since the beginning */
+    uint64_t n_in, n_out; /* bytes taken and given since the beginning */
     enum {
-        FIRST,  /* nothing was taken */
-        HEAD,   /* of a member */
-        WITHIN, /* one */
+        FIRST,  /* nothing taken yet */
+        HEAD,   /* in a member's header */
+        WITHIN, /* in a member's data */
         BETWEEN,
-        PADDING, /* zeros behind the last member */
+        PADDING, /* zeros after the last member */
         FAILED,
     } where;
 };
@@ -131,7 +131,7 @@ static int take_padding(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *
     return piece->n_in > 0 ? refuse(inflate, "has something else behind it", reterr) : 0;
 }
 
-/* Between members. 1: one begins; 0: there is nothing to do. */
+/* Looks between members. 1: one begins; 0: there is nothing to do. */
 static int begin_next(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
     if (piece->n_in == 0)
@@ -146,13 +146,13 @@ static int begin_next(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *re
     return take_padding(inflate, piece, reterr);
 }
 
-/* A library's sizes have 32 bits. */
+/* Cuts a size to the library's 32 bits. */
 static uint32_t cut(size_t n)
 {
     return (uint32_t)pl_min_u64(n, PL_GIB);
 }
 
-/* 1: data follows; 0: more of the head is needed. */
+/* Returns 1 when data follows; 0 when more of the header is needed. */
 static int take_head(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
     while (piece->n_in > 0 && inflate->head.part != PL_GZIP_DATA) {
@@ -170,9 +170,9 @@ static int take_head(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *ret
     return 1;
 }
 
-/* A member has ended. The library may have taken bytes from behind it: as many as fit its bit
- * buffer beside the checksum that ends a member. That leaves none for gzip, whose checksum and
- * length fill it, and so none that would have to be given back. */
+/* Ends a member. The library may have taken bytes from behind it: as many as fit into its bit
+ * buffer beside the checksum at the end. With gzip, checksum and length fill that buffer, so there
+ * are no such bytes, and nothing to give back. */
 static int end_member(pl_inflate *inflate, pl_error *reterr)
 {
     const struct inflate_state *state = &inflate->state;
@@ -182,8 +182,8 @@ static int end_member(pl_inflate *inflate, pl_error *reterr)
     return 1;
 }
 
-/* ISA-L 2.30's Adler-32 for arm64 loads the 32 bytes behind what it sums, when that has 32 or more:
- * they must be there, so some of the room is left for the next time. */
+/* ISA-L 2.30's Adler-32 for arm64 reads 32 bytes past its input if that has 32 or more: they must
+ * be readable, so we leave some of the room for the next time. */
 static uint32_t room_to_fill(const pl_inflate *inflate, size_t n)
 {
     enum { LOADED = 32 };
@@ -197,12 +197,12 @@ static uint32_t room_to_fill(const pl_inflate *inflate, size_t n)
     return room;
 }
 
-/* Within a member. 1: it came further; 0: it needs more input or room. */
+/* Inflates within a member. 1: it made progress; 0: it needs more input or room. */
 static int inflate_some(pl_inflate *inflate, pl_inflate_piece *piece, pl_error *reterr)
 {
     struct inflate_state *state = &inflate->state;
     uint32_t n_in = cut(piece->n_in), n_out = room_to_fill(inflate, piece->n_out);
-    state->next_in = (uint8_t *)(uintptr_t)piece->in; /* which it only reads */
+    state->next_in = (uint8_t *)(uintptr_t)piece->in; /* the library only reads it */
     state->avail_in = n_in;
     state->next_out = piece->out;
     state->avail_out = n_out;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* "__any__" or "__any__/more" */
+/* Matches "__any__" or "__any__/more". */
 static bool is_remark(const char *name, size_t n)
 {
     const char *slash = memchr(name, '/', n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tar.h. What a header is, is in tar_header.c. */
+/* See tar.h. tar_header.c parses the headers. */
 #include "codec/archive/tar.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@ void pl_tar_init(pl_tar *tar, uint64_t file_bytes)
     *tar = (pl_tar){.file_bytes = file_bytes};
 }
 
-/* How the steps of pl_tar_next() end. */
+/* The results of the steps of pl_tar_next(). */
 enum {
-    NEED = 0, /* more bytes, or nothing more: *ret_need says */
+    NEED = 0, /* more bytes are needed, or nothing more: see *ret_need */
     ENTRY = 1,
-    ON = 2, /* it was a meta entry: go on */
+    ON = 2, /* it was a meta entry: continue */
 };
 
 typedef struct walk {
@@ -35,7 +35,7 @@ static uint64_t padded(uint64_t bytes)
     return (bytes + PL_TAR_BLOCK_BYTES - 1) & ~(uint64_t)(PL_TAR_BLOCK_BYTES - 1);
 }
 
-/* The error that was set is about the header at `offset`. */
+/* Adds the header's `offset` to the error. */
 static int refuse_at(const walk *w, uint64_t offset, int code)
 {
     pl_error_at_offset(w->reterr, offset);
@@ -93,8 +93,8 @@ static bool is_key(const pl_tar_attribute *a, const char *key)
     return a->n_key == strlen(key) && memcmp(a->key, key, a->n_key) == 0;
 }
 
-/* One attribute of the next entry; of all that follow, if it is `global`: one name or one size for
- * all of them is not what anybody means. */
+/* Notes an attribute of the next entry, or of all following ones if it is `global`. Nobody means
+ * one name or one size for all of them. */
 static int note_attribute(walk *w, const pl_tar_attribute *a, bool global)
 {
     bool is_name = is_key(a, "path"), is_size = is_key(a, "size");
@@ -108,7 +108,7 @@ static int note_attribute(walk *w, const pl_tar_attribute *a, bool global)
     if (!is_size)
         return ON;
     if (!pl_tar_decimal(a->value, a->n_value, &w->tar->size))
-        return corrupt(w, "a size that is no number");
+        return corrupt(w, "a size that is not a number");
     w->tar->has_size = true;
     return ON;
 }
@@ -133,7 +133,7 @@ static int note_meta(walk *w, char type, const char *data, size_t n)
     switch (type) {
     case 'L':
         return set_name(w, data, strnlen(data, n));
-    case 'K': /* where a link leads */
+    case 'K': /* the target of a link */
         return ON;
     default:
         return note_attributes(w, data, n, type == 'g');
@@ -183,8 +183,8 @@ static int refuse_sparse(walk *w)
     return r;
 }
 
-/* GNU's own sparse files have the map of their holes between header and data, in blocks that say
- * whether another follows. */
+/* GNU's own sparse files have a map of their holes between header and data, in blocks that say
+ * whether another one follows. */
 static int pass_map(walk *w)
 {
     pl_tar *tar = w->tar;
@@ -249,9 +249,9 @@ static int take_header(walk *w, pl_tar_entry *ret_entry)
         memcpy(tar->name, header.name, header.n_name + 1);
         tar->n_name = header.n_name;
     }
-    if (header.type == '7') /* a file, in one piece */
+    if (header.type == '7') /* a contiguous file */
         header.type = '0';
-    if (header.type == '\0') /* before there were types, a folder was told by its name */
+    if (header.type == '\0') /* before there were types, a folder's name ended in a slash */
         header.type = tar->n_name > 0 && tar->name[tar->n_name - 1] == '/' ? '5' : '0';
     return take_entry(w, &header, ret_entry);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tar_header.h. Where the fields of a header are, is POSIX's (ustar); that numbers may be
- * binary is GNU's. */
+/* See tar_header.h. POSIX (ustar) defines the fields of a header; binary numbers are GNU's. */
 #include "codec/archive/tar_header.h"
 
 #include <inttypes.h>
@@ -17,7 +16,7 @@ static const field name_field = {0, 100}, size_field = {124, 12}, sum_field = {1
                    magic_field = {257, 6}, prefix_field = {345, 155};
 enum { TYPE_AT = 156, MORE_MAP_AT = 482 };
 
-/* Octal digits, with blanks before and blanks or NULs behind them; none are 0. */
+/* Reads octal digits, with blanks before and blanks or NULs after them; no digits mean 0. */
 static bool read_octal(const uint8_t *at, size_t n, uint64_t *ret_value)
 {
     const uint8_t *end = at + n;
@@ -32,14 +31,14 @@ static bool read_octal(const uint8_t *at, size_t n, uint64_t *ret_value)
     return at == end || *at == '\0';
 }
 
-/* The same, or a binary number behind a byte of 0x80. */
+/* Reads the same, or a binary number after a byte of 0x80. */
 static bool read_number(const uint8_t *bytes, field f, uint64_t *ret_value)
 {
     const uint8_t *at = bytes + f.at;
     if (*at < 0x80)
         return read_octal(at, f.n, ret_value);
     if (*at != 0x80)
-        return false; /* below zero, or too large by far */
+        return false; /* negative, or far too large */
     uint64_t value = 0;
     for (size_t i = 1; i < f.n; i++) {
         if (value >> 55 != 0)
@@ -50,7 +49,7 @@ static bool read_number(const uint8_t *bytes, field f, uint64_t *ret_value)
     return true;
 }
 
-/* All bytes, with blanks for the sum itself. Some wrote it with signed bytes. */
+/* Sums all bytes, with blanks for the checksum itself. Some programs used signed bytes. */
 static bool sum_is_right(const uint8_t *bytes, uint64_t written, uint64_t *ret_sum)
 {
     uint64_t sum = 0;
@@ -80,7 +79,7 @@ static void add_name(const uint8_t *bytes, field f, pl_tar_header *header)
 static void read_name(const uint8_t *bytes, pl_tar_header *header)
 {
     header->n_name = 0;
-    /* GNU writes "ustar " there, and something else where the prefix would be. */
+    /* GNU writes "ustar " there, and uses the place of the prefix for something else. */
     if (memcmp(bytes + magic_field.at, "ustar", magic_field.n) == 0)
         add_name(bytes, prefix_field, header);
     if (header->n_name > 0)
@@ -107,7 +106,7 @@ int pl_tar_header_parse(const uint8_t *bytes, pl_tar_header *ret_header)
         return PL_ECORRUPT;
     }
     if (!read_number(bytes, size_field, &ret_header->size)) {
-        snprintf(problem, sizeof ret_header->problem, "a header with a size that is no number");
+        snprintf(problem, sizeof ret_header->problem, "a header with a size that is not a number");
         return PL_ECORRUPT;
     }
     read_name(bytes, ret_header);

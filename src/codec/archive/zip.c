@@ -31,7 +31,7 @@ static bool is_signed(const uint8_t *at, const char *with)
     return memcmp(at, with, 4) == 0;
 }
 
-/* Of large files, what stands before the end: its numbers replace those that did not fit. */
+/* Reads the record before the end of a large file: its numbers replace those that did not fit. */
 static int read_end64(const uint8_t *tail, size_t end, uint64_t tail_offset,
                       pl_zip_directory *directory, pl_error *reterr)
 {

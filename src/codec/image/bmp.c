@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BMP as it is mostly written: not compressed, with 8 bits and a palette, 24 bits, or 32 with an
- * alpha, which is taken as it is (as TensorFlow does). Rows end at four bytes, and go upwards
- * unless the height is negative. All that is not so is refused. */
+/* Decodes the common kinds of BMP: not compressed, with 8 bits and a palette, 24 bits, or 32 with
+ * an alpha channel, which is used as it is (as in TensorFlow). Rows are padded to four bytes, and
+ * go upwards unless the height is negative. All other kinds are refused. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@ enum { FILE_HEADER = 14, INFO_HEADER = 40, COLOURS_MAX = 256, ALIGNED_ROWS = 4 }
 typedef struct bmp {
     int64_t width, height;
     bool downwards;
-    int bits; /* of a pixel */
+    int bits; /* per pixel */
     const uint8_t *palette;
     uint32_t n_colours;
     const uint8_t *rows; /* the first in the file */
@@ -66,7 +66,7 @@ static int parse_kind(const uint8_t *bytes, bmp *b, pl_error *reterr)
                         b->bits, compression);
 }
 
-/* Behind the header, whose own size is in it. */
+/* Parses the palette after the header, whose own size is in it. */
 static int parse_palette(const uint8_t *bytes, size_t n, uint32_t header, bmp *b, pl_error *reterr)
 {
     uint32_t n_colours = little_u32(bytes + 46);
@@ -129,7 +129,7 @@ int pl_bmp_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *ret
     return 0;
 }
 
-/* 1: done; 0: there is no such colour. */
+/* Returns 1; 0: the palette has no such colour. */
 static int read_pixel(const bmp *b, const uint8_t *at, uint8_t rgba[4])
 {
     if (b->bits == 8 && *at >= b->n_colours)

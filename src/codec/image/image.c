@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See image.h: which format it is, by the first bytes. */
+/* See image.h. Recognises the format by the first bytes. */
 #include "codec/image/image.h"
 
 #include <assert.h>
@@ -9,9 +9,9 @@
 
 #include "codec/image/image_private.h"
 
-/* Formats that users may well have, and that are not decoded. */
+/* Formats that users may well have, but that are not decoded. */
 static const struct {
-    const char *magic; /* NULs may be part of it */
+    const char *magic; /* may contain NULs */
     size_t n_magic, at;
     const char *name;
 } foreign[] = {
@@ -29,7 +29,7 @@ static bool begins(const uint8_t *bytes, size_t n, size_t at, const char *magic,
     return n >= at + n_magic && memcmp(bytes + at, magic, n_magic) == 0;
 }
 
-/* NULL: none of these. */
+/* Returns NULL for any other format. */
 static const char *foreign_name(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < PL_COUNT_OF(foreign); i++)
@@ -111,8 +111,8 @@ static int decode_as_it_is(const void *bytes, size_t n, const pl_image *image, v
 
 /* ---- other samples, in place ---- */
 
-/* What is narrow lies at the end of the pixels, so that what is written never reaches what is still
- * to be read. */
+/* The narrow samples lie at the end of the pixels, so that writing never reaches samples that are
+ * still to be read. */
 static void widen(const pl_image *image, const uint8_t *from, uint16_t *to, uint64_t n)
 {
     unsigned times = image->format == PL_IMAGE_PNG ? 257 : 256;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between image.c and the formats; each library stays in its file. See image.h. */
+/* The interface between image.c and the formats; each library is used in one file only. See
+ * image.h. */
 #ifndef PL_CODEC_IMAGE_IMAGE_PRIVATE_H
 #define PL_CODEC_IMAGE_IMAGE_PRIVATE_H
 
 #include "codec/image/image.h"
 
-/* Fill in all but the format, the samples and the bytes of the pixels; image->channels is as asked
- * for, and may be 0 before. What is decoded has samples of bytes; of a PNG it may have 16 bits. */
+/* Parse a header. They fill in all fields but the format, the samples and the bytes of the pixels;
+ * image->channels is the requested number, and may be 0 before. Decoded samples are bytes; those of
+ * a PNG may have 16 bits. */
 PL_MUST_CHECK int pl_jpeg_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 PL_MUST_CHECK int pl_png_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 
-/* With `rows`, `pixels` has room for PL_JPEG_ROWS of them, which all pass through. */
+/* With `rows`, `pixels` holds only PL_JPEG_ROWS rows at a time. */
 enum { PL_JPEG_ROWS = 8 };
 uint64_t pl_jpeg_rows_bytes(uint64_t row_bytes);
 PL_MUST_CHECK int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image *image,
@@ -19,14 +21,15 @@ PL_MUST_CHECK int pl_jpeg_decode(const uint8_t *bytes, size_t n, const pl_image 
 PL_MUST_CHECK int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image,
                                 uint8_t *pixels, uint8_t *work, pl_error *reterr);
 
-/* Of what pl_png_header() took: has it 16 bits a sample? */
+/* Does a PNG that pl_png_header() accepted have 16 bits per sample? */
 bool pl_png_is_wide(const uint8_t *bytes, size_t n);
 
 PL_MUST_CHECK int pl_bmp_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *reterr);
 PL_MUST_CHECK int pl_bmp_decode(const uint8_t *bytes, size_t n, const pl_image *image,
                                 uint8_t *pixels, pl_error *reterr);
 
-/* Of sizes that a header promises: what is too large to count is refused as what it is. */
+/* Multiplies sizes from a header: a product that is too large to count stays at the maximum, and is
+ * refused for its size. */
 static inline uint64_t pl_mul_sat_u64(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -43,7 +46,8 @@ static inline uint32_t pl_big_u32(const uint8_t *at)
     return pl_big_u16(at) << 16 | pl_big_u16(at + 2);
 }
 
-/* The light of a colour (ITU-R 601), to the bit as Pillow has it; of 16 bits as well. */
+/* Returns the luminance of a colour (ITU-R 601), equal to Pillow's in every bit, also for 16
+ * bits. */
 static inline uint32_t pl_grey_of_values(uint32_t red, uint32_t green, uint32_t blue)
 {
     return (red * 19595u + green * 38470u + blue * 7471u + 0x8000u) >> 16;

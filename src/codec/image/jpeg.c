@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG through libjpeg-turbo, which is used nowhere else but in jpeg_write.c. It reports by a jump:
+/* Decodes JPEG with libjpeg-turbo, which only jpeg_write.c also uses. It reports errors by a jump:
  * no function that is jumped over owns anything. */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ typedef struct decoder {
     struct jpeg_progress_mgr progress;
     jmp_buf out;
     size_t n;
-    bool recover; /* goes on after warnings, and past the end of the bytes */
+    bool recover; /* continues after warnings, and past the end of the bytes */
     int code;
     char why[JMSG_LENGTH_MAX];
 } decoder;
@@ -44,7 +44,7 @@ static void give_up(j_common_ptr jpeg)
     longjmp(d->out, 1);
 }
 
-/* A level under 0 is a warning: a part of the picture would be made up. The rest is chatter. */
+/* A level below 0 is a warning: a part of the picture would be made up. The rest is chatter. */
 static void hear(j_common_ptr jpeg, int level)
 {
     if (level < 0 && !decoder_of(jpeg)->recover)
@@ -118,7 +118,7 @@ static void begin(decoder *d, const uint8_t *bytes, size_t n, const pl_image *im
     d->jpeg.progress = &d->progress;
 }
 
-/* Inks are stored upside down by Adobe's programs, which is who writes them. */
+/* Adobe's programs, which write such files, store inks inverted. */
 static void from_inks(const uint8_t *cmyk, int64_t width, bool upside_down, uint8_t *rgb)
 {
     for (int64_t x = 0; x < width; x++, cmyk += 4, rgb += 3) {
@@ -148,9 +148,9 @@ uint64_t pl_jpeg_rows_bytes(uint64_t row_bytes)
     return PL_JPEG_ROWS * ((row_bytes + 15) / 16 * 16) + 32;
 }
 
-/* A few rows at a time: one that was just written has to be waited for. None begins at a multiple
- * of 16: there libjpeg-turbo writes past the caches, and what is read then comes from memory, which
- * takes three times as long as all of a resize. */
+/* Passes a few rows at a time: a row just written is not ready at once. No row begins at a multiple
+ * of 16: there libjpeg-turbo writes past the caches, and reading it back from memory takes three
+ * times as long as all of a resize. */
 static void pass_rows(decoder *d, const pl_image_rows *rows, size_t row_bytes, uint8_t *room)
 {
     uint8_t *first = (uint8_t *)(((uintptr_t)room + 15) / 16 * 16) + 8, *at[PL_JPEG_ROWS];
@@ -194,10 +194,11 @@ static void decode(decoder *d, const pl_image *image, const pl_image_rows *rows,
         else
             jpeg_read_scanlines(&d->jpeg, (JSAMPARRAY)&row, 1);
     }
-    jpeg_finish_decompress(&d->jpeg); /* up to the end's marker */
+    jpeg_finish_decompress(&d->jpeg); /* up to the end marker */
 }
 
-/* On its own, because what is local to a function that is jumped back into may be lost. */
+/* A function of its own, because local variables of a function that is jumped back into may be
+ * lost. */
 static void attempt(decoder *d, const uint8_t *bytes, const pl_image *image,
                     const pl_image_rows *rows, uint8_t *pixels, uint8_t *work)
 {

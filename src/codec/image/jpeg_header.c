@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JPEG's markers up to its first scan: its size, and what libjpeg will take for it. */
+/* Parses a JPEG's markers up to its first scan: its size, and the memory that libjpeg will need. */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "codec/image/image_private.h"
 
-/* What libjpeg takes whatever the picture: tables, the arithmetic of Huffman codes, its objects. */
+/* The memory that libjpeg needs for any picture: tables, the state of Huffman codes, its
+ * objects. */
 #define FIXED_BYTES (256 * PL_KIB)
 
-/* Rows that it keeps of each component, in the size of the picture: at most 4 x 12 for upsampling
- * with context, and some more for colours. */
+/* The rows that it keeps of each component, in the size of the picture: at most 4 x 12 for
+ * upsampling with context, and some more for colours. */
 enum { ROWS_KEPT = 64 };
 
 enum {
@@ -53,7 +54,7 @@ static bool is_frame(uint8_t marker)
     return marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;
 }
 
-/* Baseline, extended, progressive, and the last two with arithmetic codes. */
+/* Accepts baseline, extended, progressive, and the last two with arithmetic coding. */
 static bool is_decoded(uint8_t marker)
 {
     unsigned kind = marker - SOF0;
@@ -65,7 +66,7 @@ static bool is_progressive(uint8_t marker)
     return marker == SOF0 + 2 || marker == SOF0 + 10;
 }
 
-/* `at` is that of the marker's length. */
+/* `at` is the position of the marker's length. */
 static int read_frame(const uint8_t *bytes, size_t at, size_t length, uint8_t marker, frame *ret,
                       pl_error *reterr)
 {
@@ -112,8 +113,8 @@ static int max_of(const uint8_t *values, int n)
     return max;
 }
 
-/* Where a picture comes in several scans, libjpeg keeps all of its coefficients: 128 bytes for each
- * block of 8 x 8 samples. */
+/* For a picture in several scans, libjpeg keeps all coefficients: 128 bytes for each block of 8 x 8
+ * samples. */
 static uint64_t coefficient_bytes(const frame *f)
 {
     uint64_t h_max = (uint64_t)max_of(f->h, f->n_components), bytes = 0;
@@ -122,7 +123,7 @@ static uint64_t coefficient_bytes(const frame *f)
     uint64_t n_down = (f->height + 8 * v_max - 1) / (8 * v_max);
     for (int i = 0; i < f->n_components; i++)
         bytes += n_across * f->h[i] * n_down * f->v[i] * 128;
-    return bytes + bytes / 8; /* pointers to rows, and ends of its pools */
+    return bytes + bytes / 8; /* row pointers, and the unused ends of its pools */
 }
 
 static void describe(const frame *f, bool several_scans, pl_image *image)
@@ -138,7 +139,7 @@ static void describe(const frame *f, bool several_scans, pl_image *image)
                            (several_scans || is_progressive(f->kind) ? coefficient_bytes(f) : 0);
 }
 
-/* *at is behind the marker then. 0: there is none. */
+/* Moves *at past the marker. 0: there is none. */
 static uint8_t next_marker(const uint8_t *bytes, size_t n, size_t *at)
 {
     while (*at < n && bytes[*at] == 0xff && *at + 1 < n && bytes[*at + 1] == 0xff)
@@ -163,7 +164,7 @@ int pl_jpeg_header(const uint8_t *bytes, size_t n, pl_image *image, pl_error *re
         if (marker == 0 || marker == EOI)
             return contradicts(begin, marker ? "it ends before its picture" : "no marker", reterr);
         if (marker == TEM || (marker >= RST0 && marker <= SOI))
-            continue; /* these have no length */
+            continue; /* markers without a length */
         size_t length = at + 2 > n ? 2 : pl_big_u16(bytes + at);
         if (length < 2)
             return contradicts(at, "a marker's length is less than 2", reterr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEGs are written: see plimsoll/picture.h. libjpeg-turbo reports by a jump, as in jpeg.c. */
+/* Writes JPEGs: see plimsoll/picture.h. libjpeg-turbo reports errors by a jump, as in jpeg.c. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 
-static const char xmp_name[] = "http://ns.adobe.com/xap/1.0/"; /* its zero belongs to it */
+static const char xmp_name[] = "http://ns.adobe.com/xap/1.0/"; /* the NUL is part of it */
 
 enum { MARKER_BYTES_MAX = 65533, FIRST_BYTES = 16 * 1024 };
 
@@ -49,7 +49,7 @@ static void stay_silent(j_common_ptr jpeg)
     (void)jpeg;
 }
 
-/* What libjpeg has filled stays: more room is put behind it. */
+/* Adds more room after the part that libjpeg has filled. */
 static void add_room(encoder *e, size_t more)
 {
     uint8_t *bytes = realloc(e->bytes, e->room + more);
@@ -109,7 +109,8 @@ static void write_xmp(struct jpeg_compress_struct *jpeg, const pl_jpeg_options *
         jpeg_write_m_byte(jpeg, packet[i]);
 }
 
-/* On its own, because what is local to a function that is jumped back into may be lost. */
+/* A function of its own, because local variables of a function that is jumped back into may be
+ * lost. */
 static void attempt(encoder *e, const picture *p, const pl_jpeg_options *options)
 {
     struct jpeg_compress_struct *jpeg = &e->jpeg;
@@ -128,7 +129,7 @@ static void attempt(encoder *e, const picture *p, const pl_jpeg_options *options
     jpeg_start_compress(jpeg, TRUE);
     write_xmp(jpeg, options);
     while (jpeg->next_scanline < jpeg->image_height) {
-        /* libjpeg asks for what it may write to, and only reads. */
+        /* libjpeg's type lacks const, but it only reads. */
         JSAMPROW row = (JSAMPROW)(uintptr_t)(p->pixels + jpeg->next_scanline * row_bytes);
         jpeg_write_scanlines(jpeg, &row, 1);
     }

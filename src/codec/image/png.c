@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG through libdeflate, which inflates twice as fast as zlib but only as a whole. Of most
- * pictures what was inflated is the pixels, but for the filters: see png_filter.h. Of others
- * (passes, palettes, other bits or channels) libspng makes pixels. Neither library is used
- * elsewhere.
+/* Decodes PNG with libdeflate, which inflates twice as fast as zlib but only all at once. For most
+ * pictures the inflated data is the pixels, apart from the filters: see png_filter.h. For the
+ * others (passes, palettes, other bits or channels) libspng makes the pixels. No other file uses
+ * either library.
  *
  *   file -> chunks, their checksums -> inflated -> unfiltered
  *                                               -> the same picture, not compressed -> libspng
  *
- * libspng inflates by itself. So it is given a PNG that is made while it reads: the chunks that it
- * needs, and the filtered rows as blocks that are "stored", which costs it a copy. */
+ * libspng inflates by itself. So we give it a PNG that is made while it reads: the chunks that it
+ * needs, and the filtered rows as "stored" blocks, which costs it a copy. */
 #include <errno.h>
 #include <inttypes.h>
 #include <libdeflate.h>
@@ -19,7 +19,7 @@
 #include "codec/image/png_chunks.h"
 #include "codec/image/png_filter.h"
 
-/* libspng's and zlib's own objects, and libdeflate's tables. */
+/* The objects of libspng and zlib, and libdeflate's tables. */
 #define FIXED_BYTES (192 * PL_KIB)
 
 /* Rows that libspng keeps: two filtered, one of up to 8 bytes a pixel, and the tables for it. */
@@ -31,10 +31,10 @@ enum { WIDE_PIXEL_BYTES = 8 };
 /* The most that a stored block holds. */
 enum { BLOCK_BYTES = 65535 };
 
-/* ---- what it costs ---- */
+/* ---- memory ---- */
 
-/* Grey from colours, and alpha beside grey, are not made by libspng: it makes RGB or RGBA of them,
- * a row at a time, but passes go over all rows again. */
+/* libspng cannot make grey from colours, or alpha beside grey: it makes RGB or RGBA of them, a row
+ * at a time, but passes go over all rows again. */
 static bool needs_rows(const pl_png *png, int channels)
 {
     if (channels == 1)
@@ -42,7 +42,7 @@ static bool needs_rows(const pl_png *png, int channels)
     return channels == 2;
 }
 
-/* Are the samples those of the pixels that are asked for? */
+/* Does the file have the requested samples? */
 static bool is_plain(const pl_png *png, int channels, pl_image_samples samples)
 {
     static const int by_colour[] = {
@@ -51,7 +51,7 @@ static bool is_plain(const pl_png *png, int channels, pl_image_samples samples)
     return png->bits == bits && !png->interlaced && channels == by_colour[png->colour];
 }
 
-/* Of 16 bits libspng makes RGBA and nothing else. */
+/* libspng makes only RGBA from 16 bits. */
 static bool needs_wide_rows(const pl_png *png, int channels)
 {
     return !is_plain(png, channels, PL_IMAGE_U16) && channels != 4;
@@ -113,7 +113,7 @@ static int check_sums(const uint8_t *bytes, size_t n, pl_error *reterr)
     return 0;
 }
 
-/* The data's chunks in one piece. */
+/* Joins the data chunks. */
 static const uint8_t *gather(const uint8_t *bytes, size_t n, const pl_png *png, uint8_t *room)
 {
     pl_png_chunk chunk = png->first_data;
@@ -124,7 +124,7 @@ static const uint8_t *gather(const uint8_t *bytes, size_t n, const pl_png *png, 
         memcpy(to, pl_png_data_of(chunk), chunk.n);
         to += chunk.n;
         if (!pl_png_next(bytes, n, &chunk))
-            break; /* never: it was parsed before */
+            break; /* cannot happen: it was parsed before */
     }
     return room;
 }
@@ -149,14 +149,14 @@ static int inflate_all(const uint8_t *data, const pl_png *png, uint8_t *filtered
 
 /* ---- the picture as libspng reads it ---- */
 
-/* A row of pieces: what is left of one, and what comes then. */
+/* A sequence of pieces: the rest of the current one, and the next ones. */
 typedef struct stream {
     const uint8_t *at;
     size_t left;
     const pl_png *png;
     const uint8_t *bytes, *filtered;
     uint64_t done;     /* of the filtered bytes */
-    uint8_t small[24]; /* the piece, if it is made here */
+    uint8_t small[24]; /* holds a piece that is made here */
     enum { HEAD, PALETTE, TRANSPARENCY, BLOCK_HEAD, BLOCK, BLOCK_END, LAST } next;
 } stream;
 
@@ -171,7 +171,7 @@ static size_t block_bytes(const stream *s)
     return (size_t)pl_min_u64(BLOCK_BYTES, s->png->filtered_bytes - s->done);
 }
 
-/* A chunk of one stored block: the length, and, of the first, what makes it zlib's. */
+/* Writes a chunk with one stored block: the length and, in the first chunk, the zlib header. */
 static void make_block_head(stream *s)
 {
     size_t n = block_bytes(s), used = 8;
@@ -191,7 +191,7 @@ static void make_block_head(stream *s)
     s->left = used;
 }
 
-/* Sums that nobody looks at: they were checked before. */
+/* Writes checksums that nobody reads: the originals were checked before. */
 static void make_block_end(stream *s)
 {
     bool last = s->done == s->png->filtered_bytes;
@@ -276,7 +276,7 @@ static int failed(int code, pl_error *reterr)
     return pl_error_set(reterr, PL_ECORRUPT, "the PNG is corrupt: %s", spng_strerror(code));
 }
 
-/* What is left of RGB or RGBA. */
+/* Reduces a row of RGB or RGBA to the requested channels. */
 static void reduce_row(const pl_png *png, const uint8_t *row, int channels, uint8_t *to)
 {
     bool colour = (png->colour & 2) != 0;
@@ -288,7 +288,7 @@ static void reduce_row(const pl_png *png, const uint8_t *row, int channels, uint
     }
 }
 
-/* The same of RGBA of 16 bits each. */
+/* Does the same for RGBA of 16 bits each. */
 static void reduce_wide_row(const pl_png *png, const uint16_t *row, int channels, uint16_t *to)
 {
     bool colour = (png->colour & 2) != 0;
@@ -376,7 +376,7 @@ static int decode_by_library(const uint8_t *bytes, const pl_png *png, const pl_i
     return code == 0 ? 0 : failed(code, reterr);
 }
 
-/* The upper byte comes first in a file. */
+/* Swaps bytes, because a file has the upper byte first. */
 static void swap_words(uint8_t *pixels, size_t n_bytes)
 {
     uint16_t *words = (void *)pixels;
@@ -409,7 +409,7 @@ int pl_png_decode(const uint8_t *bytes, size_t n, const pl_image *image, uint8_t
         r = check_sums(bytes, n, reterr);
     if (r < 0)
         return r;
-    uint8_t *rows = work; /* aligned, as words have to be */
+    uint8_t *rows = work; /* aligned for 16-bit samples */
     uint8_t *filtered = rows + rows_bytes(&png, image->channels, image->samples);
     uint8_t *gathered = filtered + png.filtered_bytes;
     r = inflate_all(gather(bytes, n, &png, gathered), &png, filtered, reterr);

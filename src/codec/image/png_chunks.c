@@ -73,7 +73,8 @@ static uint64_t row_bytes_of(const pl_png *png, uint64_t width)
     return 1 + (width * (uint64_t)n_samples(png->colour) * png->bits + 7) / 8;
 }
 
-/* The seven passes of an interlaced picture: every step-th pixel from the first on. */
+/* Counts the seven passes of an interlaced picture: each takes every step-th pixel from its first
+ * on. */
 static void count_filtered(pl_png *png)
 {
     static const uint8_t x0[] = {0, 4, 0, 2, 0, 1, 0}, x_step[] = {8, 8, 4, 4, 2, 2, 1};
@@ -96,7 +97,7 @@ static int read_header(pl_png *png, pl_error *reterr)
     const uint8_t *p = pl_png_data_of(png->header);
     enum { AT = PL_PNG_SIGNATURE_BYTES };
     if (!pl_png_is(png->header, "IHDR") || png->header.n != 13)
-        return corrupt(AT, "its first chunk is no header", reterr);
+        return corrupt(AT, "its first chunk is not a header", reterr);
     png->width = pl_big_u32(p);
     png->height = pl_big_u32(p + 4);
     png->bits = p[8];
@@ -119,7 +120,7 @@ static bool is_before_data(const pl_png *png)
     return png->n_data == 0;
 }
 
-/* *done: it is the last. */
+/* done: it was the last chunk. */
 static int take_chunk(pl_png *png, pl_png_chunk chunk, size_t at, bool after_data, bool *done,
                       pl_error *reterr)
 {
@@ -144,8 +145,8 @@ static int take_chunk(pl_png *png, pl_png_chunk chunk, size_t at, bool after_dat
     return 0;
 }
 
-/* Transparency that cannot be applied would be corrupt; TensorFlow's reader ignores it with alpha.
- */
+/* Transparency that cannot be applied would be corrupt; TensorFlow's reader ignores it with
+ * alpha. */
 static int check_transparency(pl_png *png, size_t at, pl_error *reterr)
 {
     uint32_t n = png->transparency.n;

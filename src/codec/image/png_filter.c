@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See png_filter.h. A sample needs the one to its left first, so a row's pixels go one after the
- * other: what can be done is to have all samples of a pixel in one vector, and as few steps as
- * possible from a pixel to the next. Rows are what the time of a PNG goes to, beside inflating. */
+/* See png_filter.h. A sample needs the one to its left first, so a row is done pixel by pixel: all
+ * samples of a pixel are in one vector, with as few steps as possible from a pixel to the next.
+ * Apart from inflating, decoding a PNG spends most of its time here. */
 #include "codec/image/png_filter.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { NONE, SUB, UP, MEAN, PAETH, FILTERS };
 
-/* A row: `above` is NULL for the first. */
+/* Undoes the filter of a row: `above` is NULL for the first. */
 typedef void undo(const uint8_t *in, const uint8_t *above, uint8_t *out, size_t n,
                   size_t pixel_bytes);
 typedef undo *const undo_table[FILTERS];
@@ -66,7 +66,7 @@ static uint8_t predict(int a, int b, int c)
 static void undo_paeth(const uint8_t *in, const uint8_t *above, uint8_t *out, size_t n,
                        size_t pixel_bytes)
 {
-    if (!above) { /* of a and two zeros it takes a */
+    if (!above) { /* for a and two zeros it gives a */
         undo_sub(in, NULL, out, n, pixel_bytes);
         return;
     }
@@ -85,8 +85,8 @@ static undo_table plain = {undo_none, undo_sub, undo_up, undo_mean, undo_paeth};
 
 #define TARGET __attribute__((target("sse4.1")))
 
-/* Pixels of three bytes are read and written as four, but for the last of a row: behind it there
- * may be nothing, or somebody else's. What is written too far the next pixel overwrites. */
+/* Three-byte pixels are read and written as four bytes, except the last of a row: the bytes after
+ * it may not exist, or belong to someone else. The next pixel overwrites the extra byte. */
 TARGET static inline __m128i load(const uint8_t *at, size_t n)
 {
     int32_t pixel = 0;
@@ -100,8 +100,8 @@ TARGET static inline void store(uint8_t *to, __m128i bytes, size_t n)
     memcpy(to, &pixel, n);
 }
 
-/* Where a row is: the pixel at `at`, of which `n` bytes are read and written, and the pixels beside
- * it that were made before. */
+/* The position in a row: the pixel at `at`, of which `n` bytes are read and written, and the
+ * finished pixels beside it. */
 typedef struct place {
     const uint8_t *in, *above;
     uint8_t *out;
@@ -115,7 +115,7 @@ TARGET static inline void step_sub(place *p)
     store(p->out + p->at, p->a, p->n);
 }
 
-/* The instruction's mean is rounded up. */
+/* The instruction rounds the mean up. */
 TARGET static inline void step_mean(place *p)
 {
     __m128i b = load(p->above + p->at, p->n);
@@ -125,9 +125,8 @@ TARGET static inline void step_mean(place *p)
     store(p->out + p->at, p->a, p->n);
 }
 
-/* In words. The same as predict(), for all of a, b and c, in fewer steps behind a:
- *   t = 3 c - a - b;  max(a, b) <= t: the smaller of them;  t <= min(a, b): the larger;  else c
- */
+/* Does the same as predict(), on words, for all of a, b and c, in fewer steps after a:
+ *   t = 3 c - a - b;  max(a, b) <= t: the smaller of them;  t <= min(a, b): the larger;  else c */
 TARGET static inline __m128i predict_words(__m128i a, __m128i b, __m128i c)
 {
     __m128i rest = _mm_sub_epi16(_mm_add_epi16(_mm_add_epi16(c, c), c), b);
@@ -154,7 +153,7 @@ TARGET static inline void walk(place *p, void (*step)(place *p), size_t n, size_
     step(p);
 }
 
-/* The functions above for pixels of three and of four bytes. */
+/* Defines the functions above for pixels of three and of four bytes. */
 #define DEFINE_FOR(pixel)                                                                          \
     TARGET static void sub_##pixel(const uint8_t *in, const uint8_t *above, uint8_t *out,          \
                                    size_t n, size_t pixel_bytes)                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See npy.h. The header's text is understood in npy_header.c. */
+/* See npy.h. npy_header.c parses the text of the header. */
 #include "codec/npy/npy.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ static int check_magic(const uint8_t *bytes, size_t n, pl_error *reterr)
     return 0;
 }
 
-/* Where the header's text begins and ends. */
+/* Finds where the header's text begins and ends. */
 static int find_header(const uint8_t *bytes, size_t n, uint64_t file_bytes, size_t *ret_begin,
                        size_t *ret_end, pl_error *reterr)
 {
@@ -112,7 +112,7 @@ int pl_npy_parse(const void *bytes, size_t n, uint64_t file_bytes, const char *p
     return r;
 }
 
-/* Up to `room` bytes from the start of the file; -errno, or how many there are. */
+/* Reads up to `room` bytes from the start of the file. Returns how many there are, or -errno. */
 static ssize_t read_start(int fd, uint8_t *buffer, size_t room)
 {
     size_t n = 0;
@@ -153,7 +153,7 @@ int pl_npy_read(int fd, const char *path, pl_npy *ret_npy, pl_error *reterr)
     return pl_npy_parse(buffer, (size_t)n, file_bytes, path, ret_npy, reterr);
 }
 
-/* As repr() of a tuple: (), (3,), (3, 4). */
+/* Writes repr() of a tuple: (), (3,), (3, 4). */
 static char *format_shape(char *at, const pl_shape *shape)
 {
     *at++ = '(';
@@ -193,7 +193,7 @@ int pl_npy_format(pl_dtype dtype, uint32_t item_bytes, const pl_shape *shape,
                             info->name, item_bytes);
 
     char *text = header + 10, *end = format_dict(text, dtype, item_bytes, shape);
-    /* At least one blank, also where none is needed: so does NumPy. */
+    /* At least one blank, also where none is needed, as NumPy does. */
     size_t used = (size_t)(end - header) + 1;
     size_t total = used + ALIGN_BYTES - used % ALIGN_BYTES;
     memset(end, ' ', total - used);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parser for the literal that an .npy header is: {'descr': '<f4', 'fortran_order': False,
- * 'shape': (2, 3), }, in any order and spacing, with either kind of quotes. It is no Python:
- * escapes, expressions and nesting do not occur in a header that NumPy or a sane program wrote, and
- * are refused. Every step looks at the end of the text first; nothing is recursive. */
+/* Parses the literal in an .npy header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3),
+ * }, in any order and spacing, with either kind of quotes. This is not all of Python: headers from
+ * NumPy or another sane program contain no escapes, expressions or nesting, so these are refused.
+ * Every step checks for the end of the text first; nothing is recursive. */
 #include "codec/npy/npy_header.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "tensor/dtype.h"
 
-/* What is left of the text, and what a message needs. */
+/* The rest of the text, and the data for a message. */
 typedef struct scan {
     const char *at;
     const char *end;
@@ -26,7 +26,7 @@ typedef struct piece {
     size_t n;
 } piece;
 
-/* Some of the text for a message: at most 40 bytes, printable. */
+/* A part of the text for a message: at most 40 bytes, printable. */
 typedef struct excerpt {
     char text[41];
 } excerpt;
@@ -39,7 +39,7 @@ static excerpt excerpt_of(piece p)
     return some;
 }
 
-/* NumPy's kinds that are no dtype of ours, and what to do about them. */
+/* NumPy's kinds without a dtype here, and advice for each. */
 static const struct {
     char kind;
     const char *what;
@@ -81,7 +81,7 @@ static void skip_blanks(scan *s)
         s->at++;
 }
 
-/* The next character that is no blank, or NUL at the end: no header has one. */
+/* Returns the next character that is not blank, or NUL at the end: no header contains NUL. */
 static char peek(scan *s)
 {
     skip_blanks(s);
@@ -106,7 +106,7 @@ static bool take_word(scan *s, const char *word)
     return true;
 }
 
-/* 'text' or "text", on one line and without escapes; Python 2 programs write u'text'. */
+/* Takes 'text' or "text", on one line and without escapes; Python 2 programs write u'text'. */
 static bool take_string(scan *s, piece *ret_text)
 {
     char first = peek(s);
@@ -129,7 +129,7 @@ static bool same(piece p, const char *text)
     return p.n == strlen(text) && memcmp(p.at, text, p.n) == 0;
 }
 
-/* Digits; false if there is none, or for a number over 2^63 - 1. Python has no 010. */
+/* Parses digits; false if there are no digits, or for a number over 2^63 - 1. Python has no 010. */
 static bool digits(piece p, int64_t *ret_number)
 {
     int64_t number = 0;
@@ -157,7 +157,7 @@ static int take_dim(scan *s, int64_t *ret_dim)
     return 0;
 }
 
-/* (), (3,), (3, 4) or (3, 4,). (3) would be a number. */
+/* Takes (), (3,), (3, 4) or (3, 4,). (3) would be a number. */
 static int take_shape(scan *s, pl_shape *ret_shape)
 {
     pl_shape shape = {0};
@@ -212,8 +212,8 @@ static int refuse_foreign(scan *s, piece descr, char kind)
                         "float64, or bytes ('S')");
 }
 
-/* The dtype of "f4", or, where no byte order stood before it, of "float32". NumPy's two raw bytes
- * (V2) are a bfloat16, because that is how these are saved. */
+/* Returns the dtype of "f4" or, without a byte order before it, of "float32". NumPy's two raw bytes
+ * (V2) are a bfloat16, because bfloat16 is saved in this form. */
 static pl_dtype dtype_of(piece type, bool ordered)
 {
 #define CASE(number, constant, dtype_name, descr, bytes, kind)                                     \
@@ -226,7 +226,7 @@ static pl_dtype dtype_of(piece type, bool ordered)
     return same(type, "?") ? PL_BOOL : PL_DTYPE_NONE;
 }
 
-/* "<f4", ">i8", "|S12", "=u2", "f4". */
+/* Parses "<f4", ">i8", "|S12", "=u2", "f4". */
 static int understand_descr(scan *s, piece descr, pl_npy *npy)
 {
     bool ordered = descr.n > 0 && memchr("<>=|", descr.at[0], 4) != NULL;
@@ -247,8 +247,8 @@ static int understand_descr(scan *s, piece descr, pl_npy *npy)
     return 0;
 }
 
-/* What stands here up to the bracket that closes it, for a message; brackets in names do no harm.
- */
+/* Returns the text from here to the closing bracket, for a message; brackets in names are
+ * harmless. */
 static piece bracketed(const scan *s)
 {
     const char *at = s->at;
@@ -273,10 +273,10 @@ static int take_descr(scan *s, pl_npy *npy)
     return understand_descr(s, descr, npy);
 }
 
-/* The keys, as bits of what has been seen. */
+/* The keys, as bits of a set of those seen. */
 enum { DESCR = 1, ORDER = 2, SHAPE = 4, ALL_KEYS = 7 };
 
-/* One key with its value. Returns the key, or a failure. */
+/* Takes one key with its value. Returns the key, or a failure. */
 static int take_entry(scan *s, pl_npy *npy)
 {
     piece key;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See crc32c.h. The instruction takes 8 bytes a cycle, but gives its sum only three cycles later:
- * so three pieces of the bytes are summed at a time, and their sums put together. Where there are
- * products of 512 bits without carries (VPCLMULQDQ), 64 bytes are made 16 at a time, which have the
- * same sum, and the instruction is for these. */
+/* See crc32c.h. The instruction takes 8 bytes a cycle, but has a latency of three cycles: so three
+ * pieces of the bytes are summed at a time, and their sums combined. With 512-bit carry-less
+ * products (VPCLMULQDQ), 64 bytes at a time are folded to 16 that have the same sum, and the
+ * instruction sums these. */
 #include "codec/record/crc32c.h"
 
 #include <assert.h>
@@ -25,9 +25,9 @@ static inline uint64_t word_at(const uint8_t *at)
 
 /* ---- by table ---- */
 
-/* Bit by bit, a byte's sum is the sum of its bits', so 8 numbers make a table of 256. Those of the
- * byte that is `k` bytes before the last are the 8 that follow those of k - 1: 64 steps of the
- * polynomial 0x82f63b78, each (c >> 1) ^ (c & 1 ? polynomial : 0). The first is of bit 7. */
+/* Bit by bit, a byte's sum is the sum of its bits', so 8 numbers define a table of 256. The numbers
+ * for the byte `k` bytes before the last are the 8 that follow those of k - 1: 64 steps of the
+ * polynomial 0x82f63b78, each (c >> 1) ^ (c & 1 ? polynomial : 0). The first is for bit 7. */
 #define SUM_OF(i, b7, b6, b5, b4, b3, b2, b1, b0)                                                  \
     (((i) >> 7 & 1) * b7 ^ ((i) >> 6 & 1) * b6 ^ ((i) >> 5 & 1) * b5 ^ ((i) >> 4 & 1) * b4 ^       \
      ((i) >> 3 & 1) * b3 ^ ((i) >> 2 & 1) * b2 ^ ((i) >> 1 & 1) * b1 ^ ((i) >> 0 & 1) * b0)
@@ -44,7 +44,7 @@ static inline uint64_t word_at(const uint8_t *at)
     SUMS_64(0u, __VA_ARGS__), SUMS_64(64u, __VA_ARGS__), SUMS_64(128u, __VA_ARGS__),               \
         SUMS_64(192u, __VA_ARGS__)
 
-/* tables[k]: of a byte with k bytes behind it. */
+/* tables[k]: for a byte with k bytes after it. */
 static const uint32_t tables[8][256] = {
     {SUMS_256(0x82f63b78, 0x417b1dbc, 0x20bd8ede, 0x105ec76f, 0x8ad958cf, 0xc79a971f, 0xe13b70f7,
               0xf26b8303)},
@@ -85,16 +85,16 @@ uint32_t pl_crc32c_by_table(uint32_t crc, const void *bytes, size_t n)
 
 #define TARGET __attribute__((target("sse4.2,pclmul")))
 
-/* To put bytes behind a sum is to multiply it by a power of x, modulo the polynomial: the product
- * of two 32-bit sums has 63 bits, which the instruction reduces, and multiplies by x^33 on the way.
- * Hence what puts n bytes behind a sum is x^(8 * n - 33), bits in reverse. */
+/* Appending bytes to a sum means multiplying it by a power of x, modulo the polynomial: the product
+ * of two 32-bit sums has 63 bits, which the instruction reduces and multiplies by x^33. So the
+ * factor for n more bytes is x^(8 * n - 33), with its bits reversed. */
 enum { WORD = 8, LONG_LANE_WORDS = 128, SHORT_LANE_WORDS = 16 };
 enum { LONG_BYTES = 3 * LONG_LANE_WORDS * WORD, SHORT_BYTES = 3 * SHORT_LANE_WORDS * WORD };
 #define BEHIND_LONG_1  0x170076fau
 #define BEHIND_LONG_2  0xa51b6135u
 #define BEHIND_SHORT_1 0x0d3b6092u
 #define BEHIND_SHORT_2 0xb9e02b86u
-/* As much as two lanes of what is shorter, and 23 bytes that are left; or as FEW_BYTES. */
+/* Two short lanes and up to 23 more bytes; or FEW_BYTES. */
 enum { FEW_BYTES = 320 };
 static const uint32_t behind[FEW_BYTES + 1] = {
     0xa9cdda0d, 0xbf818109, 0x780d5a4d, 0xfe2b5c35, 0x05ec76f1, 0x01000000, 0x00010000, 0x00000100,
@@ -160,9 +160,9 @@ TARGET static inline uint64_t sum_lanes(uint64_t crc, const uint8_t *at, size_t 
     return c ^ _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(before_c));
 }
 
-/* The last n < 24 of at least 24 bytes that end at `end`, with no sum before them. Without
- * branches: how many are left is as good as random, and a branch that was guessed wrong takes
- * longer than all of it. What lies before them is made zeros, which do not change a sum of 0. */
+/* Sums the last n < 24 of at least 24 bytes that end at `end`, starting from 0. Has no branches: n
+ * is practically random, and a mispredicted branch takes longer than the whole function. The bytes
+ * before them are replaced by zeros, which do not change a sum of 0. */
 TARGET static inline uint64_t sum_rest(const uint8_t *end, size_t n)
 {
     static const uint64_t masks[6] = {0, 0, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -181,8 +181,8 @@ TARGET static inline uint64_t sum_few(uint64_t crc, const uint8_t *at, size_t n)
     return crc;
 }
 
-/* At least three words, in lanes as long as they allow. What is left is summed beside them, and all
- * are put together at once: so records that follow each other overlap in the processor. */
+/* Sums at least three words, in lanes as long as possible. The remaining bytes are summed beside
+ * them, and everything is combined at once: so consecutive records overlap in the processor. */
 TARGET static inline uint64_t sum_short(uint64_t crc, const uint8_t *at, size_t n)
 {
     size_t lane = n / (3 * WORD) * WORD, n_rest = n - 3 * lane;
@@ -198,7 +198,8 @@ TARGET static inline uint64_t sum_short(uint64_t crc, const uint8_t *at, size_t 
     return rest ^ _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(before_rest));
 }
 
-/* Lanes of two fixed lengths, and what is left. Not inlined, so that short ones need no stack. */
+/* Sums lanes of two fixed lengths, and the remaining bytes. Not inlined, so that short sums need no
+ * stack. */
 TARGET static __attribute__((noinline)) uint64_t sum_long(uint64_t crc, const uint8_t *at, size_t n)
 {
     for (; n >= LONG_BYTES; n -= LONG_BYTES, at += LONG_BYTES)
@@ -235,9 +236,9 @@ static bool has_instruction(void)
 
 enum { WIDE = 64 };
 
-/* The halves of 16 bytes with d bytes behind them, as those d bytes come to lie on them: times
- * behind[d + 12] and behind[d + 4], in the upper half of a word, where a product's bits fall in
- * place. Of WIDE bytes: d of the first 16 is 48 more than d of the last. */
+/* The factors for the halves of 16 bytes with d bytes after them, so that both align at the end:
+ * behind[d + 12] and behind[d + 4], in the upper half of a word, where the bits of a product fall
+ * into place. For WIDE bytes, d of the first 16 is 48 more than d of the last. */
 #define FACTOR(b) (UINT64_C(b) << 32)
 static const uint64_t factors[FEW_BYTES / WIDE][WIDE / WORD] __attribute__((aligned(WIDE))) = {
     {FACTOR(0xab37b192), FACTOR(0xd1ca2377), FACTOR(0x8f2b7ed1), FACTOR(0x25605e40),
@@ -251,7 +252,7 @@ static const uint64_t factors[FEW_BYTES / WIDE][WIDE / WORD] __attribute__((alig
     {FACTOR(0xa46ef4aa), FACTOR(0x6051243f), FACTOR(0x33ccbbbc), FACTOR(0xa2158b34),
      FACTOR(0x3743f7bd), FACTOR(0x3171d430), FACTOR(0xdd45aab8), FACTOR(0x05ec76f1)},
 };
-/* The same with 4 * WIDE bytes behind; the upper half first. */
+/* The same with 4 * WIDE bytes after them; the upper half first. */
 #define FACTORS_4 (long long)FACTOR(0x1426a815), (long long)FACTOR(0xe9a5d8be)
 
 TARGET_WIDE static inline __m512i folded(__m512i bytes, __m512i factor)
@@ -260,7 +261,7 @@ TARGET_WIDE static inline __m512i folded(__m512i bytes, __m512i factor)
                             _mm512_clmulepi64_epi128(bytes, factor, 0x11));
 }
 
-/* What 4 * 16 bytes, all at the same place, come to; and, behind these 16, `more` of 8. */
+/* Sums 4 * 16 bytes that all have the same place; `more` is XORed into the last 8 of them. */
 TARGET_WIDE static inline uint32_t sum_folded(__m512i all, uint64_t more)
 {
     __m256i half = _mm256_xor_si256(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
@@ -269,18 +270,18 @@ TARGET_WIDE static inline uint32_t sum_folded(__m512i all, uint64_t more)
     return (uint32_t)_mm_crc32_u64(crc, (uint64_t)_mm_extract_epi64(one, 1) ^ more);
 }
 
-/* Those of the last n <= FEW_BYTES bytes before `end` that are among the WIDE which end `before`
- * it; zeros for the others, which are not touched. */
+/* Returns those of the last n <= FEW_BYTES bytes before `end` that are among the WIDE bytes that
+ * end `before` bytes earlier; zeros for the others, which are not read. */
 TARGET_WIDE static inline __m512i wide_before(const uint8_t *end, int64_t before, int64_t n)
 {
     int64_t zeros = before + WIDE - n;
     zeros = zeros < 0 ? 0 : zeros > WIDE ? WIDE : zeros;
     __mmask64 there = ~_bzhi_u64(UINT64_MAX, (unsigned)zeros);
-    /* An address, which may lie before all that there is, and not a pointer. */
+    /* An integer address, because it may lie before the start of the buffer. */
     return _mm512_maskz_loadu_epi8(there, (const void *)((uintptr_t)end - (size_t)before - WIDE));
 }
 
-/* No branch depends on the length, which no processor could guess: as sum_rest(). */
+/* No branch depends on the length, which no processor could predict: see sum_rest(). */
 TARGET_WIDE static inline uint32_t sum_few_wide(uint32_t crc, const uint8_t *at, size_t n)
 {
     __m512i all = _mm512_setzero_si512();
@@ -291,7 +292,7 @@ TARGET_WIDE static inline uint32_t sum_few_wide(uint32_t crc, const uint8_t *at,
     return sum_folded(all, (uint64_t)_mm_cvtsi128_si64(times(crc, behind[n])));
 }
 
-/* More than FEW_BYTES: the last of them are left for the above. */
+/* Sums more than FEW_BYTES, and leaves the last of them to the function above. */
 TARGET_WIDE static __attribute__((noinline)) uint32_t sum_many_wide(uint32_t crc, const uint8_t *at,
                                                                     size_t n)
 {
@@ -321,7 +322,7 @@ static bool has_wide(void)
            __builtin_cpu_supports("avx512vl");
 }
 
-/* Few bytes take as long as FEW_BYTES when they are summed widely. */
+/* The wide sum of a few bytes takes as long as that of FEW_BYTES. */
 static inline uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t n)
 {
     return n >= WIDE && has_wide() ? by_wide(crc, at, n) : by_lanes(crc, at, n);
@@ -329,7 +330,7 @@ static inline uint32_t by_instruction(uint32_t crc, const uint8_t *at, size_t n)
 
 #elif defined(__aarch64__)
 
-/* In assembler, for compilers differ in how a function is told of an extension. */
+/* In assembler, because compilers differ in how to enable an extension for a function. */
 static inline uint32_t add_word(uint32_t crc, uint64_t word)
 {
     __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));

@@ -11,8 +11,8 @@
  *   message ...List         { repeated ... value = 1; }
  *
  * and a map is a repeated message { string key = 1; value = 2; }. Any message may come in several
- * parts, which are one as if they stood behind each other: so every walk here goes over parts of
- * parts. In nearly all records there is one of each. */
+ * parts, which count as if they were concatenated: so every walk here goes over parts of parts. In
+ * nearly all records there is one of each. */
 #include "codec/record/example.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ const char *pl_feature_kind_name(pl_feature_kind kind)
     return names[kind];
 }
 
-/* The next part that has this number: 1, 0, or what is wrong. */
+/* Finds the next part with this number: 1, 0, or the error. */
 static int next_part(pl_wire *outer, uint32_t number, const char *what, pl_wire *ret_part,
                      pl_error *reterr)
 {
@@ -45,8 +45,8 @@ static int next_part(pl_wire *outer, uint32_t number, const char *what, pl_wire 
     return r;
 }
 
-/* The same one level deeper: the next `number` in what is left of `inner`, and then in the parts of
- * `outer` that follow. */
+/* Does the same one level deeper: finds the next `number` in the rest of `inner`, and then in the
+ * following parts of `outer`. */
 static int next_within(pl_wire *outer, uint32_t outer_number, const char *outer_what,
                        pl_wire *inner, uint32_t number, const char *what, pl_wire *ret_part,
                        pl_error *reterr)
@@ -103,8 +103,8 @@ int pl_example_next(pl_example *example, pl_example_entry *ret_entry, pl_error *
     return r > 0 ? read_entry(&entry, ret_entry, reterr) : r;
 }
 
-/* Records of a file have their entries in the same order, mostly: the search goes on from the last
- * one found. `n_names` if there is none. */
+/* The records of a file mostly have their entries in the same order: the search continues from the
+ * last one found. Returns `n_names` if there is none. */
 static size_t find_name(const pl_example_entry *entry, const pl_string *names, size_t n_names,
                         size_t begin)
 {
@@ -148,7 +148,7 @@ static pl_feature_cursor cursor_of(const pl_wire *message, bool in_entry)
     };
 }
 
-/* The next list of values; its number is its kind. */
+/* Finds the next list of values; its number is its kind. */
 static int next_list(pl_feature_cursor *cursor, pl_wire_field *ret_list, pl_error *reterr)
 {
     int r;
@@ -186,7 +186,7 @@ static int add_floats(pl_feature *feature, const pl_wire_field *field, pl_error 
     return 1;
 }
 
-/* One field of a list: a value, or packed ones. */
+/* Adds one field of a list: a value, or packed ones. */
 static int add_values(pl_feature *feature, const pl_wire_field *field, pl_error *reterr)
 {
     bool packed = field->type == PL_WIRE_BYTES;
@@ -220,7 +220,7 @@ static int add_list(pl_feature *feature, pl_wire list, pl_error *reterr)
     return r;
 }
 
-/* A list of another kind replaces what came before; of the same, it goes on. */
+/* A list of another kind replaces the earlier one; a list of the same kind continues it. */
 static int look(const pl_wire *message, bool in_entry, pl_feature *ret_feature, pl_error *reterr)
 {
     pl_feature feature = {.message = *message, .in_entry = in_entry};
@@ -247,7 +247,7 @@ int pl_feature_of(const pl_example_entry *entry, pl_feature *ret_feature, pl_err
     return look(&entry->rest, true, ret_feature, reterr);
 }
 
-/* ---- values; all was looked at, so nothing is wrong ---- */
+/* ---- values; the feature was checked, so there are no errors ---- */
 
 pl_feature_cursor pl_feature_begin(const pl_feature *feature)
 {
@@ -256,7 +256,7 @@ pl_feature_cursor pl_feature_begin(const pl_feature *feature)
     return cursor;
 }
 
-/* The next field of a list that counts. */
+/* Finds the next field of a list that counts. */
 static bool next_values(pl_feature_cursor *cursor, pl_wire_field *ret_field)
 {
     pl_wire_field list;
@@ -298,12 +298,12 @@ static int64_t *copy_varints(pl_wire *packed, int64_t *to)
 {
     uint64_t value;
     while (packed->at < packed->end) {
-        if (*packed->at < 0x80) /* most are small */
+        if (*packed->at < 0x80) /* most values are small */
             *to++ = *packed->at++;
         else if (pl_wire_varint(packed, &value))
             *to++ = (int64_t)value;
         else
-            break; /* never: they were counted */
+            break; /* cannot happen: they were counted */
     }
     return to;
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tf.train.Example and tf.train.SequenceExample: named features in a record, read in place.
+/* Reads tf.train.Example and tf.train.SequenceExample, named features in a record, in place.
  *   feature  a list of bytes, of floats or of int64s, or none of them: nothing was set
- *   entry    a name and what belongs to it: a feature, or, of a sequence, a list of features
+ *   entry    a name with a feature or, in a sequence, a list of features
  *   step     a feature of such a list
  *
  *   Example         = features { name: feature }
  *   SequenceExample = context { name: feature }, lists { name: [feature] }
  *
- * What a feature costs is known before anything is copied, and copying is all that there is: the
- * record is neither changed nor kept. It is read as protobuf reads it: numbers packed or not,
- * fields that are not known skipped, parts that come twice merged, and of entries with the same
- * name the last one counts. Only a known field with another type is refused, where protobuf would
- * skip it. Names are bytes; whether they are UTF-8 nobody asks. What is wrong within an entry is
- * found when it is looked into.
+ * The size of a feature is known before anything is copied, and all work is copying: the record is
+ * neither changed nor kept. It is read as protobuf reads it: numbers packed or not, unknown fields
+ * skipped, repeated parts merged, and the last of several entries with the same name counts. Only a
+ * known field with another type is refused, where protobuf would skip it. Names are bytes; they are
+ * not checked for UTF-8. Errors within an entry are found when the entry is read.
  *
  * Messages say what is wrong and at which byte of the record. Nothing is recursive. Never
  * allocates; the structs are the caller's, and point into the record. Safe from any thread. */
@@ -24,7 +23,7 @@
 
 typedef enum pl_feature_kind {
     PL_FEATURE_NONE = 0,
-    PL_FEATURE_BYTES = 1, /* the numbers are protobuf's */
+    PL_FEATURE_BYTES = 1, /* numbered as in protobuf */
     PL_FEATURE_FLOATS = 2,
     PL_FEATURE_INT64S = 3,
 } pl_feature_kind;
@@ -39,12 +38,12 @@ typedef enum pl_example_part {
 } pl_example_part;
 
 typedef struct pl_example_entry {
-    const char *name; /* not terminated; NULL: there is no such entry */
+    const char *name; /* not NUL-terminated; NULL: there is no such entry */
     size_t name_bytes;
     pl_wire rest; /* for example.c */
 } pl_example_entry;
 
-/* What is left to iterate over. */
+/* The entries that are left to iterate over. */
 typedef struct pl_example {
     pl_wire record, part;
     pl_example_part which;
@@ -52,12 +51,13 @@ typedef struct pl_example {
 
 pl_example pl_example_begin(const void *bytes, size_t n, pl_example_part part);
 
-/* 1; 0 at the end; PL_ECORRUPT. In the order of the record; a name may come again. */
+/* Finds the next entry: 1; 0 at the end; PL_ECORRUPT. Keeps the order of the record; a name may
+ * come again. */
 PL_MUST_CHECK int pl_example_next(pl_example *example, pl_example_entry *ret_entry,
                                   pl_error *reterr);
 
-/* The entries of these names, in one pass over the record; where there is none, its name is NULL.
- * Of PL_ECORRUPT they are undefined. */
+/* Finds the entries with these names, in one pass over the record; a missing one has a NULL name.
+ * After PL_ECORRUPT they are undefined. */
 PL_MUST_CHECK int pl_example_find(const void *bytes, size_t n, pl_example_part part,
                                   const pl_string *names, size_t n_names,
                                   pl_example_entry *ret_entries, pl_error *reterr);
@@ -67,22 +67,22 @@ PL_MUST_CHECK int pl_example_find(const void *bytes, size_t n, pl_example_part p
 typedef struct pl_feature {
     pl_feature_kind kind;
     uint64_t n_values;
-    uint64_t n_bytes; /* of all values together: as bytes, floats or int64s */
+    uint64_t n_bytes; /* total of all values: in bytes, floats or int64s */
     /* For example.c: */
     pl_wire message;
-    const uint8_t *first; /* the first part that counts: those before it were of another kind */
+    const uint8_t *first; /* the first part that counts: earlier ones had another kind */
     bool in_entry;
 } pl_feature;
 
-/* Looks at all of it. PL_ECORRUPT. */
+/* Checks the whole feature. PL_ECORRUPT. */
 PL_MUST_CHECK int pl_feature_of(const pl_example_entry *entry, pl_feature *ret_feature,
                                 pl_error *reterr);
 
-/* All values, into room for n_bytes. `feature` is of that kind. */
+/* Copies all values, into room for n_bytes. `feature` must be of that kind. */
 void pl_feature_copy_floats(const pl_feature *feature, float *to);
 void pl_feature_copy_int64s(const pl_feature *feature, int64_t *to);
 
-/* Values of bytes, one by one, in place. */
+/* Iterates over values of bytes, in place. */
 typedef struct pl_feature_cursor {
     pl_wire outer, feature, list; /* for example.c */
     const uint8_t *first;
@@ -91,7 +91,7 @@ typedef struct pl_feature_cursor {
 
 pl_feature_cursor pl_feature_begin(const pl_feature *feature);
 
-/* False behind the last one. */
+/* Returns false after the last one. */
 bool pl_feature_next_bytes(pl_feature_cursor *cursor, pl_string *ret_value);
 
 /* ---- lists of features ---- */
@@ -101,18 +101,18 @@ typedef struct pl_feature_list {
     pl_wire outer, list; /* for example.c */
 } pl_feature_list;
 
-/* Counts its steps, and looks into none. PL_ECORRUPT. */
+/* Counts the steps without checking them. PL_ECORRUPT. */
 PL_MUST_CHECK int pl_feature_list_of(const pl_example_entry *entry, pl_feature_list *ret_list,
                                      pl_error *reterr);
 
-/* The next step: 1; 0 behind the last one; PL_ECORRUPT. Moves the list on. */
+/* Gives the next step: 1; 0 after the last one; PL_ECORRUPT. Advances the list. */
 PL_MUST_CHECK int pl_feature_list_next(pl_feature_list *list, pl_feature *ret_feature,
                                        pl_error *reterr);
 
 /* ---- writing ---- */
 
 typedef struct pl_feature_values {
-    pl_string name; /* of a step: none */
+    pl_string name; /* not used for a step */
     pl_feature_kind kind;
     uint64_t n_values;
     union {
@@ -136,12 +136,12 @@ typedef struct pl_example_values {
     const pl_feature_steps *lists;
 } pl_example_values;
 
-/* The bytes of the record that pl_example_write() makes. -EOVERFLOW over 2^31 - 1, which protobuf
- * cannot read. */
+/* Gives the size of the record that pl_example_write() writes. -EOVERFLOW over 2^31 - 1, which
+ * protobuf cannot read. */
 PL_MUST_CHECK int pl_example_bytes(const pl_example_values *values, uint64_t *ret_bytes,
                                    pl_error *reterr);
 
-/* As protobuf writes it, features in the order given. Returns the end. */
+/* Writes the record as protobuf does, features in the given order. Returns the end. */
 uint8_t *pl_example_write(const pl_example_values *values, uint8_t *to);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing Examples: see example.h. Every message needs its length before it, so each kind of
- * message has a function for its bytes and one that writes as many. Lengths within lengths are
- * counted again at each level, four deep: what that costs is little beside the values. */
+/* Writes Examples: see example.h. Every message is preceded by its length, so each kind of message
+ * has one function for its size and one that writes it. Nested lengths are computed again at each
+ * level, four deep: this costs little beside the values. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define MESSAGE_BYTES_MAX INT32_MAX
 
-/* A tag of any number up to 15, and the type with a length. */
+/* Writes the tag of any number up to 15, with the length type, and the length. */
 static uint8_t *put_begin(uint8_t *to, unsigned number, uint64_t n_bytes)
 {
     *to++ = (uint8_t)(number << 3 | PL_WIRE_BYTES);
@@ -25,7 +25,7 @@ static uint8_t *put_bytes(uint8_t *to, unsigned number, pl_string bytes)
     return to + bytes.n;
 }
 
-/* Of a message with `n_bytes` within, its tag and length included. */
+/* Returns the size of a message with `n_bytes` inside, including its tag and length. */
 static uint64_t whole_bytes(uint64_t n_bytes)
 {
     return pl_add_sat_u64(n_bytes, 1 + pl_wire_varint_bytes(n_bytes));
@@ -33,7 +33,7 @@ static uint64_t whole_bytes(uint64_t n_bytes)
 
 /* ---- a feature ---- */
 
-/* Of the values alone. */
+/* Returns the size of the values alone. */
 static uint64_t packed_bytes(const pl_feature_values *values)
 {
     uint64_t sum = 0;
@@ -44,7 +44,7 @@ static uint64_t packed_bytes(const pl_feature_values *values)
     return sum;
 }
 
-/* Of BytesList, FloatList or Int64List. */
+/* Returns the size of a BytesList, FloatList or Int64List. */
 static uint64_t list_bytes(const pl_feature_values *values)
 {
     uint64_t sum = 0;

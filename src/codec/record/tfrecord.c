@@ -24,7 +24,7 @@ static uint32_t sum_of(const void *bytes, size_t n)
     return pl_crc32c_mask(pl_crc32c(0, bytes, n));
 }
 
-/* At the very beginning it is more likely another kind of file. */
+/* At offset 0 it is more likely another kind of file. */
 static int refuse_length(uint64_t offset, uint32_t stored, uint32_t true_sum, pl_error *reterr)
 {
     if (offset == 0)

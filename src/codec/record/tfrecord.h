@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TFRecord's framing: records of any bytes behind each other, each with its length and two sums.
+/* TFRecord's framing: records of any bytes, one after the other, each with its length and two
+ * checksums.
  *
- *   record = head: length of the data (8 bytes), sum of these (4)
+ *   record = head: length of the data (8 bytes), checksum of the length (4)
  *            data
- *            foot: sum of the data (4)           all little-endian; a sum is a masked CRC-32C
+ *            foot: checksum of the data (4)      all little-endian; masked CRC-32C checksums
  *
- * The two sums are two steps, because they say different things. Where the length's is wrong the
- * next record cannot be found: what follows is lost. Where the data's is wrong only this record is.
- * A length is never trusted: it may be any number, with a right sum as well, so it is held against
- * the bytes that there are before anybody allocates by it.
+ * The two checksums are checked in two steps, because they mean different things. If that of the
+ * length is wrong, the next record cannot be found, and the rest of the file is lost. If that of
+ * the data is wrong, only this record is. A length is never trusted: it may be any number, even
+ * with a correct checksum, so it is checked against the file before anybody allocates by it.
  *
- * Messages say what is wrong and at which byte; the caller says in which file. Never allocates;
- * safe from any thread. */
+ * Messages say what is wrong and at which byte; the caller adds the file. Never allocates; safe
+ * from any thread. */
 #ifndef PL_CODEC_RECORD_TFRECORD_H
 #define PL_CODEC_RECORD_TFRECORD_H
 
@@ -23,18 +24,19 @@ enum {
     PL_TFRECORD_FRAME_BYTES = PL_TFRECORD_HEAD_BYTES + PL_TFRECORD_FOOT_BYTES,
 };
 
-/* ---- piece by piece, for whoever has no more than a window of the file ---- */
+/* ---- piece by piece, for readers with a window of the file ---- */
 
-/* Of a head at byte `offset` of the file. PL_ECORRUPT: nothing behind it can be found. A length
- * over 2^62 is refused, whatever its sum, so that adding to it is safe. */
+/* Reads a head at byte `offset` of the file. PL_ECORRUPT: nothing after it can be found. A length
+ * over 2^62 is refused, even with a correct checksum, so that additions to it are safe. */
 PL_MUST_CHECK int pl_tfrecord_read_head(const void *head, uint64_t offset, uint64_t *ret_data_bytes,
                                         pl_error *reterr);
 
-/* `crc` is pl_crc32c() of the data. PL_ECORRUPT: another; the next record may be good. */
+/* Compares `crc`, the pl_crc32c() of the data, with the foot. PL_ECORRUPT if they differ; the next
+ * record may be good. */
 PL_MUST_CHECK int pl_tfrecord_check_foot(const void *foot, uint32_t crc, uint64_t offset,
                                          uint64_t data_bytes, pl_error *reterr);
 
-/* PL_ECORRUPT, and says so, for a record of whose `record_bytes` only `there_bytes` are left. */
+/* Reports PL_ECORRUPT for a record of `record_bytes` of which only `there_bytes` are left. */
 PL_MUST_CHECK int pl_tfrecord_refuse_cut(uint64_t offset, uint64_t record_bytes,
                                          uint64_t there_bytes, pl_error *reterr);
 
@@ -50,20 +52,20 @@ typedef struct pl_tfrecord {
     uint64_t next;   /* offset of the next record, or of the end */
 } pl_tfrecord;
 
-/* The record at byte `offset` of `n`. 1; 0 at the end; PL_ECORRUPT for a bad length, or where there
- * are fewer bytes: there is no next one then. The data is not looked at. */
+/* Finds the record at byte `offset` of `n`. 1; 0 at the end; PL_ECORRUPT for a bad length, or if
+ * too few bytes are left: there is no next record then. Does not check the data. */
 PL_MUST_CHECK int pl_tfrecord_find(const void *bytes, uint64_t n, uint64_t offset,
                                    pl_tfrecord *ret_record, pl_error *reterr);
 
-/* How many of the first bytes are whole records, all of whose sums are right: up to the first that
- * is not so, or the first that begins at byte `enough` or behind. */
+/* Returns how many of the first bytes are whole records with correct checksums: up to the first bad
+ * one, or the first that begins at byte `enough` or later. */
 size_t pl_tfrecord_scan(const void *bytes, size_t n, size_t enough);
 
-/* The data's sum. PL_ECORRUPT: another; `next` is as good as before. */
+/* Checks the data. PL_ECORRUPT if the checksum differs; `next` stays valid. */
 PL_MUST_CHECK int pl_tfrecord_check(const pl_tfrecord *record, pl_error *reterr);
 
-/* Writes the record that `data_bytes` of data make, and returns where it ends: the room for it has
- * data_bytes + PL_TFRECORD_FRAME_BYTES. */
+/* Writes the record for `data_bytes` of data, and returns its end. It needs room for data_bytes +
+ * PL_TFRECORD_FRAME_BYTES. */
 uint8_t *pl_tfrecord_write(const void *data, uint64_t data_bytes, void *to);
 
 #endif

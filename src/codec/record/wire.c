@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As protobuf's own readers have it. */
+/* The limits of protobuf's own readers. */
 enum { GROUP_DEPTH_MAX = 100, VARINT_BYTES_MAX = 10, NUMBER_BITS = 29 };
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are stored as they are");
@@ -23,7 +23,7 @@ bool pl_wire_varint(pl_wire *wire, uint64_t *ret_value)
     uint64_t value = 0;
     const uint8_t *at = wire->at;
     for (unsigned i = 0; i < VARINT_BYTES_MAX && at < wire->end; i++, at++) {
-        value |= (uint64_t)(*at & 0x7f) << 7 * i; /* of the tenth, one bit has a place */
+        value |= (uint64_t)(*at & 0x7f) << 7 * i; /* the tenth byte has room for one bit */
         if (*at < 0x80) {
             wire->at = at + 1;
             *ret_value = value;
@@ -70,7 +70,7 @@ static int take_bytes(pl_wire *wire, pl_wire_field *field, pl_error *reterr)
     return 1;
 }
 
-/* Number and type. */
+/* Takes the number and the type. */
 static int take_tag(pl_wire *wire, pl_wire_field *field, pl_error *reterr)
 {
     uint64_t tag;
@@ -85,7 +85,7 @@ static int take_tag(pl_wire *wire, pl_wire_field *field, pl_error *reterr)
     return 1;
 }
 
-/* What comes behind the tag, but for groups. */
+/* Takes the value after the tag, except for groups. */
 static int take_value(pl_wire *wire, pl_wire_field *field, pl_error *reterr)
 {
     switch (field->type) {
@@ -104,7 +104,7 @@ static int take_value(pl_wire *wire, pl_wire_field *field, pl_error *reterr)
     }
 }
 
-/* Behind a group's tag: all up to its end. */
+/* Skips everything from a group's tag to its end. */
 static int skip_group(pl_wire *wire, const pl_wire_field *group, pl_error *reterr)
 {
     uint32_t open[GROUP_DEPTH_MAX];

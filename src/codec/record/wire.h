@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol buffers' wire format: a message is fields behind each other, each a number, a type and a
- * value; what the number means is written elsewhere.
- *   record  the whole that a message lies in; messages count bytes from its beginning
+/* Protocol buffers' wire format: a message is a sequence of fields, each with a number, a type and
+ * a value; the meaning of the numbers is defined elsewhere.
+ *   record  the outermost message; offsets in error messages count from its beginning
  *   group   an old way to nest; skipped as one field, GROUP_DEPTH_MAX deep at most
  *
- * Every length is held against what is left of the message. Nothing is recursive. Never allocates;
+ * Every length is checked against the rest of the message. Nothing is recursive. Never allocates;
  * safe from any thread. For example.c. */
 #ifndef PL_CODEC_RECORD_WIRE_H
 #define PL_CODEC_RECORD_WIRE_H
@@ -14,13 +14,13 @@
 typedef enum pl_wire_type {
     PL_WIRE_VARINT = 0,
     PL_WIRE_FIXED64 = 1,
-    PL_WIRE_BYTES = 2, /* bytes, text, a message within, or packed numbers */
+    PL_WIRE_BYTES = 2, /* bytes, text, a nested message, or packed numbers */
     PL_WIRE_GROUP = 3,
     PL_WIRE_GROUP_END = 4,
     PL_WIRE_FIXED32 = 5,
 } pl_wire_type;
 
-/* What is left of a message. */
+/* The rest of a message. */
 typedef struct pl_wire {
     const uint8_t *at, *end;
     const uint8_t *record;
@@ -34,20 +34,20 @@ typedef struct pl_wire_field {
     pl_wire message; /* of BYTES */
 } pl_wire_field;
 
-/* 1; 0 at the end; PL_ECORRUPT. */
+/* Takes the next field: 1; 0 at the end; PL_ECORRUPT. */
 PL_MUST_CHECK int pl_wire_next(pl_wire *wire, pl_wire_field *ret_field, pl_error *reterr);
 
-/* 1, if the field has the type that its number must have; PL_ECORRUPT else. */
+/* Returns 1 if the field has the type that its number requires, else PL_ECORRUPT. */
 PL_MUST_CHECK int pl_wire_expect(const pl_wire_field *field, pl_wire_type type, const char *what,
                                  const pl_wire *wire, pl_error *reterr);
 
-/* PL_ECORRUPT, with the byte. */
+/* Reports PL_ECORRUPT, with the byte. */
 int pl_wire_refuse(const pl_wire *wire, const uint8_t *at, const char *what, pl_error *reterr);
 
-/* False if it does not end within 10 bytes, or within the message. */
+/* Takes a varint. False if it does not end within 10 bytes, or within the message. */
 bool pl_wire_varint(pl_wire *wire, uint64_t *ret_value);
 
-/* How many varints there are until the end; negative if one does not end. *ret_at is where. */
+/* Counts the varints up to the end; negative if one does not end, with its place in *ret_at. */
 int64_t pl_wire_count_varints(const pl_wire *wire, const uint8_t **ret_at);
 
 /* ---- writing ---- */

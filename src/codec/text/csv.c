@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits records. What a field can end at (delimiter, line end, quote) is looked for 64 bytes at a
- * time: a bit for each, of which the next is found with one instruction. See csv.h. */
+/* Splits records. Finds the bytes that can end a field (delimiter, line end, quote) 64 at a time:
+ * one bit for each byte, and one instruction to find the next set bit. See csv.h. */
 #include "codec/text/csv.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "codec/text/csv_marks.h"
 
-/* A record that is being split. */
+/* A record being split. */
 typedef struct scan {
     const pl_csv_format *format;
     pl_csv_marks marks;
@@ -19,11 +19,11 @@ typedef struct scan {
     pl_error *reterr;
 } scan;
 
-/* What a field was followed by. */
+/* How a field ended. */
 typedef enum stop {
-    STOP_MORE,      /* the bytes end before it does */
-    STOP_DELIMITER, /* another field */
-    STOP_RECORD,    /* the end of the record */
+    STOP_MORE,      /* the bytes end first */
+    STOP_DELIMITER, /* another field follows */
+    STOP_RECORD,    /* the record ended */
     STOP_BAD,
 } stop;
 
@@ -52,7 +52,7 @@ int pl_csv_check(const pl_csv_format *format, pl_error *reterr)
 
 /* ---- messages ---- */
 
-/* Lines that end between the record's beginning and `at`. */
+/* Counts the lines that end between the record's beginning and `at`. */
 static uint64_t lines_before(const char *begin, const char *at)
 {
     uint64_t n = 0;
@@ -61,7 +61,7 @@ static uint64_t lines_before(const char *begin, const char *at)
     return n;
 }
 
-/* Reports what is wrong at `at`. Returns STOP_BAD. */
+/* Reports an error at `at`. Returns STOP_BAD. */
 static stop refuse(scan *s, const char *at, const char *what)
 {
     const char *begin = s->begin;
@@ -73,7 +73,7 @@ static stop refuse(scan *s, const char *at, const char *what)
 
 /* ---- fields ---- */
 
-/* Counts the field, and keeps it if it is asked for. */
+/* Counts the field, and keeps it if it is selected. */
 static inline void keep(scan *s, pl_csv_field field)
 {
     pl_csv_record *record = s->record;
@@ -84,8 +84,8 @@ static inline void keep(scan *s, pl_csv_field field)
     record->n_fields++;
 }
 
-/* At a line end, or at the end of all: the record ends behind it. A carriage return that is the
- * last byte of the window may have a line feed behind it. */
+/* Ends the record at a line end, or at the end of the file. A carriage return that is the last byte
+ * of the window may be followed by a line feed. */
 static inline stop end_record(scan *s, const char *at)
 {
     pl_csv_record *record = s->record;
@@ -100,7 +100,7 @@ static inline stop end_record(scan *s, const char *at)
     return STOP_RECORD;
 }
 
-/* Behind something that is wrong, a record is taken to end where its line does. */
+/* After an error, assumes that the record ends where its line does. */
 static stop pass_over(scan *s, const char *at)
 {
     for (;; at++) {
@@ -112,7 +112,7 @@ static stop pass_over(scan *s, const char *at)
     }
 }
 
-/* A field that begins at *at; *at is then behind what follows it. */
+/* Takes a field that begins at *at, and moves *at past the byte that follows it. */
 static inline stop take_plain(scan *s, const char **at)
 {
     const char *begin = *at, *mark = pl_csv_marks_next(&s->marks, begin);
@@ -130,7 +130,7 @@ static inline stop take_plain(scan *s, const char **at)
     return is_delimiter ? STOP_DELIMITER : end_record(s, mark);
 }
 
-/* As many fields as are plain and have another one behind them: most. */
+/* Takes plain fields as long as another one follows: most fields. */
 static inline const char *take_run(scan *s, const char *at)
 {
     pl_csv_marks marks = s->marks;
@@ -144,15 +144,15 @@ static inline const char *take_run(scan *s, const char *at)
         to[n] = (pl_csv_field){.at = at, .n = (size_t)(mark - at)};
         at = mark + 1;
     }
-    if (at < marks.block) /* the next mark is further than this block */
+    if (at < marks.block) /* the next mark is beyond this block */
         pl_csv_marks_look(&marks, at);
     s->marks = marks;
     s->record->n_fields = s->record->n_kept = n;
     return at;
 }
 
-/* The quote that closes the field that begins at `begin`; NULL: the bytes end before. Counts the
- * doubled ones, and the lines. */
+/* Returns the quote that closes the field that begins at `begin`; NULL: the bytes end first. Counts
+ * the doubled quotes, and the lines. */
 static const char *closing_quote(scan *s, const char *begin, size_t *ret_n_doubled)
 {
     size_t n_doubled = 0;

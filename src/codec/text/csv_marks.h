@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes that mean something in CSV (delimiter, line feed, carriage return, quote), found 64 at
- * a time. For csv.c only.
- *   block  64 bytes that were looked at, fewer at the end
+/* Finds the bytes with a meaning in CSV (delimiter, line feed, carriage return, quote), 64 at a
+ * time. For csv.c only.
+ *   block  64 bytes that were scanned, fewer at the end
  *   bits   one for each of them: is it a mark?
- * Reads no byte behind the end. */
+ * Never reads past the end. */
 #ifndef PL_CODEC_TEXT_CSV_MARKS_H
 #define PL_CODEC_TEXT_CSV_MARKS_H
 
@@ -18,7 +18,7 @@ enum { PL_CSV_BLOCK_BYTES = 64 };
 typedef struct pl_csv_marks {
     const char *block, *end;
     uint64_t bits;
-    char delimiter, quote; /* quote: a line feed if quotes mean nothing */
+    char delimiter, quote; /* quote: a line feed if quotes have no meaning */
 } pl_csv_marks;
 
 static inline uint64_t pl_csv_marks_each(const pl_csv_marks *m, const char *at, size_t n)
@@ -33,7 +33,7 @@ static inline uint64_t pl_csv_marks_each(const pl_csv_marks *m, const char *at, 
 
 #ifdef __SSE2__
 
-/* Of every x86-64 processor; wider registers gain nothing here that could be measured. */
+/* SSE2, which every x86-64 processor has; wider registers give no measurable gain here. */
 static inline uint64_t pl_csv_marks_of_16(const pl_csv_marks *m, const char *at)
 {
     __m128i bytes = _mm_loadu_si128((const void *)at);
@@ -76,7 +76,7 @@ static inline void pl_csv_marks_begin(pl_csv_marks *m, const char *at, const cha
     pl_csv_marks_look(m, at);
 }
 
-/* The first mark from `at` on, or the end. `at` is never before where it was asked before. */
+/* Returns the first mark from `at` on, or the end. `at` must not move back between calls. */
 static inline const char *pl_csv_marks_next(pl_csv_marks *m, const char *at)
 {
     for (;;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fields of a record are. See csv.h. */
+/* Converts the fields of a record. See csv.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct place {
     int64_t column;
 } place;
 
-/* Of a column's field. A record can have lines of its own, within quotes. */
+/* Returns the place of a column's field. A record can span several lines, within quotes. */
 static place place_of(const pl_csv_format *format, const pl_csv_record *record, int column)
 {
     const char *at = record->fields[column].at;
@@ -63,7 +63,7 @@ static PL_COLD int refuse_count(const pl_csv_format *format, const pl_csv_record
     return PL_EFORMAT;
 }
 
-/* Is it what stands for nothing? Quotes are none of its. */
+/* Is it the text for an empty field? Quotes around the field do not count. */
 static bool is_na(const pl_csv_format *format, const pl_csv_field *field)
 {
     const pl_string *na = &format->na_value;
@@ -82,7 +82,7 @@ static bool is_na(const pl_csv_format *format, const pl_csv_field *field)
 
 static int read_number(pl_dtype dtype, const pl_csv_field *field, uint64_t *ret_bits)
 {
-    uint64_t bits = 0; /* little-endian, as all of the runtime: the lower bytes of it */
+    uint64_t bits = 0; /* little-endian, like all of the runtime: the lower bytes */
     int r = PL_EFORMAT;
     switch (dtype) {
     case PL_I32:

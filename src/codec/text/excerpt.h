@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Some of a file's bytes for a message: at most 60, and none that a terminal would obey. */
+/* Makes an excerpt of a file's bytes for a message: at most 60, without terminal control
+ * characters. */
 #ifndef PL_CODEC_TEXT_EXCERPT_H
 #define PL_CODEC_TEXT_EXCERPT_H
 
@@ -13,7 +14,7 @@ typedef struct pl_excerpt {
     char text[PL_EXCERPT_BYTES];
 } pl_excerpt;
 
-/* What is cut off ends in "..."; what is not printable ASCII is a '?'. */
+/* Marks a cut with "..."; replaces all but printable ASCII by '?'. */
 static inline pl_excerpt pl_excerpt_of(const void *bytes, size_t n)
 {
     pl_excerpt some = {{0}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See json_scan.h. A state says what may come next; strings, in which most bytes are, are passed
- * over by a loop of their own. */
+/* See json_scan.h. A state says what may come next; strings, which hold most bytes, are scanned by
+ * a loop of their own. */
 #include "codec/text/json_scan.h"
 
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "codec/text/utf8.h"
 
 enum state {
-    VALUE,        /* one must follow */
-    VALUE_OR_END, /* behind '[' */
-    KEY,          /* behind ',' in an object */
-    KEY_OR_END,   /* behind '{' */
+    VALUE,        /* a value must follow */
+    VALUE_OR_END, /* after '[' */
+    KEY,          /* after ',' in an object */
+    KEY_OR_END,   /* after '{' */
     COLON,
     BEHIND_VALUE, /* within an array or object */
     TOP,          /* between values of the document */
@@ -19,7 +19,7 @@ enum state {
     ESCAPE,
     HEX,
     LITERAL,
-    MINUS, /* the rest are parts of a number */
+    MINUS, /* all others are parts of a number */
     ZERO,
     WHOLE,
     POINT,
@@ -143,7 +143,7 @@ static bool take_behind_value(pl_json_scan *scan, char c)
     return true;
 }
 
-/* Whoever reads JSON lines reads a line, and then makes a value of it. */
+/* Checks that values end with their line: a reader of JSON lines parses line by line. */
 static bool end_line(pl_json_scan *scan)
 {
     if (scan->lines && scan->depth > 0)
@@ -153,7 +153,8 @@ static bool end_line(pl_json_scan *scan)
     return true;
 }
 
-/* Anything but a string, an escape, a literal or a number. Blanks may be anywhere here. */
+/* Takes anything but a string, an escape, a literal or a number. Blanks are allowed between all of
+ * these. */
 static bool take_mark(pl_json_scan *scan, char c)
 {
     if (c == '\n')
@@ -191,7 +192,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The state behind `c` in a number; -1: it is not part of it. */
+/* Returns the state after `c` in a number; -1: it is not part of it. */
 static int next_in_number(int state, char c)
 {
     bool digit = is_digit(c), power = c == 'e' || c == 'E';
@@ -282,7 +283,7 @@ static bool take(pl_json_scan *scan, char c)
     }
 }
 
-/* How many bytes from here on are plain ones of a string. */
+/* Returns how many bytes from here on are plain bytes of a string. */
 static size_t plain_bytes(const char *bytes, size_t n)
 {
     size_t i = 0;
@@ -308,7 +309,7 @@ static bool scan_bytes(pl_json_scan *scan, const char *bytes, size_t n)
     return true;
 }
 
-/* Whole characters. A byte order mark is passed over at the very beginning. */
+/* Scans whole characters. Skips a byte order mark at the very beginning. */
 static bool scan_characters(pl_json_scan *scan, const void *bytes, size_t n)
 {
     size_t mark = scan->offset == 0 ? pl_utf8_mark_bytes(bytes, n) : 0;
@@ -316,8 +317,8 @@ static bool scan_characters(pl_json_scan *scan, const void *bytes, size_t n)
     return scan_bytes(scan, (const char *)bytes + mark, n - mark);
 }
 
-/* The first bytes may end a character that the piece before began: it has waited for them, so that
- * a fault is where the character is. False: a fault; else *ret_n bytes have been taken. */
+/* Completes a character that the previous piece began: it was held back, so that an error has the
+ * character's place. False: an error; else *ret_n bytes have been taken. */
 static bool end_character(pl_json_scan *scan, const uint8_t *bytes, size_t n, size_t *ret_n)
 {
     bool cut;

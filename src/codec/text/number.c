@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See number.h. Floats of up to 19 digits, and an exponent of ten of at most 27 either way, are
- * computed here, most of them by one division of doubles. The others: 5^27 < 2^64, so their product
- * with the digits has 128 bits, and their quotient is had to 63 bits, with a remainder that says
- * whether there is more. One rounding, then. These are all that programs write for values of
- * everyday size; the rest is left to the C library. */
+/* See number.h. Floats of up to 19 digits, with an exponent of ten between -27 and 27, are computed
+ * here, most of them with one division of doubles. For the others: 5^27 < 2^64, so their product
+ * with the digits has 128 bits, and their quotient is computed to 63 bits, with a remainder that
+ * says whether there is more. Then comes a single rounding. These cover all numbers of everyday
+ * size that programs write; the rest is left to the C library. */
 #include "codec/text/number.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static bool is_digit(char c)
 
 static text_range trimmed(const char *text, size_t n)
 {
-    text = n > 0 ? text : ""; /* NULL is allowed then, and cannot be added to */
+    text = n > 0 ? text : ""; /* NULL is allowed then, but must not be added to */
     text_range t = {text, text + n};
     while (t.at < t.end && is_blank(*t.at))
         t.at++;
@@ -82,8 +82,8 @@ static bool take_sign(text_range *t)
 
 /* ---- digits ---- */
 
-/* Eight digits at once, if they are: all bytes are 0x30..0x39, then tens and ones are put together
- * in pairs, by products whose parts do not touch each other. Little-endian. */
+/* Parses eight digits at once, if they are digits: all bytes are 0x30..0x39; then tens and ones are
+ * combined in pairs, by products whose parts do not overlap. Little-endian. */
 static bool are_digits(uint64_t text)
 {
     return ((text & UINT64_C(0xf0f0f0f0f0f0f0f0)) |
@@ -101,8 +101,7 @@ static uint64_t value_of_eight(uint64_t text)
            32;
 }
 
-/* Digits up to something else, appended to *digits: what is past DIGITS_MAX makes nonsense of it.
- */
+/* Appends digits up to another character to *digits; more than DIGITS_MAX make it meaningless. */
 static inline const char *take_digits(const char *at, const char *end, uint64_t *digits)
 {
     uint64_t value = *digits, eight;
@@ -118,7 +117,7 @@ static inline const char *take_digits(const char *at, const char *end, uint64_t 
     return at;
 }
 
-/* How many of `n` digits, with a point somewhere, are not zeros before all others. */
+/* Counts the digits, of `n` with a point somewhere, that are not leading zeros. */
 static ptrdiff_t significant(const char *at, ptrdiff_t n)
 {
     for (; n > 0 && (*at == '0' || *at == '.'); at++)
@@ -165,7 +164,7 @@ typedef struct decimal {
     bool negative;
 } decimal;
 
-/* The exponent behind an 'e', of at most three digits: false if it is none. */
+/* Takes the exponent after an 'e', of at most three digits: false if it is malformed. */
 static bool take_exponent(text_range *t, decimal *d)
 {
     t->at++;
@@ -178,8 +177,8 @@ static bool take_exponent(text_range *t, decimal *d)
     return t->at > begin;
 }
 
-/* Is the whole text a decimal number that can be computed here? False says nothing else about it.
- */
+/* Is the whole text a decimal number that can be computed here? False does not mean that it is
+ * bad. */
 static bool read_decimal(text_range t, decimal *ret_decimal)
 {
     decimal d = {0};
@@ -203,8 +202,8 @@ static bool read_decimal(text_range t, decimal *ret_decimal)
     return t.at == t.end && d.exponent >= -FIVES_MAX && d.exponent <= FIVES_MAX;
 }
 
-/* mantissa * 2^exponent, and more below that if `inexact`, rounded to so many bits. The mantissa's
- * top bit is set; exponents are far from the ends of a double's range. */
+/* Rounds mantissa * 2^exponent, plus a little more if `inexact`, to so many bits. The mantissa's
+ * top bit is set; exponents are far from the limits of a double. */
 static double rounded(uint64_t mantissa, int exponent, bool inexact, int n_bits)
 {
     const uint64_t half = UINT64_C(1) << 63;
@@ -248,12 +247,13 @@ static double compute(decimal d, int n_bits)
     return d.negative ? -value : value;
 }
 
-/* Powers of ten that a double has exactly. */
+/* The powers of ten that are exact in a double. */
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Where digits and power are doubles, their product or quotient is rounded once: most numbers. */
+/* If digits and power are exact doubles, their product or quotient is rounded once: most
+ * numbers. */
 static inline bool compute_quickly(decimal d, double *ret_value)
 {
     const int most = (int)PL_COUNT_OF(powers_of_ten) - 1;
@@ -265,7 +265,7 @@ static inline bool compute_quickly(decimal d, double *ret_value)
     return true;
 }
 
-/* Is it halfway between two float32? Then it matters what was rounded off before. */
+/* Is it halfway between two float32? Then the bits rounded off before matter. */
 static inline bool is_halfway(double value)
 {
     uint64_t bits;
@@ -273,8 +273,8 @@ static inline bool is_halfway(double value)
     return (bits & ((UINT64_C(1) << 29) - 1)) == UINT64_C(1) << 28;
 }
 
-/* The C library's, in the language that has a point. Hexadecimal numbers and "nan(...)" are C's
- * own. glibc's newlocale() hands out a constant for "C": nothing is allocated. */
+/* Calls the C library, in the C locale, which uses a point. Hexadecimal numbers and "nan(...)" are
+ * C's own. glibc's newlocale() returns a constant for "C": nothing is allocated. */
 static int read_by_library(text_range t, float *ret_f32, double *ret_f64)
 {
     char text[PL_NUMBER_TEXT_BYTES + 1], *end;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See utf8.h. ASCII is passed over 16 bytes at a time; what is not, sequence by sequence, by table
- * 3-7 of the Unicode standard: the second byte's range depends on the first, all later ones are
- * 80..bf. */
+/* See utf8.h. ASCII is skipped 16 bytes at a time; other characters are checked one by one, with
+ * table 3-7 of the Unicode standard: the second byte's range depends on the first, all later ones
+ * are 80..bf. */
 #include "codec/text/utf8.h"
 
 #include <string.h>
 
 typedef struct sequence {
-    int n;             /* bytes; 0: no sequence begins so */
+    int n;             /* bytes; 0: no sequence begins like this */
     uint8_t low, high; /* of the second byte */
 } sequence;
 
@@ -33,7 +33,7 @@ static bool are_ascii(const uint8_t *at)
     return ((words[0] | words[1]) & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/* Bytes of the sequence at `at`: 0 if it is bad, -1 if it is cut off. */
+/* Returns the bytes of the sequence at `at`: 0 if it is bad, -1 if it is cut off. */
 static int check_one(const uint8_t *at, const uint8_t *end)
 {
     sequence s = sequence_of(*at);
@@ -55,7 +55,7 @@ size_t pl_utf8_valid_bytes(const void *bytes, size_t n, bool *ret_cut)
             at += 16;
             continue;
         }
-        if (end - at < 16 && n >= 16 && are_ascii(end - 16)) { /* some of them once more */
+        if (end - at < 16 && n >= 16 && are_ascii(end - 16)) { /* repeats some of them */
             at = end;
             continue;
         }

@@ -10,11 +10,11 @@
 
 #include "sys/file.h"
 
-/* Packed bytes that are read at a time. */
+/* Packed bytes to read at a time. */
 #define INPUT_BYTES (64 * PL_KIB)
 
-/* What inflating may have taken in and not given out: 64 KiB unpacked, and a block's head of up to
- * 336 bytes packed. */
+/* The bytes that the inflater may have taken and not yet given out: 64 KiB unpacked, and the header
+ * of a block, up to 336 bytes packed. */
 #define HELD_BYTES (512 * PL_KIB)
 
 static uint64_t inflate_room_bytes(void)
@@ -49,7 +49,7 @@ int pl_byte_stream_init(pl_byte_stream *stream, const char *path, pl_memory *mem
         pl_error_names_file(reterr, path);
         return fd;
     }
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* read further ahead, if it can */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* lets the kernel read further ahead */
     *stream = (pl_byte_stream){.path = path, .fd = fd, .memory = memory};
     return 0;
 }
@@ -90,7 +90,7 @@ int pl_byte_stream_unpack(pl_byte_stream *stream, pl_packing packing, pl_error *
 
 /* ---- reading ---- */
 
-/* The file's own bytes, fewer at its end only, or before what is wrong. */
+/* Reads the file's own bytes: fewer only at its end, or before an error. */
 static int read_file(const pl_byte_stream *stream, void *to, size_t n, uint64_t offset,
                      size_t *ret_n)
 {
@@ -156,7 +156,7 @@ static int read_packed(pl_byte_stream *stream, void *to, size_t n, size_t *ret_n
     return r;
 }
 
-/* As it was reported before. */
+/* Reports the earlier failure again. */
 static int fail_again(const pl_byte_stream *stream, pl_error *reterr)
 {
     return pl_error_copy(reterr, &stream->failure);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a file from its beginning to its end, unpacked on the way if it is packed.
- *   offset  of bytes as they are given: unpacked
- *   room    what unpacking needs, claimed from the account: 0 for a file that is not packed
+/* Reads the bytes of a file from beginning to end, and unpacks them if the file is packed.
+ *   offset  counts unpacked bytes
+ *   room    the memory that unpacking needs, claimed from the account: 0 if the file is not packed
  *
- * Nothing is read ahead but for the 64 KiB of packed bytes that are being unpacked, and the file is
- * never mapped: one that is cut off meanwhile is an error, not a signal. One thread at a time. */
+ * Reads no more ahead than the 64 KiB of packed bytes that are being unpacked, and never maps the
+ * file: one that is truncated meanwhile causes an error, not a signal. One thread at a time. */
 #ifndef PL_DATA_READER_BYTE_STREAM_H
 #define PL_DATA_READER_BYTE_STREAM_H
 
@@ -16,45 +16,44 @@ typedef struct pl_byte_stream {
     const char *path; /* borrowed */
     int fd;
     pl_packing packing;
-    uint64_t offset;      /* of the next byte that is given */
-    uint64_t file_offset; /* of the next byte that is read */
+    uint64_t offset;      /* of the next byte to return */
+    uint64_t file_offset; /* of the next byte to read */
     pl_memory *memory;    /* borrowed */
     pl_block room;
     pl_inflate *inflate;    /* NULL: not packed */
-    pl_inflate_piece piece; /* what is read and not yet unpacked */
-    bool ended;             /* all was unpacked */
-    pl_error failure;       /* code 0: none; else told again by each call until a seek */
+    pl_inflate_piece piece; /* bytes read and not yet unpacked */
+    bool ended;             /* everything is unpacked */
+    pl_error failure;       /* code 0: none; else each call reports it again, until a seek */
 } pl_byte_stream;
 
-/* A regular file, as if it were not packed. -ENOENT and so on. */
+/* Opens a regular file as if it were not packed. -ENOENT and so on. */
 PL_MUST_CHECK int pl_byte_stream_init(pl_byte_stream *stream, const char *path, pl_memory *memory,
                                       pl_error *reterr);
 void pl_byte_stream_done(pl_byte_stream *stream);
 
-/* The first bytes of the file as they lie there, at most `n`; the stream stays where it is. */
+/* Reads the first bytes of the file as stored, at most `n`; the stream does not move. */
 PL_MUST_CHECK int pl_byte_stream_peek(pl_byte_stream *stream, void *bytes, size_t n, size_t *ret_n,
                                       pl_error *reterr);
 
-/* Before anything is read: the file is packed so. PL_EBUDGET. */
+/* Says that the file is packed. Call it before reading. PL_EBUDGET. */
 PL_MUST_CHECK int pl_byte_stream_unpack(pl_byte_stream *stream, pl_packing packing,
                                         pl_error *reterr);
 
-/* What that takes of the account. */
+/* Returns the bytes that unpacking claims from the account. */
 uint64_t pl_byte_stream_room_bytes(pl_packing packing);
 
-/* The next `n` bytes; fewer at the end only, or before a fault, which the next call tells.
- * PL_ECORRUPT for what cannot be unpacked; -EIO and so on. */
+/* Reads the next `n` bytes; fewer only at the end, or before an error, which the next call reports.
+ * PL_ECORRUPT if the data cannot be unpacked; -EIO and so on. */
 PL_MUST_CHECK int pl_byte_stream_read(pl_byte_stream *stream, void *to, size_t n, size_t *ret_n,
                                       pl_error *reterr);
 
-/* To any offset, the end included. Where the file is packed all before it is unpacked again, into
- * `scratch`, and again from the beginning to go back. PL_ECORRUPT if there are not so many bytes.
- */
+/* Moves to any offset, including the end. A packed file is unpacked up to there into `scratch`; to
+ * move back, from the beginning. PL_ECORRUPT if the file is shorter. */
 PL_MUST_CHECK int pl_byte_stream_seek(pl_byte_stream *stream, uint64_t offset, void *scratch,
                                       size_t scratch_bytes, pl_error *reterr);
 
-/* No more than this can follow: what is left of the file, or the most that it can be unpacked to.
- */
+/* Gives an upper bound on the bytes left: the rest of the file, or the most that it can unpack
+ * to. */
 PL_MUST_CHECK int pl_byte_stream_most_left(pl_byte_stream *stream, uint64_t *ret_bytes,
                                            pl_error *reterr);
 

@@ -30,7 +30,7 @@ int pl_csv_reader_init(pl_csv_reader *reader, const char *path, const pl_csv_for
         free(made.fields);
         return r;
     }
-    made.window.most_bytes = pl_add_sat_u64(made.options.limit_bytes, 1); /* one tells: too long */
+    made.window.most_bytes = pl_add_sat_u64(made.options.limit_bytes, 1); /* one more: too long */
     *reader = made;
     return 0;
 }
@@ -47,12 +47,12 @@ static void pass(pl_csv_reader *reader, const pl_csv_record *record)
     reader->line += record->n_lines;
 }
 
-/* A record that does not end within what there can be: goes on behind its first line. */
+/* Handles a record that does not end within the limit: continues after its first line. */
 static PL_COLD int give_up(pl_csv_reader *reader, pl_csv_record *record, pl_error *reterr)
 {
     pl_file_window *window = &reader->window;
     while (!pl_csv_give_up(window->at, window->n, window->is_last, record)) {
-        /* All but one byte, which may be the first of a line end of two. */
+        /* All but one byte, which may be the first of a two-byte line end. */
         pl_file_window_take(window, window->n - 1);
         int r = pl_file_window_more(window, 2, reterr);
         if (r < 0)
@@ -92,14 +92,14 @@ static PL_COLD int refuse_large(pl_csv_reader *reader, pl_csv_record *record, co
     return locate(reader, place, reterr, why->code);
 }
 
-/* The next record as it is: 1, 0 or negative, with the file told. */
+/* Splits the next record: 1, 0 or negative, with the file added to the error. */
 static int split_next(pl_csv_reader *reader, const pl_csv_format *format, pl_csv_record *record,
                       pl_error *reterr)
 {
     pl_file_window *window = &reader->window;
     for (;;) {
         pl_error why;
-        pl_error_init(&why); /* for each record */
+        pl_error_init(&why); /* once for each record */
         record->place = pl_csv_reader_tell(reader);
         int r = pl_csv_split(format, window->at, window->n, window->is_last, record, &why);
         bool too_long = (r == 0 ? window->n : record->extent) > reader->options.limit_bytes;
@@ -137,7 +137,7 @@ static int pass_mark(pl_csv_reader *reader, pl_error *reterr)
     return r;
 }
 
-/* What is before the first record that is data. A header that is malformed is told, and passed. */
+/* Skips everything before the first data record. Reports a malformed header, and skips it. */
 static int begin(pl_csv_reader *reader, pl_error *reterr)
 {
     pl_csv_record header = {.fields = reader->fields};

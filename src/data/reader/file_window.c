@@ -73,9 +73,9 @@ int pl_file_window_most_left(pl_file_window *window, uint64_t *ret_bytes, pl_err
     return r;
 }
 
-/* How large the window should be for `need` bytes: twice what it is if it is too small, so that a
- * record of any length is copied only twice on the way; but not larger than all that is left. What
- * is over a MiB goes back as soon as it can. */
+/* Chooses a window size for `need` bytes: twice the current size if that is too small, so that a
+ * record of any length is copied only twice on the way; but not more than the rest of the file. A
+ * block over a MiB is released as soon as possible. */
 static int fitting_bytes(pl_file_window *window, uint64_t need, uint64_t *ret_bytes,
                          pl_error *reterr)
 {
@@ -89,13 +89,13 @@ static int fitting_bytes(pl_file_window *window, uint64_t need, uint64_t *ret_by
         return 0;
     int r = pl_file_window_most_left(window, &left, reterr);
     uint64_t larger = window->most_bytes ? pl_min_u64(2 * now, window->most_bytes) : 2 * now;
-    if (r == 0) /* a byte more, where the end is found */
+    if (r == 0) /* one byte more, to find the end */
         *ret_bytes = pl_clamp_u64(pl_add_sat_u64(left, 1), now, pl_max_u64(need, larger));
     return r;
 }
 
-/* Moves what is not taken to the front, of another block if this one has the wrong size; one that
- * is only too large will do where there is no room for both. */
+/* Moves the unread bytes to the front, of another block if this one has the wrong size. A block
+ * that is only too large is kept if there is no room for both. */
 static int settle(pl_file_window *window, uint64_t bytes, pl_error *reterr)
 {
     pl_block old = window->block;
@@ -115,7 +115,7 @@ static int settle(pl_file_window *window, uint64_t bytes, pl_error *reterr)
     return 0;
 }
 
-/* Fills the window up, or finds the end. */
+/* Fills the window, or finds the end. */
 static int fill(pl_file_window *window, pl_error *reterr)
 {
     size_t got = 0, room = window->block.bytes - window->n;
@@ -123,7 +123,7 @@ static int fill(pl_file_window *window, pl_error *reterr)
         return 0;
     int r = pl_byte_stream_read(&window->stream, (char *)window->block.data + window->n, room, &got,
                                 reterr);
-    if (r < 0) { /* what it begins with is of no use without the rest */
+    if (r < 0) { /* the first part is of no use without the rest */
         window->offset += window->n;
         window->n = 0;
     }
@@ -149,7 +149,7 @@ int pl_file_window_more(pl_file_window *window, uint64_t need, pl_error *reterr)
 
 int pl_file_window_seek(pl_file_window *window, uint64_t offset, pl_error *reterr)
 {
-    /* Behind a failure there is nothing in it, wherever it stands. */
+    /* After a failure the window is empty, wherever it stands. */
     bool is_empty = window->n == 0 && window->is_last;
     if (!is_empty && offset >= window->offset && offset - window->offset <= window->n) {
         pl_file_window_take(window, (size_t)(offset - window->offset));
@@ -157,7 +157,7 @@ int pl_file_window_seek(pl_file_window *window, uint64_t offset, pl_error *reter
     }
     window->n = 0;
     window->at = window->block.data;
-    window->is_last = true; /* unless there is such a place */
+    window->is_last = true; /* unless the place exists */
     int r = pl_byte_stream_seek(&window->stream, offset, window->block.data, window->block.bytes,
                                 reterr);
     if (r < 0)

@@ -26,7 +26,7 @@ static uint64_t hash_of(const char *key, size_t n)
     return hash ? hash : 1;
 }
 
-/* The slot that has this hash, or the free one where it belongs. */
+/* Returns the slot that has this hash, or the free one where it belongs. */
 static uint64_t *slot_of(const pl_key_set *set, uint64_t hash)
 {
     uint64_t *slots = set->block.data, at = hash & (set->n_slots - 1);

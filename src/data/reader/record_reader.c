@@ -3,9 +3,9 @@
  *
  *   window:  | given out | at ... checked ... records that are read | end ... free |
  *
- * Records are checked several at a time, ahead of those that are given out: what lies before
- * `checked` are whole records with right sums. When the next record is not whole in it, what is
- * there of it is moved to the front, and the rest of the window filled in one read. */
+ * Records are checked several at a time, ahead of those given out: the bytes before `checked` are
+ * whole records with correct checksums. When the next record is not whole in the window, its bytes
+ * are moved to the front, and one read fills the rest of the window. */
 #include "data/reader/record_reader.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@
 #include "codec/record/tfrecord.h"
 #include "data/reader/byte_stream.h"
 
-/* A head must fit; and what is smaller than this is only for tests. */
+/* A head must fit; windows as small as this are only for tests. */
 enum { WINDOW_BYTES_MIN = PL_TFRECORD_FRAME_BYTES };
 
-/* So much is checked at a time, and is in the nearest cache then for whoever is given it. */
+/* The bytes to check at a time: they are then in the nearest cache for the consumer. */
 enum { CHECK_BYTES = 16 * 1024 };
 
 struct pl_record_reader {
@@ -30,13 +30,13 @@ struct pl_record_reader {
     pl_byte_stream stream;
     pl_block window;
     size_t at, end;
-    size_t checked; /* less than `at`: nothing is */
+    size_t checked; /* less than `at`: no record is checked */
     pl_record_place next;
-    uint64_t large_bytes; /* of the large record that was found and is not read: all but its head */
+    uint64_t large_bytes; /* of a large record that was found and not read: all but its head */
     uint64_t large_data_bytes;
-    bool at_end; /* of the file: there is nothing more to fill with */
+    bool at_end; /* the end of the file: there is nothing more to read */
     bool lost;
-    pl_error loss; /* told again */
+    pl_error loss; /* reported again */
 };
 
 static uint8_t *window_at(const pl_record_reader *reader)
@@ -51,7 +51,8 @@ static size_t n_there(const pl_record_reader *reader)
 
 /* ---- failures ---- */
 
-/* Codecs say what is wrong with the next record, but not where. */
+/* Adds the place to a codec's error, which says what is wrong with the next record, but not
+ * where. */
 static int locate(const pl_record_reader *reader, int code, pl_error *reterr)
 {
     pl_error_in_file(reterr, reader->path);
@@ -59,7 +60,7 @@ static int locate(const pl_record_reader *reader, int code, pl_error *reterr)
     return code;
 }
 
-/* Nothing more can be had. The stream's messages name the file. */
+/* Ends reading: nothing after this can be read. The stream's messages name the file. */
 static int lose(pl_record_reader *reader, int code, pl_error *reterr)
 {
     reader->lost = true;
@@ -74,7 +75,7 @@ static int lose_here(pl_record_reader *reader, int code, pl_error *reterr)
 
 /* ---- the window ---- */
 
-/* At least `n` bytes, which fit it, or all that there are. */
+/* Fills the window with at least `n` bytes, which fit it, or with the rest of the file. */
 static int fill(pl_record_reader *reader, size_t n, pl_error *reterr)
 {
     uint8_t *window = reader->window.data;
@@ -101,7 +102,7 @@ static void empty_window(pl_record_reader *reader)
     reader->at_end = false;
 }
 
-/* Passes over bytes of which some may be in the window. */
+/* Skips bytes, some of which may be in the window. */
 static int pass_over(pl_record_reader *reader, uint64_t n, pl_error *reterr)
 {
     if (n <= n_there(reader)) {
@@ -124,7 +125,7 @@ static int refuse_cut(pl_record_reader *reader, uint64_t record_bytes, uint64_t 
     return lose_here(reader, r, reterr);
 }
 
-/* Can there be so many bytes behind the head? */
+/* Checks that the file can have so many bytes after the head. */
 static int check_length(pl_record_reader *reader, uint64_t data_bytes, pl_error *reterr)
 {
     uint64_t left = 0, record_bytes = data_bytes + PL_TFRECORD_FRAME_BYTES;
@@ -135,7 +136,7 @@ static int check_length(pl_record_reader *reader, uint64_t data_bytes, pl_error 
     return record_bytes <= left ? 0 : refuse_cut(reader, record_bytes, left, reterr);
 }
 
-/* Gets the large record that nobody wanted out of the way. */
+/* Skips a large record that the caller did not read. */
 static int leave_large(pl_record_reader *reader, pl_error *reterr)
 {
     uint64_t n = reader->large_bytes;
@@ -143,7 +144,7 @@ static int leave_large(pl_record_reader *reader, pl_error *reterr)
     return n > 0 ? pass_over(reader, n, reterr) : 0;
 }
 
-/* The head of the next record, which is in the window then: 1, or 0 at the end. */
+/* Finds the head of the next record, and brings it into the window: 1, or 0 at the end. */
 static int find_head(pl_record_reader *reader, uint64_t *ret_data_bytes, pl_error *reterr)
 {
     if (PL_UNLIKELY(reader->lost))
@@ -201,7 +202,7 @@ static int find_small(pl_record_reader *reader, pl_record *record, pl_error *ret
     return r < 0 ? r : 1;
 }
 
-/* The next record, if it is one of those that are checked. */
+/* Takes the next record, if it is one of those already checked. */
 static bool take_checked(pl_record_reader *reader, pl_record *ret_record)
 {
     if (reader->at >= reader->checked) {
@@ -235,8 +236,8 @@ int pl_record_reader_next(pl_record_reader *reader, pl_record *ret_record, pl_er
                : find_small(reader, ret_record, reterr);
 }
 
-/* All of the large record's data, and its sum, a window at a time: what was just read is in the
- * cache. */
+/* Reads all of the large record's data and computes its checksum, a window at a time, while the
+ * bytes are in the cache. */
 static int read_large(pl_record_reader *reader, uint8_t *to, uint32_t *ret_crc, pl_error *reterr)
 {
     uint64_t n = reader->large_data_bytes, done = pl_min_u64(n_there(reader), n);
@@ -335,7 +336,7 @@ pl_packing pl_record_reader_packing(const pl_record_reader *reader)
 
 /* ---- its life ---- */
 
-/* A length may look like a packed file's beginning; its sum does not lie. */
+/* A length may look like the beginning of a packed file, but its checksum decides. */
 static int guess_packing(pl_record_reader *reader, pl_packing *ret_packing, pl_error *reterr)
 {
     uint8_t first[PL_TFRECORD_HEAD_BYTES];

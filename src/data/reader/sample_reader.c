@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sample_reader.h. A sample ends where the next one's first entry is: that one is kept until
+/* See sample_reader.h. A sample ends at the first entry of the next one: that entry is kept until
  * the next call. */
 #include "data/reader/sample_reader.h"
 
@@ -17,17 +17,17 @@ struct pl_sample_reader {
     const char *const *wanted;
     int n_wanted;
     pl_key_set keys;
-    bool has_next;     /* an entry was found that is not of the last sample */
+    bool has_next;     /* an entry was found that does not belong to the last sample */
     pl_tar_entry next; /* a part of a sample */
-    pl_error failure;  /* met behind a sample, to be told by the next call; code 0: none */
+    pl_error failure;  /* found after a sample, for the next call to report; code 0: none */
     uint64_t offset;   /* of the sample */
     size_t n_key;
     char key[PL_TAR_NAME_BYTES];
-    pl_block data; /* of the parts, one behind the other */
+    pl_block data; /* of all parts, one after the other */
     uint64_t data_used;
     int n_parts;
     pl_sample_part parts[PL_SAMPLE_PARTS_MAX];
-    uint64_t places[PL_SAMPLE_PARTS_MAX]; /* of the parts, in the data */
+    uint64_t places[PL_SAMPLE_PARTS_MAX]; /* of the parts, as offsets into the data */
 };
 
 int pl_sample_reader_new(const char *path, pl_packing packing, const char *const *wanted,
@@ -62,7 +62,7 @@ void pl_sample_reader_free(pl_sample_reader *reader)
     free(reader);
 }
 
-/* What is wrong with the sample, in words. */
+/* Reports an error in the sample. */
 static int refuse(const pl_sample_reader *reader, int code, const char *what, pl_error *reterr)
 {
     pl_error_set(reterr, code, "sample '%s' %s", pl_excerpt_of(reader->key, reader->n_key).text,
@@ -74,7 +74,7 @@ static int refuse(const pl_sample_reader *reader, int code, const char *what, pl
 
 /* ---- entries ---- */
 
-/* The next entry that is part of a sample, whichever: it is kept in reader->next. */
+/* Finds the next entry that is part of any sample, and keeps it in reader->next. */
 static int find_part(pl_sample_reader *reader, pl_error *reterr)
 {
     pl_sample_name name;
@@ -88,7 +88,7 @@ static int find_part(pl_sample_reader *reader, pl_error *reterr)
     return 1;
 }
 
-/* Is the entry that was found of this sample? */
+/* Does the entry just found belong to this sample? */
 static bool is_of_sample(const pl_sample_reader *reader)
 {
     pl_sample_name name;
@@ -96,7 +96,7 @@ static bool is_of_sample(const pl_sample_reader *reader)
            name.n_key == reader->n_key && memcmp(reader->next.name, reader->key, name.n_key) == 0;
 }
 
-/* Goes to the first entry of the next sample. */
+/* Skips to the first entry of the next sample. */
 static int pass_sample(pl_sample_reader *reader, pl_error *reterr)
 {
     for (;;) {
@@ -109,7 +109,7 @@ static int pass_sample(pl_sample_reader *reader, pl_error *reterr)
 
 /* ---- parts ---- */
 
-/* Is it one of those in "jpg;jpeg"? */
+/* Is the extension in a list such as "jpg;jpeg"? */
 static bool is_among(const char *extension, const char *names)
 {
     size_t n = strlen(extension);
@@ -121,8 +121,8 @@ static bool is_among(const char *extension, const char *names)
     return false;
 }
 
-/* Where the part goes: what is wanted has its place; -1: it is not. Else the next one; but one that
- * is there already is found again. */
+/* Returns the index for a part: its own for a wanted extension, -1 for an unwanted one. If all are
+ * wanted, the next free one; but the old one for an extension that the sample already has. */
 static int place_for(const pl_sample_reader *reader, const char *extension)
 {
     int n = reader->wanted ? reader->n_wanted : reader->n_parts;
@@ -145,7 +145,7 @@ static bool lower_extension(const pl_tar_entry *entry, char to[PL_SAMPLE_EXTENSI
     return true;
 }
 
-/* Room for `n` bytes more of the sample's data. */
+/* Makes room for `n` more bytes of the sample's data. */
 static int make_room(pl_sample_reader *reader, uint64_t n, pl_error *reterr)
 {
     uint64_t need = pl_add_sat_u64(reader->data_used, n);
@@ -214,7 +214,7 @@ static int check_wanted(const pl_sample_reader *reader, pl_error *reterr)
     return 0;
 }
 
-/* Begins with the entry that was found. */
+/* Begins a sample with the entry just found. */
 static int begin_sample(pl_sample_reader *reader, pl_error *reterr)
 {
     pl_sample_name name;
@@ -233,8 +233,8 @@ static int begin_sample(pl_sample_reader *reader, pl_error *reterr)
     return r < 0 ? r : 0;
 }
 
-/* What follows cannot be read. A sample that has all that is wanted is good: the failure is told
- * behind it. */
+/* Handles an error after the last entry read. A sample that has all wanted parts is good: the next
+ * call reports the error. */
 static int end_before_failure(pl_sample_reader *reader, pl_error *why, pl_error *reterr)
 {
     if (!reader->wanted || check_wanted(reader, NULL) < 0)
@@ -243,7 +243,7 @@ static int end_before_failure(pl_sample_reader *reader, pl_error *why, pl_error 
     return 0;
 }
 
-/* All entries of the sample, from the first on. */
+/* Reads all entries of the sample, from the first on. */
 static int gather(pl_sample_reader *reader, pl_error *reterr)
 {
     int r = begin_sample(reader, reterr);
@@ -274,7 +274,7 @@ int pl_sample_reader_next(pl_sample_reader *reader, pl_sample *ret_sample, uint6
     *ret_offset = pl_sample_reader_tell(reader);
     if (reader->failure.code != 0)
         return tell_failure(reader, reterr);
-    int r = pass_sample(reader, reterr); /* what is left of one before a failure */
+    int r = pass_sample(reader, reterr); /* skips the rest of a sample that failed */
     if (r <= 0)
         return r;
     *ret_offset = reader->next.offset;

@@ -24,7 +24,7 @@ void pl_tar_reader_done(pl_tar_reader *reader)
     pl_file_window_done(&reader->window);
 }
 
-/* Shows the window's bytes to the parser until it has an entry. */
+/* Passes the window's bytes to the parser until it finds an entry. */
 static int find_next(pl_tar_reader *reader, pl_tar_entry *ret_entry, pl_error *reterr)
 {
     pl_file_window *window = &reader->window;

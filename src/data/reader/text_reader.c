@@ -26,7 +26,7 @@ void pl_text_reader_done(pl_text_reader *reader)
     pl_file_window_done(&reader->window);
 }
 
-/* Takes everything up to the end of the line, or of the file. */
+/* Skips everything up to the end of the line, or of the file. */
 static int pass_over(pl_text_reader *reader, pl_error *reterr)
 {
     pl_file_window *window = &reader->window;
@@ -49,7 +49,7 @@ static int locate(const pl_text_reader *reader, pl_text_place place, pl_error *r
     return code;
 }
 
-/* A line that there is no room for costs that line, as one that is too long. */
+/* Skips a line that there is no room for, like one that is too long. */
 static PL_COLD int refuse_large(pl_text_reader *reader, const pl_error *why, pl_error *reterr)
 {
     pl_text_place place = pl_text_reader_tell(reader);
@@ -80,7 +80,7 @@ int pl_text_reader_next(pl_text_reader *reader, pl_string *ret_line, pl_text_pla
     while (!pl_line_next(window->at, window->n, window->is_last, &line)) {
         if (window->is_last)
             return 0;
-        if (window->n > reader->limit_bytes + 1) /* a carriage return may not be of it */
+        if (window->n > reader->limit_bytes + 1) /* a carriage return may not be part of it */
             return refuse_long(reader, reterr);
         pl_error why = {0};
         int r = pl_file_window_more(window, window->n + 1, &why);
