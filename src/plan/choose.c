@@ -21,7 +21,7 @@ enum { STEP_NODES_MAX = 200 };
  * other would all become steps. */
 enum { SMALL_STEP_NODES_MAX = 1 << 16, SMALL_ELEMENTS = 1 << 14 };
 
-/* Up to this many flops per element, computing again is no slower than reading from memory. */
+/* Up to this many flops per element, computing again is as fast as reading from memory. */
 #define CHEAP_FLOPS 4
 
 static bool lends_shape_only(const pl_node *node)
