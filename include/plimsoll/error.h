@@ -62,7 +62,7 @@ enum pl_code {
     X(0, PL_KIND_OTHER, "other")                                                                   \
     X(1, PL_KIND_UNDECODABLE, "undecodable")       /* an op cannot decode its input */             \
     X(2, PL_KIND_PARTIAL_RECORD, "partial-record") /* a file does not end with a whole record */   \
-    X(3, PL_KIND_TOO_LARGE_TO_PAD, "too-large-to-pad") /* larger than the padded shape */      \
+    X(3, PL_KIND_TOO_LARGE_TO_PAD, "too-large-to-pad") /* larger than the padded shape */          \
     X(4, PL_KIND_EXCEPTION, "exception")               /* raised by the user's code: see payload */
 
 typedef enum pl_error_kind {
