@@ -2,9 +2,9 @@
 /* How much memory this process and its children can really use.
  *   source      something that sets a limit: a cgroup, the machine, an rlimit, an environment
  *               variable, the user
- *   true limit  the smallest of what the system's sources leave, now
- *   reserve     kept free below the true limit, for requests that cannot safely be refused
- *   line        what may be claimed
+ *   true limit  the smallest amount that the system's sources leave now
+ *   reserve     memory kept free below the true limit, for requests that cannot safely be refused
+ *   line        the most that may be claimed
  *
  *   line = true limit - reserve, or the user's request if that is smaller
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: what computes, and its memory.
+/* Devices: processors that compute, with their memory.
  *   device     "/CPU:0", which always exists, and "/GPU:0" and so on, one for each OpenCL device
  *   name       as TensorFlow writes it: "/GPU:0", "/device:GPU:0", "gpu:0", "GPU" and
  *              "/job:localhost/replica:0/task:0/device:GPU:0" all mean the same
@@ -47,11 +47,11 @@ typedef struct pl_device_limit {
 typedef struct pl_device_options {
     size_t size; /* sizeof this struct; 0: as in version 0.1; see libplimsoll(3) */
     bool strict; /* placement; else soft */
-    /* Set if an OpenCL device that is a CPU counts as a GPU. 1: yes, -1: no, 0: if
-     * PLIMSOLL_OPENCL_CPU=1 is set. */
+    /* Counts OpenCL devices that are CPUs as GPUs: 1: yes, -1: no, 0: if PLIMSOLL_OPENCL_CPU=1 is
+     * set. */
     int opencl_cpu;
-    /* GPUs to hide, by name; "GPU" without a number hides all. The numbers are those without any
-     * hidden; the rest are then renumbered. */
+    /* GPUs to hide, by name; "GPU" without a number hides all. The numbers are those before hiding;
+     * the rest are then renumbered. */
     const char *const *hidden;
     int n_hidden;
     /* Budgets. The default is seven eighths of the device's memory, and the most is all of it. The

@@ -3,8 +3,8 @@
  *   code      0 or more is success; -errno is the system's; PL_E... are ours, below errno's range
  *   pl_error  an optional description, owned by the caller, written only on failure
  *   reason    what is wrong, in words
- *   message   the reason behind all that is known of where: what to show to people
- *   payload   what else belongs to the failure, such as a Python exception
+ *   message   the reason, preceded by all that is known about where: the text to show to people
+ *   payload   an object attached to the failure, such as a Python exception
  *
  *     map 'decode': element 17, 'cats/3.jpg': decode_image 'image': the JPEG is corrupt at byte 8192
  *     stage, name   element     path          op           node     reason
@@ -16,16 +16,16 @@
  *         fprintf(stderr, "%s\n", error.message);
  *     pl_error_done(&error);
  *
- * Programs read the fields; nothing needs to be searched for in a text. They mean something only
- * when code is negative. Numbers that are not known are -1, texts "". Texts that do not fit are cut
- * at their end, paths at their beginning.
+ * Programs read the fields and need not search the text. Fields are meaningful only when code is
+ * negative. Unknown numbers are -1, unknown texts "". Texts that do not fit are cut at the end,
+ * paths at the beginning.
  *
  * An error owns one reference to its payload, so it is moved with pl_error_move(), not assigned.
- * Setting an error releases what it had before; whoever drops one calls pl_error_done(). Nothing
+ * Setting an error releases its previous payload; call pl_error_done() to drop an error. Nothing
  * here allocates. An error belongs to one thread at a time; a payload may be shared, and is freed
- * by whichever thread drops the last reference, which must not hold a lock then.
+ * by the thread that drops the last reference, which must not hold a lock then.
  *
- * A NULL pl_error is always allowed: the code says it in short. */
+ * A NULL pl_error is always allowed; the code then says briefly what failed. */
 #ifndef PLIMSOLL_ERROR_H
 #define PLIMSOLL_ERROR_H
 
@@ -56,12 +56,13 @@ enum pl_code {
 #undef PL_ERROR_ENUM
 };
 
-/* One table: number, kind, name. Kinds tell failures apart that have the same code. Only append. */
+/* One table: number, kind, name. A kind distinguishes failures that have the same code. Only
+ * append. */
 #define PL_ERROR_KIND_TABLE(X)                                                                     \
     X(0, PL_KIND_OTHER, "other")                                                                   \
     X(1, PL_KIND_UNDECODABLE, "undecodable")       /* an op cannot decode its input */             \
     X(2, PL_KIND_PARTIAL_RECORD, "partial-record") /* a file does not end with a whole record */   \
-    X(3, PL_KIND_TOO_LARGE_TO_PAD, "too-large-to-pad") /* larger than what it is padded to */      \
+    X(3, PL_KIND_TOO_LARGE_TO_PAD, "too-large-to-pad") /* larger than the padded shape */          \
     X(4, PL_KIND_EXCEPTION, "exception")               /* raised by the user's code: see payload */
 
 typedef enum pl_error_kind {
@@ -74,7 +75,7 @@ typedef enum pl_error_kind {
 #define PL_ERROR_PATH_BYTES    256
 #define PL_ERROR_NAME_BYTES    64
 
-/* The first member of whatever is attached to an error. */
+/* The first member of any object that is attached to an error. */
 typedef struct pl_error_payload {
     int n_refs; /* 1 at first; changed atomically */
     void (*free)(struct pl_error_payload *payload);
@@ -87,8 +88,8 @@ typedef struct pl_error {
     int64_t element;           /* index of the element at its stage, from 0 */
     int64_t record;            /* index of the record in the file, from 0 */
     int64_t offset;            /* in the file, unpacked: of the record, line, entry or read */
-    int64_t line, column;      /* from 1 */
-    int64_t byte;              /* in the data that was to be decoded; the reason says it as well */
+    int64_t line, column;      /* both from 1 */
+    int64_t byte;              /* in the data to be decoded; the reason mentions it as well */
     char stage[24];            /* of a dataset: "map" */
     char stage_name[PL_ERROR_NAME_BYTES]; /* as the user named it: "decode" */
     char op[32];                          /* of a graph: "decode_image" */
@@ -96,7 +97,7 @@ typedef struct pl_error {
     char path[PL_ERROR_PATH_BYTES];
     uint16_t what_at;       /* where op and reason begin in the message */
     uint16_t reason_at;     /* where the reason begins */
-    bool reason_names_path; /* then the message does not name it again */
+    bool reason_names_path; /* the message then does not repeat it */
     char message[PL_ERROR_MESSAGE_BYTES];
 } pl_error;
 
@@ -104,7 +105,8 @@ typedef struct pl_error {
 #define PL_ERROR_INIT {0}
 // clang-format on
 
-/* The same at less cost, for what is called very often: 1 KiB need not be cleared. */
+/* Does the same as PL_ERROR_INIT at less cost, for frequent calls: it leaves most of the 1 KiB of
+ * texts uncleared. */
 static inline void pl_error_init(pl_error *error)
 {
     error->code = 0;
@@ -113,79 +115,83 @@ static inline void pl_error_init(pl_error *error)
     error->message[0] = '\0';
 }
 
-/* Releases the payload. The error is as new then. NULL is allowed. */
+/* Releases the payload and resets the error. NULL is allowed. */
 PL_API void pl_error_done(pl_error *error);
 
-/* Sets code and reason and returns the code; all else becomes unknown. `error` may be NULL, here
- * and below. */
+/* Sets code and reason and returns the code; all other fields become unknown. `error` may be NULL,
+ * here and below. */
 PL_API int pl_error_set(pl_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 PL_API int pl_error_vset(pl_error *error, int code, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-/* Another reason, which may be made of the one before; all else stays. Returns the code. */
+/* Replaces the reason, which may be part of the new one; all other fields stay. Returns the
+ * code. */
 PL_API int pl_error_reword(pl_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* `to` becomes what `from` was, and `from` as new; or another with the same payload. Return the
+/* Move the error from `from` to `to` and reset `from`; or copy it, sharing the payload. Return the
  * code. */
 PL_API int pl_error_move(pl_error *to, pl_error *from);
 PL_API int pl_error_copy(pl_error *to, const pl_error *from);
 
-/* ---- what an error that was set is about ---- */
+/* ---- adding details to an error ---- */
 
 PL_API void pl_error_of_kind(pl_error *error, pl_error_kind kind);
 
-/* Takes over the caller's reference; releases it if `error` is NULL. */
+/* Takes the caller's reference; releases it if `error` is NULL. */
 PL_API void pl_error_attach(pl_error *error, pl_error_payload *payload);
 
-/* `name` may be NULL, `element` -1. */
+/* `name` may be NULL; `element` -1: unknown. */
 PL_API void pl_error_in_stage(pl_error *error, const char *stage, const char *name,
                               int64_t element);
 
-/* The innermost op stays. A place in the data that the op was given, which is one without a path,
+/* Keeps the innermost op. A byte offset without a path, which is in the data that the op was given,
  * becomes part of the reason. */
 PL_API void pl_error_in_op(pl_error *error, const char *op, const char *node);
 
 PL_API void pl_error_in_file(pl_error *error, const char *path);
-PL_API void pl_error_names_file(pl_error *error, const char *path); /* the reason does already */
+PL_API void pl_error_names_file(pl_error *error, const char *path); /* for a reason that mentions
+                                                                     * the path */
 PL_API void pl_error_at_offset(pl_error *error, uint64_t offset);
 PL_API void pl_error_at_record(pl_error *error, uint64_t record, uint64_t offset);
 PL_API void pl_error_at_line(pl_error *error, uint64_t line, uint64_t offset, int64_t column);
 PL_API void pl_error_at_byte(pl_error *error, uint64_t byte);
 
-/* ---- reading it ---- */
+/* ---- reading an error ---- */
 
-/* What failed and why, without where: "decode_image 'image': the JPEG is corrupt at byte 8192". */
+/* Returns what failed and why, but not where: "decode_image 'image': the JPEG is corrupt at byte
+ * 8192". */
 static inline const char *pl_error_what(const pl_error *error)
 {
     return error->message + error->what_at;
 }
 
-/* Why alone. */
+/* Returns only the reason. */
 static inline const char *pl_error_reason(const pl_error *error)
 {
     return error->message + error->reason_at;
 }
 
-/* The message without the stage and the path, for who names the file already. Returns `text`. */
+/* Writes the message without stage and path, for callers that name the file already. Returns
+ * `text`. */
 PL_API const char *pl_error_without_path(const pl_error *error, char text[PL_ERROR_MESSAGE_BYTES]);
 
-/* The name that the user gave the stage, else its kind; "" where it is not known. */
+/* Returns the name that the user gave the stage, else its kind; "" if not known. */
 static inline const char *pl_error_stage(const pl_error *error)
 {
     return error->stage_name[0] ? error->stage_name : error->stage;
 }
 
-/* The byte of the file where the record begins, or, if that is not known, the byte of the data that
- * could not be decoded; -1. */
+/* Returns the byte of the file where the record begins, or, if that is not known, the byte of the
+ * data that could not be decoded; else -1. */
 static inline int64_t pl_error_offset(const pl_error *error)
 {
     return error->offset >= 0 ? error->offset : error->byte;
 }
 
 PL_API void pl_error_payload_ref(pl_error_payload *payload);
-PL_API void pl_error_payload_unref(pl_error_payload *payload); /* NULL is allowed, in both */
+PL_API void pl_error_payload_unref(pl_error_payload *payload); /* NULL is allowed in both */
 
 /* The code's text: ours from the table, else strerror's. Never NULL. */
 PL_API const char *pl_error_text(int code);

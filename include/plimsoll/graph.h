@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: computations, checked while they are described.
  *   op         a kind of operation; in the sources, docs/ops.md lists them all
- *   attribute  a constant that an op takes beside its inputs: an axis, a shape, a dtype
+ *   attribute  a constant that an op takes besides its inputs: an axis, a shape, a dtype
  *   node       one operation, its inputs and attributes; it has exactly one output, whose dtype and
  *              rank are known, and whose dimensions may be PL_UNKNOWN
  *   graph      nodes in the order they were made: inputs come before their users
@@ -209,8 +209,8 @@ PL_API PL_MUST_CHECK int pl_graph_reduce(pl_graph *graph, const char *op, const 
                                          pl_node *x, const int64_t *axes, int n_axes, bool keepdims,
                                          pl_node **ret_node, pl_error *reterr);
 
-/* ---- made of several nodes: the last has the name, the others stand below it ("NAME/...") ----
- * Errors are found before anything is added; after -ENOMEM some of the others may remain. */
+/* ---- made of several nodes: the last has the name, the others are named "NAME/..." ---- Errors
+ * are found before anything is added; after -ENOMEM some of the others may remain. */
 
 /* Inserts axes of length 1 at these places of the result. */
 PL_API PL_MUST_CHECK int pl_graph_expand_dims(pl_graph *graph, const char *name, pl_node *x,

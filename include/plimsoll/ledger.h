@@ -3,7 +3,7 @@
  *   line      the bytes that may be claimed: limit_bytes
  *   reserve   bytes above the line, for requests that cannot safely be refused
  *   claim     bytes that one owner has asked for and not yet released
- *   measured  bytes that a process was seen to use and that no claim covers
+ *   measured  bytes that a process was seen to use, and that no claim covers
  *   charged   sum of all claims and all measured bytes
  *   owner     a process of the tree: a slot of the ledger, identified by pid and start time
  *
@@ -11,7 +11,7 @@
  *   - a refusable claim never takes charged over the line;
  *   - a claim of any kind never takes charged over the line plus the reserve;
  *   - with all owners at rest, charged = sum over owners of claimed + measured;
- *   - what a dead process was charged is given back by the next process that reclaims.
+ *   - the charges of a dead process are released by the next process that reclaims.
  * A ledger is a mapped file: it can be read after everyone has died.
  *
  * Safe from any thread and any process. Nothing here allocates, locks, or waits: the guard calls it
@@ -46,8 +46,8 @@ typedef struct pl_ledger_params {
 PL_API PL_MUST_CHECK int pl_ledger_create(const char *path, const pl_ledger_params *params,
                                           pl_ledger **ret_ledger, pl_error *reterr);
 
-/* Maps an existing ledger. PL_EVERSION, PL_ECORRUPT or -errno when it is not one of ours, not of
- * this version, or shorter than it says. A read-only ledger may not be claimed from. */
+/* Maps an existing ledger. PL_EVERSION, PL_ECORRUPT or -errno if the file is not a ledger, has
+ * another version, or is shorter than it says. A read-only ledger may not be claimed from. */
 PL_API PL_MUST_CHECK int pl_ledger_open(const char *path, int writable, pl_ledger **ret_ledger,
                                         pl_error *reterr);
 
@@ -58,12 +58,13 @@ PL_API PL_MUST_CHECK int pl_ledger_open_run(pl_ledger **ret_ledger, pl_error *re
 PL_API void pl_ledger_close(pl_ledger *ledger);
 
 /* Takes a slot for the calling process, or returns the one it has (an exec keeps pid and start
- * time: with `fresh`, a process that joins again starts from zero). PL_EFULL with no slot free, of
- * 32,768; -EXDEV in another pid namespace than the ledger was made in, where pids name other
- * processes; -ENOENT where /proc is not mounted; -EMFILE when its identity cannot be read there. */
+ * time: with `fresh`, a process that joins again starts from zero). PL_EFULL if none of the 32,768
+ * slots is free; -EXDEV in another pid namespace than the ledger was made in, where pids name other
+ * processes; -ENOENT if /proc is not mounted; -EMFILE if the process's identity cannot be read
+ * there. */
 PL_API PL_MUST_CHECK int pl_ledger_join(pl_ledger *ledger, int fresh, pl_owner *ret_owner);
 
-/* Releases everything the owner was charged, and its slot. */
+/* Releases all that is charged to the owner, and its slot. */
 PL_API void pl_ledger_leave(pl_ledger *ledger, pl_owner owner);
 
 /* Claims `bytes`. PL_EBUDGET, with nothing charged, if the limit of that kind would be exceeded. */
@@ -73,8 +74,8 @@ PL_API PL_MUST_CHECK int pl_ledger_claim(pl_ledger *ledger, pl_owner owner, uint
 /* Releases part or all of what the owner claimed. */
 PL_API void pl_ledger_release(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
-/* Reports how many bytes the caller, which is the owner, uses beyond its claims. Replaces the last
- * report. The memory is in use already, so it is charged even beyond every limit. */
+/* Sets how many bytes the caller, which is the owner, uses beyond its claims, in place of the last
+ * report. The memory is already in use, so it is charged even beyond every limit. */
 PL_API void pl_ledger_measure(pl_ledger *ledger, pl_owner owner, uint64_t bytes);
 
 /* Releases what dead processes held, and corrects what a process killed inside an operation left
@@ -86,7 +87,7 @@ PL_API uint64_t pl_ledger_limit_bytes(const pl_ledger *ledger);
 PL_API uint64_t pl_ledger_reserve_bytes(const pl_ledger *ledger);
 PL_API uint64_t pl_ledger_peak_bytes(const pl_ledger *ledger);
 
-/* Moves the line. What is charged already stays charged. */
+/* Moves the line. Existing charges stay. */
 PL_API void pl_ledger_set_limit_bytes(pl_ledger *ledger, uint64_t limit_bytes);
 
 /* Writes a mark of the caller's (a notebook cell, an epoch) into the record; cut at 67 bytes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything live in a runtime, with its size: to find out who holds memory.
+/* Lists all live objects of a runtime with their sizes, to find out what holds memory.
  *   entry   a tensor that somebody has, the value of a constant or variable, a session that is not
  *           closed, or a run in progress
  *   name    for a constant, a variable or a tensor from a run, its node's; for other tensors, the
@@ -11,7 +11,7 @@
  *   the total of a scope = sum of bytes of its tensors, constants and variables that are not shared
  *
  * A list is a snapshot, owned by the caller. Making one is safe from any thread, while others run;
- * what begins or ends during that may or may not be in it. */
+ * objects that begin or end meanwhile may or may not be in it. */
 #ifndef PLIMSOLL_LIVE_H
 #define PLIMSOLL_LIVE_H
 
@@ -48,7 +48,7 @@ typedef struct pl_live_entry {
     bool shared;
     bool pinned;             /* in memory because it is in use */
     int n_refs;              /* references that are held */
-    const pl_tensor *tensor; /* for comparing only: it may be gone; NULL: not a tensor */
+    const pl_tensor *tensor; /* only for comparing: it may have been freed; NULL: not a tensor */
 } pl_live_entry;
 
 typedef struct pl_live_total {

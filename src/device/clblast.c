@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See clblast.h. The declarations are clblast_c.h's, of CLBlast 1.5: what is called is little, and
- * its header would be needed only for that. */
+/* See clblast.h. The declarations are copied from clblast_c.h of CLBlast 1.5: few functions are
+ * called, and its header would be needed for these alone. */
 #include "device/clblast.h"
 
 #include <dlfcn.h>
@@ -30,8 +30,8 @@ static struct {
 static bool is_loaded;
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
-/* Its list of compiled programs is one for the process, and it compiles while it holds no lock: two
- * threads would compile the same. Held while a product is given to the device, not while it is
+/* CLBlast's list of compiled programs is global, and it compiles without holding a lock, so two
+ * threads would compile the same program. Held while a product is enqueued, not while it is
  * computed; leaf lock. */
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 

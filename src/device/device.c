@@ -34,7 +34,7 @@ static void describe(pl_device *device)
     snprintf(device->description, sizeof device->description, "%s, %s", name, version);
 }
 
-/* A number that it does not tell stays 0. */
+/* A number that the device does not report stays 0. */
 #define ASK(device, what, value)                                                                   \
     pl_opencl_load()->clGetDeviceInfo((device)->id, what, sizeof(value), &(value), NULL)
 
@@ -72,7 +72,7 @@ int pl_device_init(pl_device *device, cl_device_id id, int number, uint64_t limi
 void pl_device_done(pl_device *device)
 {
     const pl_opencl *cl = pl_opencl_load();
-    if (device->generation == pl_fork_generation()) { /* else it is the parent's */
+    if (device->generation == pl_fork_generation()) { /* else it belongs to the parent */
         pl_cached_free(device);
         if (device->queue)
             cl->clReleaseCommandQueue(device->queue);

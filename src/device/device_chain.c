@@ -2,8 +2,9 @@
 /* Writes kernels. See device_chain.h.
  *
  * Each op is a function of its operands, written out only if it is used. In its text T is the
- * dtype, and U an unsigned type that is not promoted: integers wrap there by definition. `x < 1`
- * and not 0 is `x < 0`, said so that it compiles, to nothing, for unsigned types too. */
+ * dtype, and U an unsigned type that is not promoted, in which integers wrap by definition. `x < 0`
+ * is written as `x < 1` and not 0, which compiles without a warning, and to nothing, for unsigned
+ * types too. */
 #include "device/device_chain.h"
 
 #include <inttypes.h>
@@ -24,10 +25,11 @@
 #define LARGERF "T l = x > y || x != x ? x : y;"
 
 typedef struct row {
-    const char *whole, *real; /* of integers and bool, of floats; NULL: there is none */
+    const char *whole, *real; /* for integers and bool; for floats; NULL: not supported */
 } row;
 
-/* As elementwise_arithmetic.c, _division.c, _logic.c and _ternary.c have them in src/kernels. */
+/* The same formulas as in src/kernels: elementwise_arithmetic.c, _division.c, _logic.c and
+ * _ternary.c. */
 static const row rows[PL_ELEMENTWISE_COUNT] = {
     [PL_ELEMENTWISE_neg] = {"return (T)((U)0 - (U)x);", "return -x;"},
     [PL_ELEMENTWISE_abs] = {"return " NEGATIVE(x) " ? (T)((U)0 - (U)x) : x;", "return fabs(x);"},
@@ -114,7 +116,7 @@ static const row rows[PL_ELEMENTWISE_COUNT] = {
                              LARGERF " return l < z || x != x || y != y ? l : z;"},
 };
 
-/* ---- what there is ---- */
+/* ---- support ---- */
 
 static bool is_real(pl_dtype dtype)
 {
@@ -161,7 +163,7 @@ static const char *unsigned_of(pl_dtype dtype)
     return pl_dtype_info_of(dtype)->item_bytes == 8 ? "ulong" : "uint";
 }
 
-/* The dtype of an op's operands, except the condition of `where`. */
+/* Returns the dtype of an op's operands, except the condition of `where`. */
 static pl_dtype operand_dtype(const pl_device_chain *chain, const pl_device_chain_term *term)
 {
     int n = pl_elementwise_info_of(term->op)->n_operands;
@@ -180,7 +182,8 @@ static void write_op(FILE *to, const pl_device_chain *chain, const pl_device_cha
     fputs("#undef T\n#undef U\n", to);
 }
 
-/* As cast.h says. What does not fit is asked before, because OpenCL leaves it open. */
+/* Follows cast.h. Values that do not fit are checked first, because OpenCL leaves the result
+ * undefined. */
 static void write_cast_body(FILE *to, pl_dtype from, pl_dtype dtype)
 {
     const char *type = type_of(dtype);
@@ -234,7 +237,8 @@ static void write_function(FILE *to, const pl_device_chain *chain, int number)
         write_cast(to, chain->terms[term->operands[0]].dtype, term->dtype);
 }
 
-/* Where an input's element lies: its axes in a row, without those that it is repeated along. */
+/* Writes the place of an input's element: its axes in order, without those that it repeats
+ * along. */
 static void write_place(FILE *to, const pl_device_chain *chain, uint32_t repeated)
 {
     int n = 0;

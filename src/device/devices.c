@@ -24,13 +24,13 @@ struct pl_devices {
     int n_hidden;
     pl_device_name limited[NAMES_MAX];
     uint64_t limits[NAMES_MAX];
-    int n_limits; /* constant, as is all above */
+    int n_limits; /* constant, like all above */
 
-    pthread_mutex_t mu; /* held while devices are looked for; never while a warning is reported */
-    bool found;         /* mu; then constant, as is the list */
+    pthread_mutex_t mu; /* held while looking for devices; never while reporting a warning */
+    bool found;         /* mu; then constant, like the list */
     pl_device *gpus[GPUS_MAX];
     int n_gpus;
-    uint64_t said[SAID_MAX]; /* mu: hashes of what was told; the oldest gives way */
+    uint64_t said[SAID_MAX]; /* mu: hashes of reported warnings; a new one replaces the oldest */
     uint32_t n_said;
 };
 
@@ -91,7 +91,7 @@ static int devices_new(const pl_device_options *options, pl_devices **ret_device
     return r;
 }
 
-/* A second caller gets the first one's. */
+/* Attaches them, unless another caller was first; returns those attached. */
 static pl_devices *attach(pl_runtime *runtime, pl_devices *made)
 {
     pl_runtime_part *there = NULL;
@@ -140,7 +140,7 @@ bool pl_devices_are_strict(const pl_devices *devices)
     return devices->strict;
 }
 
-/* ---- what there is ---- */
+/* ---- available devices ---- */
 
 static bool is_hidden(const pl_devices *devices, int number)
 {
@@ -150,7 +150,7 @@ static bool is_hidden(const pl_devices *devices, int number)
     return false;
 }
 
-/* 0: none was given. "GPU" without a number is for all. */
+/* Returns a device's limit; 0: none was given. "GPU" without a number applies to all. */
 static uint64_t limit_of(const pl_devices *devices, int number)
 {
     uint64_t limit = 0;
@@ -179,7 +179,7 @@ static void find(pl_devices *devices)
 {
     cl_device_id ids[GPUS_MAX];
     if (all_are_hidden(devices))
-        return; /* not even the library is touched */
+        return; /* not even the library is loaded */
     int n = pl_opencl_list(cpus_count(devices), ids, GPUS_MAX);
     for (int i = 0; i < n; i++) {
         if (is_hidden(devices, i))

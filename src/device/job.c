@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims, buffers, jobs, and chains on their buffers. See device.h. */
+/* Claims, buffers, jobs, and running chains on their buffers. See device.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +86,7 @@ void pl_device_job_end(pl_device_job *job)
 {
     const pl_opencl *cl = pl_opencl_load();
     if (job->device && job->device->queue && job->n_buffers > 0)
-        cl->clFinish(job->device->queue); /* nothing may use what is freed now */
+        cl->clFinish(job->device->queue); /* no command may use what is freed now */
     if (job->kernel)
         cl->clReleaseKernel(job->kernel);
     for (int i = 0; i < job->n_buffers; i++)
@@ -95,7 +95,7 @@ void pl_device_job_end(pl_device_job *job)
     *job = (pl_device_job){0};
 }
 
-/* ---- between host and device ---- */
+/* ---- transfers between host and device ---- */
 
 static int map(pl_device_job *job, int buffer, cl_map_flags how, uint64_t bytes, pl_error *reterr)
 {

@@ -23,7 +23,7 @@ void pl_cached_free(pl_device *device)
     }
 }
 
-/* The compiler's first words, on one line. */
+/* Reports the beginning of the compiler's log, on one line. */
 static int build_error(const pl_device *device, cl_program program, cl_int code, pl_error *reterr)
 {
     char log[256] = "";
@@ -62,7 +62,7 @@ static int build(pl_device *device, const char *source, cl_program *ret_program,
     return r;
 }
 
-/* With the lock held; takes `source`. */
+/* Takes ownership of `source`. Call with the lock held. */
 static int find_or_build(pl_device *device, char *source, cl_program *ret_program, pl_error *reterr)
 {
     for (pl_cached_program *entry = device->programs; entry; entry = entry->next)

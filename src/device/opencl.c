@@ -13,7 +13,8 @@ static pl_opencl table;
 static bool is_loaded;
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
-/* Never unloaded: drivers start threads that would run on in what is gone. */
+/* The library is never unloaded: drivers start threads that would go on running in unmapped
+ * code. */
 static void load(void)
 {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);

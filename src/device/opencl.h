@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL, loaded when it is first asked for: a machine without libOpenCL.so.1 has no GPUs, and
- * nothing of ours needs it to start.
- *
- * Loading is safe from any thread; the table is constant then (tests put failures into it). */
+/* OpenCL, loaded on first use: a machine without libOpenCL.so.1 has no GPUs, and nothing of ours
+ * needs it to start. Loading is safe from any thread; afterwards the table is constant (tests
+ * replace entries to inject failures). */
 #ifndef PL_DEVICE_OPENCL_H
 #define PL_DEVICE_OPENCL_H
 
@@ -41,20 +40,20 @@ typedef struct pl_opencl {
 #undef PL_OPENCL_MEMBER
 } pl_opencl;
 
-/* NULL if there is none. The first call loads it. */
+/* Returns NULL if OpenCL is not installed. The first call loads it. */
 pl_opencl *pl_opencl_load(void);
 
-/* "CL_MEM_OBJECT_ALLOCATION_FAILURE"; "error -9999" for what has no name here. Lives as long as the
- * array. */
+/* Returns "CL_MEM_OBJECT_ALLOCATION_FAILURE", or "error -9999" for an unknown code, which lives as
+ * long as the array. */
 #define PL_OPENCL_NAME_BYTES 48
 const char *pl_opencl_name(cl_int code, char text[PL_OPENCL_NAME_BYTES]);
 #define PL_OPENCL_NAME(code) pl_opencl_name((code), (char[PL_OPENCL_NAME_BYTES]){0})
 
-/* -ENOMEM for what is a want of memory, on the device or the host; -EIO for the rest. */
+/* Returns -ENOMEM if the device or the host is out of memory; -EIO for other codes. */
 int pl_opencl_errno(cl_int code);
 
-/* Devices of all platforms, in their order: GPUs and accelerators, and CPUs if `with_cpus`. At most
- * `max`; returns how many. */
+/* Lists devices of all platforms, in their order: GPUs and accelerators, and CPUs if `with_cpus`.
+ * At most `max`; returns how many. */
 int pl_opencl_list(bool with_cpus, cl_device_id *ids, int max);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* Between two checks whether a waiting thread is to give up. */
+/* How often a waiting thread checks whether to give up. */
 #define LOOK_NS (10 * PL_NS_PER_MS)
 
 void pl_room_init(pl_room *room, uint64_t limit_bytes)
@@ -23,7 +23,7 @@ void pl_room_done(pl_room *room)
     pthread_mutex_destroy(&room->mu);
 }
 
-/* With the lock held, but for the call of `check`. */
+/* Releases the lock for the call of `check`. Call with the lock held. */
 static int wait_a_little(pl_room *room, pl_room_check check)
 {
     uint64_t at = pl_clock_monotonic_ns() + LOOK_NS;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The budget of one device.
- *   claim  bytes that a step has there, or several that follow each other and use what stays there:
- *          made before allocating, released after freeing
- *
+ *   claim  bytes that a step uses there, or several consecutive steps that share values which stay
+ *          there: made before allocating, released after freeing
  *   in use = sum of claims <= limit, at every instant
- *
- * They make one claim, for all that they need, and wait for no other while they have it: so one
- * that must wait for others' always gets its turn. Safe from any thread. */
+ * Such steps make one claim for everything they need, and wait for no other claim while they hold
+ * it, so a step that has to wait always gets its turn. Safe from any thread. */
 #ifndef PL_DEVICE_ROOM_H
 #define PL_DEVICE_ROOM_H
 
@@ -24,14 +22,14 @@ typedef struct pl_room {
 void pl_room_init(pl_room *room, uint64_t limit_bytes);
 void pl_room_done(pl_room *room);
 
-/* Called now and then by one who waits, with no lock held: negative ends the wait. */
+/* Called now and then by a waiting thread, with no lock held: a negative result ends the wait. */
 typedef struct pl_room_check {
-    int (*check)(const void *context); /* NULL: it waits as long as it takes */
+    int (*check)(const void *context); /* NULL: waits as long as it takes */
     const void *context;
 } pl_room_check;
 
-/* Waits while others have too much. PL_EBUDGET if it is more than the limit; or what `check` gave.
- */
+/* Waits while others use too much. Fails with PL_EBUDGET if it is more than the limit, or with the
+ * result of `check`. */
 PL_MUST_CHECK int pl_room_claim(pl_room *room, uint64_t bytes, pl_room_check check);
 void pl_room_release(pl_room *room, uint64_t bytes);
 

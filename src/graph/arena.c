@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* The first chunk is small, because most graphs are; then each is twice the one before, up to what
- * makes the calls to malloc() too few to matter. */
+/* The first chunk is small, because most graphs are; each next one is twice as large, up to a size
+ * at which calls to malloc() are too few to matter. */
 enum { FIRST_BYTES = 4096, LAST_BYTES = 256 * 1024 };
 
 struct pl_arena_chunk {

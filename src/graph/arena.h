@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for many small things that are freed together: chunks, filled from their beginning. A
- * failed take changes nothing. Belongs to one thread. */
+/* Memory for many small objects that are freed together: chunks, filled from their beginning. A
+ * failed allocation changes nothing. Belongs to one thread. */
 #ifndef PL_GRAPH_ARENA_H
 #define PL_GRAPH_ARENA_H
 
@@ -8,13 +8,13 @@
 
 typedef struct pl_arena_chunk pl_arena_chunk;
 
-/* All zero is an empty one. */
+/* All zero: empty. */
 typedef struct pl_arena {
     pl_arena_chunk *newest;
     size_t n_used, n_bytes; /* of the newest chunk */
 } pl_arena;
 
-/* Aligned to 8, not cleared; NULL when there is no memory. */
+/* Returns memory aligned to 8, not cleared; NULL if out of memory. */
 void *pl_arena_take(pl_arena *arena, size_t bytes);
 
 void pl_arena_done(pl_arena *arena);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes: made by the caller, checked against what the op takes, copied into the node. */
+/* Attributes: made by the caller, checked against the op's specs, copied into the node. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,8 @@ pl_attr pl_attr_dtype(const char *name, pl_dtype value)
 pl_attr pl_attr_shape(const char *name, const pl_shape *shape)
 {
     if (!shape)
-        return (pl_attr){.name = name, .type = PL_ATTR_SHAPE, .n = -1}; /* refused with its node */
+        return (pl_attr){.name = name, .type = PL_ATTR_SHAPE, .n = -1}; /* refused when its node is
+                                                                         * added */
     return (pl_attr){
         .name = name, .type = PL_ATTR_SHAPE, .n = shape->rank, .value.values = shape->dims};
 }
@@ -104,7 +105,7 @@ static bool type_fits(pl_attr_type wanted, pl_attr_type given)
     return wanted == given;
 }
 
-/* What a value of the right type can still have wrong; NULL if nothing. */
+/* Returns what is wrong with a value of the right type; NULL if nothing. */
 static const char *value_problem(const pl_attr *attr)
 {
     if (attr->type == PL_ATTR_DTYPE && pl_dtype_info_of(attr->value.dtype)->kind == PL_KIND_NONE)
@@ -139,7 +140,7 @@ static int take(const pl_op *op, const char *name, const pl_attr *attr, pl_attr 
         return pl_error_set(reterr, -EINVAL, "%s '%.120s': attribute '%s': %s", op->name, name,
                             spec->name, problem);
     *ret_value = *attr;
-    ret_value->name = spec->name; /* the caller's may not live as long */
+    ret_value->name = spec->name; /* the caller's name may not live as long */
     if (attr->type == PL_ATTR_BOOL)
         ret_value->value.i = attr->value.i != 0;
     return 0;
@@ -196,7 +197,7 @@ void pl_attrs_copy(const pl_attr *values, int n, pl_attr *to, char *extra)
         to[k] = values[k];
         size_t bytes = list_bytes(&values[k]);
         if (values[k].type == PL_ATTR_INTS || values[k].type == PL_ATTR_SHAPE)
-            to[k].value.values = NULL; /* also of an empty list nothing stays borrowed */
+            to[k].value.values = NULL; /* nothing stays borrowed, even for an empty list */
         if (bytes == 0)
             continue;
         if (values[k].type == PL_ATTR_STRING) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pl_graph_add() with typed arguments, for what is written by hand. */
+/* pl_graph_add() with typed arguments, for code written by hand. */
 #include "base/base.h"
 #include "plimsoll/graph.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that are made of others, so that whoever plans and runs a graph has few to know.
- * einsum has a file of its own. */
+/* Operations that are made of other ops, so that planning and running a graph needs fewer ops.
+ * einsum has its own file. */
 #include "graph/composite.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ int pl_graph_reshape_keep(pl_graph *graph, const char *name, pl_node *x, const p
 
 /* ---- axes of 1 ---- */
 
-/* The axes as a mask; -EINVAL if one is out of range or named twice. */
+/* Returns the axes as a mask; -EINVAL if one is out of range or named twice. */
 static int mask_of(const char *op, const char *name, const pl_node *x, const int64_t *axes,
                    int n_axes, int rank, uint32_t *ret_mask, pl_error *reterr)
 {
@@ -108,7 +108,7 @@ int pl_graph_squeeze(pl_graph *graph, const char *name, pl_node *x, const int64_
     return pl_graph_reshape_keep(graph, name, x, &shape, keep, ret_node, reterr);
 }
 
-/* ---- putting together and cutting up ---- */
+/* ---- stack and split ---- */
 
 static int check_stack(const char *name, pl_node *const *inputs, int n_inputs, pl_error *reterr)
 {

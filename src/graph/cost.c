@@ -23,7 +23,7 @@ double pl_cost_each(const pl_node *node, const pl_shape *shapes, double weight)
     return weight;
 }
 
-/* For each element that is folded into one. */
+/* The cost for each element that is folded into one. */
 double pl_cost_folded(const pl_node *node, const pl_shape *shapes, double weight)
 {
     const pl_shape *from = pl_node_input_shape(node, shapes, 0);
@@ -34,8 +34,8 @@ double pl_cost_folded(const pl_node *node, const pl_shape *shapes, double weight
     return weight;
 }
 
-/* Comparisons of an element: the logarithm of how many there are. A short top_k gives few elements
- * for a whole row's work. */
+/* Comparisons per element: the logarithm of their number. A short top_k makes few elements from a
+ * whole row's work. */
 double pl_cost_sorted(const pl_node *node, const pl_shape *shapes, double weight)
 {
     int axis = pl_row_axis(node);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* einsum, made of one matmul and what brings its inputs into shape. Labels fall into groups:
+/* einsum, made of one matmul and of ops that bring its inputs into shape. Labels fall into groups:
  *   batch     in both inputs and in the result      kept in front, one axis each
  *   left      in the first and the result           merged into the rows
  *   inner     in both, not in the result            merged into what is summed over
  *   right     in the second and the result          merged into the columns
  *   lone      in one input only, not in the result  summed first
  * "..." stands for labels of its own, one for each axis that is not named, counted from the last.
- * Inputs that are in such an order already get no transpose; [batch, inner, left] neither, because
- * a matmul takes it by its flag. */
+ * Inputs already in such an order need no transpose; nor does [batch, inner, left], because matmul
+ * has a flag for it. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* Labels of one input or of the result, one for each axis. */
+/* The labels of one input or of the result, one for each axis. */
 typedef struct labels {
     char text[2 * PL_RANK_MAX + 1];
     int n;
@@ -32,14 +32,14 @@ typedef struct einsum {
     const char *equation;
     pl_error *reterr;
     int n_inputs;
-    pl_node *inputs[2]; /* as they are so far */
+    pl_node *inputs[2]; /* as transformed so far */
     labels in[2];
     labels out;
     int n_dots;        /* axes that "..." stands for, at most */
     int64_t dims[128]; /* by label */
 } einsum;
 
-/* -EINVAL: "einsum 'name': 'ij,jk': ...". */
+/* Fails with -EINVAL and "einsum 'name': 'ij,jk': ...". */
 static int fail(const einsum *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int fail(const einsum *e, const char *format, ...)
@@ -65,14 +65,15 @@ static void append(labels *set, char label)
 
 /* ---- reading ---- */
 
-/* Of the axes that "..." stands for the last is '7', the one before it '6': no letters. */
+/* The last axis that "..." stands for is labelled '7', the one before it '6', and so on: not
+ * letters. */
 static void append_dots(labels *set, int n)
 {
     for (int k = 0; k < n; k++)
         append(set, (char)('0' + PL_RANK_MAX - n + k));
 }
 
-/* How many of an input's axes have no label of their own. */
+/* Counts an input's axes that have no label of their own. */
 static int count_dots(const char *at, const char *ends, int rank)
 {
     for (; *at && !strchr(ends, *at); at++)
@@ -80,7 +81,8 @@ static int count_dots(const char *at, const char *ends, int rank)
     return rank < 0 ? 0 : rank;
 }
 
-/* Labels up to one of `ends`; *at is moved there. `n_dots`: axes that "..." stands for there. */
+/* Reads labels up to one of `ends`, and moves *at there. `n_dots`: the axes that "..." stands
+ * for. */
 static int read_labels(const einsum *e, const char **at, const char *ends, int n_dots,
                        labels *ret_labels)
 {
@@ -110,7 +112,7 @@ static int read_labels(const einsum *e, const char **at, const char *ends, int n
     return 0;
 }
 
-/* Without "->": the labels that one input alone has, in the order of the alphabet. */
+/* Without "->": the labels that appear in only one input, in alphabetical order. */
 static int implied_output(einsum *e)
 {
     append_dots(&e->out, e->n_dots);
@@ -234,7 +236,7 @@ static bool same(const labels *a, const labels *b)
     return a->n == b->n && memcmp(a->text, b->text, (size_t)a->n) == 0;
 }
 
-/* Dimensions of a group that are not known. */
+/* Counts the unknown dimensions of a group. */
 static int n_unknown(const einsum *e, const labels *group)
 {
     int n = 0;
@@ -243,8 +245,8 @@ static int n_unknown(const einsum *e, const labels *group)
     return n;
 }
 
-/* A group of one axis is kept as it is; one of several is merged, and cut up again if it is in the
- * result: a reshape can find out one dimension, no more. */
+/* A group of one axis is kept as it is; one of several is merged, and split again if it is in the
+ * result. A reshape can infer only one dimension. */
 static int check_groups(const einsum *e, const groups *g)
 {
     int left = g->left.n > 1 ? n_unknown(e, &g->left) : 0;
@@ -265,7 +267,7 @@ static const char *name_of(const einsum *e, bool last, const char *op,
     return last ? e->name : pl_inner_name(e->name, op, text);
 }
 
-/* Sums over the labels that nobody else has; integers keep their dtype, as NumPy's einsum does. */
+/* Sums over labels that appear nowhere else; integers keep their dtype, as in NumPy's einsum. */
 static int sum_lone(einsum *e, int i, bool last)
 {
     char text[PL_INNER_NAME_BYTES];
@@ -307,7 +309,7 @@ static int permute(einsum *e, pl_node **node, const labels *from, const labels *
                         1, node, e->reterr);
 }
 
-/* Adds a group to a reshape's result as one axis; `at` is the input's axis where it begins. */
+/* Adds a group to a reshape's result as one axis, which begins at the input's axis `at`. */
 static void merge_group(const einsum *e, const labels *group, int at, pl_shape *shape,
                         int64_t *keep)
 {
@@ -315,7 +317,7 @@ static void merge_group(const einsum *e, const labels *group, int at, pl_shape *
     bool known = n_unknown(e, group) == 0;
     for (int k = 0; known && k < group->n; k++)
         if (__builtin_mul_overflow(product, e->dims[(int)group->text[k]], &product))
-            known = false; /* the input's size says no, later */
+            known = false; /* the input's size decides, later */
     keep[shape->rank] = group->n == 1 ? at : -1;
     shape->dims[shape->rank++] = group->n == 1 || !known ? PL_UNKNOWN : product;
 }
@@ -328,7 +330,7 @@ static void keep_batch(const groups *g, pl_shape *shape, int64_t *keep)
     }
 }
 
-/* Input i becomes [batch..., first, second]. */
+/* Reshapes input i to [batch..., first, second]. */
 static int merge(einsum *e, int i, const groups *g, const labels *first, const labels *second)
 {
     char text[PL_INNER_NAME_BYTES];
@@ -352,7 +354,7 @@ static void split_group(const einsum *e, const labels *group, int at, pl_shape *
     }
 }
 
-/* [batch..., rows, columns] becomes [batch..., left..., right...]. */
+/* Reshapes [batch..., rows, columns] to [batch..., left..., right...]. */
 static int split(einsum *e, const groups *g, pl_node **node, bool last)
 {
     char text[PL_INNER_NAME_BYTES];
@@ -367,8 +369,8 @@ static int split(einsum *e, const groups *g, pl_node **node, bool last)
                                  node, e->reterr);
 }
 
-/* Brings input i into the order [batch, first, second], or tells that it is [batch, second, first],
- * and merges. */
+/* Brings input i into the order [batch, first, second], or reports that it is [batch, second,
+ * first], and merges. */
 static int arrange(einsum *e, int i, const groups *g, const labels *first, const labels *second,
                    bool *ret_transposed)
 {

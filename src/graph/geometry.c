@@ -30,7 +30,8 @@ void pl_transpose_axes(const pl_node *transpose, int axes[PL_RANK_MAX])
             given->type == PL_ATTR_NONE ? rank - 1 - i : pl_axis_of(given->value.values[i], rank);
 }
 
-/* Python's: a negative end counts from the dimension's, and what lies outside is cut off. */
+/* As in Python, a negative end counts from the dimension's end, and positions outside are
+ * clipped. */
 static int64_t clip_end(int64_t end, int64_t dim, int64_t lowest, int64_t highest)
 {
     if (end < 0)
@@ -110,7 +111,7 @@ uint32_t pl_reduced_axes(const pl_node *reduction)
     return pl_axes_mask(&reduction->attrs[PL_ATTR_reduce_axes], rank);
 }
 
-/* The sets that rows have begin with their axis; but top_k is always along the last. */
+/* The attribute sets of row ops begin with their axis; but top_k always works along the last. */
 static_assert(PL_ATTR_cumsum_axis == 0 && PL_ATTR_row_axis == 0 && PL_ATTR_sort_axis == 0,
               "pl_row_axis() reads the first attribute");
 

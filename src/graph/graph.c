@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: nodes, their names and scopes. What a node's inputs and attributes mean is left to the
- * op's row in the table. */
+/* Graphs: nodes, their names and scopes. The op's row in the table interprets a node's inputs and
+ * attributes. */
 #include "plimsoll/graph.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 
 typedef struct pl_scope {
     struct pl_scope *outer;
-    char prefix[]; /* "loss/": stands before the names of nodes in it */
+    char prefix[]; /* "loss/": comes before the names of nodes in it */
 } pl_scope;
 
-/* What a graph's nodes are placed on, inside of one push. */
+/* The device for nodes added within one push. */
 typedef struct pl_placement {
     struct pl_placement *outer;
     const char *device; /* in the arena; NULL: nothing */
@@ -30,7 +30,7 @@ struct pl_graph {
     pl_node **nodes; /* by number */
     int n_nodes, n_places;
     pl_scope *scope;         /* the innermost; NULL: none */
-    pl_placement *placement; /* likewise */
+    pl_placement *placement; /* also the innermost; NULL: none */
     bool places;             /* some node may have a device that is not the CPU */
     pl_links *sessions;
 };
@@ -210,7 +210,8 @@ static int grow_nodes(pl_graph *graph)
     return 0;
 }
 
-/* One piece of the arena has it all: the node, inputs, attributes, their lists, and the name. */
+/* One piece of the arena holds everything: the node, inputs, attributes, their lists, and the
+ * name. */
 static int commit(pl_graph *graph, const pl_infer *made, pl_node **ret_node)
 {
     size_t n_name = strlen(made->name) + 1;
@@ -307,7 +308,7 @@ void pl_node_set_payload(pl_node *node, void *payload, void (*free_payload)(void
     node->free_payload = free_payload;
 }
 
-/* ---- what a graph has ---- */
+/* ---- reading a graph ---- */
 
 int pl_graph_n_nodes(const pl_graph *graph)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See infer.h: what all ops have in common, and inference over a whole graph. */
+/* See infer.h: the parts that all ops share, and inference over a whole graph. */
 #include "graph/infer.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* " ('x' and 'y')"; the first two say enough of many. */
+/* " ('x' and 'y')"; of many inputs, names only the first two. */
 static void append_inputs(const pl_infer *in, char *text, size_t bytes)
 {
     size_t used = strlen(text);
@@ -104,7 +104,7 @@ static const char *dtype_name(pl_dtype dtype)
     return pl_dtype_info_of(dtype)->name;
 }
 
-/* The inputs that must have one dtype, as a range: a condition or indices are of another kind. */
+/* The inputs that must have one dtype, as a range: a condition or indices have their own. */
 static void alike_inputs(const pl_infer *in, int *ret_begin, int *ret_end)
 {
     *ret_begin = in->op->id == PL_OP_where;
@@ -127,7 +127,7 @@ static int check_dtypes(const pl_infer *in, pl_error *reterr)
     return 0;
 }
 
-/* As NumPy adds: in the widest integer of the same kind; true is 1. */
+/* Like NumPy, sums use the widest integer of the same kind; true is 1. */
 static pl_dtype sum_dtype(pl_dtype dtype)
 {
     switch (pl_dtype_info_of(dtype)->kind) {
@@ -193,7 +193,7 @@ int pl_infer_run(pl_infer *in, pl_error *reterr)
     return r < 0 ? r : check_size(in, reterr);
 }
 
-/* Of a result whose input has any rank. */
+/* Returns the shape of a result that depends only on attributes. */
 static pl_shape shape_by_attrs(const pl_infer *in)
 {
     if (in->op->id == PL_OP_ensure_shape)
@@ -271,7 +271,8 @@ static int infer_again(const pl_node *node, pl_shape *shapes, pl_error *reterr)
     return r;
 }
 
-/* What a node is made of has the shapes that it was made with, so it has its own as well. */
+/* Returns whether all inputs have the shapes that they were made with; then the node has its own as
+ * well. */
 static bool is_as_made(const pl_node *node, const pl_shape *shapes)
 {
     for (int i = 0; i < node->n_inputs; i++)
@@ -294,7 +295,7 @@ static int infer_all(const pl_graph *graph, const pl_feed_shape *feeds, int n_fe
     for (int number = 0; number < n_nodes; number++) {
         const pl_node *node = pl_graph_node(graph, number);
         if ((needed && !needed[number]) || is_as_made(node, shapes))
-            continue; /* also a source: it is what it is */
+            continue; /* a source as well: its shape is given */
         int r = infer_again(node, shapes, reterr);
         if (r < 0)
             return r;

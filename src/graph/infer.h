@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference: the dtype and shape of a node's output, or why there is none.
+/* Inference: finds the dtype and shape of a node's output, or why it is invalid.
  *
- * Each function below is one column of ops.def. It is given inputs whose number and dtypes are
- * checked already, and the attributes in the order of their set; it sets in->shape (and in->dtype
- * where the table does not say it all). What is unknown stays unknown, and is checked again when
- * pl_graph_infer() knows more. Pure; never allocates. */
+ * Each function below is one column of ops.def. Its inputs' number and dtypes are already checked,
+ * and attributes are in the order of their set. It sets in->shape (and in->dtype if the table does
+ * not determine it). Unknown dimensions stay unknown, and are checked again when pl_graph_infer()
+ * knows more. Pure; never allocates. */
 #ifndef PL_GRAPH_INFER_H
 #define PL_GRAPH_INFER_H
 
@@ -21,18 +21,19 @@ struct pl_infer {
     pl_shape shape;
 };
 
-/* Runs the op's function between what is common to all: inputs' dtypes before, the result's size
- * after. -EINVAL, or -EOVERFLOW for more bytes than can be counted. */
+/* Runs the op's function, with the checks that all ops share: dtypes of inputs before it, the
+ * result's size after it. Fails with -EINVAL, or -EOVERFLOW for more bytes than can be counted. */
 PL_MUST_CHECK int pl_infer_run(pl_infer *in, pl_error *reterr);
 
-/* The same where an input's rank is not known: the dtypes, and a shape that attributes tell. */
+/* pl_infer_run() for an input of unknown rank: checks dtypes, and uses a shape that attributes
+ * determine. */
 PL_MUST_CHECK int pl_infer_open(pl_infer *in, pl_error *reterr);
 
 /* Refuses a number of inputs that the op does not take. */
 PL_MUST_CHECK int pl_infer_count(const pl_op *op, const char *name, int n_inputs, pl_error *reterr);
 
-/* pl_graph_infer() where any node may be given, not placeholders alone: one that is must not be
- * `needed`, and then has the shape that it is given. */
+/* pl_graph_infer() where shapes may be given for any nodes, not just placeholders: such a node must
+ * not be `needed`, and has the shape given. */
 PL_MUST_CHECK int pl_graph_infer_given(const pl_graph *graph, const pl_feed_shape *given,
                                        int n_given, const bool *needed, pl_shape *shapes,
                                        pl_error *reterr);
@@ -43,11 +44,12 @@ static inline const pl_shape *pl_infer_shape(const pl_infer *in, int i)
     return in->shapes ? &in->shapes[input->number] : &input->shape;
 }
 
-/* -EINVAL, with "op 'name': " before the message and " ('x' and 'y')", the inputs, behind it. */
+/* Fails with -EINVAL, putting "op 'name': " before the message and the inputs, " ('x' and 'y')",
+ * after it. */
 PL_MUST_CHECK int pl_infer_fail(const pl_infer *in, pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* An attribute's axis of a shape with that rank, from 0. */
+/* Converts an attribute's axis of a shape with that rank to an axis from 0. */
 PL_MUST_CHECK int pl_infer_axis(const pl_infer *in, int64_t axis, const pl_shape *shape,
                                 int *ret_axis, pl_error *reterr);
 
@@ -55,7 +57,7 @@ PL_MUST_CHECK int pl_infer_axis(const pl_infer *in, int64_t axis, const pl_shape
 PL_MUST_CHECK int pl_infer_axes(const pl_infer *in, const pl_attr *axes, const pl_shape *shape,
                                 pl_error *reterr);
 
-/* Refuses a list that has not one number for each axis of the input. */
+/* Refuses a list that does not have one number for each axis of the input. */
 PL_MUST_CHECK int pl_infer_one_per_axis(const pl_infer *in, const pl_attr *list, pl_error *reterr);
 
 pl_shape pl_shape_of_attr(const pl_attr *attr);

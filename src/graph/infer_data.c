@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference of what readers are made of. What a file says of its size is known only when it is
- * read: ensure_shape tells it before. */
+/* Inference of the ops that readers are made of. The size that a file contains is known only once
+ * it is read; ensure_shape can state it before. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference where an element of the output has one of each input; assignments, too. */
+/* Inference of ops where an output element depends on one element of each input; assignments,
+ * too. */
 #include <errno.h>
 
 #include "graph/infer.h"
@@ -40,7 +41,7 @@ int pl_infer_where(pl_infer *in, pl_error *reterr)
     return pl_infer_elementwise(in, reterr);
 }
 
-/* A variable keeps its shape: nothing broadcasts. */
+/* A variable keeps its shape: nothing is broadcast. */
 int pl_infer_assign(pl_infer *in, pl_error *reterr)
 {
     pl_error inner;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference of what copies elements to other places. */
+/* Inference of ops that copy elements to other places. */
 #include <inttypes.h>
 
 #include "graph/geometry.h"
@@ -7,7 +7,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* False if the sum cannot be counted. */
+/* Returns false if the sum overflows. */
 static bool lengthen(int64_t *dim, int64_t more)
 {
     if (*dim == PL_UNKNOWN || more == PL_UNKNOWN) {
@@ -22,7 +22,7 @@ static int too_long(const pl_infer *in, int axis, pl_error *reterr)
     return pl_infer_fail(in, reterr, "axis %d would have more than 2^63 elements", axis);
 }
 
-/* Input i against what those before it are together. */
+/* Joins input i to the inputs before it. */
 static int join(pl_infer *in, int i, int axis, pl_error *reterr)
 {
     const pl_shape *next = pl_infer_shape(in, i);
@@ -98,7 +98,7 @@ int pl_infer_tile(pl_infer *in, pl_error *reterr)
     return 0;
 }
 
-/* The axis of the first input gives way to all of the second's. */
+/* All axes of the second input replace the gathered axis of the first. */
 int pl_infer_gather(pl_infer *in, pl_error *reterr)
 {
     int axis;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference of what needs whole axes: reductions, rows, products of matrices. */
+/* Inference of ops that need whole axes: reductions, rows, products of matrices. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -41,7 +41,7 @@ static bool has_zero(const pl_shape *shape)
     return false;
 }
 
-/* There is no place of the largest of none; but none of these places may be wanted. */
+/* An empty axis has no largest element; that is an error unless the result is empty, too. */
 static int refuse_none(const pl_infer *in, int axis, pl_error *reterr)
 {
     const pl_shape *from = pl_infer_shape(in, 0);

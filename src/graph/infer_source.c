@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference of sources: what has no input, or one that only lends its shape. */
+/* Inference of sources: ops without inputs, or with one that only lends its shape. */
 #include <assert.h>
 #include <float.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ int pl_infer_known(pl_infer *in, pl_error *reterr)
     return 0;
 }
 
-/* Either the attribute or the input gives the shape. */
+/* Takes the shape from the attribute or from the input. */
 static int take_shape(pl_infer *in, pl_error *reterr)
 {
     const pl_attr *attr = &in->attrs[PL_ATTR_fill_shape];
@@ -76,15 +76,15 @@ static double largest_of(pl_dtype dtype)
                               : DBL_MAX;
 }
 
-/* They are low + u * (high - low), computed in float32 at least: what is infinite there would be
- * the same number everywhere. */
+/* Values are low + u * (high - low), computed at least in float32: if that overflows there, all
+ * values would be the same. */
 static bool uniform_can_be_computed(double low, double high, pl_dtype dtype)
 {
     return fabs(low) <= largest_of(dtype) && fabs(high) <= largest_of(dtype) &&
            high - low <= (dtype == PL_F64 ? DBL_MAX : (double)FLT_MAX);
 }
 
-/* Values in [low, high): there must be one. */
+/* Values in [low, high): at least one must exist. */
 int pl_infer_uniform(pl_infer *in, pl_error *reterr)
 {
     const pl_attr *low = &in->attrs[PL_ATTR_uniform_low], *high = &in->attrs[PL_ATTR_uniform_high];
@@ -117,7 +117,7 @@ int pl_infer_normal(pl_infer *in, pl_error *reterr)
     return take_shape(in, reterr);
 }
 
-/* How many values numpy.arange() has; -1: too many, or not a number. */
+/* Returns how many values numpy.arange() has; -1: too many, or not a number. */
 static int64_t count_ints(int64_t start, int64_t stop, int64_t step)
 {
     __int128 way = step > 0 ? (__int128)stop - start : (__int128)start - stop;

@@ -18,11 +18,11 @@ int pl_infer_ensure(pl_infer *in, pl_error *reterr)
 
 /* ---- reshape ---- */
 
-/* Elements of one side of a reshape, without the axes that are kept on both. */
+/* The elements of one side of a reshape, without axes that both sides keep. */
 typedef struct part {
     int64_t n_known; /* product of the known dimensions */
     int n_unknown;
-    int open; /* an axis that is unknown */
+    int open; /* the axis that is unknown */
 } part;
 
 static bool multiply(part *side, int axis, int64_t dim)
@@ -35,7 +35,7 @@ static bool multiply(part *side, int axis, int64_t dim)
     return !__builtin_mul_overflow(side->n_known, dim, &side->n_known);
 }
 
-/* Sets the dimensions of axes that are kept; *ret_kept has a bit for each such input axis. */
+/* Sets the dimensions of kept axes; *ret_kept has a bit for each such input axis. */
 static int keep_axes(pl_infer *in, const pl_shape *from, uint32_t *ret_kept, pl_error *reterr)
 {
     const pl_attr *keep = &in->attrs[PL_ATTR_reshape_keep];
@@ -79,7 +79,7 @@ static int fit_parts(pl_infer *in, const pl_shape *from, part a, part b, pl_erro
     } else if (a.n_unknown == 0 && a.n_known != b.n_known) {
         return misfit(in, from, reterr);
     } else if (a.n_unknown > 0 && b.n_unknown == 0) {
-        /* Whole numbers stand where the input is not known yet. */
+        /* If the input is not fully known, the quotient must be an integer. */
         bool fits = a.n_known == 0 ? b.n_known == 0 : b.n_known % a.n_known == 0;
         if (!fits)
             return misfit(in, from, reterr);

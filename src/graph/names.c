@@ -16,7 +16,7 @@ static uint32_t hash_of(const char *text)
     return hash;
 }
 
-/* Where the text is, or would be put. */
+/* Returns the place where the text is, or would be put. */
 static pl_name *place_of(pl_name *places, size_t n_places, const char *text, uint32_t hash)
 {
     size_t i = hash & (n_places - 1);
@@ -69,7 +69,7 @@ static int grow_scratch(pl_names *names, size_t bytes)
     return 0;
 }
 
-/* By hand, because sprintf() took a third of the time of making a node. */
+/* Written by hand, because sprintf() took a third of the time of making a node. */
 static void write_suffix(char *at, uint32_t suffix)
 {
     char digits[SUFFIX_BYTES];
@@ -82,7 +82,7 @@ static void write_suffix(char *at, uint32_t suffix)
     *at = '\0';
 }
 
-/* Finds the first number that makes the name a free one. It is still free if the name is not added
+/* Finds the first number that makes the name free. The number stays free if the name is not added
  * in the end, so the next search begins with it. */
 static void add_suffix(pl_names *names, pl_name *taken, char *at)
 {

@@ -41,7 +41,7 @@ static const pl_op ops[PL_N_OPS] = {
 #include "graph/ops.def"
 };
 
-/* Names are looked up for every node that is made: a table of places, twice as long as needed. */
+/* Names are looked up for every new node: a hash table, twice as large as needed. */
 enum { N_PLACES = 256 };
 static_assert(2 * PL_N_OPS <= N_PLACES, "lookups by name would grow long");
 static const pl_op *by_name[N_PLACES];

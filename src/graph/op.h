@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of ops (ops.def) as data: one row each, found by number or name.
- *   class     how an op treats its elements, which is what a planner looks at first
- *   set       attributes that some ops have in common; an attribute's place in its set is
- *             PL_ATTR_<set>_<name>, and in a node's attributes as well
+ *   class     how an op treats its elements; the planner looks at it first
+ *   set       attributes that several ops share; PL_ATTR_<set>_<name> is an attribute's place in
+ *             its set and in a node's attributes
  *
  * Constant, and safe from any thread. */
 #ifndef PL_GRAPH_OP_H
@@ -12,14 +12,14 @@
 #include "plimsoll/graph.h"
 #include "tensor/region.h"
 
-/* As many as a message can count; concat and string_join take so many. */
+/* The most inputs of concat and string_join: as many as a message can count. */
 #define PL_INPUTS_MAX 1000000
 
 /* The longest set in ops.def; the table's test counts. */
 #define PL_ATTRS_MAX 6
 
 typedef enum pl_op_class {
-    PL_CLASS_SOURCE,      /* made from nothing, anywhere, or had from outside */
+    PL_CLASS_SOURCE,      /* generated anywhere, or given from outside */
     PL_CLASS_ELEMENTWISE, /* an element of the output needs one of each input */
     PL_CLASS_VIEW,        /* no arithmetic: elements in another order or number */
     PL_CLASS_MOVE,        /* elements copied to where they belong */
@@ -27,7 +27,7 @@ typedef enum pl_op_class {
     PL_CLASS_ROW,         /* any element needs all of an axis */
     PL_CLASS_MATMUL,
     PL_CLASS_STATE, /* changes a variable */
-    PL_CLASS_DATA,  /* what readers are made of */
+    PL_CLASS_DATA,  /* ops that readers are made of */
 } pl_op_class;
 
 typedef enum pl_op_takes {
@@ -46,9 +46,9 @@ typedef enum pl_op_gives {
     PL_OP_GIVES_SECOND,  /* as the second */
     PL_OP_GIVES_BOOL,    /* bool */
     PL_OP_GIVES_INDEX,   /* int64 */
-    PL_OP_GIVES_SUM,     /* integers and bool become int64 or uint64, as NumPy adds them */
+    PL_OP_GIVES_SUM,     /* integers and bool become int64 or uint64, as in NumPy's sum */
     PL_OP_GIVES_MEAN,    /* integers and bool become float64 */
-    PL_OP_GIVES_ATTR,    /* its attribute `dtype` says; else as the first input, else float32 */
+    PL_OP_GIVES_ATTR,    /* the attribute `dtype`; else as the first input, else float32 */
     PL_OP_GIVES_RESIZED, /* as the input if "nearest", else float32 */
 } pl_op_gives;
 
@@ -70,10 +70,10 @@ typedef enum pl_op_id {
 #undef HAS
 
 typedef struct pl_attr_spec {
-    const char *name; /* NULL: behind the last one */
+    const char *name; /* NULL: past the last one */
     pl_attr_type type;
     bool required;
-    pl_attr fallback; /* of type PL_ATTR_NONE: there is none */
+    pl_attr fallback; /* of type PL_ATTR_NONE: it has none */
     const char *doc;
 } pl_attr_spec;
 
@@ -98,14 +98,14 @@ typedef struct pl_op {
 
 const pl_op *pl_op_of(pl_op_id id);
 
-/* NULL if there is none of that name. */
+/* Returns NULL if there is no op of that name. */
 const pl_op *pl_op_by_name(const char *name);
 
 const char *pl_op_class_name(pl_op_class op_class);
 
 bool pl_op_takes_dtype(pl_op_takes takes, pl_dtype dtype);
 
-/* "numbers", for messages and the page. */
+/* Returns "numbers", for messages and the manual. */
 const char *pl_op_takes_name(pl_op_takes takes);
 const char *pl_op_gives_name(pl_op_gives gives);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops without a graph: what they take, and what they would give. */
+/* Queries ops without a graph: the inputs they take, and the types they return. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ int pl_op_attr_find(int op, const char *name)
 
 enum { FEW = 8 };
 
-/* Nodes of no graph, for as long as a call lasts: what inference looks at. */
+/* Stand-ins for nodes, for the duration of a call, for inference to look at. */
 typedef struct stand_ins {
     pl_node few[FEW];
     pl_node *few_at[FEW];

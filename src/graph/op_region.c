@@ -100,7 +100,7 @@ PL_REGION_RULE(pad)
     return pl_region_of_pad(out, before, pl_node_input_shape(node, shapes, i), ret_in, &there);
 }
 
-/* Within one repetition, what is there; over a seam, the whole axis. */
+/* Within one repetition, its part; across a seam, the whole axis. */
 PL_REGION_RULE(tile)
 {
     const pl_shape *from = pl_node_input_shape(node, shapes, i);
@@ -116,7 +116,7 @@ PL_REGION_RULE(tile)
     return true;
 }
 
-/* Which of the axis are needed only the indices know. */
+/* Only the indices determine which parts of the axis are needed. */
 PL_REGION_RULE(gather)
 {
     const pl_shape *from = pl_node_input_shape(node, shapes, 0);
@@ -178,7 +178,7 @@ PL_REGION_RULE(top_k)
     return pl_region_for_row(node, shapes, out, i, ret_in);
 }
 
-/* Rows of the first, columns of the second, and all of what is between. */
+/* Rows of the first, columns of the second, and all along the inner axis. */
 PL_REGION_RULE(matmul)
 {
     const pl_shape *from = pl_node_input_shape(node, shapes, i);
@@ -207,8 +207,8 @@ PL_REGION_RULE(assign)
 }
 
 /* Half-pixel centres: pixel o of n_out lies at (o + 1/2) * n_in / n_out - 1/2, between two pixels
- * of the input; or, antialiased, among those not further away than a pixel of the result is wide.
- * One more at each side, so that no rounding matters. */
+ * of the input; or, antialiased, among those at most a result pixel's width away. Adds one on each
+ * side, so that rounding does not matter. */
 static void resize_axis(const pl_region *out, pl_region *in, int axis, int64_t n_in, int64_t n_out,
                         bool antialias)
 {

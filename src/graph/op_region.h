@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of an input an op needs for a part of its output: what tiles are planned by.
+/* Finds which part of an input an op needs for a part of its output; tiles are planned with it.
  *
- * The answer is a box, so it may have more than is read (between the elements of a slice with a
- * step, or around a reshape's), but never less. Pure; never allocates; safe from any thread. */
+ * The answer is a box, so it may contain more than is read (between the elements of a slice with a
+ * step, or around those of a reshape), but never less. Pure; never allocates; safe from any
+ * thread. */
 #ifndef PL_GRAPH_OP_REGION_H
 #define PL_GRAPH_OP_REGION_H
 
 #include "graph/node.h"
 #include "tensor/region.h"
 
-/* `shapes` are what pl_graph_infer() made; those of the node and its inputs are known. `out` lies
- * inside of the node's. False if nothing of input i is needed: *ret_in has its rank then, and is
- * empty but for a scalar's. */
+/* `shapes` come from pl_graph_infer(); those of the node and its inputs are known. `out` lies
+ * inside the node's shape. Returns false if nothing of input i is needed: *ret_in then has its
+ * rank, and is empty unless the input is a scalar. */
 bool pl_op_region(const pl_node *node, const pl_shape *shapes, const pl_region *out, int i,
                   pl_region *ret_in);
 
-/* Columns of ops.def: `out` is not empty. */
+/* Columns of ops.def: `out` is never empty. */
 #define PL_REGION_RULE(rule)                                                                       \
     bool pl_region_for_##rule(const pl_node *node, const pl_shape *shapes, const pl_region *out,   \
                               int i, pl_region *ret_in)

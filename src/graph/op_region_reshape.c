@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The region of a reshape. Both shapes fall into groups of axes with the same number of elements:
  *   [6,4,5] -> [2,3,20]   is  [6] -> [2,3]  and  [4,5] -> [20]
- * A group's elements keep their order and do not mix with another's, so each is mapped alone: from
- * the first to the last element that are wanted, as a box in the input's axes. A group of one axis
- * on both sides, as all are when only axes of 1 come or go, is exact. */
+ * A group's elements keep their order and do not mix with another's, so each is mapped on its own:
+ * the range from the first to the last wanted element becomes a box in the input's axes. A group of
+ * one axis on both sides is exact, as all groups are if the reshape only adds or removes axes of
+ * 1. */
 #include "graph/op_region.h"
 
 /* Axes [begin, end) of a shape. */
@@ -11,7 +12,7 @@ typedef struct span {
     int begin, end;
 } span;
 
-/* The first and last element of a region's axes in a span, counted along them. */
+/* Finds the first and last element of a region's axes in a span, counted along them. */
 static void linear_range(const pl_region *region, const pl_shape *shape, span axes,
                          int64_t *ret_first, int64_t *ret_last)
 {
@@ -22,8 +23,8 @@ static void linear_range(const pl_region *region, const pl_shape *shape, span ax
     }
 }
 
-/* The smallest box that has all elements from `first` to `last`: where both have the same place
- * along the outer axes, that place; then what is between; then, of the axes within, all. */
+/* Finds the smallest box that has all elements from `first` to `last`: where both have the same
+ * place along the outer axes, that place; then the range in between; then all of the inner axes. */
 static void box_of_range(int64_t first, int64_t last, const pl_shape *shape, span axes,
                          pl_region *region)
 {
@@ -48,8 +49,8 @@ static void box_of_range(int64_t first, int64_t last, const pl_shape *shape, spa
     }
 }
 
-/* The next group behind `a` and `b`: the fewest axes of both with the same number of elements,
- * with the ones behind them. No dimension is 0, because the region is not empty. */
+/* Finds the next group after `a` and `b`: the fewest axes of both with the same number of elements,
+ * and axes of 1 that follow. No dimension is 0, because the region is not empty. */
 static void next_group(const pl_shape *from, const pl_shape *to, span *a, span *b)
 {
     int64_t n_a = 1, n_b = 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How large an input's region can become, whichever tile is computed: op_region.h's rules without
- * their places. Never less than they ask for; test_plan.c holds them against each other. */
+/* Bounds how large an input's region can become, whichever tile is computed: the rules of
+ * op_region.h without positions. A bound is never smaller than what those rules ask for;
+ * test_plan.c checks the two against each other. */
 #include "graph/geometry.h"
 #include "plan/program.h"
 
@@ -32,7 +33,7 @@ static pl_region bound_of_slice(const pl_node *node, const pl_region *out, const
     return bound;
 }
 
-/* Within a repetition what is asked for; else the whole axis. */
+/* Within one repetition, the region asked for; otherwise the whole axis. */
 static pl_region bound_of_tile(const pl_region *out, const pl_shape *in)
 {
     pl_region bound = *out;
@@ -43,8 +44,8 @@ static pl_region bound_of_tile(const pl_region *out, const pl_shape *in)
 
 /* The span of elements from the first to the last of a region does not depend on where it begins.
  * In the input's axes it takes (span - 2) / stride + 2 places at most; where that is more than one,
- * all of the axes within may be needed. Axes are not grouped as the exact rule does: this is more,
- * but for those that both shapes have in front. */
+ * all of the axes within may be needed. Axes are not grouped as in the exact rule, so the bound is
+ * larger than needed, except for leading axes that both shapes share. */
 static pl_region bound_of_reshape(const pl_region *out, const pl_shape *to, const pl_shape *from)
 {
     pl_region bound = {.rank = from->rank};
@@ -100,7 +101,7 @@ pl_region pl_bound_of_input(const pl_node *node, const pl_shape *shapes, const p
         in = *bound;
         clip_to_shape(&in, from);
         return in;
-    default: { /* the place does not matter: ask at the origin */
+    default: { /* the position does not matter: ask at the origin */
         pl_region at_origin = *bound;
         for (int k = 0; k < bound->rank; k++)
             at_origin.begin[k] = 0;

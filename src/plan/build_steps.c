@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes values and steps of the nodes that choose.c has chosen. See choose_private.h. */
+/* Makes values and steps from the nodes that choose.c has chosen. See choose_private.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -145,7 +145,8 @@ static int add_step(pl_chooser *c, const pl_program_context *context, const pl_n
     return r;
 }
 
-/* Values in the order of their nodes, then a step for each that is not from outside. */
+/* Makes values in the order of their nodes, then a step for each value that does not come from
+ * outside. */
 int pl_build_steps(pl_chooser *c, pl_error *reterr)
 {
     pl_plan *plan = c->plan;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains: which instructions are run together over strips, and where their strips lie.
- *
- * A chain runs when its last instruction is due, so what others read of it must not be wanted
- * before: once somebody outside of a chain reads from it, it is closed, and the next elementwise
- * instruction of that box begins another. */
+/* Chains: decides which instructions run together over strips, and where their strips lie. A chain
+ * runs when its last instruction is due, so nothing outside it may need its results earlier. Once
+ * an instruction outside a chain reads from it, the chain is closed, and the next elementwise
+ * instruction of that box starts another. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +10,7 @@
 #include "plan/program.h"
 #include "tensor/dtype.h"
 
-/* Of a strip: docs/kernels.md has the measurements. Sums are made of blocks of 512. */
+/* The size of a strip: docs/kernels.md has the measurements. Sums are made of blocks of 512. */
 enum { STRIP_BYTES = 4096, STRIP_ELEMENTS_LEAST = 512 };
 
 static bool is_chainable(const pl_instr *instr)
@@ -36,8 +35,8 @@ static bool is_op(const pl_instr *instr, pl_op_id op)
     return instr->kind == PL_INSTR_ELEMENTWISE && instr->node->op->id == op;
 }
 
-/* An addition whose input `i` is a product that nobody else reads becomes a * b + c, which rounds
- * as the two do. */
+/* An addition whose input `i` is a product that nothing else reads becomes a * b + c, which rounds
+ * exactly as the two separate ops do. */
 static bool can_join(const pl_program *program, const int *n_uses, const pl_instr *sum, int i)
 {
     int at = inputs_of(program, sum)[i];
@@ -47,7 +46,7 @@ static bool can_join(const pl_program *program, const int *n_uses, const pl_inst
            pl_elementwise_result(PL_ELEMENTWISE_mul_add, sum->dtype) != PL_DTYPE_NONE;
 }
 
-/* Room for three inputs was made at `first`. */
+/* The caller has made room for three inputs at `first`. */
 static void join(pl_program *program, pl_instr *sum, int i, int first)
 {
     pl_instr *product = &program->instrs[inputs_of(program, sum)[i]];
@@ -110,10 +109,10 @@ int pl_chain_operands(const pl_program *program, const pl_chain *chain,
 typedef struct finder {
     pl_program *program;
     int *open;     /* chain, by box; -1: none */
-    int *operands; /* of each chain, counted with repetitions: no fewer than there are */
+    int *operands; /* of each chain, counted with repetitions: an upper bound */
 } finder;
 
-/* A reader outside of the chain closes it. */
+/* A reader outside the chain closes it. */
 static void close_read(finder *f, const pl_instr *reader)
 {
     for (int k = 0; k < reader->n_inputs; k++) {
@@ -164,7 +163,7 @@ static void find_chains(finder *f)
     program->instrs[program->n_instrs - 1].whole = true;
 }
 
-/* Packs that only chains of their own box read. */
+/* Finds packs that only chains of their own box read. */
 static void find_lazy_packs(pl_program *program)
 {
     for (int i = 0; i < program->n_instrs - 1; i++)
@@ -216,8 +215,8 @@ static void set_last_readers(const pl_program *program, int *last_reader)
     }
 }
 
-/* A strip is free once it was read for the last time. A kernel may write to what it reads, if the
- * elements are of one size. */
+/* A strip is free once its last reader has run. A kernel may write over its input if both have
+ * elements of one size. */
 static bool is_free(const pl_program *program, const numbering *n, int strip, int at)
 {
     int owner = n->owner[strip], until = n->last_reader[owner];
@@ -225,7 +224,7 @@ static bool is_free(const pl_program *program, const numbering *n, int strip, in
                                              item_bytes_of(&program->instrs[at]));
 }
 
-/* The program's last register may be needed in strips, and has one. */
+/* The program's last register may be needed in strips, so it gets one too. */
 static void number_strips(pl_program *program, int number, const numbering *n)
 {
     pl_chain *chain = &program->chains[number];

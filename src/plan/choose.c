@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes become values, and which are computed inside of the steps that use them. See
- * choose_private.h for use sites.
- *
- * From the last node to the first: a node with one use site is computed there. One with several
- * becomes a value, unless computing it again costs no more than reading it. */
+/* Chooses which nodes become values, and which are computed inside the steps that use them. See
+ * choose_private.h for use sites. Goes from the last node to the first. A node with one use site is
+ * computed there. A node with several becomes a value, unless computing it again costs no more than
+ * reading it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,14 +13,15 @@
 #include "plan/product.h"
 #include "tensor/shape.h"
 
-/* A step that computes more nodes gains nothing, and plans take longer. */
+/* A step that computes more nodes than this gains nothing, and planning takes longer. */
 enum { STEP_NODES_MAX = 200 };
 
-/* But where all of a step is small, as one tile, its cost is in being a step: there it computes as
- * many as share its box. Cut off in the middle, nodes that use each other would all be steps. */
+/* But where a whole step is small enough for one tile, its cost is mostly the fixed cost of a step,
+ * so it computes as many nodes as share its box. If it were cut in the middle, nodes that use each
+ * other would all become steps. */
 enum { SMALL_STEP_NODES_MAX = 1 << 16, SMALL_ELEMENTS = 1 << 14 };
 
-/* Flops per element up to which computing again is no slower than reading from memory. */
+/* Up to this many flops per element, computing again is as fast as reading from memory. */
 #define CHEAP_FLOPS 4
 
 static bool lends_shape_only(const pl_node *node)
@@ -56,7 +56,7 @@ static bool keeps_box(const pl_node *node)
            node->op->id == PL_OP_identity || node->op->id == PL_OP_ensure_shape;
 }
 
-/* Tiles of these ask for the same elements of their input again and again. */
+/* Tiles of these nodes ask for the same elements of their input again and again. */
 static bool rereads(const pl_node *node, int i)
 {
     return node->op->op_class == PL_CLASS_MATMUL || node->op->id == PL_OP_tile ||
@@ -68,7 +68,7 @@ static bool is_only_described(const pl_node *node)
     return node->op->op_class == PL_CLASS_VIEW && node->op->id != PL_OP_reshape;
 }
 
-/* The operands of a large product, beneath views that it sees through. */
+/* Demands the operands of a large product, looking through views. */
 static void demand_operands(pl_chooser *c, const pl_node *node, pl_use_site at)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -79,7 +79,7 @@ static void demand_operands(pl_chooser *c, const pl_node *node, pl_use_site at)
     }
 }
 
-/* The inputs of a node that is computed at `at`. */
+/* Demands the inputs of a node that is computed at `at`. */
 static void demand_inputs(pl_chooser *c, const pl_node *node, pl_use_site at)
 {
     if (lends_shape_only(node))

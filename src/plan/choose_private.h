@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between choose.c, which chooses the nodes that become values, and build_steps.c, which makes values
- * and steps of them.
- *   use site  a step and a box in it, where a consumer reads a node. Two consumers that read the same
- *             elements at the same time share a site
+/* Shared by choose.c, which chooses the nodes that become values, and build_steps.c, which makes
+ * values and steps from them.
+ *   use site  a step and a box in it, where a consumer reads a node. Two consumers that read the
+ *             same elements at the same time share a site
  *   demand    all use sites of a node, and why it becomes a value */
 #ifndef PL_PLAN_CHOOSE_PRIVATE_H
 #define PL_PLAN_CHOOSE_PRIVATE_H
 
 #include "plan/plan.h"
 
-/* With more use sites, a node is a value, however cheap. */
+/* With more use sites than this, a node becomes a value, however cheap it is. */
 enum { PL_USE_SITES_MAX = 4 };
 
 typedef struct pl_use_site {
@@ -33,7 +33,7 @@ typedef struct pl_chooser {
     int n_boxes;
 } pl_chooser;
 
-/* Made from nothing, wherever it is used. */
+/* Such a node reads nothing, and is computed wherever it is used. */
 static inline bool pl_node_is_generator(const pl_node *node)
 {
     return node->op->op_class == PL_CLASS_SOURCE &&
@@ -44,11 +44,12 @@ static inline bool pl_node_is_generator(const pl_node *node)
 
 /* ---- build_steps.c ---- */
 
-/* -EINVAL if it is given twice, or with another shape. */
+/* Fails with -EINVAL if the source is given twice, or with another shape. */
 PL_MUST_CHECK int pl_build_add_source(pl_chooser *c, const pl_plan_source *source,
                                       pl_error *reterr);
 
-/* Values in the order of their nodes, then a step for each that is not from outside. */
+/* Makes values in the order of their nodes, then a step for each value that does not come from
+ * outside. */
 PL_MUST_CHECK int pl_build_steps(pl_chooser *c, pl_error *reterr);
 
 /* Marks the values that outlive the run. */

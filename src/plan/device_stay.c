@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which values stay on the device that makes them, because all who read them follow at once, on the
- * same device. See device_work.h.
+/* Decides which values stay on the device that makes them: those whose readers all follow soon, on
+ * the same device. See device_work.h.
  *   span   the steps from a value's birth to its last use
- *   group  steps whose values' spans overlap: they claim once, for all, so that no run waits for a
- *          device while it has some of it
+ *   group  steps whose values' spans overlap: they claim device memory once, together, so that no
+ *          run waits for a device while it holds part of it
  *
- * Steps that read or make such a value do so in one tile: its buffer is the value's own. */
+ * Steps that read or make such a value use a single tile, whose buffer is the value itself. */
 #include "plan/device_work.h"
 
-/* A value that is waited for longer is in the way. */
+/* A value with a longer span would occupy the device for too long. */
 enum { SPAN_STEPS_MAX = 64 };
 
 static bool touches(const pl_step *step, int value)
@@ -19,7 +19,7 @@ static bool touches(const pl_step *step, int value)
     return step->value == value;
 }
 
-/* Products of several pairs are computed pair by pair; of nothing, on the host. */
+/* Products of several pairs are computed pair by pair; empty ones are computed on the host. */
 static bool can_be_whole(const pl_plan *plan, const pl_step *step)
 {
     if (step->node->op->op_class != PL_CLASS_MATMUL)
@@ -73,7 +73,8 @@ static void set_place(pl_plan *plan, int number, pl_place place)
     }
 }
 
-/* 1: with it there, all steps of its span fit the device, in the tiles that they have; 0. */
+/* Returns 1 if all steps of the value's span still fit the device, with their present tiles, while
+ * the value stays there; else 0. */
 static int try_to_stay(pl_plan *plan, const pl_plan_request *request, int number, pl_error *reterr)
 {
     const pl_plan_value *value = &plan->values[number];

@@ -12,8 +12,9 @@
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
 
-/* Elements of a chain's tile at level 0: enough that sending them takes long against the call, and
- * staging stays small. Sides of a product's: more multiplies no faster. */
+/* Elements of a chain's tile at level 0: enough that the transfer takes long compared with the
+ * call, while staging stays small. Then the side of a product's tile: larger ones do not multiply
+ * faster. */
 enum { TILE_ELEMENTS = 1 << 22, PRODUCT_SIDE = 4096, LAST_LEVEL = 64, WHOLE = -1 };
 
 void pl_device_work_free(pl_device_work *work)
@@ -45,7 +46,7 @@ static int add_term(pl_device_work *work, pl_device_term term, int *newest)
     return work->n_terms++;
 }
 
-/* Returns the node's term. `newest` has those that are there. */
+/* Returns the node's term; `newest` has the terms built so far. */
 static int build(pl_device_work *work, const pl_program_context *context, const pl_node *node,
                  bool is_root)
 {
@@ -64,7 +65,7 @@ static int build(pl_device_work *work, const pl_program_context *context, const 
     return add_term(work, term, newest);
 }
 
-/* Its matrices are inputs 0 and 1, also where they are the same. */
+/* A product's matrices are inputs 0 and 1, even if both are the same value. */
 static void build_product(pl_device_work *work, const pl_node *node)
 {
     for (int i = 0; i < 2; i++) {
@@ -140,7 +141,7 @@ pl_region pl_device_input_region(const pl_plan *plan, const pl_step *step, int i
     return region;
 }
 
-/* A chain along its outermost axes; a product into blocks of one pair of matrices. */
+/* Cuts a chain along its outermost axes, and a product into blocks of one pair of matrices. */
 static void cut(const pl_shape *shape, bool product, int level, int64_t *extent)
 {
     memset(extent, 0, PL_RANK_MAX * sizeof *extent);
@@ -178,7 +179,8 @@ static uint64_t region_bytes(const pl_region *region, pl_dtype dtype)
     return (uint64_t)pl_region_count(region) * pl_dtype_info_of(dtype)->item_bytes;
 }
 
-/* Of all sizes that a product's tiles have: those at the ends may need more than whole ones. */
+/* Finds the most workspace over all tile sizes of a product: the tiles at the edges may need more
+ * than full ones. */
 static int find_workspace(const pl_plan *plan, pl_step *step, const pl_plan_device *device,
                           pl_error *reterr)
 {
@@ -206,7 +208,7 @@ static int find_workspace(const pl_plan *plan, pl_step *step, const pl_plan_devi
     return 0;
 }
 
-/* Sizes of a tile's buffers. */
+/* Computes the sizes of a tile's buffers. */
 static int size_up(const pl_plan *plan, pl_step *step, const pl_plan_device *device, int level,
                    pl_error *reterr)
 {
@@ -252,7 +254,7 @@ int pl_device_step_fits(const pl_plan *plan, pl_step *step, const pl_plan_device
     return r < 0 ? r : fits(step->work, device);
 }
 
-/* 1: there is one; 0: not even the smallest tile fits. */
+/* Returns 1 if a level fits, 0 if not even the smallest tile does. */
 static int find_first_level(const pl_plan *plan, pl_step *step, const pl_plan_device *device,
                             pl_error *reterr)
 {
@@ -328,8 +330,8 @@ int pl_device_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *re
     step->n_workers = step->n_chunks = 1;
     uint64_t bytes = pl_add_sat_u64(work->device_bytes, work->turn_bytes);
     if (!device->unified && work->workspace_bytes > 0)
-        bytes -= pl_staging_bytes(work->workspace_bytes); /* the device's own */
-    /* Scratch itself is aligned to less. */
+        bytes -= pl_staging_bytes(work->workspace_bytes); /* the device's own memory */
+    /* The alignment of scratch itself is smaller. */
     step->worker_bytes = pl_add_sat_u64(bytes, PL_DEVICE_ALIGN_BYTES) / 64 * 64 + 64;
     *ret_bytes = pl_memory_cost_bytes(step->worker_bytes);
     return 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan for people to read, and for programs. Names of nodes need no quoting: see graph.h. */
+/* Writes a plan for people or programs to read. Names of nodes need no quoting: see graph.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int n_computed(const pl_step *step)
     return n;
 }
 
-/* How a product is done. */
+/* How a product is computed. */
 static const char *tiling_of(const pl_step *step)
 {
     return step->product->as_batch ? "batch"
@@ -45,7 +45,7 @@ static const char *device_name(const pl_step *step)
     return step->work ? step->work->device_name : "/CPU:0";
 }
 
-/* The step's own node; of others inside of it the list below tells. */
+/* Checks the step's own node only; the list below the table covers the nodes inside the step. */
 static bool fell_back(const pl_plan *plan, const pl_step *step)
 {
     const char *asked = plan->device_of ? step->node->device : NULL;

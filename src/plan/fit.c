@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a plan fit its budget. All values begin in memory, and steps with the tiles that are best.
- * Where that is too much, tiles become smaller, down to what still pays; then the value whose next
- * use is furthest away goes to disk (Belady's rule), from its birth on; when there is none left,
- * tiles become as small as they can, and rows are cut that do not fit as a whole. What does not fit
- * then is refused, with what would. */
+/* Makes a plan fit its budget. At first all values are in memory, and steps have their best tiles.
+ * If that is too much, tiles shrink, as far as it still pays. Then values go to disk from birth on,
+ * the one whose next use is furthest away first (Belady's rule). When none is left, tiles shrink to
+ * their minimum, and rows that do not fit whole are cut. A plan that still does not fit is refused,
+ * with the budget that would do. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,19 +14,19 @@
 #include "plan/product.h"
 #include "tensor/dtype.h"
 
-/* A worker's scratch, unless tiles would become too small by it: what fits its second-level cache,
- * and for a step that reads from disk, what makes reads long. */
+/* The size of a worker's scratch, unless tiles would become too small: what fits the second-level
+ * cache, and for a step that reads from disk, what keeps reads long. */
 #define CACHE_BYTES       (256 * PL_KIB)
 #define DISK_WORKER_BYTES (8 * PL_MIB)
 
-/* From this level on tiles cost more time than a value on disk would; and reads are so short that
- * they should rather be longer than ahead. */
+/* From this level on, smaller tiles cost more time than putting a value on disk; and reads are so
+ * short that making them longer helps more than reading ahead. */
 enum { LEVELS_THAT_PAY = 6, LEVELS_AHEAD = 3, LINE_BYTES = 64 };
 
-/* Smaller values make no room. */
+/* Spilling smaller values does not make enough room to matter. */
 #define SPILL_BYTES (16 * PL_KIB)
 
-/* For each value the first step from `s` on that reads or makes it; n_steps if none does. */
+/* Sets, for each value, the first step from `s` on that reads or makes it; n_steps if none does. */
 static void set_next_uses(pl_fitter *f, int s)
 {
     const pl_plan *plan = f->plan;
@@ -46,7 +46,8 @@ bool pl_fit_can_spill(const pl_fitter *f, const pl_plan_value *value)
            value->bytes >= SPILL_BYTES && !pl_fit_is_in_slab(f, value);
 }
 
-/* Small ones from outside make room together, and cost no writing: they are read where they are. */
+/* Small values from outside make room only together. Spilling them costs no writing: they are read
+ * where they are. */
 bool pl_fit_is_small_source(const pl_plan_value *value)
 {
     return value->from_outside && value->place == PL_PLACE_MEMORY && !value->scattered &&
@@ -73,8 +74,8 @@ static bool spill_small_sources(pl_fitter *f, int s)
     return any;
 }
 
-/* Puts a value that is in memory at step `s` on disk, or all small ones from outside; false if
- * there is none. */
+/* Puts one value that is in memory at step `s` on disk, or all small ones from outside. Returns
+ * false if there is none. */
 static bool spill_one(pl_fitter *f, int s)
 {
     pl_plan *plan = f->plan;
@@ -102,7 +103,8 @@ static bool reads_disk(const pl_plan *plan, const pl_step *step)
     return false;
 }
 
-/* Would smaller tiles have rows of less than a cache line? Each would be fetched several times. */
+/* Returns whether smaller tiles would have rows shorter than a cache line, so that each line would
+ * be fetched several times. */
 static bool is_thin(const pl_step *step)
 {
     const pl_shape *shape = &step->program.boxes[0].shape;
@@ -112,8 +114,8 @@ static bool is_thin(const pl_step *step)
     return last >= 0 && step->extent[last] < shape->dims[last] && row_bytes <= 4 * LINE_BYTES;
 }
 
-/* Takes the first level, up to `last`, whose scratch fits `room`. 1: there is one; 0: none; an
- * error if it is not the room. */
+/* Takes the first level, up to `last`, whose scratch fits `room`. Returns 1 if there is one, 0 if
+ * not, or an error that has another cause. */
 static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
 {
     uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
@@ -156,7 +158,7 @@ int pl_fit_smallest_scratch(pl_fitter *f, pl_step *step, uint64_t *ret_bytes)
     return r;
 }
 
-/* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
+/* Cuts rows that were whole until now. Returns 1, or 0 if they cannot be cut, or -ENOMEM. */
 int pl_fit_cut_rows(pl_fitter *f, pl_step *step)
 {
     uint64_t whole_bytes;
@@ -168,7 +170,7 @@ int pl_fit_cut_rows(pl_fitter *f, pl_step *step)
     return r;
 }
 
-/* find_level() for the first of two crews that can. */
+/* find_level() for the first of two crews that fits. */
 static int find_crew(pl_fitter *f, int s, int last, pl_crew crew, int last_other, pl_crew other)
 {
     pl_step *step = &f->plan->steps[s];
@@ -179,8 +181,8 @@ static int find_crew(pl_fitter *f, int s, int last, pl_crew crew, int last_other
     return r != 0 ? r : find_level(f, step, last_other, other, budget - f->in_memory[s]);
 }
 
-/* 1: it fits; 0: something was put on disk, or rows were cut, begin again; PL_EBUDGET, and other
- * errors. */
+/* Returns 1 if the step fits; 0 if something was put on disk or rows were cut, so that the caller
+ * must begin again; PL_EBUDGET, or another error. */
 static int fit_step(pl_fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
@@ -203,7 +205,7 @@ static int fit_step(pl_fitter *f, int s)
     return 1;
 }
 
-/* As fit_step(), for results that are written in the end. */
+/* fit_step() for results that are written at the end. */
 static int fit_end(pl_fitter *f)
 {
     pl_plan *plan = f->plan;

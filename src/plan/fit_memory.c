@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of values, step by step. See fit_private.h. */
+/* Counts the memory of values, step by step. See fit_private.h. */
 #include "plan/device_work.h"
 #include "plan/fit_private.h"
 #include "tensor/buffer.h"
@@ -33,7 +33,7 @@ static bool uses(const pl_step *step, int value)
     return false;
 }
 
-/* The first step from `s` on that reads or makes the value; n_steps if none does. */
+/* Returns the first step from `s` on that reads or makes the value; n_steps if none does. */
 int pl_fit_next_use(const pl_plan *plan, int value, int s)
 {
     for (int at = s; at < plan->n_steps; at++)
@@ -42,15 +42,15 @@ int pl_fit_next_use(const pl_plan *plan, int value, int s)
     return plan->n_steps;
 }
 
-/* From outside, and there at a step that uses it; those that arrive are counted apart, and so is
- * the run's own. */
+/* Returns whether a value from outside occupies memory at a step because the step uses it. Values
+ * that arrive are counted separately, and so are the run's own. */
 static bool is_pinned(const pl_plan_value *value)
 {
     return value->from_outside && value->place == PL_PLACE_MEMORY && !pl_value_arrives(value) &&
            !value->own;
 }
 
-/* Is what holds it pinned by one of the step's first uses? */
+/* Returns whether one of the step's earlier uses already pins this value's holder. */
 static bool is_held(const pl_plan *plan, const pl_step *step, int n_first, const void *holder)
 {
     for (int i = 0; i < n_first; i++) {
@@ -61,7 +61,7 @@ static bool is_held(const pl_plan *plan, const pl_step *step, int n_first, const
     return false;
 }
 
-/* By values from outside; what holds several is counted once. */
+/* The bytes that values from outside pin; a holder of several values is counted once. */
 static uint64_t pinned_bytes(const pl_plan *plan, const pl_step *step)
 {
     uint64_t bytes = 0;
@@ -73,8 +73,8 @@ static uint64_t pinned_bytes(const pl_plan *plan, const pl_step *step)
     return bytes;
 }
 
-/* Widens [*first, *last] to the uses of all that arrive with the value, in the same holder. False
- * if one before it has done so. */
+/* Widens [*first, *last] to the uses of all values that arrive in the same holder. Returns false if
+ * an earlier value has done so. */
 static bool span_of_holder(const pl_plan *plan, int value, int *first, int *last)
 {
     for (int i = 0; i < plan->n_values; i++) {
@@ -90,7 +90,8 @@ static bool span_of_holder(const pl_plan *plan, int value, int *first, int *last
     return true;
 }
 
-/* Values that are brought into memory for the run stay from their first use to their last. */
+/* Counts values that are brought into memory for the run; they stay from their first use to their
+ * last. */
 static void count_arrivals(pl_fitter *f)
 {
     const pl_plan *plan = f->plan;
@@ -103,7 +104,7 @@ static void count_arrivals(pl_fitter *f)
     }
 }
 
-/* For itself: neither pinned by steps nor in a slab. */
+/* Returns whether the value takes memory for itself: not pinned by steps, and not in a slab. */
 static bool takes_memory(const pl_fitter *f, const pl_plan_value *value)
 {
     bool there = value->place == PL_PLACE_MEMORY || value->place == PL_PLACE_DEVICE;
@@ -118,7 +119,8 @@ static uint64_t cost_bytes(const pl_fitter *f, const pl_plan_value *value)
     return bytes > 0 ? pl_memory_cost_bytes(bytes) : 0;
 }
 
-/* The memory of values at each step. Those from outside are pinned only while they are used. */
+/* Counts the memory of values at each step. Those from outside are pinned only while they are
+ * used. */
 void pl_fit_count_values(pl_fitter *f)
 {
     pl_plan *plan = f->plan;
@@ -144,7 +146,7 @@ void pl_fit_count_values(pl_fitter *f)
     count_arrivals(f);
 }
 
-/* The memory of kept values, and of the largest that is pinned once more, to be written.
+/* Counts the memory of kept values, and of the largest one that must be pinned again to be written.
  * *ret_largest may be -1. */
 uint64_t pl_fit_count_end(pl_fitter *f, int *ret_largest)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between fit.c, which decides, fit_memory.c, which counts, and fit_refuse.c, which says why not.
- */
+/* Shared by fit.c, which decides, fit_memory.c, which counts, and fit_refuse.c, which explains
+ * refusals. */
 #ifndef PL_PLAN_FIT_PRIVATE_H
 #define PL_PLAN_FIT_PRIVATE_H
 
@@ -9,7 +9,7 @@
 typedef struct pl_fitter {
     pl_plan *plan;
     const pl_plan_request *request;
-    pl_error *reterr;    /* of whatever is not PL_EBUDGET */
+    pl_error *reterr;    /* of errors other than PL_EBUDGET */
     uint64_t *in_memory; /* values at each step */
     uint64_t slab_bytes; /* of small kept values */
     int first_small;     /* the step that makes the first of them */
@@ -19,16 +19,16 @@ typedef struct pl_fitter {
 
 /* ---- fit_memory.c ---- */
 
-/* A small one that is kept: it shares a slab with others. */
+/* Returns whether the value is small and kept: it then shares a slab with others. */
 bool pl_fit_is_in_slab(const pl_fitter *f, const pl_plan_value *value);
 
-/* The first step from `s` on that reads or makes the value; n_steps if none does. */
+/* Returns the first step from `s` on that reads or makes the value; n_steps if none does. */
 int pl_fit_next_use(const pl_plan *plan, int value, int s);
 
-/* The memory of values at each step. */
+/* Counts the memory of values at each step. */
 void pl_fit_count_values(pl_fitter *f);
 
-/* The memory of kept values, and of the largest that is pinned once more, to be written.
+/* Counts the memory of kept values, and of the largest one that must be pinned again to be written.
  * *ret_largest may be -1. */
 uint64_t pl_fit_count_end(pl_fitter *f, int *ret_largest);
 
@@ -37,18 +37,18 @@ uint64_t pl_fit_count_end(pl_fitter *f, int *ret_largest);
 bool pl_fit_can_spill(const pl_fitter *f, const pl_plan_value *value);
 bool pl_fit_is_small_source(const pl_plan_value *value);
 
-/* *ret_bytes is the least scratch of a step. 0, or an error. */
+/* *ret_bytes is the least scratch of a step. Returns 0, or an error. */
 PL_MUST_CHECK int pl_fit_smallest_scratch(pl_fitter *f, pl_step *step, uint64_t *ret_bytes);
 
-/* 1: its rows were whole, and are no more; 0: that cannot be; -ENOMEM. */
+/* Cuts rows that were whole until now. Returns 1, or 0 if they cannot be cut, or -ENOMEM. */
 PL_MUST_CHECK int pl_fit_cut_rows(pl_fitter *f, pl_step *step);
 
 /* ---- fit_refuse.c ---- */
 
-/* -ENOSPC if what is spilled at a time is more than there is. */
+/* Fails with -ENOSPC if more is spilled at a time than the disk has room for. */
 PL_MUST_CHECK int pl_fit_count_disk(pl_fitter *f, pl_error *reterr);
 
-/* PL_EBUDGET with the smallest budget that would do; -ENOSPC likewise. */
+/* Fails with PL_EBUDGET and the smallest budget that would do, or -ENOSPC and the disk space. */
 PL_MUST_CHECK int pl_fit_refuse(pl_fitter *f, pl_error *reterr);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk that a plan takes; and for one that does not fit, the budget that would do and the op that
- * decides it.
- * See fit_private.h. */
+/* Counts the disk space that a plan takes; for a plan that does not fit, finds the budget that
+ * would do and the op that decides it. See fit_private.h. */
 #include <errno.h>
 
 #include "base/size.h"
@@ -9,7 +8,7 @@
 #include "plan/fit_private.h"
 #include "plan/product.h"
 
-/* The least that a step can do with, when all is on disk that may be. */
+/* The least that a step needs when all values that may be on disk are there. */
 static uint64_t smallest_bytes(pl_fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
@@ -19,7 +18,8 @@ static uint64_t smallest_bytes(pl_fitter *f, int s)
     }
     uint64_t least;
     (void)!pl_fit_cut_rows(f, step);
-    (void)!pl_fit_smallest_scratch(f, step, &least); /* where memory is short it says less of it */
+    (void)!pl_fit_smallest_scratch(f, step, &least); /* without memory the message has less
+                                                      * detail */
     if (step->kind == PL_STEP_LONG_ROWS)
         least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);
@@ -63,7 +63,8 @@ int pl_fit_count_disk(pl_fitter *f, pl_error *reterr)
     return 0;
 }
 
-/* Products whose smallest tiling fits the memory, but not the disk, which blocks are copied to. */
+/* Refuses products whose smallest tiling fits the memory but not the disk, to which blocks are
+ * copied. */
 static int refuse_disk(pl_fitter *f, pl_error *reterr)
 {
     for (int s = 0; s < f->plan->n_steps; s++) {
@@ -85,7 +86,7 @@ static int refuse_unfound(pl_fitter *f, int s, pl_error *reterr)
                         node->op->name, node->name, PL_SIZE(f->request->budget_bytes));
 }
 
-/* Without steps the plan has only values of eager ops. */
+/* Without steps, the plan has only values of eager ops. */
 static int refuse_own(const pl_fitter *f, uint64_t bytes, pl_error *reterr)
 {
     f->plan->least_bytes = bytes;
@@ -95,7 +96,7 @@ static int refuse_own(const pl_fitter *f, uint64_t bytes, pl_error *reterr)
                         PL_SIZE_UP(bytes), PL_SIZE(f->request->budget_bytes), PL_SIZE_UP(bytes));
 }
 
-/* The end decides, where a value from outside is pinned once more. */
+/* The end of the run needs most, because a value from outside is pinned again to be written. */
 static int refuse_end(const pl_fitter *f, const pl_node *saved, uint64_t bytes, pl_error *reterr)
 {
     f->plan->least_bytes = bytes;
@@ -122,7 +123,7 @@ static int refuse_step(const pl_fitter *f, int s, uint64_t bytes, pl_error *rete
                         PL_SIZE_UP(bytes));
 }
 
-/* All that may be is on disk, and nothing stays on a device. */
+/* Puts all values on disk that may be there, and takes all values off devices. */
 static void put_all_out(pl_fitter *f)
 {
     pl_plan *plan = f->plan;
@@ -135,7 +136,7 @@ static void put_all_out(pl_fitter *f)
     pl_fit_count_values(f);
 }
 
-/* The step that then needs most, and how much. */
+/* Finds the step that then needs most, and how much. */
 static int find_worst(pl_fitter *f, uint64_t *ret_bytes)
 {
     int worst = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a program's registers lie in the scratch of a worker. A slot is free again behind the last
- * instruction that reads it; slots are reused as they are, never cut, which is enough because most
- * registers of a program are of one box. */
+/* Places a program's registers in a worker's scratch. A slot is free again after the last
+ * instruction that reads it. Slots are reused whole and never split, which is enough because most
+ * registers of a program share one box. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@
 
 #define ALIGN_BYTES 64
 
-/* From this on what is read from or written to disk has room for whole pages around it, and goes
- * past the page cache: below, two calls and a copy cost less than the pages. */
+/* Reads and writes of at least this size get room for whole pages around them, and bypass the page
+ * cache. Below it, the two extra calls and the copy cost more than the page cache does. */
 #define AROUND_FROM_BYTES (256 * PL_KIB)
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -28,7 +28,7 @@ static uint64_t round_up(uint64_t bytes)
     return add(bytes, ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Bytes of a register. */
+/* The bytes of a register. */
 static uint64_t box_bytes(const pl_program *program, int box, pl_dtype dtype)
 {
     uint64_t count = (uint64_t)pl_region_count(&program->boxes[box].bound);
@@ -47,7 +47,7 @@ bool pl_row_goes_by_columns(const pl_node *row)
     return row->op->id == PL_OP_softmax || row->op->id == PL_OP_log_softmax;
 }
 
-/* Of a softmax along columns: what is known of each. */
+/* The bytes of a softmax along columns: its sums for each column. */
 static uint64_t column_sums_bytes(const pl_program *program, const pl_instr *in, int axis)
 {
     const pl_region *bound = &program->boxes[in->box].bound;
@@ -58,7 +58,8 @@ static uint64_t column_sums_bytes(const pl_program *program, const pl_instr *in,
     return bytes;
 }
 
-/* Rows turned so that their axis is the last, results likewise, and what the kernel needs. */
+/* Room for rows transposed so that their axis is last, for their results, and for what the kernel
+ * needs. */
 static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
 {
     const pl_instr *in = input_of(program, row, 0);
@@ -78,7 +79,7 @@ static uint64_t row_work_bytes(const pl_program *program, const pl_instr *row)
     case PL_OP_argsort:
         return add(bytes, pl_argsort_scratch_bytes(in->dtype, n));
     case PL_OP_top_k_values:
-    case PL_OP_top_k_indices: /* also what is not asked for, values or places */
+    case PL_OP_top_k_indices: /* also values or places that nobody asked for */
         return add(add(bytes, round_up((uint64_t)k * 8)), pl_top_k_scratch_bytes(in->dtype, n, k));
     default:
         return bytes;
@@ -105,9 +106,9 @@ bool pl_is_in_one_piece(const pl_shape *shape, const int64_t *extent)
     return true;
 }
 
-/* A load that comes packed leaves its pack nothing to do: from disk always, in memory where the
- * whole is dense and the tile is one piece of it. How long the boxes of others are is known as a
- * bound only. */
+/* Returns whether a load arrives packed, so that its pack has nothing to do: always from disk; in
+ * memory, where the whole value is dense and the tile is one piece of it. For other boxes only a
+ * bound of the size is known. */
 static bool comes_packed(const pl_program *program, const pl_instr *load,
                          pl_program_residence *residence, const void *context)
 {
@@ -177,7 +178,7 @@ typedef struct allotment {
     uint64_t end;
 } allotment;
 
-/* The smallest free slot that is large enough, but not more than twice. */
+/* Takes the smallest free slot that is large enough, but at most twice as large. */
 static void allot(allotment *a, pl_instr *instr, uint64_t bytes)
 {
     int best = -1;
@@ -196,7 +197,7 @@ static void allot(allotment *a, pl_instr *instr, uint64_t bytes)
     a->end = add(a->end, bytes);
 }
 
-/* When the instruction is run: a chain as a whole, with its last. */
+/* Returns when the instruction runs: a chain runs as a whole, with its last instruction. */
 static int due(const pl_program *program, int at)
 {
     int chain = program->instrs[at].chain;
@@ -234,7 +235,8 @@ static void release_inputs(const pl_program *program, allotment *a, int i, int a
         release_one(program, a, program->inputs[instr->first_input + k], at);
 }
 
-/* Slots whose last reader is run at `at`: its inputs', and those that they pass on. */
+/* Frees the slots whose last reader runs at `at`: those of its inputs, and those that its inputs
+ * point into. */
 static void release(const pl_program *program, allotment *a, int at)
 {
     int chain = program->instrs[at].chain;
@@ -246,7 +248,7 @@ static void release(const pl_program *program, allotment *a, int at)
     release_one(program, a, at, at);
 }
 
-/* Chains run one after the other, and share one place for strips. */
+/* Chains run one after the other and share one place for strips. */
 static uint64_t place_strips(pl_program *program, uint64_t base, pl_result result)
 {
     uint64_t end = base;

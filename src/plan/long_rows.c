@@ -30,7 +30,8 @@ static uint64_t item_bytes_of(pl_dtype dtype)
     return pl_dtype_info_of(dtype)->item_bytes;
 }
 
-/* The best of all rows; beside them those of one row and of its next part, and work. */
+/* Places the best elements of all rows; next to them, those of one row with its next part, and work
+ * space. */
 static void place_best(pl_long_rows *rows, uint64_t n_rows, int64_t part)
 {
     uint64_t k = (uint64_t)rows->n_best, item = item_bytes_of(rows->in), all;
@@ -44,7 +45,8 @@ static void place_best(pl_long_rows *rows, uint64_t n_rows, int64_t part)
     rows->work = place(rows, pl_top_k_scratch_bytes(rows->in, longest, rows->n_best), 1);
 }
 
-/* For one row at a time. Two runs at least are merged, so that there is room for two elements. */
+/* Places the buffers for one row at a time. At least two runs are merged, so there is room for two
+ * elements. */
 static void place_runs(pl_long_rows *rows, const pl_node *node, uint64_t n_rows, int64_t part,
                        int64_t length)
 {
@@ -67,7 +69,7 @@ static void place_runs(pl_long_rows *rows, const pl_node *node, uint64_t n_rows,
         2 * (round_to_pages(bytes * item) + (with_places ? round_to_pages(bytes * 8) : 0));
 }
 
-/* The parts that differ from op to op. */
+/* Places the parts that differ from op to op. */
 static uint64_t state_bytes(pl_long_rows *rows, const pl_node *node)
 {
     switch (node->op->id) {

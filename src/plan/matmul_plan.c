@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See matmul_plan.h. Of strips and tiles, the one is taken that a rough count of seconds prefers.
- */
+/* See matmul_plan.h. Chooses between strips and tiles by a rough estimate of seconds. */
 #include "plan/matmul_plan.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #define PACK_S_PER_ITEM  1e-9
 #define DISK_BYTES_PER_S 2e9
 
-/* Multiplications: more would take years, and sums of bytes below could overflow. */
+/* The most multiplications: more would take years, and the sums of bytes below could overflow. */
 #define PRODUCTS_MOST 0x1p58
 
 uint64_t pl_matmul_buffer_bytes(uint64_t bytes)
@@ -25,7 +24,7 @@ uint64_t pl_matmul_buffer_bytes(uint64_t bytes)
     return pl_max_u64(pages * PL_MATMUL_PAGE_BYTES, PL_MEMORY_PAGED_BYTES);
 }
 
-/* Loading and computing go on side by side; copying to blocks comes before. */
+/* Loading and computing overlap; copying to blocks comes before. */
 double pl_matmul_plan_seconds(const pl_matmul_plan *plan)
 {
     if (plan->strategy == PL_MATMUL_WHOLE)
@@ -182,7 +181,7 @@ uint64_t pl_matmul_workspace_bytes(pl_dtype dtype, int64_t rows, int n_threads)
     return pl_memory_cost_bytes(at_once * row_bytes + (uint64_t)n_threads * THREAD_BYTES);
 }
 
-/* From so many multiplications on, all threads work on one product. */
+/* From this many multiplications on, all threads work on one product. */
 #define LARGE_PRODUCT (256.0 * 256.0 * 256.0)
 
 bool pl_matmul_is_shared_out(int64_t m, int64_t n, int64_t k, int64_t n_products, int n_threads)

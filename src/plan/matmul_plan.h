@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a product of two matrices is computed within a budget, and what that costs. Pure: no clock,
  * no I/O, no allocation.
- *   resident  in memory: somebody else's claim covers it
- *   whole     everything is resident: one product. (Strips even so, where there is no room for the
- *             workspace that all rows at once would take.)
- *   strips    strips of rows of A and C are in memory, whole rows each; all of B passes by for
- *             each, in panels of whole rows, two in memory at a time. Every byte is read in the
- *             order that it lies in, and nothing is written but the result
- *   tiles     where a strip would be thin: A and B are first copied to scratch on disk, cut into
- *             blocks that lie together; a tile of C stays in memory while a row of blocks of A and
- *             a column of blocks of B pass by. Tiles of C that are narrower than its rows go to
- *             scratch as well, and to their place at the end: their rows would begin and end within
- *             pages, which would be read and written once for each
+ *   resident  in memory, and covered by another claim
+ *   whole     everything is resident: one product. (Strips are used even then if the workspace for
+ *             all rows at once does not fit.)
+ *   strips    a strip of whole rows of A and C is in memory, and all of B is read for each strip,
+ *             in panels of whole rows, two in memory at a time. All reads are sequential, and only
+ *             the result is written
+ *   tiles     used where strips would be thin: A and B are first copied to scratch on disk as
+ *             contiguous blocks. A tile of C stays in memory while a row of blocks of A and a
+ *             column of blocks of B are read. Tiles of C narrower than its rows go to scratch first
+ *             and to their place at the end, because their rows begin and end within pages, which
+ *             would be read and written once per row
  *   step      one panel, or one pair of blocks, applied to the strip or tile
  *
  *   scratch_bytes + workspace_bytes <= budget_bytes */
@@ -26,9 +26,9 @@ typedef struct pl_matmul_question {
     int64_t m, n, k;
     bool a_transposed, b_transposed; /* stored as k x m, as n x k */
     bool a_resident, b_resident, c_resident;
-    bool b_is_a; /* the same matrix, used the other way round: half the work, whole or in tiles */
+    bool b_is_a; /* the same matrix, transposed: half the work, whole or in tiles */
     uint64_t budget_bytes;
-    uint64_t disk_bytes; /* that scratch may take; 0: as much as it likes */
+    uint64_t disk_bytes; /* the most that scratch may take; 0: no limit */
     int n_threads;
 } pl_matmul_question;
 
@@ -49,71 +49,72 @@ typedef struct pl_matmul_plan {
     int64_t band_rows;      /* of a matrix as it is stored, copied to or from blocks at a time */
     bool c_in_blocks;       /* tiles of C go to scratch first */
     int64_t n_groups;       /* that a strip's or tile's rows are loaded and written in */
-    uint64_t scratch_bytes; /* all of the three that follow, and what moves bytes */
+    uint64_t scratch_bytes; /* the next three, and the buffers that move bytes */
     uint64_t a_bytes, b_bytes, c_bytes;
-    uint64_t workspace_bytes; /* of BLAS; it stays with the process afterwards */
+    uint64_t workspace_bytes; /* of BLAS; the process keeps it afterwards */
     uint64_t scratch_disk_bytes;
     uint64_t read_bytes, written_bytes; /* from and to the disk, at most; scratch included */
     double flops;
 } pl_matmul_plan;
 
-/* PL_EBUDGET with what would do: "the smallest tiling needs 4.3 MiB ...". -ENOTSUP for a dtype that
- * is not multiplied, -EOVERFLOW for sizes that nothing could hold. */
+/* Plans a product. Fails with PL_EBUDGET and what would do ("the smallest tiling needs 4.3 MiB
+ * ..."), -ENOTSUP for a dtype that cannot be multiplied, or -EOVERFLOW for sizes that nothing could
+ * hold. */
 PL_MUST_CHECK int pl_matmul_plan_make(const pl_matmul_question *question, pl_matmul_plan *ret_plan,
                                       pl_error *reterr);
 
-/* The cost of the smallest tiling; the rest of the plan is empty. */
+/* Returns the cost of the smallest tiling; the rest of the plan is empty. */
 pl_matmul_plan pl_matmul_plan_least(const pl_matmul_question *question);
 
-/* "A 20.5 MiB + C 20.5 MiB + workspace 4.2 MiB", and values that are in memory meanwhile. */
+/* Lists the memory in use meanwhile: "A 20.5 MiB + C 20.5 MiB + workspace 4.2 MiB". */
 enum { PL_MATMUL_PARTS_BYTES = 160 };
 void pl_matmul_plan_parts(const pl_matmul_plan *plan, uint64_t value_bytes,
                           char text[PL_MATMUL_PARTS_BYTES]);
 
-/* A rough count, to compare plans by. */
+/* A rough estimate, to compare plans by. */
 double pl_matmul_plan_seconds(const pl_matmul_plan *plan);
 
 const char *pl_matmul_strategy_name(pl_matmul_strategy strategy);
 
-/* Blocks that an operand is copied to, or that C is made of: all extents as it is stored. Each
- * begins on a page of the scratch file, and has the rows of its own width; those of C are all as
- * wide as the first. */
+/* The blocks that an operand is copied to, or that C is made of; all extents are as stored. Each
+ * block begins on a page of the scratch file. Its rows are as long as the block is wide, except for
+ * C, whose blocks all have the width of the first. */
 typedef struct pl_matmul_blocks {
     int64_t rows, columns;             /* of the matrix */
     int64_t block_rows, block_columns; /* the last ones may have fewer */
-    bool padded;                       /* but for the width of these */
+    bool padded;                       /* all have the width of the first */
     int64_t n_down, n_across;
     uint64_t item_bytes;
     uint64_t block_bytes; /* from one to the next in the file */
 } pl_matmul_blocks;
 
-/* `right`: of B. */
+/* `right`: for B, else for A. */
 pl_matmul_blocks pl_matmul_blocks_of(const pl_matmul_plan *plan, bool right);
 pl_matmul_blocks pl_matmul_blocks_of_c(const pl_matmul_plan *plan);
 uint64_t pl_matmul_blocks_disk_bytes(const pl_matmul_blocks *blocks);
 
-/* Room for so many rows, cut into the pieces that they are in blocks, each in pages of its own. */
+/* The bytes for this many rows, cut into their pieces of blocks, each piece in pages of its own. */
 uint64_t pl_matmul_pieces_bytes(const pl_matmul_blocks *blocks, int64_t band_rows);
 
-/* Room for `bytes` of a file, wherever in a page they begin, in whole pages. */
+/* The bytes, in whole pages, for `bytes` of a file that may begin anywhere in a page. */
 uint64_t pl_matmul_buffer_bytes(uint64_t bytes);
 
-/* ---- what the executor's parts take, known to both ---- */
+/* ---- what parts of the executor take: shared with it ---- */
 
 #define PL_MATMUL_PAGE_BYTES    4096           /* PL_FILE_DIRECT_BYTES */
 #define PL_MATMUL_BOUNCE_BYTES  (512 * PL_KIB) /* of all threads of a pl_panel_io */
 #define PL_MATMUL_REQUEST_BYTES 80             /* at most, of a pl_panel_request */
 #define PL_MATMUL_ROWS_MOST     16384          /* of the left operand, in one call of BLAS */
 
-/* bool, f16, bf16 and strings are not multiplied: the caller converts them first. */
+/* Returns false for bool, f16, bf16 and strings: the caller must convert them first. */
 bool pl_matmul_takes(pl_dtype dtype);
 
-/* The workspace that BLAS keeps in a call with so many rows of the left operand, at most, with the
+/* The most workspace that BLAS keeps in a call with this many rows of the left operand, with the
  * cost of claiming it. */
 uint64_t pl_matmul_workspace_bytes(pl_dtype dtype, int64_t rows, int n_threads);
 
-/* Many products of one shape, all resident. Are they shared out among the threads, or do all
- * threads work on each? And what BLAS needs for them. */
+/* For many products of one shape, all resident: returns whether threads share out the products,
+ * instead of all working on each; and the memory that BLAS needs for them. */
 bool pl_matmul_is_shared_out(int64_t m, int64_t n, int64_t k, int64_t n_products, int n_threads);
 uint64_t pl_matmul_batch_workspace_bytes(pl_dtype dtype, int64_t m, int64_t n, int64_t k,
                                          int64_t n_products, int n_threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to matmul*.c: what the planning of strips and that of tiles share. All of it is pure. */
+/* Private to matmul*.c: shared by the planning of strips and of tiles. Pure. */
 #ifndef PL_PLAN_MATMUL_PLAN_PRIVATE_H
 #define PL_PLAN_MATMUL_PLAN_PRIVATE_H
 
@@ -7,19 +7,20 @@
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
 
-/* BLAS packs so deep at a time (GEMM_Q on Zen): thinner steps pass over C more often than a whole
- * product would, deeper ones gain nothing but time to load and write in. */
+/* BLAS packs this deep at a time (GEMM_Q on Zen). Thinner steps pass over C more often than a whole
+ * product would; deeper ones only add time to load and write. */
 enum { DEPTH_F32 = 320, DEPTH_F64 = 256, DEPTH_INTEGER = 128 };
 
-/* A strip or tile is loaded and written in so many groups, if they have so many rows at least. */
+/* A strip or tile is loaded and written in at most this many groups, each of at least this many
+ * rows. */
 enum { PL_MATMUL_GROUPS_MOST = 4, PL_MATMUL_GROUP_ROWS = 64 };
 
-/* False if nothing fits. The plan has its question, and is else empty. */
+/* Returns false if nothing fits. On entry the plan has its question and is otherwise empty. */
 bool pl_matmul_plan_strips(pl_matmul_plan *plan);
 bool pl_matmul_plan_tiles(pl_matmul_plan *plan);
 
-/* What the smallest tiling takes, into scratch_bytes and workspace_bytes; false if there is none.
- */
+/* Sets scratch_bytes and workspace_bytes to those of the smallest tiling; returns false if there is
+ * none. */
 bool pl_matmul_least_strips(pl_matmul_plan *plan);
 bool pl_matmul_least_tiles(pl_matmul_plan *plan);
 
@@ -55,13 +56,13 @@ static inline int64_t round_up(int64_t n, int64_t unit)
     return parts_of(n, unit) * unit;
 }
 
-/* So many that all parts are about as large. */
+/* Returns a part size near `part` such that all parts are about equally large. */
 static inline int64_t even_part(int64_t n, int64_t part)
 {
     return parts_of(n, parts_of(n, part));
 }
 
-/* As it is stored; where it has none, one that is empty, so that there is a step. */
+/* As stored. A B without rows counts as one empty row, so that there is a step. */
 static inline int64_t b_rows(question *q)
 {
     return most(q->b_transposed ? q->n : q->k, 1);

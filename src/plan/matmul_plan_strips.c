@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning strips: see matmul_plan.h. The largest strip that fits beside two panels is searched
- * for.
- */
+/* Plans strips: see matmul_plan.h. Searches for the largest strip that fits beside two panels. */
 #include "plan/matmul_plan_private.h"
 
-enum { PANEL_DEPTHS_MOST = 3 }; /* more gives loading no more time than it needs */
+enum { PANEL_DEPTHS_MOST = 3 }; /* more does not give loading the time it needs any better */
 
 static uint64_t b_row_bytes(question *q)
 {
@@ -24,9 +22,9 @@ static void measure_strips(pl_matmul_plan *plan, int64_t rows, int64_t panel_row
     set_workspace(plan, rows);
 }
 
-/* Panels take at most a third of what buffers may have: a thin strip costs more than a thin panel,
- * because all of B is packed anew for each strip. Where they are columns of the product, it is A
- * that is packed for each, and they get half. */
+/* Panels take at most a third of the buffers, because a thin strip costs more than a thin panel:
+ * all of B is packed anew for each strip. Where panels are columns of the product, A is packed for
+ * each instead, and they get half. */
 static int64_t panel_rows_for(question *q)
 {
     if (q->b_resident)
@@ -40,8 +38,8 @@ static int64_t panel_rows_for(question *q)
     return even_part(b_rows(q), rows);
 }
 
-/* Strips of so many rows begin at the same place in a page, in A and C: what is loaded for the next
- * strip then lies exactly over what is done with, and goes there without a copy. */
+/* Strips of a multiple of this many rows begin at the same place in a page, in both A and C. The
+ * next strip is then loaded exactly over the finished one, without a copy. */
 static int64_t rows_per_page(question *q)
 {
     int64_t rows = 1;
@@ -79,7 +77,7 @@ static int64_t even_strip(question *q, int64_t rows)
     return round_up(even_part(q->m, rows), unit);
 }
 
-/* A's strips would lie across its rows. Of nothing there are strips of any kind. */
+/* False where A's strips would lie across its rows. An empty product can use any strips. */
 static bool strips_possible(question *q)
 {
     return !q->a_transposed || q->a_resident || q->k == 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning tiles: see matmul_plan.h. The largest square that fits beside two pairs of blocks is
- * searched for, and then the largest bands for copying operands to blocks, which comes before. */
+/* Plans tiles: see matmul_plan.h. Searches for the largest square that fits beside two pairs of
+ * blocks, and then for the largest bands to copy operands to blocks with, which comes first. */
 #include "plan/matmul_plan_private.h"
 
 enum { TILE_UNIT = 16 }; /* rows and columns: blocks of 64 rows are then whole pages */
 
-/* Tiles along a side of a symmetric result, unless they become small by it: those on the diagonal
+/* Tiles along a side of a symmetric result, unless they would become small: those on the diagonal
  * are computed whole. */
 enum { SYMMETRIC_TILES = 8, SYMMETRIC_ROWS = 512 };
 
-/* Two bands on their way in, two on their way out, of 16 MiB each. */
+/* Two bands being read, two being written, 16 MiB each. */
 #define BANDS_MOST_BYTES (64 * PL_MIB)
 
 static pl_matmul_blocks blocks_of(question *q, int64_t rows, int64_t columns, int64_t block_rows,
@@ -122,7 +122,8 @@ static int64_t largest_tile(pl_matmul_plan *plan)
     return low * TILE_UNIT;
 }
 
-/* Bands of many rows make large pieces; doubled while they fit, up to where more gains nothing. */
+/* Bands of many rows make large pieces. Doubles them while they fit, up to where more gains
+ * nothing. */
 static int64_t largest_band(pl_matmul_plan *plan, int64_t rows, int64_t columns)
 {
     int64_t band = 1, most_rows = most(rows, most(columns, plan->depth));
@@ -166,7 +167,7 @@ static void count_tiles(pl_matmul_plan *plan)
     }
 }
 
-/* False: the disk has no room for what goes to scratch. */
+/* Returns false if the disk has no room for the scratch. */
 static bool lay_out(pl_matmul_plan *plan, int64_t rows, int64_t columns, bool c_in_blocks)
 {
     question *q = &plan->question;
@@ -185,7 +186,7 @@ bool pl_matmul_plan_tiles(pl_matmul_plan *plan)
         return false;
     plan->strategy = PL_MATMUL_TILES;
     plan->symmetric = q->b_is_a;
-    plan->c_in_blocks = !q->c_resident; /* as long as it is not known how wide they are */
+    plan->c_in_blocks = !q->c_resident; /* as long as their width is not known */
     plan->depth = least(depth_of(q), q->k);
     int64_t side = largest_tile(plan);
     for (; side == 0 && plan->depth > 1; side = largest_tile(plan))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles of steps that only move elements from one place in memory to another: transposes, slices,
- * broadcasts. They need no scratch, so that their tiles may be large; what matters is that a tile
- * has long rows on both sides, and that there are some for every thread. See plan.h. */
+/* Cuts tiles of steps that only move elements within memory: transposes, slices, broadcasts. Such
+ * steps need no scratch, so tiles may be large; what matters is long rows on both sides, and enough
+ * tiles for every thread. See plan.h. */
 #include "graph/geometry.h"
 #include "plan/plan.h"
 
 enum {
     TILE_MOST = 1 << 18,  /* elements: 512 x 512, a panel of pl_region_copy() */
-    TILE_LEAST = 1 << 14, /* less is done before another thread is awake */
+    TILE_LEAST = 1 << 14, /* less is done before another thread wakes up */
     TILES = 16,           /* wanted, so that threads end at about the same time */
     ROW = 512,            /* elements of both sides' rows */
 };
@@ -36,7 +36,8 @@ bool pl_step_only_moves(const pl_plan *plan, const pl_step *step)
            plan->values[plan->value_of[instr->value]].place == PL_PLACE_MEMORY;
 }
 
-/* The axis of the result along which the source is in one piece, or -1. Axes of 1 do not count. */
+/* The axis of the result along which the source is contiguous, or -1. Axes of size 1 do not
+ * count. */
 static int inner_axis_of_source(const pl_step *step)
 {
     const pl_program *program = &step->program;

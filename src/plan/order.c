@@ -37,14 +37,13 @@ static int all_uses(const pl_plan *plan)
     return n;
 }
 
-/* The memory of a value while it lives. */
+/* The bytes of a value while it lives. */
 static uint64_t bytes_of(const pl_plan *plan, int value)
 {
     return plan->values[value].place == PL_PLACE_FILE ? 0 : plan->values[value].bytes;
 }
 
-/* The one first that needs most beyond what it leaves; of equal ones, the one that was made first.
- */
+/* Puts the input first that needs most beyond what it leaves; equal ones stay as made. */
 static int by_excess(const void *a, const void *b)
 {
     const input *x = a, *y = b;
@@ -54,7 +53,7 @@ static int by_excess(const void *a, const void *b)
     return x->step < y->step ? -1 : x->step > y->step;
 }
 
-/* The steps that make what a step uses, in the order that they should be run. */
+/* Lists the steps that make a step's inputs, in the order that they should run. */
 static int inputs_of(walk *w, int s, pl_order_kind kind)
 {
     const pl_plan *plan = w->plan;
@@ -71,7 +70,7 @@ static int inputs_of(walk *w, int s, pl_order_kind kind)
     return n;
 }
 
-/* As if nothing were used twice: a bound, and exact for trees. */
+/* Computes needs as if nothing were used twice: a bound, and exact for trees. */
 static void set_needs(walk *w)
 {
     for (int s = 0; s < w->plan->n_steps; s++) {
@@ -135,7 +134,8 @@ static void walk_done(walk *w)
     free(w->first);
 }
 
-/* From what is kept, as it was made; nothing else is a root, because all other steps are used. */
+/* The roots are the kept values, in the order they were made; all other steps are used by one of
+ * these. */
 int pl_plan_order(const pl_plan *plan, pl_order_kind kind, int *nodes)
 {
     walk w;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where nodes are computed: as they were placed, or on the CPU. See plimsoll/device.h. */
+/* Decides where nodes are computed: where they were placed, or on the CPU. See
+ * plimsoll/device.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static bool can_be_elsewhere(const pl_node *node)
     return node->op->op_class == PL_CLASS_ELEMENTWISE || node->op->op_class == PL_CLASS_MATMUL;
 }
 
-/* "/CPU:0, /GPU:0", cut off where it gets too long. */
+/* Writes "/CPU:0, /GPU:0", truncated if too long. */
 static void list_devices(const pl_plan_request *request, char *text, size_t n)
 {
     size_t at = (size_t)snprintf(text, n, "/CPU:0");
@@ -67,7 +68,7 @@ static int fall_back(pl_plan *plan, pl_fallback fallback, pl_error *reterr)
     return 0;
 }
 
-/* In the middle of choosing: users of these nodes were chosen with them elsewhere. */
+/* Runs in the middle of choosing: users of these nodes were chosen with them on the device. */
 int pl_plan_displace(pl_plan *plan, const pl_step *step, uint64_t needed_bytes,
                      uint64_t budget_bytes, pl_error *reterr)
 {

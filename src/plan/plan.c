@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan.h: shapes first, then what is a value (choose.c), then what fits (fit.c). Where that
- * does not fit in memory, steps are put in another order (order.c). */
+/* See plan.h. Infers shapes, chooses which nodes become values (choose.c), and makes the plan fit
+ * (fit.c). Where it does not fit in memory, tries another order of steps (order.c). */
 #include "plan/plan.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "tensor/memory.h"
 #include "tensor/shape.h"
 
-/* All that choosing has added. */
+/* Drops all that choosing has added. */
 static void drop_steps(pl_plan *plan)
 {
     for (int i = 0; i < plan->n_steps; i++) {
@@ -46,7 +46,7 @@ static int no_memory(pl_error *reterr)
     return pl_error_set(reterr, -ENOMEM, "out of memory while planning");
 }
 
-/* The nodes that the fetches need, down to the sources. */
+/* Marks the nodes that the fetches need, down to the sources. */
 static void mark_needed(const pl_plan_request *request, const bool *given, bool *needed)
 {
     for (int i = 0; i < request->n_fetches; i++)
@@ -59,7 +59,7 @@ static void mark_needed(const pl_plan_request *request, const bool *given, bool 
     }
 }
 
-/* With the sources' shapes; other nodes keep the shapes that they were made with. */
+/* Infers shapes from those of the sources; other nodes keep the shapes that they were made with. */
 static int infer_shapes(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
     size_t n = (size_t)plan->n_nodes + 1;
@@ -102,8 +102,8 @@ static void sum_up(pl_plan *plan)
     }
 }
 
-/* Of a plan that is chosen and fits: now it only says what will be claimed. What one step has
- * filled is there for the next. */
+/* Subtracts the library's memory that is resident already from a plan that is chosen and fits, so
+ * that it states what will be claimed. Memory that one step has filled is there for the next. */
 static void leave_out_library(pl_plan *plan, uint64_t there_bytes)
 {
     for (int i = 0; i < plan->n_steps; i++) {
@@ -131,8 +131,8 @@ static pl_plan *plan_alloc(const pl_plan_request *request)
     return NULL;
 }
 
-/* Again, while steps turn out to be too large for their devices: fewer nodes are placed there each
- * time. */
+/* Chooses again while steps turn out to be too large for their devices; each time fewer nodes are
+ * placed there. */
 static int choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr)
 {
     int r;
@@ -144,8 +144,8 @@ static int choose(pl_plan *plan, const pl_plan_request *request, pl_error *reter
     return r;
 }
 
-/* Steps in one order, not yet fitted; NULL: as made. `other` is a plan in another order, or NULL.
- */
+/* Makes steps in one order, not yet fitted; NULL: as made. `other` is a plan in another order, or
+ * NULL. */
 static int plan_in_order(const pl_plan_request *request, const int *order, const pl_plan *other,
                          pl_plan **ret_plan, pl_error *reterr)
 {
@@ -179,14 +179,15 @@ static uint64_t spilled_bytes(const pl_plan *plan)
     return bytes;
 }
 
-/* Less on disk, then less in memory. */
+/* Prefers less on disk, then less in memory. */
 static bool is_better(const pl_plan *a, const pl_plan *b)
 {
     uint64_t of_a = spilled_bytes(a), of_b = spilled_bytes(b);
     return of_a != of_b ? of_a < of_b : a->peak_bytes < b->peak_bytes;
 }
 
-/* The order that takes least, if that is less than what the plan's own takes. 1: there is one. */
+/* Finds the order that takes least, if that is less than in the plan's own order. Returns 1 if
+ * there is one. */
 static int find_order(const pl_plan *plan, int *nodes)
 {
     uint64_t least = pl_plan_order_bytes(plan, NULL);
@@ -207,7 +208,7 @@ static int find_order(const pl_plan *plan, int *nodes)
     return r;
 }
 
-/* One of the orders that a plan may have. */
+/* One of the orders that a plan may use. */
 typedef struct attempt {
     pl_plan *plan; /* NULL: there is none */
     int r;         /* of fitting it */
@@ -247,8 +248,8 @@ static int make_another(const pl_plan_request *request, const pl_plan *plan, att
     return found < 0 ? found : 0;
 }
 
-/* As made, unless another order spills less; of two that are refused, the one that asks for less.
- */
+/* Returns the order as made, unless another spills less; if both are refused, the one that asks for
+ * less. */
 static const attempt *better_of(const attempt *made, const attempt *another)
 {
     if (!another->plan)
@@ -260,8 +261,8 @@ static const attempt *better_of(const attempt *made, const attempt *another)
     return is_better(another->plan, made->plan) ? another : made;
 }
 
-/* Fitting what spills much takes long: where values alone are too much, another order goes first.
- */
+/* Fitting a plan that spills much takes long, so where values alone exceed the budget, try another
+ * order first. */
 static int try_orders(const pl_plan_request *request, attempt *made, attempt *another)
 {
     bool tight = pl_plan_order_bytes(made->plan, NULL) > request->budget_bytes;
@@ -306,15 +307,15 @@ static int plan_once(const pl_plan_request *request, pl_plan **ret_plan, refusal
     return r;
 }
 
-/* ---- with which budget there would be one ---- */
+/* ---- which budget would do ---- */
 
-/* Budgets are looked for up to this one, to a 64th of the smallest that would do. Fitting takes
- * time in proportion to steps times values that are spilled: with so many steps a refusal takes a
- * tenth of a second or two, with ten times as many it would take several, and has what one plan can
- * tell. */
+/* Budgets are searched up to this one, to a 64th of the smallest that would do. Fitting takes time
+ * in proportion to steps times spilled values. Up to this many steps a refusal takes a tenth or two
+ * of a second; with ten times as many it would take several seconds, so it then reports only what
+ * one plan knows. */
 enum { MOST_BITS = 50, PART = 64, LOOKED_STEPS_MOST = 1000 };
 
-/* `why` is left as it is if it fits. */
+/* `why` is left unchanged if it fits. */
 static bool fits(const pl_plan_request *request, uint64_t budget_bytes, refusal *why)
 {
     pl_plan_request with = *request;
@@ -328,8 +329,9 @@ static bool fits(const pl_plan_request *request, uint64_t budget_bytes, refusal 
     return r == 0;
 }
 
-/* The smallest budget, nearly, that a plan fits, disk and all; 0 if none is found. `guess` is
- * mostly just that, and then costs two plans. `why` is of the largest that did not do. */
+/* Finds approximately the smallest budget that a plan fits, disk included; 0 if none is found.
+ * `guess` is usually right, and then the search costs two plans. `why` is set for the largest
+ * budget that did not do. */
 static uint64_t find_budget(const pl_plan_request *request, uint64_t guess, refusal *why)
 {
     uint64_t low = request->budget_bytes, high = pl_max_u64(guess, pl_add_sat_u64(low, 1));
@@ -357,8 +359,8 @@ static int refuse_disk(const pl_plan_request *request, const refusal *first, pl_
                         PL_SIZE_UP(enough));
 }
 
-/* One plan says what would do if all lay on disk. Some need less, because of what they may keep in
- * memory need not be read in parts; that only other plans can tell. */
+/* One plan knows what would do if all values lay on disk. Some need less, because values that may
+ * stay in memory need not be read in parts; only further plans can find that. */
 static int refuse_budget(const pl_plan_request *request, const refusal *first, pl_error *reterr)
 {
     refusal why = *first;

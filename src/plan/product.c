@@ -10,16 +10,16 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* Multiplications, and elements of an operand: below both a step of its own gains nothing, and the
- * product is one tile. 100 x 100 x 100 take some 20 us. */
+/* Multiplications, and elements of an operand: below both, a step of its own gains nothing, and the
+ * product is one tile. 100 x 100 x 100 takes some 20 us. */
 #define LARGE_PRODUCTS 0x1p20
 #define LARGE_OPERAND  0x1p16
 
-/* Of one product of a batch that is not all in memory: smaller ones are read many at a time, as
- * tiles. */
+/* Multiplications in one product of a batch that is not all in memory: smaller products are read
+ * many at a time, as tiles. */
 #define LARGE_FROM_DISK 0x1p27
 
-/* Much faster: what more memory must gain for others to make room. */
+/* How much faster a product must become with more memory before others are made to leave. */
 #define PAYS_FACTOR 2
 
 static double multiplications(const pl_matmul_question *q)
@@ -36,7 +36,7 @@ static bool swaps_last_two(const pl_node *transpose)
     return pl_axes_swap_last_two(axes, transpose->shape.rank);
 }
 
-/* Whole matrices are repeated, which strides of 0 do. */
+/* Returns whether only whole matrices are repeated, which strides of 0 can do. */
 static bool repeats_matrices(const pl_node *broadcast, const pl_shape *shapes)
 {
     const pl_shape *to = &shapes[broadcast->number],
@@ -45,7 +45,7 @@ static bool repeats_matrices(const pl_node *broadcast, const pl_shape *shapes)
            from->dims[from->rank - 2] == to->dims[to->rank - 2];
 }
 
-/* Does the matrices' place not change by it? */
+/* Returns whether the node leaves the matrices where they are. */
 static bool is_seen_through(const pl_node *node, const pl_shape *shapes, bool *ret_swaps)
 {
     *ret_swaps = node->op->id == PL_OP_transpose;
@@ -64,7 +64,7 @@ static bool is_stored(const pl_plan *plan, const bool *stored, const pl_node *no
     return stored ? stored[node->number] : plan->value_of[node->number] >= 0;
 }
 
-/* Results of steps lie densely. */
+/* Results of steps are dense. */
 static bool will_be_dense(const pl_plan *plan, const bool *stored, const pl_node *node)
 {
     int value = plan->value_of[node->number];
@@ -141,8 +141,8 @@ static void drop_axis(pl_product *p, int axis)
     memmove(p->b.strides + axis, p->b.strides + axis + 1, n);
 }
 
-/* One right operand for all, and the left ones lie one after the other: then it is one product with
- * all their rows. */
+/* With one right operand for all, and left operands one after the other, it is one product with all
+ * their rows. */
 static void join_rows(pl_product *p)
 {
     pl_matmul_question *q = &p->question;
@@ -222,7 +222,7 @@ bool pl_step_is_product(const pl_plan *plan, pl_step *step)
     return is_product;
 }
 
-/* Where its values are now. */
+/* Asks for the product with its values where they are now. */
 static pl_matmul_question question_of(const pl_plan *plan, const pl_step *step, int n_threads)
 {
     const pl_product *p = step->product;
@@ -234,7 +234,7 @@ static pl_matmul_question question_of(const pl_plan *plan, const pl_step *step, 
     return q;
 }
 
-/* That other values leave. */
+/* The disk space that other values leave. */
 static uint64_t disk_room(const pl_plan *plan, const pl_plan_request *request)
 {
     uint64_t spilled = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds programs. See program.h; slots are layout.c's. */
+/* Builds programs: see program.h. layout.c places their slots. */
 #include "plan/program.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ pl_dtype pl_program_compute_dtype(pl_dtype dtype)
     return pl_dtype_info_of(dtype)->is_storage ? PL_F32 : dtype;
 }
 
-/* Makes room for one more in an array; -ENOMEM. */
+/* Makes room for one more item in an array; -ENOMEM. */
 static int grow(void **array, int n, int *room, size_t item_bytes)
 {
     if (n < *room)
@@ -124,7 +124,7 @@ static int pack(builder *b, const pl_node *node, int box, int at)
         (pl_instr){.kind = PL_INSTR_PACK, .node = node, .dtype = node->dtype, .box = box}, at);
 }
 
-/* The node's register in `box`, packed and in this dtype. */
+/* Returns the node's register in `box`, packed and in this dtype. */
 static int build_packed(builder *b, const pl_node *node, int box, pl_dtype dtype)
 {
     int at = build(b, node, box, false);
@@ -140,7 +140,7 @@ static int build_packed(builder *b, const pl_node *node, int box, pl_dtype dtype
                       at);
 }
 
-/* A stored value; a reshape of one is the same bytes in another shape. */
+/* Loads a stored value; a reshape of one is the same bytes in another shape. */
 static int build_load(builder *b, const pl_node *node, const pl_node *value, int box)
 {
     return add_instr(b->program, (pl_instr){.kind = PL_INSTR_LOAD,
@@ -162,7 +162,7 @@ static int build_view(builder *b, const pl_node *node, int box)
         (pl_instr){.kind = PL_INSTR_VIEW, .node = node, .dtype = node->dtype, .box = box}, at);
 }
 
-/* The dtype that input i is computed in: halves in f32, unless they are only moved. */
+/* Returns the dtype that input i is computed in: f32 for halves, unless they are only moved. */
 static pl_dtype input_dtype(const pl_node *node, int i)
 {
     pl_dtype dtype = node->inputs[i]->dtype;
@@ -193,7 +193,7 @@ bool pl_takes_strides(const pl_node *node, int i)
     }
 }
 
-/* Input i of an op as it wants it: packed, or where it lies. */
+/* Builds input i of an op as the op takes it: packed, or where it lies. */
 static int build_input(builder *b, const pl_node *node, int i, int box)
 {
     const pl_node *input = node->inputs[i];
@@ -203,7 +203,7 @@ static int build_input(builder *b, const pl_node *node, int i, int box)
     return build_packed(b, input, box, dtype);
 }
 
-/* An op on its inputs, and a cast behind it where it was computed in f32. */
+/* Builds an op on its inputs, followed by a cast if it is computed in f32. */
 static int build_op(builder *b, const pl_node *node, pl_instr_kind kind, int box)
 {
     pl_program *program = b->program;
@@ -317,7 +317,8 @@ static bool is_built(const builder *b, const pl_node *node, int box)
     return at >= 0;
 }
 
-/* The next input of a node in box 0 that is computed there as well, and not yet; NULL: none. */
+/* Returns the next input of a node in box 0 that is computed there as well and not built yet; NULL:
+ * none. */
 static const pl_node *next_in_box(const builder *b, visit *at)
 {
     const pl_node *node = at->node;
@@ -332,7 +333,7 @@ static const pl_node *next_in_box(const builder *b, visit *at)
     return NULL;
 }
 
-/* All that `root` needs in box 0, in the order that recursion would give. */
+/* Builds all that `root` needs in box 0, in the order of a recursion. */
 static int build_ahead(builder *b, const pl_node *root)
 {
     visit *stack = NULL;
@@ -345,7 +346,7 @@ static int build_ahead(builder *b, const pl_node *root)
             r = grow((void **)&stack, n, &room, sizeof *stack);
             if (r == 0)
                 stack[n++] = (visit){input, 0};
-        } else if (--n > 0) { /* the root is the caller's to build */
+        } else if (--n > 0) { /* the caller builds the root */
             r = build(b, stack[n].node, 0, false);
         }
     }

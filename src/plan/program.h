@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: what computes one tile of a step.
- *   box       a region that is needed: of the step's own tile (box 0), or of what an input must
- *             give for another box. Which elements it has is known only when the tile is
- *   bound     extents that no box of this kind ever passes, whichever the tile
- *   instr     makes one register: elements of one box. Inputs come before what uses them
+/* Programs: the instructions that compute one tile of a step.
+ *   box       a region that is needed: the step's own tile (box 0), or the part of an input that
+ *             another box needs. Its place is known only once the tile is
+ *   bound     extents that the box never exceeds, whichever the tile
+ *   instr     makes one register: the elements of one box. Inputs come before their users
  *   register  a pointer and strides; its bytes are in a slot, or in a value that is in memory
- *   slot      a place in the worker's scratch; shared by registers that are not needed at once
+ *   slot      a place in the worker's scratch, shared by registers that are not needed at the same
+ *             time
  *   packed    the register's elements lie one after the other
- *   chain     elementwise instructions of one box, run together when the last of them is due: over
- *             strips, so short that all of a chain's stay in the first-level cache
+ *   chain     elementwise instructions of one box that run together when the last of them is due,
+ *             over strips so short that all of a chain's strips stay in the first-level cache
  *   operand   a register that a chain reads and does not make
- *   whole     a chain's register that others read: it has a slot for all of its box, the others
- *             have one for a strip
+ *   whole     said of a chain's register that instructions outside it read: it has a slot for its
+ *             whole box; the others have a slot for a strip
  *
  * Nodes whose boxes are always the same share one: a chain of elementwise ops has a single box, and
- * its regions are computed once for each tile. Made by one thread, and then only read. */
+ * its regions are computed once for each tile. One thread makes a program; after that it is
+ * read-only. */
 #ifndef PL_PLAN_PROGRAM_H
 #define PL_PLAN_PROGRAM_H
 
@@ -22,11 +24,12 @@
 #include "tensor/region.h"
 
 typedef enum pl_instr_kind {
-    PL_INSTR_LOAD,        /* of a value: where it lies, or read from disk into the slot */
+    PL_INSTR_LOAD,        /* reads a value where it lies, or from disk into the slot */
     PL_INSTR_GENERATE,    /* packed: fill, range, random */
     PL_INSTR_VIEW,        /* the input's pointer with other strides */
     PL_INSTR_PACK,        /* the input, packed: as it is, or copied into the slot */
-    PL_INSTR_ELEMENTWISE, /* all that follow: packed, of inputs that are: but pl_takes_strides() */
+    PL_INSTR_ELEMENTWISE, /* this and all that follow: packed, from packed inputs, unless
+                           * pl_takes_strides() */
     PL_INSTR_CAST,
     PL_INSTR_MOVE, /* concat, pad, tile, gather, one_hot, and reshapes of nodes that are not values */
     PL_INSTR_ROW,
@@ -43,24 +46,25 @@ typedef struct pl_instr {
     int box;
     int first_input, n_inputs; /* in the program's inputs */
     int value;                 /* of a load: the number of the value's node */
-    int earlier;               /* the one before of the same node; -1: none */
+    int earlier;               /* the previous register of the same node; -1: none */
     uint64_t slot, slot_bytes; /* offset in the scratch, or PL_NO_SLOT */
-    uint64_t work;             /* behind the register in the slot: what ROW and MOVE need beside */
+    uint64_t work;             /* after the register in the slot: extra room for ROW and MOVE */
     int chain;                 /* -1: none */
     int strip;                 /* of one in a chain, its number there; -1: none */
     bool whole;                /* of one in a chain */
-    bool lazy;                 /* of a pack: only chains read it, which take rows where they lie */
+    bool lazy;                 /* of a pack: only chains read it, and they read rows where they
+                                * lie */
 } pl_instr;
 
 enum { PL_CHAIN_OPERANDS_MAX = 16 };
 
 typedef struct pl_chain {
-    int box, first, last;    /* instructions; those between that belong to it name it */
+    int box, first, last;    /* instructions; those in between that belong to it name it */
     int n_strips;            /* of its registers, but those that are whole */
     int item_bytes;          /* of the largest element in it */
     int64_t strip;           /* elements; from here on: the layout's */
     uint64_t strip_bytes;    /* of each slot for a strip */
-    uint64_t operand_strips; /* where operands have theirs, one behind the other */
+    uint64_t operand_strips; /* where operands have theirs, one after the other */
 } pl_chain;
 
 typedef struct pl_box {
@@ -81,24 +85,25 @@ typedef struct pl_program {
     bool transposes; /* some axis comes to lie elsewhere: square tiles then */
 } pl_program;
 
-/* The values around a program; by number of the node. */
+/* The values that a program reads, by number of the node. */
 typedef struct pl_program_context {
     const pl_shape *shapes;
     const bool *stored; /* is a value: loaded, not computed */
-    const bool *dense;  /* and its elements lie one after the other: reshapes are free */
+    const bool *dense;  /* the same, and its elements are contiguous, so that reshapes are free */
     int *newest;        /* scratch for the builder: all -1 before and after */
 } pl_program_context;
 
-/* Computes `node` (a root: computed although it is stored) in box 0; or, `as_input`, its value as
- * part of another's step, packed. -ENOMEM; -ENOTSUP for an op that cannot be run. */
+/* Builds a program that computes `node` in box 0, even if it is stored; or, with `as_input`, its
+ * value as part of another node's step, packed. Fails with -ENOMEM, or -ENOTSUP for an op that
+ * cannot run. */
 PL_MUST_CHECK int pl_program_build(pl_program *program, const pl_program_context *context,
                                    const pl_node *node, bool as_input, pl_error *reterr);
 void pl_program_done(pl_program *program);
 
-/* The dtype that the op is computed in: that of its node, or f32 for halves. */
+/* Returns the dtype that the op is computed in: its node's, or f32 for halves. */
 pl_dtype pl_program_compute_dtype(pl_dtype dtype);
 
-/* Where a value is that is loaded; by number of its node. */
+/* Where a loaded value lies; by number of its node. */
 typedef enum pl_residence {
     PL_IN_MEMORY, /* pointed at: it has no slot */
     PL_DENSE,     /* the same, and its elements lie one after the other */
@@ -110,40 +115,42 @@ typedef pl_residence pl_program_residence(const void *context, int value);
 /* Where the last register goes. */
 typedef enum pl_result {
     PL_RESULT_WHOLE,
-    PL_RESULT_DISK,   /* whole, with room to lie as in its file does */
-    PL_RESULT_DIRECT, /* written to where it belongs: it has no slot */
+    PL_RESULT_DISK,   /* whole, with room to lie in its page as in the file */
+    PL_RESULT_DIRECT, /* written straight to its place: it has no slot */
     PL_RESULT_STRIPS, /* only strips of it are needed, one after the other */
 } pl_result;
 
 /* Sets all bounds and slots for tiles of at most `extent`. *ret_bytes is the scratch that a worker
- * needs, a multiple of 64; UINT64_MAX if that cannot be counted. -ENOMEM. */
+ * needs, a multiple of 64; UINT64_MAX if it overflows. Fails with -ENOMEM. */
 PL_MUST_CHECK int pl_program_layout(pl_program *program, const pl_shape *shapes,
                                     const int64_t *extent, pl_result result,
                                     pl_program_residence *residence, const void *context,
                                     uint64_t *ret_bytes);
 
-/* Is a row op computed along columns, where its axis is not the last? Else its rows are turned. */
+/* Returns whether a row op is computed along columns, its axis not being the last. Otherwise its
+ * rows are transposed. */
 bool pl_row_goes_by_columns(const pl_node *row);
 
-/* Does the op read this input where it lies, with strides? Others find theirs packed. */
+/* Returns whether the op reads this input in place, with strides. Other inputs are packed. */
 bool pl_takes_strides(const pl_node *node, int i);
 
-/* Does every region of these extents lie in one piece in the shape? */
+/* Returns whether every region of these extents is contiguous in the shape. */
 bool pl_is_in_one_piece(const pl_shape *shape, const int64_t *extent);
 
 /* ---- chain.c ---- */
 
-/* Finds all chains of a program that is otherwise complete. -ENOMEM. */
+/* Finds all chains of a program that is otherwise complete. Fails with -ENOMEM. */
 PL_MUST_CHECK int pl_program_find_chains(pl_program *program);
 
-/* The operands of a chain, in a fixed order; returns how many. */
+/* Lists the operands of a chain, in a fixed order; returns how many. */
 int pl_chain_operands(const pl_program *program, const pl_chain *chain,
                       int operands[PL_CHAIN_OPERANDS_MAX]);
 
-/* May this operand have to be copied, strip by strip? Then it has a slot for that. */
+/* Returns whether this operand may have to be copied, strip by strip. It then has a slot for
+ * that. */
 bool pl_chain_may_copy(const pl_program *program, const pl_chain *chain, int operand);
 
-/* Sets strips and their slots, from `base` on. Returns where they end. */
+/* Sets strips and their slots, from offset `base`. Returns the offset where they end. */
 uint64_t pl_chain_layout(pl_program *program, int chain, uint64_t base, pl_result result);
 
 /* The largest extents that input `i` of the node can be asked for. */

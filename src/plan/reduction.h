@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which reduction of the kernels a node is. Pure. */
+/* Maps a node to the kernels' reduction. Pure. */
 #ifndef PL_PLAN_REDUCTION_H
 #define PL_PLAN_REDUCTION_H
 

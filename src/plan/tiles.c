@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a step is cut into tiles. See plan.h.
- *
- * Tiles are cut along the outermost axes, so that what is read and written lies together, unless
- * something is transposed: then they are as square as can be, and neither side is torn apart. */
+/* Cuts a step into tiles. See plan.h. Tiles are cut along the outermost axes, so that reads and
+ * writes are contiguous. Where something is transposed, tiles are as square as possible, so that
+ * both sides have runs of some length. */
 #include <string.h>
 
 #include "graph/geometry.h"
@@ -13,17 +12,17 @@
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
 
-/* Elements of a tile at level 0: all registers of it together should fit the second-level cache; a
- * read from disk should be a few megabytes, else the system call shows. */
+/* Elements of a tile at level 0: all its registers should fit the second-level cache; a read from
+ * disk should be a few megabytes, else the system call shows. */
 enum { TILE_ELEMENTS = 1 << 16, DISK_TILE_ELEMENTS = 1 << 20 };
 
-/* Of a row op along an axis that is not the last: columns at a time, if such tiles are not more
- * than so many times as large as others. Where rows are far apart each fetch of less is waited for.
- */
+/* For a row op along an axis that is not the last: take this many columns at a time, unless such
+ * tiles are more than this many times as large as others. Where rows are far apart, each shorter
+ * fetch has to be waited for. */
 enum { COLUMNS = 64, COLUMN_TILE_FACTOR = 16 };
 
-/* A reduction to few results is done in parts, so that there is work for several threads, but
- * always the same: what is added in which order must not depend on how many there are. */
+/* A reduction to few results is done in chunks, so that there is work for several threads. The
+ * number is fixed: the order of additions must not depend on the number of threads. */
 enum { FEW_TILES = 8, CHUNKS = 16 };
 #define CHUNK_BYTES PL_MIB
 
@@ -64,7 +63,7 @@ static bool touches_disk(const pl_plan *plan, const pl_step *step)
     return plan->values[step->value].place != PL_PLACE_MEMORY;
 }
 
-/* Outermost axes first. An empty region has no tiles, and no extents. */
+/* Cuts the outermost axes first. An empty region has no tiles, and no extents. */
 static void cut_rows(const pl_shape *shape, int64_t elements, int64_t *extent)
 {
     pl_region_tiles tiles;
@@ -107,7 +106,7 @@ static void cut_row_op(const cut *c, int axis, int64_t *extent)
     extent[axis] = c->shape->dims[axis];
 }
 
-/* Whole products while they are small, several at a time; else blocks of one. */
+/* Takes whole products while they are small, several at a time; else blocks of one product. */
 static void cut_product(const cut *c, int64_t *extent)
 {
     int rank = c->shape->rank;
@@ -141,7 +140,7 @@ static uint64_t round_up(uint64_t bytes)
     return pl_add_sat_u64(bytes, 63) / 64 * 64;
 }
 
-/* Partials and results of a reduction. */
+/* Plans the partials and results of a reduction. */
 static void plan_partials(pl_step *step, const pl_shape *shape)
 {
     uint32_t kept = ~pl_reduced_axes(step->node);
@@ -159,7 +158,7 @@ static void plan_partials(pl_step *step, const pl_shape *shape)
     }
     step->shared_bytes =
         step->n_chunks > 1 ? bytes * (uint64_t)(step->n_chunks * step->n_tiles) : 0;
-    /* The results, and again in the dtype that they are stored in. */
+    /* the results, and again in their stored dtype */
     step->tile_bytes = (step->n_chunks > 1 ? 0 : bytes) + 2 * round_up(n_results * 8);
 }
 
@@ -171,8 +170,8 @@ static void plan_long_rows(const pl_plan *plan, pl_step *step, const pl_shape *s
     step->n_tiles = count_tiles(shape, step->extent, ~(1u << rows.axis));
 }
 
-/* Can what is computed be folded strip by strip? Where the last axis stays, rows are added to each
- * other, and the more of them are there at once the better. */
+/* Returns whether the reduction can fold its input strip by strip. Where the last axis is kept,
+ * rows are added to each other, and the more of them are in memory at once the better. */
 static bool folds_strips(const pl_step *step, const pl_shape *shape)
 {
     uint32_t folded = pl_reduced_axes(step->node);
@@ -209,15 +208,15 @@ static void cut_step(cut *c)
         cut_rows(c->shape, c->elements, step->extent);
 }
 
-/* As many as there are workers, if there is work for them. */
+/* As many as there are workers, if there is enough work for them. */
 static int count_ahead(const pl_step *step, int64_t n_parts)
 {
     int64_t n_left = n_parts > step->n_workers ? n_parts - step->n_workers : 0;
     return (int)least(least(n_left, step->n_workers), PL_STEP_AHEAD_MAX);
 }
 
-/* Levels: each halves what is wanted in a tile, down to one element; of a product, its sides after
- * that. */
+/* Levels: each halves the elements wanted in a tile, down to one; then, for a product, its
+ * sides. */
 enum { LEVELS = 20, PRODUCT_LEVELS = 80 };
 
 static bool is_product(const pl_step *step)
@@ -225,7 +224,7 @@ static bool is_product(const pl_step *step)
     return step->node->op->op_class == PL_CLASS_MATMUL;
 }
 
-/* A large product has its level 0 in memory as a whole: it is halved from the start. */
+/* A large product at level 0 is whole in memory, so it is halved from the start. */
 static bool is_large_product(const pl_step *step, const pl_shape *shape)
 {
     if (!is_product(step))
@@ -249,7 +248,7 @@ static cut cut_at_level(pl_plan *plan, pl_step *step, int level, int n_workers)
                  .n_workers = n_workers};
 }
 
-/* Extents and number of its tiles, and what it has for each beside its program. */
+/* Sets the extents and number of its tiles, and the memory of each besides its program's. */
 static void set_tiles(cut *c)
 {
     pl_step *step = c->step;
@@ -281,7 +280,7 @@ static void set_workers(const cut *c, bool ahead)
     step->n_ahead = ahead ? count_ahead(step, n_parts) : 0;
 }
 
-/* Scratch of all, and what BLAS takes. */
+/* The scratch of all workers, and what BLAS takes. */
 static uint64_t claimed_bytes(pl_step *step, const pl_plan_request *request, const pl_shape *shape)
 {
     uint64_t workers_bytes;

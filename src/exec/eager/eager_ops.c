@@ -13,15 +13,15 @@
 #include "tensor/pool.h"
 #include "tensor/shape.h"
 
-/* For an eager op, or a node that eager ops read. */
+/* Counts uses of an eager op, or of a node that eager ops read. */
 typedef struct uses {
     int n_left;      /* eager ops that have yet to read it */
-    bool made;       /* here, not gathered */
+    bool made;       /* computed here, not gathered */
     bool kept;       /* the plan reads it, or it becomes a variable's value */
-    bool on_the_way; /* a picture that is made within the resize that alone reads it */
+    bool on_the_way; /* a picture that is decoded within the resize that alone reads it */
 } uses;
 
-/* So many times an op is tried again. */
+/* How often an op is tried again. */
 enum { BROKEN_PROMISES_MAX = 4 };
 
 typedef struct runner {
@@ -87,7 +87,7 @@ static void drop_inputs(runner *r, const pl_node *node)
     }
 }
 
-/* Shapes that were unknown when the node was added may be refused now. */
+/* Infers again: shapes that were unknown when the node was added may be refused now. */
 static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
 {
     for (int k = 0; k < node->n_inputs; k++)
@@ -102,14 +102,14 @@ static int infer_again(runner *r, const pl_node *node, pl_error *reterr)
     return pl_infer_run(&in, reterr);
 }
 
-/* The picture that is decoded within a resize; NULL: none. */
+/* Returns the picture that is decoded within a resize; NULL: none. */
 static const pl_node *decoded_within(const runner *r, const pl_node *node)
 {
     return node->n_inputs > 0 && r->uses[node->inputs[0]->number].on_the_way ? node->inputs[0]
                                                                              : NULL;
 }
 
-/* The node whose inputs are read. */
+/* Returns the node whose inputs are read. */
 static const pl_node *reader_of(const runner *r, const pl_node *node)
 {
     const pl_node *decoded = decoded_within(r, node);
@@ -122,8 +122,9 @@ static bool makes_pictures(const pl_node *node)
            node->op->id == PL_OP_decode_image;
 }
 
-/* Is it a picture that only one resize reads? Then that takes it row by row, which stay
- * in the nearest cache. Where there are threads to share the rows it is made first. */
+/* Returns whether it is a picture that only one resize reads. The resize then takes it row by row,
+ * while rows are in the nearest cache. With several threads to share the rows, it is decoded
+ * first. */
 static bool is_on_the_way(const runner *r, const pl_node *node)
 {
     const pl_eager_run *run = r->run;
@@ -139,8 +140,8 @@ static bool is_on_the_way(const runner *r, const pl_node *node)
     return false;
 }
 
-/* Values that are held for later are the run's, too. Inexact, it may be too little, and need not be
- * measured. */
+/* Values held for later count as the run's, too. Unless `exactly`, the result may be too small, but
+ * needs no measuring. */
 static int budget_bytes(const pl_eager_run *run, const pl_node *node, bool exactly,
                         uint64_t *ret_bytes, pl_error *reterr)
 {
@@ -173,8 +174,9 @@ static int run_once(runner *r, const pl_node *node, bool exactly, bool *ret_prom
     return code;
 }
 
-/* A refused op may fit when memory is measured exactly, when held values are on disk, or when another
- * run has ended. And promised memory can be gone, to a user's tensor: then it is measured anew. */
+/* A refused op may fit when memory is measured exactly, when held values are on disk, or when
+ * another run has ended. Promised memory can also be gone, taken by a user's tensor: then it is
+ * measured again. */
 static int run_admitted(runner *r, const pl_node *node, pl_error *reterr)
 {
     const pl_eager_run *run = r->run;
@@ -188,7 +190,7 @@ static int run_admitted(runner *r, const pl_node *node, pl_error *reterr)
         else if (code == PL_EBUDGET && promised && n_broken < BROKEN_PROMISES_MAX)
             n_broken++;
         else if (refused && !made_room && run->evict(run->context, reader_of(r, node)))
-            made_room = true; /* once, for what shares its memory with an input comes back */
+            made_room = true; /* once, because memory shared with an input comes back */
         else if (refused)
             waited = pl_admission_wait(run->admission);
     } while (refused && waited == 0);
@@ -252,7 +254,7 @@ int pl_eager_run_all(const pl_eager_run *run, pl_error *reterr)
     return code;
 }
 
-/* ---- what is known before ---- */
+/* ---- costs known in advance ---- */
 
 /* The size of strings and of unknown shapes is not known in advance. */
 static bool bytes_of(const pl_node *node, const pl_shape *shape, uint64_t *ret_bytes)
@@ -265,7 +267,8 @@ static bool bytes_of(const pl_node *node, const pl_shape *shape, uint64_t *ret_b
     return true;
 }
 
-/* Bytes in memory of a value that is there or whose shape is known. Else false, and 0 bytes. */
+/* Sets the bytes in memory of a value that exists or whose shape is known. Else returns false, and
+ * 0 bytes. */
 static bool know(const pl_eager_run *run, const pl_shape *shapes, const pl_node *node,
                  uint64_t *ret_bytes)
 {
@@ -280,7 +283,8 @@ static bool know(const pl_eager_run *run, const pl_shape *shapes, const pl_node 
     return known;
 }
 
-/* Are the sizes of its inputs and its output known? Its scratch is then too, but for pictures. */
+/* Returns whether the sizes of inputs and output are known. Its scratch is then known too, except
+ * for pictures. */
 static bool is_known(const pl_eager_run *run, const pl_shape *shapes, const pl_node *node)
 {
     bool known = node->op->id != PL_OP_decode_jpeg && node->op->id != PL_OP_decode_png &&
@@ -297,7 +301,7 @@ typedef struct tally {
     runner r;
     const pl_shape *shapes;
     pl_eager_foresee *foresee;
-    uint64_t large_bytes, small_bytes; /* that ops and nested plans have made; small: in slabs */
+    uint64_t large_bytes, small_bytes; /* made by ops and nested plans; small: in slabs */
     pl_eager_cost cost;
 } tally;
 
@@ -333,8 +337,8 @@ static bool count_made(tally *t, const pl_node *node)
     return known;
 }
 
-/* The inputs that are not eager, each by a nested plan. *ret_read is what the op reads that is
- * gathered. 1; 0 if not all is known. */
+/* Counts the inputs that are not eager, each by a nested plan. *ret_read is what the op reads of
+ * gathered tensors. Returns 1; 0 if something is not known. */
 static int count_inputs(tally *t, const pl_node *node, uint64_t *ret_read, pl_error *reterr)
 {
     const pl_eager_run *run = t->r.run;
@@ -371,7 +375,7 @@ static void count_dropped(tally *t, const pl_node *node)
     }
 }
 
-/* The least: what the op reads, and what it makes. */
+/* A lower bound: what the op reads, and what it makes. */
 static uint64_t needed_bytes(tally *t, const pl_node *node, uint64_t read)
 {
     uint64_t large = t->large_bytes, small = t->small_bytes, bytes;
@@ -389,7 +393,8 @@ static uint64_t needed_bytes(tally *t, const pl_node *node, uint64_t read)
     return needed;
 }
 
-/* Values that are too much beside the op are moved to disk, and it has the budget. */
+/* Counts as if values that do not fit beside the op were moved to disk, so that it has the whole
+ * budget. */
 static int count_peak(tally *t, const pl_node *node, uint64_t read, pl_error *reterr)
 {
     const pl_eager_run *run = t->r.run;
@@ -428,7 +433,7 @@ static int count_op(tally *t, const pl_node *node, pl_error *reterr)
     return code;
 }
 
-/* As pl_eager_run_all(), but that nothing is made. */
+/* Goes through the ops like pl_eager_run_all(), but computes nothing. */
 int pl_eager_count(const pl_eager_run *run, const pl_shape *shapes, pl_eager_foresee *foresee,
                    pl_eager_cost *ret_cost, pl_error *reterr)
 {

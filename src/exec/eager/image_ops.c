@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images from strings: the header first, then the claim, then the pixels. See whole_ops.h. */
+/* Decodes images from strings: the header first, then the claim, then the pixels. See
+ * whole_ops.h. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,7 +10,7 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-/* To decode the whole picture. */
+/* The memory to decode the whole picture. */
 static uint64_t needed_bytes(const pl_eager_call *call, const pl_image *image, uint64_t file_bytes)
 {
     uint64_t beside = pl_add_sat_u64(image->work_bytes, image->library_bytes);
@@ -47,8 +48,8 @@ static PL_COLD int undecodable(const pl_eager_call *call, pl_error *why, pl_erro
     return pl_error_move(reterr, why);
 }
 
-/* The block stands for what the libraries take themselves, too: that part of it is never touched.
- */
+/* The block also accounts for what the libraries allocate themselves: that part of it is never
+ * touched. */
 static int decode_to(const pl_eager_call *call, const pl_image *image, pl_string file, void *pixels,
                      pl_error *reterr)
 {
@@ -115,10 +116,10 @@ int pl_eager_decode(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error 
     return r;
 }
 
-/* ---- and resized on the way ---- */
+/* ---- decode and resize ---- */
 
-/* Two blocks beside the file and the result. One is touched: tables and rows of the resize, then
- * rows of the picture. The other stands for what the libraries take themselves, as above. */
+/* Two blocks besides the file and the result. One is used: tables and rows of the resize, then rows
+ * of the picture. The other accounts for what the libraries allocate, as above. */
 typedef struct beside {
     uint64_t resize_bytes, touched_bytes, work_bytes;
 } beside;
@@ -162,7 +163,7 @@ static int decode_resized(const pl_eager_call *call, pl_string file, pl_tensor *
                           pl_error *reterr)
 {
     const int64_t *size = call->node->attrs[PL_ATTR_resize_size].value.values;
-    pl_eager_call decoding = *call; /* its errors are the picture's */
+    pl_eager_call decoding = *call; /* errors name the picture */
     decoding.node = call->decoded;
     pl_image image;
     int64_t bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images in another size, rows in parallel. Rows of the input are first made as wide as the
- * result's, each once for all rows of the result that a worker makes of it. See whole_ops.h. */
+/* Resizes images, rows in parallel. Rows of the input are first resized to the result's width; a
+ * worker does this once per input row, for all the result rows that it makes from it. See
+ * whole_ops.h. */
 #include <string.h>
 
 #include "exec/eager/whole_ops.h"
@@ -9,8 +10,8 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* Rows of the result that one worker makes at a time, where there are several: at the beginning of
- * each strip rows are made anew that the one before has had. */
+/* Rows of the result that one worker makes at a time, if there are several workers: at the start of
+ * each strip it makes rows again that the strip before has already made. */
 enum { ROWS_AT_ONCE = 64 };
 
 /* Rows of the input that are added up in one go. */
@@ -46,7 +47,7 @@ static const char *input_row(const job *j, int64_t image, int64_t y)
 
 /* ---- bilinear ---- */
 
-/* Two rows of the input in the result's width, and which they are. */
+/* Two rows of the input in the result's width, and their numbers. */
 typedef struct widened {
     float *rows[2];
     int64_t numbers[2];
@@ -95,7 +96,7 @@ static void make_bilinear(const job *j, int64_t image, int64_t y_begin, int64_t 
 
 /* ---- antialiased ---- */
 
-/* A row of the input in the result's width; the last `places_down` are kept, where each has its own
+/* Makes a row of the input in the result's width; the last `places_down` are kept, each in its own
  * place. */
 static const float *span_row(const job *j, float *rows, int64_t *numbers, float *converted,
                              int64_t image, int64_t y)
@@ -207,14 +208,14 @@ static job describe(const pl_node *node, int n_workers, const pl_shape *in, cons
     return j;
 }
 
-/* Of a row of bytes with two taps. */
+/* The bytes of picks, for rows of bytes with two taps. */
 static uint64_t picks_bytes(const job *j)
 {
     bool are_bytes = j->dtype == PL_U8 && j->places_down == 0;
     return are_bytes ? pl_resize_picks_bytes(j->width, j->channels) : 0;
 }
 
-/* Of picks, and taps or spans; the workers' is behind it. */
+/* The bytes of picks and of taps or spans; the workers' scratch follows them. */
 static uint64_t table_bytes(const job *j)
 {
     uint64_t n = (uint64_t)(j->width + j->height + 2);
@@ -271,7 +272,7 @@ static void set_tables(const pl_node *node, job *j, char *scratch)
     }
 }
 
-/* The input's elements one after the other: where they are, or a copy in `block`. */
+/* Pins the input's elements contiguously: where they are, or a copy in `block`. */
 static int pin_dense(const pl_eager_call *call, const void **ret_in, pl_block *block, bool *pinned,
                      pl_error *reterr)
 {
@@ -351,7 +352,7 @@ int pl_eager_resize(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error 
 
 struct pl_eager_rows {
     job j;
-    float *wide[2]; /* of the input's rows, the last two that are of use, by their number */
+    float *wide[2]; /* the last two useful input rows, by their number */
     int64_t next;   /* row of the result */
 };
 
@@ -380,7 +381,8 @@ pl_eager_rows *pl_eager_rows_begin(const pl_node *resize, const pl_shape *in, co
     return rows;
 }
 
-/* Of two taps the lower is the upper or the row before it: both are there when the upper is. */
+/* The lower of two taps is the upper one or the row before it, so both are there when the upper one
+ * is. */
 void pl_eager_rows_take(void *context, int64_t y, const uint8_t *row)
 {
     pl_eager_rows *rows = context;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings in other places: slices, concat, gather, where and all others that only move elements.
- *
- * None of them is written for strings. The elements of all inputs are numbered, the same op with
- * the same attributes is run on these numbers, and the strings are put where their numbers went. */
+/* Moves strings: slices, concat, gather, where, and all other ops that only move elements. None of
+ * these ops is written for strings. The elements of all inputs are numbered, the same op with the
+ * same attributes runs on the numbers, and the strings are put where their numbers went. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static int no_memory(const mover *m, pl_error *reterr)
     return pl_eager_fail(m->call, -ENOMEM, reterr, "out of memory");
 }
 
-/* The numbers of one input's elements. */
+/* Numbers one input's elements. */
 static int number_elements(mover *m, int i, pl_tensor **ret_tensor, pl_error *reterr)
 {
     void *data;
@@ -81,7 +80,7 @@ static int run_on_numbers(mover *m, pl_tensor **ret_tensor, pl_error *reterr)
                                   .feeds = m->feeds,
                                   .n_feeds = node->n_inputs,
                                   .budget_bytes = m->call->budget_bytes - m->held_bytes +
-                                                  1}; /* 0 is no limit */
+                                                  1}; /* 0 means no limit */
     return m->call->run_graph(m->call->context, &graph, ret_tensor, reterr);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers from texts: what Python's int() and float() take of plain ASCII, blanks at the ends
- * included, but no underscores. What does not fit the dtype is refused; a float that is too large
- * is infinite. See whole_ops.h. */
+/* Parses numbers: what Python's int() and float() accept of plain ASCII, including blanks at the
+ * ends, but no underscores. A number that does not fit the dtype is refused; a float that is too
+ * large becomes infinite. See whole_ops.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -13,15 +13,15 @@
 #include "tensor/dtype.h"
 #include "tensor/strings.h"
 
-/* Longer texts are no numbers that anybody wrote. */
+/* Nobody writes a number longer than this. */
 enum { TEXT_BYTES = 512 };
 
 typedef struct parser {
     const pl_eager_call *call;
-    locale_t plain; /* a point is a point, whatever the program's language */
+    locale_t plain; /* the decimal separator is a point, whatever the program's language */
     pl_kind kind;
     size_t item_bytes;
-    pl_cast_kernel narrow; /* to the dtype, from what was read */
+    pl_cast_kernel narrow; /* to the dtype, from the type that was parsed */
 } parser;
 
 static bool is_blank(char c)
@@ -29,7 +29,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Hexadecimal numbers and "nan(...)" are C's, not Python's. */
+/* Hexadecimal numbers and "nan(...)" are valid in C, but not in Python. */
 static bool is_plain(const char *text)
 {
     return strspn(text, "0123456789+-.eEinfINFatyATY") == strlen(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops on strings, as Python's bytes have them. What is made of strings is measured in a first pass,
- * and written in a second. See whole_ops.h. */
+/* Ops on strings, with the semantics of Python's bytes. A first pass measures results that are
+ * strings, and a second writes them. See whole_ops.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-/* The bytes that bytes.strip() and bytes.split() take for blank. */
+/* The bytes that bytes.strip() and bytes.split() treat as blank. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -106,9 +106,9 @@ int pl_eager_string_length(const pl_eager_call *call, pl_tensor **ret_tensor, pl
     return r;
 }
 
-/* ---- parts of one ---- */
+/* ---- splitting ---- */
 
-/* The next part of what is left; false when there is none. */
+/* Yields the next part of what is left; false when there is none. */
 typedef struct splitter {
     const char *at, *end;
     const char *separator;
@@ -175,9 +175,9 @@ int pl_eager_string_split(const pl_eager_call *call, pl_tensor **ret_tensor, pl_
     return r;
 }
 
-/* ---- of several inputs, that broadcast ---- */
+/* ---- several inputs, broadcast ---- */
 
-/* The element of a smaller shape that stands at element `number` of the result. */
+/* Returns the element of a smaller shape that is repeated at element `number` of the result. */
 static int64_t repeated_at(const pl_shape *out, int64_t number, const pl_shape *in)
 {
     int64_t at = 0, stride = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See whole_ops.h: which op is whose, and those that are about files and raw bytes. */
+/* See whole_ops.h. Dispatches ops to their functions, and has those on files and raw bytes. */
 #include "exec/eager/whole_ops.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ int pl_eager_check_budget(const pl_eager_call *call, uint64_t bytes, const char 
     return r < 0 ? pl_eager_not_promised(call, r, bytes, of, reterr) : 0;
 }
 
-/* Once for all inputs that are in one buffer. */
+/* Counts a buffer once, even if several inputs lie in it. */
 uint64_t pl_eager_input_bytes(const pl_eager_call *call)
 {
     uint64_t bytes = 0;
@@ -127,7 +127,7 @@ int pl_eager_new(const pl_eager_call *call, pl_dtype dtype, const pl_shape *shap
                           reterr);
     if (r < 0)
         return r;
-    pl_buffer *pinned = buffer; /* on failure the wrapper lets go of it */
+    pl_buffer *pinned = buffer; /* the wrapper releases it on failure */
     r = pl_tensor_wrap(pl_buffer_ref(buffer), dtype, shape, NULL, 0, ret_tensor, reterr);
     if (r < 0)
         pl_buffer_unpin(pinned);
@@ -189,7 +189,7 @@ static int check_files(const pl_eager_call *call, const pl_strings *names, const
     return r < 0 ? refuse_files(call, r, names, sizes, largest, cost, reterr) : 0;
 }
 
-/* The bytes of all files, each in sizes[i]. A single one stays open: *ret_fd. */
+/* Measures all files into sizes[i]. A single one stays open: *ret_fd. */
 static int measure(const pl_eager_call *call, const pl_strings *names, uint64_t *sizes,
                    uint64_t *ret_bytes, int *ret_fd, pl_error *reterr)
 {
@@ -211,7 +211,7 @@ static int measure(const pl_eager_call *call, const pl_strings *names, uint64_t 
     return names->n > 0 ? check_files(call, names, sizes, largest, bytes, reterr) : 0;
 }
 
-/* Closes what is open. */
+/* Reads and closes the open file. */
 static int read_one(const pl_eager_call *call, pl_string name, int fd, uint64_t bytes, char *to,
                     pl_error *reterr)
 {
@@ -272,7 +272,7 @@ static int read_file(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error
 
 /* ---- raw bytes ---- */
 
-/* How many elements each string is; all must have as many. */
+/* Returns how many elements each string holds; all must hold equally many. */
 static int count_raw(const pl_eager_call *call, const pl_strings *strings, int64_t *ret_n,
                      pl_error *reterr)
 {
@@ -330,9 +330,10 @@ static int decode_raw(const pl_eager_call *call, pl_tensor **ret_tensor, pl_erro
     return r;
 }
 
-/* ---- which is whose ---- */
+/* ---- dispatch ---- */
 
-/* The ops that measure what they make of strings, and are promised it. NULL: it is none of them. */
+/* Finds the function of an op that measures what it makes from strings, and claims it as a promise.
+ * NULL: the op has none. */
 typedef int run_op(const pl_eager_call *call, pl_tensor **ret_tensor, pl_error *reterr);
 
 static run_op *plain_op(const pl_node *node)

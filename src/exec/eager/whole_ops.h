@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eager ops, computed as whole tensors before the plan: ops of class data, and all ops on strings.
  *
- * The size of their results is known only when files are opened and strings are read, so they cannot
- * be planned with the others: see eager_ops.h for their order. Each gets its inputs as tensors and
- * makes one. Errors name op and node. A call belongs to one thread. */
+ * The size of their results is known only when files are opened and strings are read, so they
+ * cannot be planned with the others: see eager_ops.h for their order. Each gets its inputs as
+ * tensors and makes one tensor. Errors name op and node. A call belongs to one thread. */
 #ifndef PL_EXEC_EAGER_WHOLE_OPS_H
 #define PL_EXEC_EAGER_WHOLE_OPS_H
 
@@ -14,7 +14,7 @@
 #include "tensor/strings.h"
 #include "tensor/tensor.h"
 
-/* A graph that an op makes to compute with, and all that it needs. */
+/* A graph that an op builds to compute with, and its inputs and limits. */
 typedef struct pl_eager_graph {
     pl_session *session;
     pl_fetch fetch;
@@ -29,55 +29,57 @@ typedef int pl_eager_run_graph(void *context, const pl_eager_graph *graph, pl_te
 typedef struct pl_eager_call {
     pl_runtime *runtime;
     const pl_node *node;
-    const pl_node *decoded;        /* of a resize: the picture's node, if that is made on the way */
+    const pl_node *decoded;        /* of a resize: the picture's node, if it is decoded on the
+                                    * way */
     pl_tensor *const *inputs;      /* borrowed, as many as the node has, or `decoded` */
-    uint64_t budget_bytes;         /* that values and scratch may take, inputs included */
+    uint64_t budget_bytes;         /* for values and scratch, inputs included */
     pl_admission *admission;       /* begun once, before the op claims memory: pl_eager_promise() */
-    pl_eager_run_graph *run_graph; /* only before that: it has an admission of its own */
+    pl_eager_run_graph *run_graph; /* only before that: the graph has an admission of its own */
     void *context;
 } pl_eager_call;
 
-/* Is the node computed here? Sources never are. */
+/* Returns whether the node is computed here. Sources never are. */
 bool pl_is_eager(const pl_node *node);
 
-/* The node's value. */
+/* Computes the node's value. */
 PL_MUST_CHECK int pl_eager_op_run(const pl_eager_call *call, pl_tensor **ret_tensor,
                                   pl_error *reterr);
 
 /* ---- between the files ---- */
 
-/* "op 'node': message". Returns the code. */
+/* Fails with the message "op 'node': message". Returns the code. */
 PL_MUST_CHECK int pl_eager_fail(const pl_eager_call *call, int code, pl_error *reterr,
                                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* PL_EBUDGET if so many bytes are more than the call may take; else it is promised them. Once in a
- * call; `of` says what for. */
+/* Promises the bytes to the call, or fails with PL_EBUDGET if it may not take that many. Once in a
+ * call; `of` says what the memory is for. */
 PL_MUST_CHECK int pl_eager_check_budget(const pl_eager_call *call, uint64_t bytes, const char *of,
                                         pl_error *reterr);
 
-/* Its two halves, for callers with a longer message: PL_EBUDGET or -ECANCELED, without one; and the
- * message. Returns the code. */
+/* The two halves of pl_eager_check_budget(), for callers with a longer message: the first fails
+ * with PL_EBUDGET or -ECANCELED without a message; the second sets the message, and returns the
+ * code. */
 PL_MUST_CHECK int pl_eager_promise(const pl_eager_call *call, uint64_t bytes);
 PL_MUST_CHECK int pl_eager_not_promised(const pl_eager_call *call, int code, uint64_t bytes,
                                         const char *of, pl_error *reterr);
 
-/* The same, without the promise: what is to be looked at before more is known. */
+/* pl_eager_check_budget() without the promise: for checks before the exact size is known. */
 PL_MUST_CHECK int pl_eager_must_fit(const pl_eager_call *call, uint64_t bytes, const char *of,
                                     pl_error *reterr);
 
 /* The memory of inputs that are strings. */
 uint64_t pl_eager_input_bytes(const pl_eager_call *call);
 
-/* pl_strings_begin() for what is made of inputs that are strings, once it is promised. */
+/* pl_strings_begin() for a result made from string inputs; promises it first. */
 PL_MUST_CHECK int pl_eager_begin_strings(const pl_eager_call *call, pl_strings_maker *maker,
                                          const pl_shape *shape, uint64_t n_bytes, pl_error *reterr);
 
-/* pl_eager_new() for the same. */
+/* pl_eager_new() for a result made from string inputs; promises it first. */
 PL_MUST_CHECK int pl_eager_new_promised(const pl_eager_call *call, pl_dtype dtype,
                                         const pl_shape *shape, pl_tensor **ret_tensor,
                                         void **ret_data, pl_error *reterr);
 
-/* A new dense tensor, pinned for writing until pl_buffer_unpin(tensor->buffer). */
+/* Makes a dense tensor, pinned for writing until pl_buffer_unpin(tensor->buffer). */
 PL_MUST_CHECK int pl_eager_new(const pl_eager_call *call, pl_dtype dtype, const pl_shape *shape,
                                pl_tensor **ret_tensor, void **ret_data, pl_error *reterr);
 
@@ -87,22 +89,22 @@ PL_MUST_CHECK int pl_eager_decode(const pl_eager_call *call, pl_tensor **ret_ten
 PL_MUST_CHECK int pl_eager_resize(const pl_eager_call *call, pl_tensor **ret_tensor,
                                   pl_error *reterr);
 
-/* Its memory beside its tensors. */
+/* The memory that the resize needs besides its tensors. */
 uint64_t pl_eager_resize_scratch_bytes(pl_runtime *runtime, const pl_node *node, const pl_shape *in,
                                        const pl_shape *out);
 
-/* Can the resize be made of rows of bytes that come one by one, by one thread? */
+/* Returns whether one thread can make the resize from rows of bytes that arrive one by one. */
 bool pl_eager_takes_rows(const pl_node *resize);
 
-/* Then so: both shapes are a picture's, `scratch` has as many bytes, `made` is the result. Owns
- * nothing. */
+/* Resizes from such rows: both shapes are one picture's, `scratch` has
+ * pl_eager_resize_scratch_bytes(), `made` is the result. Owns nothing. */
 typedef struct pl_eager_rows pl_eager_rows;
 uint64_t pl_eager_rows_bytes(const pl_node *resize, const pl_shape *in, const pl_shape *out);
 pl_eager_rows *pl_eager_rows_begin(const pl_node *resize, const pl_shape *in, const pl_shape *out,
                                    void *scratch, void *made);
 void pl_eager_rows_take(void *rows, int64_t y, const uint8_t *row);
 
-/* A resize with the picture that it is of, of which no more than some rows are there at a time. */
+/* Decodes a picture and resizes it, with only some of the picture's rows in memory at a time. */
 PL_MUST_CHECK int pl_eager_decode_resized(const pl_eager_call *call, pl_tensor **ret_tensor,
                                           pl_error *reterr);
 

@@ -10,7 +10,8 @@
 #include "exec/matmul/blas_set_up.h"
 #include "tensor/dtype.h"
 
-/* Not before the first product: while it loads libraries, a process mostly has no threads yet. */
+/* Runs at load time, not at the first product: while it loads libraries, a process usually has no
+ * threads yet. */
 __attribute__((constructor)) static void set_up(void)
 {
     pl_blas_set_up();
@@ -22,15 +23,16 @@ static struct {
     pthread_mutex_t mu; /* leaf lock */
     pthread_cond_t all_left;
     int n_inside;         /* mu */
-    int n_threads;        /* mu; of those inside */
-    int n_threads_before; /* mu; what others had set */
+    int n_threads;        /* mu; of those now inside */
+    int n_threads_before; /* mu; what the program had set */
 } uses = {.mu = PTHREAD_MUTEX_INITIALIZER, .all_left = PTHREAD_COND_INITIALIZER};
 
-/* The largest workspace that a use has filled: resident, and measured as such from then on. */
+/* The largest workspace that a use has filled. It is resident, and counted as measured from then
+ * on. */
 static _Atomic uint64_t filled_bytes;
 
-/* OpenBLAS maps its buffer for a thread in that thread's first call: now, inside of the claim, and
- * not halfway through a product. */
+/* Makes OpenBLAS map its buffer for each thread, which it does in that thread's first call: now,
+ * within the claim, and not halfway through a product. */
 static void map_buffers(void)
 {
     float one = 1, c;
@@ -101,7 +103,8 @@ static int64_t item_bytes(const pl_gemm *g)
     return pl_dtype_info_of(g->dtype)->item_bytes;
 }
 
-/* BLAS wants at least the row's length there, also where there is one row and nobody goes on. */
+/* BLAS wants at least the row's length here, even for a single row, where the stride is not
+ * used. */
 static int leading(int64_t row_bytes, int64_t n_rows, int64_t n_columns, int64_t item)
 {
     return (int)(n_rows == 1 ? n_columns : row_bytes / item);
@@ -176,7 +179,8 @@ static void call_syrk(const pl_gemm *g)
                     ldc);
 }
 
-/* In strips of rows, as the workspace wants it: left of the diagonal block, and that. */
+/* Works in strips of rows, as the workspace requires: the part left of the diagonal block, then
+ * that block. */
 void pl_blas_syrk(const pl_gemm *gemm)
 {
     int64_t at_once = rows_at_once(gemm);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenBLAS, behind one file: float32 and float64 products of matrices in memory.
- *   matrix     rows that lie `row_bytes` apart, as they are stored; `transposed` is how it is used
- *   workspace  what OpenBLAS keeps for packed pieces of the operands, and never gives back. It
- *              grows with the left operand's rows of one call: calls are cut at PL_MATMUL_ROWS_MOST
- *   use        a time in which products are computed, by a number of threads of OpenBLAS's own
+ *   matrix     rows that lie `row_bytes` apart as stored; `transposed` says how it is used
+ *   workspace  the memory that OpenBLAS keeps for packed pieces of the operands, and never frees.
+ *              It grows with the rows of the left operand in one call, so calls are cut at
+ *              PL_MATMUL_ROWS_MOST
+ *   use        a period in which products are computed, with a certain number of OpenBLAS's threads
  *
- * The number of threads is one for the whole process. Uses with the same number go on side by side,
- * others wait for them; the last one out puts back what was set before. OpenBLAS ends the process
- * when it cannot have its workspace, or a few KiB for its threads: that is why a use begins with a
- * claim for it, which other claims of the process cannot take away.
+ * The number of threads is global to the process. Uses with the same number run side by side,
+ * others wait for them, and the last one restores the previous setting. OpenBLAS ends the process
+ * if it cannot allocate its workspace, or a few KiB for its threads. A use therefore begins with a
+ * claim for the workspace, which other claims of the process cannot take away.
  *
- * Within a use all is safe from any thread. */
+ * Within a use, all functions are safe from any thread. */
 #ifndef PL_EXEC_MATMUL_BLAS_H
 #define PL_EXEC_MATMUL_BLAS_H
 
@@ -26,7 +27,7 @@ typedef struct pl_gemm {
     void *c;
     int64_t a_row_bytes, b_row_bytes, c_row_bytes;
     bool a_transposed, b_transposed;
-    bool add;             /* to what is in c; else that is overwritten, whatever it is */
+    bool add;             /* to what is in c; otherwise c is overwritten without being read */
     int64_t rows_at_once; /* of c, in one call, for the workspace; 0: PL_MATMUL_ROWS_MOST */
 } pl_gemm;
 
@@ -36,24 +37,24 @@ typedef struct pl_blas_use {
     uint64_t workspace_bytes;
 } pl_blas_use;
 
-/* `memory` may be NULL: nothing is claimed. May wait for uses with another number of threads, so
- * who is inside of one begins no other. */
+/* `memory` may be NULL: nothing is claimed. May wait for uses with another number of threads, so a
+ * thread inside a use must not begin another. */
 PL_MUST_CHECK int pl_blas_use_begin(pl_blas_use *use, pl_memory *memory, int n_threads,
                                     uint64_t workspace_bytes, pl_error *reterr);
 void pl_blas_use_end(pl_blas_use *use);
 
-/* The part of a workspace that is resident already: a use claims what it needs beyond. Never falls.
- */
+/* The part of a workspace that is resident already: a use claims only what it needs beyond it.
+ * Never falls. */
 uint64_t pl_blas_there_bytes(void);
 
-/* Can BLAS take it? It knows two dtypes, and counts in 32 bits. */
+/* Returns whether BLAS can compute it: BLAS knows two dtypes, and counts in 32 bits. */
 bool pl_blas_takes(const pl_gemm *gemm);
 
-/* m, n and k are not 0. */
+/* m, n and k must not be 0. */
 void pl_blas_gemm(const pl_gemm *gemm);
 
-/* a times a-transposed (or, if it is used transposed, a-transposed times a): the lower triangle of
- * c, with its diagonal. b is not looked at; m equals n. */
+/* Computes the lower triangle of c, with its diagonal, for c = a times a-transposed (or, if a is
+ * used transposed, a-transposed times a). b is ignored; m equals n. */
 void pl_blas_syrk(const pl_gemm *gemm);
 
 #endif

@@ -11,21 +11,21 @@
 #include "sys/proc.h"
 #include "util/blas_kernels.h"
 
-/* OpenBLAS's own names, in no header: for choosing, which all its builds with kernels for several
- * processors export, and for ending its workers, which those have that start threads of their own.
- * In others they are NULL. */
+/* OpenBLAS's own symbols, declared in none of its headers: one chooses kernels, and is exported by
+ * all builds with kernels for several processors; the others end its workers, in builds that start
+ * threads of their own. In other builds they are NULL. */
 extern void gotoblas_dynamic_init(void) __attribute__((weak));
 extern void gotoblas_dynamic_quit(void) __attribute__((weak));
 extern int blas_thread_shutdown_(void) __attribute__((weak));
-extern int blas_server_avail __attribute__((weak)); /* are there workers? */
-extern int blas_num_threads __attribute__((weak));  /* with the caller */
+extern int blas_server_avail __attribute__((weak)); /* nonzero: there are workers */
+extern int blas_num_threads __attribute__((weak));  /* including the caller */
 
 const char *pl_blas_kernels(void)
 {
     return openblas_get_corename();
 }
 
-/* Of 0.3.21, as its tables have them; AMD's and Intel's with AVX2 have the same. */
+/* The values of OpenBLAS 0.3.21's tables; AMD's and Intel's processors with AVX2 have the same. */
 int64_t pl_blas_depth(pl_dtype dtype)
 {
     if (strcmp(pl_blas_kernels(), "SkylakeX") == 0)
@@ -33,7 +33,8 @@ int64_t pl_blas_depth(pl_dtype dtype)
     return dtype == PL_F32 ? 320 : 256;
 }
 
-/* Whether no thread can be inside of OpenBLAS: there are the caller and its workers only. */
+/* Returns whether no thread can be inside OpenBLAS, because there are only the caller and its
+ * workers. */
 static bool is_alone(void)
 {
     if (!&blas_server_avail || !&blas_num_threads)

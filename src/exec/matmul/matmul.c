@@ -68,7 +68,7 @@ static int copy_operand(pl_matmul_state *s, const pl_matrix *matrix, bool right,
     return pl_matmul_copy_to_blocks(s, matrix, &stream->blocks, stream->offset);
 }
 
-/* A matrix times itself is copied once. */
+/* Copies a matrix that is multiplied by itself only once. */
 static void share_blocks(pl_matmul_state *s)
 {
     s->b.in_blocks = true;
@@ -141,7 +141,7 @@ static void end_streams(pl_matmul_state *s)
     pl_strip_done(s, &s->c_strip);
 }
 
-/* Ends what is under way before its memory goes. */
+/* Ends requests under way before their memory is freed. */
 static void end_all(pl_matmul_state *s)
 {
     pl_panel_io_free(s->io);
@@ -149,7 +149,7 @@ static void end_all(pl_matmul_state *s)
     pl_memory_give(s->job->memory, &s->bounce);
 }
 
-/* Nothing is under way any more. */
+/* No request is under way any more. */
 static int put_in_place(pl_matmul_state *s)
 {
     end_streams(s);

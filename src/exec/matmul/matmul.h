@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices, in memory or larger than it: what pl_matmul_plan_make() planned, done.
+/* Computes products of matrices, in memory or larger than memory, as pl_matmul_plan_make() has
+ * planned.
  *   matrix    rows of elements, as they are stored: resident, in a file, or computed on demand
- *   file      rows lie densely from `offset` on: an .npy file's data, an extent of a spill file
- *   computed  rows are asked for, some more than once; always the same values
+ *   file      dense rows from `offset` on: an .npy file's data, an extent of a spill file
+ *   computed  a function writes rows on request, some more than once, always with the same values
  *
- * What is claimed is the plan's scratch_bytes and workspace_bytes, at most, and it is given back at
- * the end; only BLAS's workspace stays, and is measured with the rest of the process. Results
- * depend on the plan only by rounding (see matmul_product.h), and are the same for the same plan
- * and threads. After a failure the result's content is undefined. Safe from any thread. */
+ * A product claims at most the plan's scratch_bytes and workspace_bytes, and releases them at the
+ * end; only BLAS's workspace stays, and is measured with the rest of the process. Results depend on
+ * the plan only in rounding (see matmul_product.h), and are the same for the same plan and number
+ * of threads. After a failure the content of the result is undefined. Safe from any thread. */
 #ifndef PL_EXEC_MATMUL_MATMUL_H
 #define PL_EXEC_MATMUL_MATMUL_H
 
@@ -22,8 +23,7 @@ typedef enum pl_matrix_where {
     PL_MATRIX_COMPUTED,
 } pl_matrix_where;
 
-/* Writes rows [row, row + n_rows) to `data`, densely. Called by the thread that runs the product.
- */
+/* Writes rows [row, row + n_rows) to `data`, densely. Runs on the thread that runs the product. */
 typedef int pl_matrix_fill(void *context, int64_t row, int64_t n_rows, void *data,
                            pl_error *reterr);
 
@@ -43,9 +43,10 @@ typedef struct pl_matmul_job {
     pl_matrix c;    /* resident or a file; overlaps no operand */
     pl_memory *memory;
     pl_threads *threads;
-    int scratch_fd; /* for a plan with scratch_disk_bytes: so many are the product's, from there */
+    int scratch_fd; /* for a plan with scratch_disk_bytes: the product owns that many bytes from
+                     * scratch_offset on */
     uint64_t scratch_offset;                          /* a multiple of PL_FILE_DIRECT_BYTES */
-    pl_stop stop;                                     /* asked before each step: -ECANCELED */
+    pl_stop stop;                                     /* checked before each step: -ECANCELED */
     void (*progress)(void *context, double fraction); /* NULL, or called after each step */
     void *progress_context;
 } pl_matmul_job;
@@ -53,7 +54,7 @@ typedef struct pl_matmul_job {
 PL_MUST_CHECK int pl_matmul_run(const pl_matmul_plan *plan, const pl_matmul_job *job,
                                 pl_error *reterr);
 
-/* Many products of one shape, all resident: operand i lies at the sum of index * stride along the
+/* Many products of one shape, all resident: operand i begins at the sum of index * stride along the
  * batch's axes; a stride of 0 repeats it. */
 typedef struct pl_matmul_batch {
     const pl_matmul_question *question; /* of one */
@@ -65,7 +66,7 @@ typedef struct pl_matmul_batch {
     int64_t a_strides[PL_RANK_MAX], b_strides[PL_RANK_MAX], c_strides[PL_RANK_MAX]; /* bytes */
 } pl_matmul_batch;
 
-/* With question->n_threads threads. Claims pl_matmul_batch_workspace_bytes() at most. */
+/* Uses question->n_threads threads. Claims at most pl_matmul_batch_workspace_bytes(). */
 PL_MUST_CHECK int pl_matmul_batch_run(const pl_matmul_batch *batch, pl_memory *memory,
                                       pl_threads *threads, pl_stop stop, pl_error *reterr);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many products of one shape. Small ones are shared out among our threads, each with a BLAS of one
- * thread: 4096 of 64 x 64 x 64 take half the time of a loop over a BLAS of two. */
+/* Many products of one shape. Small ones are shared out among our threads, each using BLAS with one
+ * thread: 4096 of 64 x 64 x 64 take half the time of a loop over BLAS with two. */
 #include <errno.h>
 
 #include "exec/matmul/matmul.h"
 #include "exec/matmul/matmul_product.h"
 #include "tensor/dtype.h"
 
-/* A part is worth so many: far above what handing it out costs. */
+/* The least multiplications in a part: far above the cost of handing it out. */
 #define PART_PRODUCTS (64.0 * 64.0 * 64.0)
 
 typedef struct batch_run {
     const pl_matmul_batch *batch;
-    pl_threads *threads; /* for one product; NULL: it has one */
+    pl_threads *threads; /* for one product; NULL: the caller's thread alone */
     pl_stop stop;
     int64_t n_products, part_products;
 } batch_run;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operand is copied to scratch, cut into blocks that lie together, and C is put together from
- * its own. Bands of whole rows are read or written in the order that they lie in; each is cut into
- * pieces of blocks, each piece read or written as one. While one band is cut the next is read and
- * the one before is written. */
+/* Copies operands to scratch as contiguous blocks, and puts C together from its blocks. Bands of
+ * whole rows are read or written sequentially; each is cut into pieces of blocks, each read or
+ * written in one request. While one band is being cut, the next is read and the one before is
+ * written. */
 #include <errno.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ static uint64_t piece_row_bytes(const pl_matmul_blocks *blocks, int64_t across)
     return (uint64_t)columns * blocks->item_bytes;
 }
 
-/* Each piece gets pages of its own, in which it lies as in the file. */
+/* Gives each piece pages of its own, in which it lies as it does in the file. */
 static void place_pieces(const copy *c, band *b)
 {
     const pl_matmul_blocks *blocks = c->blocks;
@@ -163,7 +163,7 @@ static int begin_band(copy *c, band *b, int64_t row)
     return 0;
 }
 
-/* Waits for what was written from the same memory before. */
+/* Waits for earlier writes from the same memory. */
 static int end_band(copy *c, band *b)
 {
     int r = pl_matmul_wait(c->state, &b->whole, c->matrix->name);
@@ -233,7 +233,7 @@ static int take_memory(copy *c)
     return r;
 }
 
-/* Whatever is still under way uses the memory. */
+/* Waits for requests under way, which use the memory, and frees it. */
 static void give_memory(copy *c)
 {
     for (int i = 0; i < 2; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other half of a symmetric result: a tile that is finished is also, turned around, the one on
- * the other side of the diagonal. In a file's case the tile is turned where it is, and written a
+/* The other half of a symmetric result: a finished tile, transposed, is also the tile on the other
+ * side of the diagonal. If the result is a file, the tile is transposed in place and written a
  * second time. */
 #include "exec/matmul/matmul_private.h"
 #include "tensor/region.h"
 
-enum { SQUARE = 64 }; /* rows and columns that are swapped at a time: both sides in L1 */
+enum { SQUARE = 64 }; /* rows and columns that are swapped at a time: both sides fit in L1 */
 
 typedef struct turn {
     char *data; /* `side` rows and columns, dense */
@@ -46,7 +46,7 @@ static void swap_squares(const turn *t, int64_t row, int64_t column)
     }
 }
 
-/* The rows [part * SQUARE, ...) left of the diagonal, with what they are swapped with. */
+/* Swaps the rows [part * SQUARE, ...) left of the diagonal with their counterparts. */
 static int turn_part(void *context, int64_t part, int worker)
 {
     (void)worker;

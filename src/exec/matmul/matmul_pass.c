@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All strips or tiles of C, one after the other; for each, all of what is summed up in it.
- *
- * Steps go forth and back: a strip begins with the panel that the one before ended with, which is
- * still there. The rows of a strip's first and last step are worked through in groups: as soon as a
- * group of C is finished it is written, and A's rows of the next strip are loaded over those that
- * are done with, while the other groups are computed. So neither A nor C is in memory twice, and
- * the disk is busy all the time. */
+/* Computes all strips or tiles of C, one after the other; for each, sums up all steps. Steps go
+ * back and forth: a strip begins with the panel that the one before ended with, which is still in
+ * memory. In a strip's first and last step, rows are worked through in groups: as soon as a group
+ * of C is finished it is written, and A's rows of the next strip are loaded over the finished ones
+ * while other groups are computed. So neither A nor C is in memory twice, and the disk is always
+ * busy. */
 #include <errno.h>
 
 #include "exec/matmul/matmul_private.h"
@@ -15,7 +14,7 @@ typedef struct step {
     int64_t row, n_rows, column, n_columns, inner, n_inner;
     bool add;
     int64_t a_key, b_key;
-    const char *a_piece, *b_piece; /* once got */
+    const char *a_piece, *b_piece; /* once read */
 } step;
 
 static bool tiled(const pl_matmul_state *s)
@@ -23,7 +22,7 @@ static bool tiled(const pl_matmul_state *s)
     return s->plan->strategy == PL_MATMUL_TILES;
 }
 
-/* ---- which comes when ---- */
+/* ---- the order ---- */
 
 static int64_t tiles_across(const pl_matmul_state *s)
 {
@@ -39,7 +38,7 @@ static int64_t n_outer(const pl_matmul_state *s)
     return parts_of(s->plan->question.m, s->plan->tile_rows) * tiles_across(s);
 }
 
-/* At least one, also where k is 0: C becomes zero in it. */
+/* At least one, even if k is 0: it sets C to zero. */
 static int64_t n_steps(const pl_matmul_state *s)
 {
     const pl_matmul_question *q = &s->plan->question;
@@ -207,14 +206,15 @@ static int load_a(pl_matmul_state *s, const step *t, int64_t group)
     return pl_strip_move(s, &s->a_strip, group, q, t->row + row);
 }
 
-/* A row of the C strip is as long for narrow tiles at the edge: a group's rows are always in the
- * same place, so that waiting for the group is enough before the next tile goes there. */
+/* Rows of the C strip are equally long even for narrow tiles at the edge, so a group's rows are
+ * always in the same place, and waiting for that group is enough before the next tile goes
+ * there. */
 static uint64_t c_row_bytes(const pl_matmul_state *s)
 {
     return (uint64_t)s->plan->tile_columns * s->item_bytes;
 }
 
-/* In blocks they lie one after the other, with what is behind them in the strip. */
+/* Rows of a block lie one after the other, along with the padding behind them in the strip. */
 static pl_panel_request block_request(const pl_matmul_state *s, int64_t row, int64_t column,
                                       int64_t n_rows, char *data)
 {
@@ -267,7 +267,7 @@ static int wait_for_group(pl_matmul_state *s, int64_t group)
     return r == 0 && s->c_stays ? pl_strip_wait(s, &s->c_strip, group) : r;
 }
 
-/* `next`: the first step of the strip that follows; NULL: none does. */
+/* `next`: the first step of the following strip; NULL: none follows. */
 static int run_groups(pl_matmul_state *s, const step *t, const step *next)
 {
     int r = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to matmul*.c: a product under way whose matrices are not all in memory.
- *   stream  an operand that passes by in pieces, in two slots: one is computed with while the other
- *           is loaded; a piece that is still in a slot is not loaded again
- *   strip   rows of A or C that stay while the other operand passes, loaded and written in groups
+/* Private to matmul*.c: a running product whose matrices are not all in memory.
+ *   stream  an operand that is read piece by piece, into two slots: one is used while the other is
+ *           loaded; a piece that is still in a slot is not loaded again
+ *   strip   rows of A or C that stay while the other operand is streamed, loaded and written in
+ *           groups
  *
- * All of it belongs to the thread that runs the product. */
+ * Belongs to the thread that runs the product. */
 #ifndef PL_EXEC_MATMUL_MATMUL_PRIVATE_H
 #define PL_EXEC_MATMUL_MATMUL_PRIVATE_H
 
@@ -14,7 +15,7 @@
 #include "plan/matmul_plan_private.h"
 
 typedef struct pl_panel_stream_slot {
-    int64_t key; /* of the piece in it, or on its way; -1: none */
+    int64_t key; /* of the piece in it, or being loaded; -1: none */
     pl_block block;
     char *data;
     pl_panel_request request;
@@ -28,7 +29,7 @@ typedef struct pl_panel_stream {
     pl_matmul_blocks blocks;
     int64_t n_rows, piece_rows; /* else whole rows */
     uint64_t row_bytes;
-    int current; /* slot that is computed with */
+    int current; /* the slot in use */
     pl_panel_stream_slot slots[2];
 } pl_panel_stream;
 
@@ -50,12 +51,12 @@ typedef struct pl_matmul_state {
     bool a_streams, b_streams, a_stays, c_stays;
     pl_panel_stream a, b;
     pl_strip a_strip, c_strip;
-    pl_matmul_blocks c_blocks; /* where tiles of C go first; n_down 0: to their place */
+    pl_matmul_blocks c_blocks; /* where tiles of C go first; n_down 0: straight to their place */
     uint64_t c_blocks_offset;
     pl_matrix scratch; /* the file, as if it were a matrix */
 } pl_matmul_state;
 
-/* matmul_stream.c: each returns 0 or a code, with the message set. */
+/* matmul_stream.c: each function returns 0 or a code, with the message set. */
 PL_MUST_CHECK int pl_panel_stream_init(pl_matmul_state *state, pl_panel_stream *stream,
                                        uint64_t piece_bytes);
 PL_MUST_CHECK int pl_panel_stream_want(pl_matmul_state *state, pl_panel_stream *stream,
@@ -64,7 +65,7 @@ PL_MUST_CHECK int pl_panel_stream_get(pl_matmul_state *state, pl_panel_stream *s
                                       const char **ret_data);
 void pl_panel_stream_done(pl_matmul_state *state, pl_panel_stream *stream);
 
-/* `matrix` is where it is loaded from, or written to; a file's bytes lie in their page as there. */
+/* `matrix` is loaded from or written to; a file's bytes keep their position within a page. */
 PL_MUST_CHECK int pl_strip_init(pl_matmul_state *state, pl_strip *strip, const pl_matrix *matrix,
                                 uint64_t bytes, const char *what);
 PL_MUST_CHECK int pl_strip_move(pl_matmul_state *state, pl_strip *strip, int64_t group,
@@ -72,16 +73,16 @@ PL_MUST_CHECK int pl_strip_move(pl_matmul_state *state, pl_strip *strip, int64_t
 PL_MUST_CHECK int pl_strip_wait(pl_matmul_state *state, pl_strip *strip, int64_t group);
 void pl_strip_done(pl_matmul_state *state, pl_strip *strip);
 
-/* matmul_pass.c: all strips or tiles. */
+/* matmul_pass.c: computes all strips or tiles. */
 PL_MUST_CHECK int pl_matmul_pass(pl_matmul_state *state);
 
-/* Rows of a tile, or of what is a tile when it is turned around, that begin at (row, column) of C
- * and lie in the C strip at `data`: how they are written. */
+/* Describes how rows of a tile (or of a transposed tile) that begin at (row, column) of C and lie
+ * in the C strip at `data` are written. */
 pl_panel_request pl_matmul_tile_request(const pl_matmul_state *state, int64_t row, int64_t column,
                                         int64_t n_rows, int64_t n_columns, char *data);
 
-/* matmul_mirror.c: what is finished left of the diagonal is copied to its right. Groups of so many
- * rows are on their way when it returns. */
+/* matmul_mirror.c: copies what is finished left of the diagonal to its right. When it returns,
+ * groups of this many rows are being written. */
 typedef struct pl_matmul_tile {
     int64_t row, n_rows, column, n_columns; /* of C */
 } pl_matmul_tile;
@@ -95,7 +96,7 @@ PL_MUST_CHECK int pl_matmul_copy_to_blocks(pl_matmul_state *state, const pl_matr
 PL_MUST_CHECK int pl_matmul_copy_from_blocks(pl_matmul_state *state, const pl_matrix *matrix,
                                              const pl_matmul_blocks *blocks, uint64_t offset);
 
-/* Waits, and says what failed: "cannot read 4.0 MiB at 128 of 'a': ..." */
+/* Waits, and reports what failed: "cannot read 4.0 MiB at 128 of 'a': ..." */
 PL_MUST_CHECK int pl_matmul_wait(pl_matmul_state *state, pl_panel_request *request,
                                  const char *name);
 

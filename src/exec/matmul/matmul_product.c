@@ -8,9 +8,9 @@
 #include "tensor/dtype.h"
 
 enum {
-    PART_ROWS = 16,   /* of c, for a thread at a time */
-    BLOCK_INNER = 64, /* along k: so many rows of b stay in the cache for a part's rows */
-    MIRROR = 64,      /* rows and columns that are mirrored at a time: both sides in L1 */
+    PART_ROWS = 16,   /* of c, for one thread at a time */
+    BLOCK_INNER = 64, /* along k: this many rows of b stay in the cache for a part's rows */
+    MIRROR = 64,      /* rows and columns that are mirrored at a time: both sides fit in L1 */
 };
 
 static int64_t item_bytes(const pl_gemm *g)
@@ -25,8 +25,8 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- plain loops ---- */
 
-/* Rows [row, row_end) of c take part [inner, inner_end) of the sum. `wide` is what products of the
- * type are exact in, modulo its bits: unsigned, because a signed overflow is undefined. */
+/* Adds part [inner, inner_end) of the sum to rows [row, row_end) of c. `wide` is a type in which
+ * products are exact modulo the type's bits: unsigned, because signed overflow is undefined. */
 #define PLAIN_LOOP(name, type, wide)                                                               \
     static void name(const pl_gemm *g, int64_t row, int64_t row_end, int64_t inner,                \
                      int64_t inner_end)                                                            \
@@ -65,7 +65,7 @@ PLAIN_LOOP(plain_f64, double, double)
 typedef void plain_loop(const pl_gemm *g, int64_t row, int64_t row_end, int64_t inner,
                         int64_t inner_end);
 
-/* Floats come here when BLAS cannot count their rows. */
+/* Floats come here if their rows are too many for BLAS to count. */
 static plain_loop *loop_of(pl_dtype dtype)
 {
     if (dtype == PL_F32)
@@ -102,7 +102,7 @@ static int plain_part(void *context, int64_t part, int worker)
     return 0;
 }
 
-/* No part fails, so neither does the whole. */
+/* Parts cannot fail, so neither can this. */
 static void run_parts(pl_threads *threads, int64_t n_parts, pl_threads_work *work,
                       const pl_gemm *gemm)
 {
@@ -137,7 +137,7 @@ void pl_product_run(pl_threads *threads, const pl_gemm *gemm)
 MIRROR_LOOP(mirror_f32, float)
 MIRROR_LOOP(mirror_f64, double)
 
-/* The lower triangle's rows [part * MIRROR, ...) become columns of the upper one. */
+/* Copies the lower triangle's rows [part * MIRROR, ...) to columns of the upper one. */
 static int mirror_part(void *context, int64_t part, int worker)
 {
     (void)worker;
@@ -164,9 +164,9 @@ void pl_product_square(pl_threads *threads, const pl_gemm *gemm)
 
 /* ---- in parts ---- */
 
-/* Along the sum, parts end where OpenBLAS ends one of its own accord: a cut there costs nothing.
- * Both operands are packed anew for each part, which is a part in some thousand of 4096 x 4096. One
- * such takes a twentieth of a second on two cores with AVX-512, a tenth with AVX2. */
+/* Along the sum, parts end where OpenBLAS would end one itself, so a cut there costs nothing. Both
+ * operands are packed again for each part, which is about a thousandth of the work for 4096 x 4096.
+ * Such a part takes a twentieth of a second on two cores with AVX-512, a tenth with AVX2. */
 enum { ROWS = 4096, COLUMNS = 2048, PLAIN_ROWS = 64, PLAIN_INNER = 768 };
 
 pl_product_part pl_product_part_of(pl_threads *threads, const pl_gemm *gemm)
@@ -191,13 +191,13 @@ static double products_of(int64_t m, int64_t n, int64_t k)
     return (double)m * (double)n * (double)k;
 }
 
-/* Less than two parts are left: BLAS halves them. */
+/* If less than two parts are left, BLAS halves them. */
 static int64_t inner_at(const parts_run *run, int64_t n_left)
 {
     return n_left < 2 * run->part->inner ? n_left : run->part->inner;
 }
 
-/* So many at a time, equally many each time. */
+/* Returns a part size of at most `most`, such that all parts are about equal. */
 static int64_t even(int64_t n, int64_t most)
 {
     int64_t n_parts = n > most ? (n + most - 1) / most : 1;
@@ -209,7 +209,7 @@ static bool ask(const parts_run *run)
     return run->go_on(run->context, run->n_done / run->n_all);
 }
 
-/* From `row`, `column` and `inner` on. */
+/* The part from `row`, `column` and `inner` on. */
 static pl_gemm part_at(const pl_gemm *whole, int64_t row, int64_t column, int64_t inner)
 {
     pl_gemm g = *whole;
@@ -223,7 +223,7 @@ static pl_gemm part_at(const pl_gemm *whole, int64_t row, int64_t column, int64_
     return g;
 }
 
-/* A block of c. It has one part at least: of k = 0 that clears it. */
+/* Computes a block of c. There is at least one part: with k = 0 it clears the block. */
 static bool sum_in_parts(parts_run *run, const pl_gemm *whole, int64_t row, int64_t column,
                          int64_t n_rows, int64_t n_columns)
 {
@@ -266,7 +266,7 @@ static bool syrk_in_parts(parts_run *run, const pl_gemm *whole)
     return true;
 }
 
-/* Twice a part is not worth a cut. */
+/* Up to twice a part is not worth a cut. */
 static bool is_small(const parts_run *run)
 {
     const pl_product_part *part = run->part;
@@ -285,7 +285,8 @@ bool pl_product_run_in_parts(pl_threads *threads, const pl_gemm *gemm, const pl_
     return true;
 }
 
-/* Rows [row, row + n_rows) up to the diagonal: left of a square block on it, and that. */
+/* Computes rows [row, row + n_rows) up to the diagonal: the part left of a square block on it, then
+ * that block. */
 static bool square_rows(parts_run *run, const pl_gemm *whole, int64_t row, int64_t n_rows)
 {
     pl_gemm left = part_at(whole, row, 0, 0), block = part_at(whole, row, row, 0);

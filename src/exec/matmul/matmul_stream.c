@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See matmul_private.h: pieces of matrices come and go while others are computed with. */
+/* See matmul_private.h: loads and writes pieces of matrices while others are computed with. */
 #include "exec/matmul/matmul_private.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ void pl_panel_stream_done(pl_matmul_state *state, pl_panel_stream *stream)
         pl_memory_give(state->job->memory, &stream->slots[i].block);
 }
 
-/* Where a piece lies in the file. One that is a block is dense, whatever its rows. */
+/* Finds where a piece lies in the file. A block is dense, whatever its rows. */
 static pl_panel_request locate(const pl_panel_stream *s, int64_t key)
 {
     pl_panel_request q = {.file = &s->file, .n_rows = 1};

@@ -13,11 +13,11 @@
 
 #define PAGE PL_FILE_DIRECT_BYTES
 
-/* One call's worth: see the numbers in the header; 16 MiB was slower, 1 MiB takes more time of the
- * processor. */
+/* The most that one call moves: see the numbers in the header; 16 MiB was slower, 1 MiB takes more
+ * CPU time. */
 #define PIECE_BYTES (4 * PL_MIB)
 
-/* Below that a row goes through the page cache: its ends alone would be two calls. */
+/* Shorter rows go through the page cache: their ends alone would take two calls. */
 #define DIRECT_FROM_BYTES (64 * PL_KIB)
 
 enum { IDLE, QUEUED, DONE }; /* of a request */
@@ -54,7 +54,8 @@ void pl_panel_file_close(pl_panel_file *file)
 
 /* ---- reading ---- */
 
-/* The aligned pages around [offset, offset + n), up to the end of the file, through `bounce`. */
+/* Reads the aligned pages around [offset, offset + n), up to the end of the file, through
+ * `bounce`. */
 static int read_bounced(const pl_panel_file *file, char *data, uint64_t n, uint64_t offset,
                         char *bounce)
 {
@@ -70,14 +71,15 @@ static int read_bounced(const pl_panel_file *file, char *data, uint64_t n, uint6
         if (more == 0)
             return PL_ECORRUPT;
         got += (uint64_t)more;
-        if (got < skip + n && got % PAGE) /* not the file's end: the rest is no longer aligned */
+        if (got < skip + n && got % PAGE) /* not the file's end: the rest is not aligned any more */
             return pl_file_read(file->fd, data, n, offset);
     }
     memcpy(data, bounce + skip, n);
     return 0;
 }
 
-/* Does the address lie as the offset does? Then whole pages go straight there. */
+/* Returns whether address and offset are equally aligned, so that whole pages can go straight
+ * there. */
 static bool congruent(const void *data, uint64_t offset)
 {
     return ((uintptr_t)data - offset) % PAGE == 0;
@@ -107,8 +109,8 @@ static int read_direct(const pl_panel_file *file, char *data, uint64_t n, uint64
 
 /* ---- writing ---- */
 
-/* Ends of pages that others write the rest of go through the page cache, which direct access is
- * coherent with. */
+/* Partial pages at the ends, which others write the rest of, go through the page cache; direct
+ * access is coherent with it. */
 static int write_direct(const pl_panel_file *file, const char *data, uint64_t n, uint64_t offset,
                         char *bounce)
 {

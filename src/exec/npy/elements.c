@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of elements that lie anywhere, in any dtype: pl_tensor_new_from(). Those that do not lie
- * one after the other are put in order first, a few at a time, on the stack. See
- * plimsoll/tensor.h. */
+/* pl_tensor_new_from(): tensors from elements that lie anywhere, in any dtype. Elements that are
+ * not contiguous are first put in order, a few at a time, on the stack. See plimsoll/tensor.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-/* Put in order at a time: they stay in the nearest cache until they are cast. */
+/* How many bytes are put in order at a time: they stay in the nearest cache until they are cast. */
 #define ORDERED_BYTES (16 * PL_KIB)
 
 typedef struct source {
@@ -24,12 +23,12 @@ typedef struct source {
     bool is_cast; /* to another dtype */
 } source;
 
-/* The largest box that begins with element `first`, counted last axis first, and whose elements are
- * counted one after the other: `most` of them at most. How many it has. */
+/* Finds the largest box that begins with element `first`, counted last axis first, and whose
+ * elements have consecutive numbers, at most `most` of them. Returns how many it has. */
 static int64_t box_at(const pl_shape *shape, int64_t first, int64_t most, pl_region *ret_box)
 {
     int64_t n = 1;
-    bool whole = true; /* all axes behind this one are */
+    bool whole = true; /* all axes after this one are */
     *ret_box = (pl_region){.rank = shape->rank};
     for (int i = shape->rank - 1; i >= 0; i--) {
         int64_t dim = shape->dims[i], at = first % dim, count = 1;
@@ -60,7 +59,7 @@ static void make_elements(const void *context, int64_t first, int64_t n, void *t
     _Alignas(PL_MEMORY_ALIGN_BYTES) char ordered[ORDERED_BYTES];
     const source *from = context;
     char *next = to;
-    if (n > 0 && from->in_order) { /* of none there may be no address */
+    if (n > 0 && from->in_order) { /* an empty array may have no address */
         from->cast(next, from->data + first * (int64_t)from->item_bytes, (size_t)n);
         return;
     }

@@ -12,12 +12,12 @@
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
-/* Read or written at a time; more if one element has more. */
+/* Bytes read or written at a time; more if one element is larger. */
 #define PIECE_BYTES (256 * PL_KIB)
 
 /* ---- reading ---- */
 
-/* A file that is gone through twice: to count, and to copy. */
+/* A file that is read twice: to count, and to copy. */
 typedef struct reader {
     int fd;
     const char *path;
@@ -39,7 +39,7 @@ static size_t length_of(const char *element, size_t width)
     return width;
 }
 
-/* Elements [first, first + *ret_n). */
+/* Reads elements [first, first + *ret_n). */
 static int read_piece(const reader *r, int64_t first, int64_t *ret_n, pl_error *reterr)
 {
     int64_t n = r->n - first < r->n_at_once ? r->n - first : r->n_at_once;
@@ -67,7 +67,7 @@ static int count_bytes(const reader *r, uint64_t *ret_bytes, pl_error *reterr)
     return 0;
 }
 
-/* The piece's elements without the rest of their width. Returns their bytes. */
+/* Packs the piece's elements without their padding. Returns their bytes. */
 static size_t pack(const reader *r, int64_t n, int64_t position)
 {
     size_t used = 0, width = r->npy->item_bytes;
@@ -81,7 +81,7 @@ static size_t pack(const reader *r, int64_t n, int64_t position)
     return used;
 }
 
-/* The file may have changed since it was counted: then it is refused. */
+/* Refuses a file that has changed since it was counted. */
 static int copy(const reader *r, uint64_t n_bytes, pl_buffer *buffer, pl_error *reterr)
 {
     int64_t begin = (r->n + 1) * (int64_t)PL_STRING_ITEM_BYTES, at = begin;
@@ -188,7 +188,7 @@ static int find_width(const pl_strings *strings, const char *path, uint32_t *ret
     return 0;
 }
 
-/* As many as fit; returns how many. */
+/* Fills in as many as fit; returns how many. */
 static int64_t fill_piece(const pl_strings *strings, int64_t first, uint32_t width, char *piece,
                           size_t room)
 {
@@ -216,7 +216,7 @@ static int write_all(const pl_strings *strings, int fd, uint64_t offset, uint32_
         else if (s.n > 0)
             r = pl_file_write(fd, s.data, s.n, offset);
     }
-    if (r == 0 && ftruncate(fd, (off_t)end) < 0) /* what was not written is 0 */
+    if (r == 0 && ftruncate(fd, (off_t)end) < 0) /* the unwritten rest is 0 */
         r = -errno;
     return r;
 }

@@ -20,7 +20,7 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-/* Copied at a time, where something has to be copied. */
+/* Bytes copied at a time, where a copy is needed. */
 #define PIECE_BYTES PL_MIB
 
 static int fail(pl_error *reterr, const char *what, const char *path, int code)
@@ -33,7 +33,7 @@ static int not_regular(pl_error *reterr, const char *what, const char *path)
     return pl_error_set(reterr, -EINVAL, "cannot %s '%s': it is not a regular file", what, path);
 }
 
-/* Finds now what would fail only after all is computed, or without an error. */
+/* Finds problems now that would otherwise show only after everything is computed, or never. */
 static int check_place(const char *path, uint64_t header_bytes, uint64_t item_bytes,
                        const pl_shape *shape, pl_error *reterr)
 {
@@ -58,12 +58,12 @@ static int open_one(const char *path, bool *ret_found)
     return fd;
 }
 
-/* A file begins with this until it is complete. No header is as short. */
+/* A file begins with this mark until it is complete. Every header is longer. */
 static const char mark[] = "plimsoll: not complete";
 
 static_assert(sizeof mark < 64, "longer than the shortest header");
 
-/* Was it left by who was killed? Another may be anything that the user calls so. */
+/* Returns whether a process that was killed left it. Any other file may be the user's own. */
 static bool is_marked(int fd)
 {
     char start[sizeof mark];
@@ -80,8 +80,8 @@ static int put_mark(int fd)
     return r < 0 ? r : pl_file_write(fd, mark, sizeof mark, 0);
 }
 
-/* The first name that nobody writes to now and that is nobody's; what was left there by who was
- * killed is taken over. */
+/* Opens the first free name that no process is writing to; takes over a file that a killed process
+ * left. */
 static int open_partial(pl_npy_file *file)
 {
     size_t room = strlen(file->path) + 32;
@@ -147,8 +147,8 @@ int pl_npy_create_wide(const char *path, pl_dtype dtype, uint32_t item_bytes, co
     return 0;
 }
 
-/* Some file systems tell when a descriptor is closed what they could not write; the lock stays with
- * the other one. */
+/* Closes a duplicate descriptor, because some file systems report write errors only on close; the
+ * lock stays with the other one. */
 static int look_closed(int fd)
 {
     int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -194,7 +194,7 @@ void pl_npy_discard(pl_npy_file *file)
     forget(file);
 }
 
-/* Big-endian elements, piece by piece into a buffer of our own. */
+/* Swaps big-endian elements, piece by piece, into our own buffer. */
 static int copy_swapped(int fd, const char *path, const pl_npy *npy, pl_buffer *buffer,
                         pl_error *reterr)
 {
@@ -309,7 +309,7 @@ static int save_pieces(pl_tensor *tensor, int fd, uint64_t offset, const char *p
         r = pl_tensor_read(tensor, tile.begin, tile.extent, piece, reterr);
         if (r < 0)
             break;
-        r = pl_file_write(fd, piece, n, offset); /* tiles are in one piece, in order */
+        r = pl_file_write(fd, piece, n, offset); /* tiles are contiguous and in order */
         if (r < 0)
             fail(reterr, "write", path, r);
         offset += n;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists live tensors, sessions and runs of a runtime. See plimsoll/live.h.
- *
- * Nobody is stopped for it: lists are locked one after the other, never two at once, and only for
- * as long as copying their members takes. */
+/* Lists live tensors, sessions and runs of a runtime. See plimsoll/live.h. Nothing stops meanwhile:
+ * lists are locked one after the other, never two at once, and only while their members are
+ * copied. */
 #include "exec/session/live.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #include "tensor/runtime.h"
 #include "tensor/tensor.h"
 
-/* Whose bytes an entry's are; beside the entries while they are gathered. */
+/* The buffers of entries, next to the entries while they are gathered. */
 typedef struct gathering {
     pl_live *live;
     pl_buffer **buffers; /* by entry; NULL: none */
@@ -26,7 +25,7 @@ typedef struct gathering {
 
 /* ---- entries ---- */
 
-/* How much of a name is its scope. Folders of a file are none. */
+/* Returns the length of a name's scope. Folders of a file are not scopes. */
 static size_t scope_bytes(const char *name, const pl_buffer *buffer)
 {
     bool is_path = name[0] == '/' || (buffer && buffer->chunk->window.fd >= 0);
@@ -58,7 +57,7 @@ static int grow(gathering *g)
     return 0;
 }
 
-/* Takes a copy of the name, which is borrowed; the buffer, if any, is held from here on. */
+/* Copies the name, which is borrowed; holds a reference to the buffer, if any, from here on. */
 static void add_entry(gathering *g, pl_live_entry entry, pl_buffer *buffer)
 {
     size_t n_scope = scope_bytes(entry.name, buffer);
@@ -90,7 +89,7 @@ static void add_tensor(gathering *g, pl_tensor *tensor)
                            .tensor = tensor};
     if (entry.kind != PL_LIVE_VARIABLE)
         entry.session = 0;
-    if (entry.n_refs > 0) /* else its last user is just letting go of it */
+    if (entry.n_refs > 0) /* else its last user is just releasing it */
         add_entry(g, entry, tensor->buffer);
 }
 
@@ -116,7 +115,7 @@ static void look_at_buffers(gathering *g)
 
 /* ---- sessions and runs ---- */
 
-/* With the session's lock held. */
+/* Call with the session's lock held. */
 static void add_session(gathering *g, const pl_session *session)
 {
     char name[32];
@@ -137,8 +136,8 @@ static void add_session(gathering *g, const pl_session *session)
                   NULL);
 }
 
-/* The sessions there are now, each held, in an array that ends with NULL; NULL if out of memory.
- */
+/* Returns the present sessions, each with a reference, in an array that ends with NULL; NULL if out
+ * of memory. */
 static pl_session **hold_sessions(pl_links *sessions)
 {
     size_t n = 0;
@@ -172,14 +171,14 @@ static void gather_sessions(gathering *g, pl_runtime *runtime)
     free(held);
 }
 
-/* ---- what is counted where ---- */
+/* ---- totals ---- */
 
 typedef struct row {
     pl_live_entry entry;
     const pl_buffer *buffer;
 } row;
 
-/* Of entries of one buffer the first kind counts; of one kind, the largest. */
+/* Among entries of one buffer the first kind counts; within a kind, the largest. */
 static int by_buffer(const void *a, const void *b)
 {
     const row *x = a, *y = b;
@@ -231,7 +230,7 @@ static void add_up(pl_live_total *to, const pl_live_total *more)
     to->file_bytes += more->file_bytes;
 }
 
-/* One for each entry, then those of one scope together. */
+/* Makes a row for each entry, then adds up those of one scope. */
 static int sum_up(pl_live *live)
 {
     live->totals = calloc((size_t)live->n_entries + 1, sizeof *live->totals);

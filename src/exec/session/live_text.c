@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of live.h as a table or JSON. Names are the users' own: any
- * bytes, so that they are made printable here. */
+/* Writes the list of live.h as a table or JSON. Users choose names, of any bytes, so this file
+ * makes them printable. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,8 @@ static bool has_elements(const pl_live_entry *entry)
     return entry->where != PL_LIVE_NOWHERE;
 }
 
-/* Bytes of the character that begins here, in UTF-8 as short as can be; 0: it is none. */
+/* Returns the bytes of the character that begins here, in shortest-form UTF-8; 0: it is not
+ * valid. */
 static int character_bytes(const unsigned char *at)
 {
     int n = at[0] < 0x80   ? 1
@@ -65,7 +66,7 @@ static void write_quoted(const char *text, FILE *to)
     fputc('"', to);
 }
 
-/* Bytes that do not print become '?', so that no name can draw on the terminal. */
+/* Replaces bytes that do not print by '?', so that a name cannot control the terminal. */
 static void write_name(const char *text, FILE *to)
 {
     int n = 0;

@@ -11,10 +11,10 @@
  *   plan     a kept plan if the inputs look the same, else a new one (session_plan.c)
  *   admit    waits until the plan's peak fits beside the runs under way (session_plan.c)
  *   run      the steps of the plan (session_run.c)
- *   commit   files get their names and variables their values, all or none (session_run.c)
+ *   commit   names all files and sets all variables, or none (session_run.c)
  *
- * explain() ends after the plan. An eager op may need the value of a node that is not eager: a
- * nested pipeline computes it, from the same values, and leaves commit to the outer one.
+ * explain() stops after the plan. If an eager op needs the value of a node that is not eager, a
+ * nested pipeline computes it from the same values, and leaves the commit to the outer one.
  *
  * A pipeline belongs to one thread. */
 #ifndef PL_EXEC_SESSION_PIPELINE_H
@@ -29,14 +29,14 @@
 
 typedef struct pl_gather_phase {
     pl_tensor **values; /* by number of the node, if there are eager ops: gathered, then made by
-                           them. A nested pipeline's are its outer's. NULL: no eager ops */
+                         * them. A nested pipeline shares its outer's. NULL: no eager ops */
     pl_plan_source *sources; /* the inputs of the plan */
     pl_tensor **tensors;     /* by source; behind them */
     int n_sources;
 } pl_gather_phase;
 
 typedef struct pl_eager_phase {
-    uint64_t held_bytes; /* in memory, of values that eager ops have made */
+    uint64_t held_bytes; /* in memory, of values made by eager ops */
     pl_run_cost cost;    /* of explain(): as far as it is known */
 } pl_eager_phase;
 
@@ -75,14 +75,14 @@ static inline int pl_pipeline_no_memory(pl_error *reterr)
 
 /* ---- session_inputs.c: check and gather ---- */
 
-/* -EINVAL, -ENOMEM. */
+/* Fails with -EINVAL or -ENOMEM. */
 PL_MUST_CHECK int pl_pipeline_check(pl_pipeline *p, pl_error *reterr);
 
-/* All at once, so that every variable has the same value wherever it is read. Again after
- * pl_pipeline_drop_plan(); values[] are gathered once. */
+/* Gathers all values in one step, so that a variable has the same value wherever it is read. Again
+ * after pl_pipeline_drop_plan(); values[] are gathered once. */
 PL_MUST_CHECK int pl_pipeline_gather(pl_pipeline *p, pl_error *reterr);
 
-/* The sources are what eager ops and the gathering have left in values[]. */
+/* Lists as sources what eager ops and the gathering have left in values[]. */
 void pl_pipeline_list_sources(pl_pipeline *p);
 void pl_pipeline_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_source *source);
 void pl_pipeline_drop_sources(pl_pipeline *p);
@@ -94,11 +94,11 @@ PL_MUST_CHECK int pl_pipeline_run_eager_ops(pl_pipeline *p, pl_error *reterr);
 /* For pl_eager_count() and pl_eager_explain(), too. */
 pl_eager_run pl_pipeline_eager_run(pl_pipeline *p);
 
-/* Sets held_bytes, and which sources are part of it. -ENOMEM. */
+/* Sets held_bytes, and marks the sources that are part of it. Fails with -ENOMEM. */
 PL_MUST_CHECK int pl_pipeline_count_held(pl_pipeline *p);
 
-/* Moves values that eager ops have made to disk, except those that `user` reads; it may be NULL.
- * False if nothing was moved. */
+/* Moves values made by eager ops to disk, except those that `user` reads; it may be NULL. Returns
+ * false if nothing was moved. */
 bool pl_pipeline_evict_held(const pl_pipeline *p, const pl_node *user);
 
 /* ---- session_plan.c: plan and admit ---- */
@@ -106,32 +106,33 @@ bool pl_pipeline_evict_held(const pl_pipeline *p, const pl_node *user);
 /* Finds a kept plan or makes one. */
 PL_MUST_CHECK int pl_pipeline_plan(pl_pipeline *p, pl_error *reterr);
 
-/* Makes one for the sources as they are listed. */
+/* Makes a plan for the sources as listed. */
 PL_MUST_CHECK int pl_pipeline_make_plan(pl_pipeline *p, pl_error *reterr);
 
-/* `planned` is the code of gather or plan. 1: the plan may run. 0: other runs have ended or begun
- * meanwhile, so gather and plan again. Else the code of the failure. */
+/* `planned` is the code of gather or plan. Returns 1 if the plan may run; 0 if other runs have
+ * ended or begun meanwhile, so that the caller must gather and plan again; else an error. */
 PL_MUST_CHECK int pl_pipeline_admit(pl_pipeline *p, int planned, pl_error *reterr);
 
 /* Drops the plan and its sources, and ends its admission. */
 void pl_pipeline_drop_plan(pl_pipeline *p);
 
-/* Waits until no other run of the session assigns; -ECANCELED, or -EDEADLK in a callback, whose run
- * may be the one that it would wait for. */
+/* Waits until no other run of the session assigns. Fails with -ECANCELED, or with -EDEADLK in a
+ * callback, which might otherwise wait for its own run. */
 PL_MUST_CHECK int pl_pipeline_begin_assigning(pl_pipeline *p, pl_error *reterr);
 void pl_pipeline_end_assigning(pl_pipeline *p);
 
-/* Was it cancelled, by its options or by the session? -ECANCELED. */
+/* Fails with -ECANCELED if the run was cancelled, by its options or by the session. */
 PL_MUST_CHECK int pl_pipeline_cancelled(const pl_pipeline *p);
 
 /* ---- session_run.c: run and commit ---- */
 
 void pl_pipeline_init(pl_pipeline *p, const pl_run_request *request, pl_pipeline *outer);
 
-/* All phases but the eager ops and commit, for an input of an eager op. results[] is by fetch. */
+/* Runs all phases but the eager ops and commit, for an input of an eager op. results[] is by
+ * fetch. */
 PL_MUST_CHECK int pl_pipeline_run_nested(pl_pipeline *p, pl_tensor **results, pl_error *reterr);
 
-/* The value of a node that outlives the run, as a tensor. */
+/* Returns the value of a node that outlives the run, as a tensor. */
 PL_MUST_CHECK int pl_pipeline_result(pl_pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
                                      pl_error *reterr);
 

@@ -61,7 +61,7 @@ int pl_constant_set(pl_node *constant, pl_tensor *tensor, pl_error *reterr)
 
 /* ---- variables ---- */
 
-/* With the lock held: room for nodes that were added since. */
+/* Makes room for nodes added since. Call with the lock held. */
 static int grow_variables(pl_session *session, int number)
 {
     if (number < session->n_nodes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The eager ops of a run: nested pipelines for inputs that are not eager, and the memory that their
- * values hold until they are used. See eager_ops.h and pipeline.h. */
+/* The eager ops of a run: nested pipelines for inputs that are not eager, and the memory of values
+ * until they are used. See eager_ops.h and pipeline.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@
 
 /* ---- idle values ---- */
 
-/* Made by eager ops, they are the run's own, and part of what it may take: counted while they are in
- * memory, and moved to disk where an op or the plan needs the room. What is in memory with such a
+/* Values made by eager ops belong to the run and count towards its budget while they are in memory;
+ * they move to disk if an op or the plan needs the room. A holder is what is in memory with such a
  * value: its own memory, or a slab that it shares. */
 typedef struct holder {
     const void *address;
@@ -30,14 +30,14 @@ static bool is_input(const pl_node *of, const pl_node *node)
     return false;
 }
 
-/* Of a nested pipeline, the outer one's. */
+/* A nested pipeline has the outer one's. */
 static int n_values(const pl_pipeline *p)
 {
     return p->outer && p->gather.values == p->outer->gather.values ? p->outer->check->n_nodes
                                                                    : p->check->n_nodes;
 }
 
-/* The value that was made of this node, if it is in memory and `user` does not read it; NULL. */
+/* Returns this node's value, if it is in memory and `user` does not read it; else NULL. */
 static pl_tensor *held_value(const pl_pipeline *p, int number, const pl_node *user)
 {
     pl_tensor *tensor = p->gather.values[number];
@@ -54,7 +54,8 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Each once, in the order of addresses; to be freed. Returns how many; -ENOMEM. */
+/* Lists each holder once, sorted by address; the caller frees the list. Returns how many, or
+ * -ENOMEM. */
 static int list_holders(const pl_pipeline *p, const pl_node *user, holder **ret_list)
 {
     int n = 0, n_unlike = 0;
@@ -112,10 +113,10 @@ bool pl_pipeline_evict_held(const pl_pipeline *p, const pl_node *user)
     return any;
 }
 
-/* ---- what eager ops ask of the run ---- */
+/* ---- callbacks of eager ops ---- */
 
-/* Where the run has no budget of its own, the runtime's line bounds what is held, which is evicted as
- * all that is idle. */
+/* If the run has no budget of its own, the runtime's line limits what is held, which is evicted
+ * like any idle memory. */
 static int held_beside(void *context, const pl_node *user, uint64_t *ret_bytes)
 {
     const pl_pipeline *p = context;
@@ -136,7 +137,7 @@ static bool evict_beside(void *context, const pl_node *user)
     return pl_pipeline_evict_held(context, user);
 }
 
-/* Assignments below the input become the variables' values with all others. */
+/* Assignments below the input take effect at commit, with all others. */
 static int keep_assignments(const pl_pipeline *p, pl_pipeline *nested, pl_error *reterr)
 {
     const pl_plan *plan = nested->plan.plan;
@@ -152,7 +153,7 @@ static int keep_assignments(const pl_pipeline *p, pl_pipeline *nested, pl_error 
     return 0;
 }
 
-/* The outer run's, but progress is reported by that alone. */
+/* The outer run's options, except that only the outer run reports progress. */
 static pl_run_options nested_options(const pl_pipeline *outer, uint64_t budget_bytes)
 {
     const pl_run_options *options = outer->request.options;
@@ -181,7 +182,8 @@ static int compute_input(void *context, const pl_node *node, pl_error *reterr)
     return r;
 }
 
-/* It has an admission of its own, and would wait for the op that it is for if that were urgent. */
+/* The graph has an admission of its own; if that were urgent, it would wait for the op that it
+ * serves. */
 static int run_graph(void *context, const pl_eager_graph *graph, pl_tensor **ret_tensor,
                      pl_error *reterr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan that a run would have, and its cost: as far as it is known before eager ops have read
- * files and strings. See plimsoll/session.h. */
+/* Explains the plan that a run would have, and its cost, as far as they are known before eager ops
+ * have read files and strings. See plimsoll/session.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 /* ---- before eager ops have run ---- */
 
-/* The shapes as far as they are known before eager ops have run. */
+/* Infers shapes as far as they are known before eager ops have run. */
 static int infer_before(const pl_pipeline *p, pl_shape *shapes, pl_error *reterr)
 {
     const pl_run_request *request = &p->request;
@@ -36,8 +36,8 @@ static int infer_before(const pl_pipeline *p, pl_shape *shapes, pl_error *reterr
     return r;
 }
 
-/* Gives the plan the values that are there, and those of eager ops as far as their shapes are known.
- * Returns the first whose shape is not known and that the plan reads; NULL if there is none. */
+/* Gives the plan the values that exist, and those of eager ops as far as their shapes are known.
+ * Returns the first value with unknown shape that the plan reads; NULL if there is none. */
 static const pl_node *list_known_sources(pl_pipeline *p, const pl_shape *shapes)
 {
     const pl_node *unknown = NULL;
@@ -62,7 +62,7 @@ static const pl_node *list_known_sources(pl_pipeline *p, const pl_shape *shapes)
     return unknown;
 }
 
-/* As the run would: values of eager ops are in memory, or on disk if that is too much. */
+/* Plans as the run would: values of eager ops are in memory, or on disk if that is too much. */
 static int plan_before(pl_pipeline *p, uint64_t left_bytes, pl_error *reterr)
 {
     p->eager.held_bytes = left_bytes;
@@ -76,7 +76,8 @@ static int plan_before(pl_pipeline *p, uint64_t left_bytes, pl_error *reterr)
     return pl_pipeline_make_plan(p, reterr);
 }
 
-/* An input of an eager op, that is not eager itself: as compute_input() of session_eager.c would. */
+/* Foresees an input of an eager op that is not eager itself, as compute_input() of session_eager.c
+ * would compute it. */
 static int foresee(void *context, const pl_node *node, const pl_shape *shapes, uint64_t live_bytes,
                    uint64_t *ret_bytes, pl_error *reterr)
 {
@@ -186,7 +187,7 @@ static int explain_phases(pl_pipeline *p, bool as_json, char **ret_text, pl_erro
                                    : explain_plan(p, as_json, ret_text, reterr);
 }
 
-/* Of eager ops as far as it is known. */
+/* The cost of eager ops, as far as it is known. */
 static pl_run_cost cost_of(const pl_pipeline *p)
 {
     pl_run_cost cost = p->eager.cost;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first phases of a run: check what is asked for, and gather the tensors that it is given. See
+/* The first phases of a run: checks the request, and gathers the tensors that it is given. See
  * pipeline.h. */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int check_given(const pl_run_request *request, pl_error *reterr)
     return 0;
 }
 
-/* Two results for one file. */
+/* Refuses two results for one file. */
 static int check_paths(const pl_run_request *request, pl_error *reterr)
 {
     const pl_fetch *fetches = request->fetches;
@@ -55,7 +55,7 @@ static int check_nodes(const pl_run_request *request, pl_error *reterr)
     return 0;
 }
 
-/* The key that alike requests are found by, and room for all that is found out. */
+/* Sets up the key by which similar requests are found, and room for what the check finds. */
 static pl_checked_request *checked_alloc(const pl_run_request *request)
 {
     size_t n = (size_t)pl_graph_n_nodes(request->session->graph) + 1;
@@ -102,7 +102,7 @@ static int add_fetches(pl_checked_request *checked, const pl_run_request *reques
         checked->n_fetched[fetch->node->number]++;
         checked->fetches[i] = (pl_plan_fetch){fetch->node, fetch->npy_path != NULL};
         if (fetch->node->number >= checked->n_nodes)
-            checked->n_nodes = fetch->node->number + 1; /* inputs come before */
+            checked->n_nodes = fetch->node->number + 1; /* inputs have lower numbers */
     }
     pl_graph_mark_needed(graph, nodes, request->n_fetches, checked->needed);
     free(nodes);
@@ -115,8 +115,9 @@ static bool is_outside(const pl_node *node)
            node->op->id == PL_OP_variable || node->op->id == PL_OP_file;
 }
 
-/* The plan reads a value if it is fetched or an input of a planned op. What lies beneath eager ops is
- * not the plan's. Assignments are its inputs even so: commit finds them among its values. */
+/* Marks the values that the plan reads: those fetched, and inputs of planned ops. Nodes below eager
+ * ops are not part of the plan. Assignments are its inputs even so: commit finds them among its
+ * values. */
 static void mark_planned(const pl_checked_request *checked, const pl_graph *graph, bool *planned)
 {
     for (int i = checked->n_nodes - 1; i >= 0; i--) {
@@ -166,7 +167,7 @@ static int list_nodes(pl_checked_request *checked, const pl_graph *graph, bool n
     return checked->has_eager_ops || nested ? list_planned(checked, graph, reterr) : 0;
 }
 
-/* With two assignments to one variable, which value would it get? */
+/* Refuses two assignments to one variable, whose order would be undefined. */
 static int check_assignments(const pl_checked_request *checked, const pl_graph *graph,
                              pl_error *reterr)
 {
@@ -212,7 +213,8 @@ static int check_anew(const pl_run_request *request, bool nested, pl_checked_req
     return r;
 }
 
-/* Is the request nested in one whose values it reads? Else it is another graph's. */
+/* Returns whether the request is nested in one whose values it reads; otherwise it belongs to
+ * another graph. */
 static bool reads_outer(const pl_pipeline *p)
 {
     return p->outer && p->outer->request.session == p->request.session;
@@ -246,7 +248,7 @@ int pl_pipeline_check(pl_pipeline *p, pl_error *reterr)
             keep_checked(p);
     }
     return r < 0 ? r
-                 : check_paths(&p->request, reterr); /* the one alike had other paths, perhaps */
+                 : check_paths(&p->request, reterr); /* the similar one may have had other paths */
 }
 
 /* ---- gather ---- */
@@ -261,7 +263,7 @@ static int find_feed(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
-/* Reads nothing yet: the plan decides what of it comes into memory. */
+/* Opens the file without reading it: the plan decides which parts come into memory. */
 static int open_file(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
                      pl_error *reterr)
 {
@@ -273,7 +275,7 @@ static int open_file(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_
     return pl_session_check(node, *ret_tensor, reterr);
 }
 
-/* NULL if it has none: choose.c refuses that if it is used. */
+/* NULL if the variable has no value: choose.c refuses that if it is used. */
 static int find_tensor(const pl_pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
                        pl_error *reterr)
 {
@@ -308,7 +310,7 @@ void pl_pipeline_describe(const pl_node *node, const pl_tensor *tensor, pl_plan_
     source->swapped = source->permuted && pl_axes_swap_last_two(axes, tensor->shape.rank);
 }
 
-/* Takes over the tensor. */
+/* Takes the reference to the tensor. */
 static void add_source(pl_pipeline *p, const pl_node *node, pl_tensor *tensor)
 {
     pl_gather_phase *g = &p->gather;

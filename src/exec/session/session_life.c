@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions begin, are used by any number of threads, and end: closed by their user, or with their
- * graph. See session_private.h. */
+/* The life of sessions: any number of threads use them, until their user or their graph closes
+ * them. See session_private.h. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ void pl_session_leave(pl_session *session, pl_run_mark *mark)
     pthread_mutex_unlock(&session->mu);
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static void cancel_runs(pl_session *session)
 {
     for (pl_run_mark *run = session->runs; run; run = run->after)
@@ -89,7 +89,8 @@ static void drop_all(pl_session *session)
         pl_checked_request_unref(PL_TAKE(session->requests[i]));
 }
 
-/* With the lock held: alone from here on, or false, when somebody else has closed it. */
+/* Call with the lock held: from here on the caller alone closes the session. Returns false if
+ * another thread has closed it. */
 static bool begin_closing(pl_session *session)
 {
     if (session->state != PL_SESSION_OPEN) {
@@ -104,8 +105,8 @@ static bool begin_closing(pl_session *session)
     return true;
 }
 
-/* When it returns the session is closed, whoever did it. Out of the graph's list last: the graph
- * may be gone then. */
+/* When it returns the session is closed, whichever thread did it. It leaves the graph's list last:
+ * the graph may be freed after that. */
 static void session_close(pl_session *session)
 {
     pthread_mutex_lock(&session->mu);
@@ -147,8 +148,8 @@ void pl_session_unref(pl_session *session)
     free(session);
 }
 
-/* The runtime may end with its last session, and takes what is left of closed ones along: so it is
- * let go of when this session has been. */
+/* The runtime may end with its last session, and frees what is left of closed ones, so it is
+ * released after this session. */
 static void close_and_unref(pl_session *session)
 {
     session_close(session);
@@ -167,8 +168,8 @@ void pl_session_close(pl_session *session)
         session_close(session);
 }
 
-/* In a forked child its locks may be held by threads that are not there; all ends with the child.
- */
+/* In a forked child, threads that do not exist there may hold its locks; the memory ends with the
+ * child. */
 void pl_session_free(pl_session *session)
 {
     if (session && !pl_pool_is_inherited(session->runtime->pool))
@@ -190,7 +191,7 @@ static void hold_for_runtime(pl_link *link)
     pl_session_ref(session_of_runtime(link));
 }
 
-/* Closed, and never freed by its user. */
+/* Frees a session that was closed, but never freed by its user. */
 static void end_with_runtime(pl_link *link)
 {
     pl_session_unref(session_of_runtime(link));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a run, kept or new, and its admission beside the runs that are under way. See
- * pipeline.h, session_plans.h and admission.h. */
+/* The plan of a run, kept or new, and its admission beside other runs. See pipeline.h,
+ * session_plans.h and admission.h. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static bool is_source(const pl_pipeline *p, const pl_node *node)
     return false;
 }
 
-/* A value that is fetched twice is a tensor first; but a value from outside goes to each of its
- * files. */
+/* A value that is fetched twice becomes a tensor first; but a value from outside is written to each
+ * of its files. */
 static bool goes_to_file(const pl_pipeline *p, int fetch)
 {
     const pl_node *node = p->request.fetches[fetch].node;
@@ -88,7 +88,8 @@ static bool all_plain(const pl_gather_phase *g)
     return true;
 }
 
-/* It states what eager ops held when it was made. */
+/* A kept plan's peak includes what eager ops held when it was made; this replaces that by what they
+ * hold now. */
 static uint64_t with_held_now(const pl_pipeline *p, const pl_kept_plan *kept, uint64_t bytes)
 {
     return bytes - kept->held_bytes + p->eager.held_bytes;
@@ -121,7 +122,7 @@ static void keep_plan(pl_pipeline *p)
                                         p->gather.n_sources, p->eager.held_bytes, p->plan.plan);
 }
 
-/* Values that eager ops have left in memory may be all that is in the way. */
+/* Values that eager ops have left in memory may be all that prevents the plan. */
 static int make_plan_with_room(pl_pipeline *p, pl_error *reterr)
 {
     int r = pl_pipeline_make_plan(p, reterr);
@@ -200,7 +201,7 @@ int pl_pipeline_admit(pl_pipeline *p, int planned, pl_error *reterr)
     return r == -ECANCELED ? cancelled_before(reterr) : r;
 }
 
-/* With the session's lock held. */
+/* Call with the session's lock held. */
 static int wait_to_assign(pl_pipeline *p)
 {
     pl_session *session = p->request.session;

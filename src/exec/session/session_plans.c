@@ -35,7 +35,7 @@ void pl_checked_request_unref(pl_checked_request *checked)
     free(checked);
 }
 
-/* With the lock held: the entry at `i` becomes the first. */
+/* Moves the entry at `i` to the front. Call with the lock held. */
 static void move_to_front(void *pointers, int i)
 {
     char *first = pointers;

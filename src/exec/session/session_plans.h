@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session keeps of its last runs, because programs run the same graph again and again.
- *   request  what a run asks for: fetches and feeds. Two are alike if they fetch the same nodes, to
- *            the same kind of place, and feed the same placeholders, in the same order
- *   checked  a request that was found valid, with the nodes that it needs. Kept for requests alike
+/* The checked requests and plans that a session keeps, because programs run the same graph again
+ * and again.
+ *   request  what a run asks for: fetches and feeds. Two requests are similar if they fetch the
+ *            same nodes, to the same kind of place, and feed the same placeholders, in the same
+ *            order
+ *   checked  a request that was found valid, with the nodes that it needs. Kept for similar
+ *            requests
  *   plain    an input that is in memory, its elements one after the other
- *
- * We cache only plans the budget did not influence: all is on the CPU, inputs are plain, nothing is
- * spilled, and the peak is at most a PL_KEPT_SHARE-th of the budget. Tiles are halved until they fit,
- * so nothing was made smaller than is best, and any budget that large gives the same plan. It serves
- * a request that is alike whose inputs are the same nodes with the same shapes, and plain, in such a
- * budget. An input may be what an eager op has made: pictures of one size share a plan.
- *
- * Both are counted: runs side by side share them. Safe from any thread. */
+ * We cache only plans that the budget did not influence: everything is on the CPU, inputs are
+ * plain, nothing is spilled, and the peak is at most a PL_KEPT_SHARE-th of the budget. Tiles are
+ * halved until they fit, so nothing was made smaller than is best, and any budget that large gives
+ * the same plan. A cached plan serves a similar request with plain inputs of the same shapes from
+ * the same nodes, in such a budget. An input may be the result of an eager op: pictures of one size
+ * share a plan. Both are reference-counted, because runs side by side share them. Safe from any
+ * thread. */
 #ifndef PL_EXEC_SESSION_SESSION_PLANS_H
 #define PL_EXEC_SESSION_SESSION_PLANS_H
 
@@ -21,7 +23,7 @@
 
 #define PL_KEPT_SHARE 4
 
-/* For one request: the shapes that come in turns, such as a last, smaller batch. */
+/* For one request, because shapes may alternate, as for a last, smaller batch. */
 enum { PL_KEPT_PLANS = 8 };
 
 typedef struct pl_run_request {
@@ -36,7 +38,7 @@ typedef struct pl_run_request {
 typedef struct pl_kept_plan {
     _Atomic int n_refs;
     pl_plan *plan;
-    uint64_t held_bytes; /* by eager ops, when it was made: part of its peak */
+    uint64_t held_bytes; /* by eager ops, when the plan was made: part of its peak */
     int n_sources;
     struct pl_kept_source {
         const pl_node *node;
@@ -44,15 +46,16 @@ typedef struct pl_kept_plan {
     } sources[];
 } pl_kept_plan;
 
-/* Constant, but for what the session's lock guards. Nodes that are added later are not needed. */
+/* Constant, except for the fields that the session's lock guards. Nodes added later are not
+ * needed. */
 struct pl_checked_request {
     _Atomic int n_refs;
     int n_fetches, n_feeds;
     pl_plan_fetch *fetches; /* to_file: written to a file, by the plan or after it */
     const pl_node **fed;
     int n_nodes;             /* all that are needed have lower numbers */
-    bool *needed;            /* by number of the node, as the next two */
-    int *feed_of;            /* its number and 1; 0: not fed */
+    bool *needed;            /* by number of the node, like the next two */
+    int *feed_of;            /* its number plus 1; 0: not fed */
     int *n_fetched;          /* how often */
     const pl_node **outside; /* needed placeholders, constants, variables and files, in order */
     const pl_node *
@@ -63,14 +66,14 @@ struct pl_checked_request {
     pl_checked_request **nested; /* mu; by number of the node that an eager op reads; NULL: none */
 };
 
-/* The request that was alike, one more reference to it; NULL: none is kept. */
+/* Returns a kept request that is similar, with a new reference; NULL: none is kept. */
 pl_checked_request *pl_session_find_request(const pl_run_request *request);
 
-/* Keeps it, in place of the one that was used longest ago. */
+/* Keeps it, replacing the least recently used one. */
 void pl_session_keep_request(pl_session *session, pl_checked_request *checked);
 
-/* The same for a request nested in another one, for one node. Keeping needs memory: without it, it
- * is not kept. */
+/* pl_session_find_request() and pl_session_keep_request() for a request nested in another one, for
+ * one node. If out of memory, it is not kept. */
 pl_checked_request *pl_session_find_nested(pl_session *session, const pl_checked_request *outer,
                                            const pl_node *node);
 void pl_session_keep_nested(pl_session *session, pl_checked_request *outer, const pl_node *node,
@@ -78,12 +81,12 @@ void pl_session_keep_nested(pl_session *session, pl_checked_request *outer, cons
 
 void pl_checked_request_unref(pl_checked_request *checked); /* NULL is allowed */
 
-/* The plan for plain sources like these, one more reference to it; NULL: none is kept. */
+/* Returns the plan for plain sources like these, with a new reference; NULL: none is kept. */
 pl_kept_plan *pl_session_find_plan(pl_session *session, pl_checked_request *checked,
                                    const pl_plan_source *sources, int n_sources);
 
-/* Takes over the plan and keeps it, in place of the one that was used longest ago. One reference is
- * the caller's. NULL if out of memory: the plan is then the caller's still. */
+/* Takes the plan and keeps it, replacing the least recently used one. Returns a reference for the
+ * caller. NULL if out of memory: the caller then still owns the plan. */
 pl_kept_plan *pl_session_keep_plan(pl_session *session, pl_checked_request *checked,
                                    const pl_plan_source *sources, int n_sources,
                                    uint64_t held_bytes, pl_plan *plan);

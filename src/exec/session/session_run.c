@@ -12,8 +12,8 @@
 
 typedef pl_pipeline pipeline;
 
-/* Of one request: a run that is refused memory that it was promised is planned anew, for what is
- * left. A user who goes on making tensors can still keep it from ending well. */
+/* Attempts for one request: a run that is refused memory that it was promised is planned again for
+ * what is left. A user who keeps making tensors can still make it fail. */
 enum { RUNS_MAX = 5 };
 
 /* ---- run ---- */
@@ -63,7 +63,7 @@ int pl_pipeline_result(pipeline *p, const pl_node *node, pl_tensor **ret_tensor,
                           &plan->shapes[node->number], NULL, 0, ret_tensor, reterr);
 }
 
-/* Results that are not in their files yet are written; files get their names later, together. */
+/* Writes results that are not in their files yet; files get their names later, together. */
 static int finish_fetch(pipeline *p, int i, pl_tensor **ret_tensor, pl_error *reterr)
 {
     const pl_fetch *fetch = &p->request.fetches[i];
@@ -117,7 +117,7 @@ static void discard_files(pipeline *p)
     free(PL_TAKE(p->run.files));
 }
 
-/* Before the plan is dropped. */
+/* Must be called before the plan is dropped. */
 static void drop_steps(pipeline *p)
 {
     pl_run *steps = &p->run.steps;
@@ -130,8 +130,8 @@ static void drop_steps(pipeline *p)
     *steps = (pl_run){0};
 }
 
-/* Nobody has seen anything of the run: files have no names yet, and variables are as they were. Only
- * progress was reported, which waits until it is as far again. */
+/* Nothing of the run is visible outside: files have no names yet, and variables are unchanged. Only
+ * progress was reported; it pauses until the run gets there again. */
 static void undo_run(pipeline *p, pl_tensor **results)
 {
     double told = p->run.steps.told;
@@ -144,8 +144,8 @@ static void undo_run(pipeline *p, pl_tensor **results)
 
 /* ---- commit ---- */
 
-/* The variable that a value of the plan is assigned to; NULL: none. Assignments are values of the
- * plan, or sources of it that eager ops have made. */
+/* Returns the variable that a value of the plan is assigned to; NULL: none. Assignments are values
+ * of the plan, or sources of it that eager ops have made. */
 static const pl_node *variable_at(const pipeline *p, int value)
 {
     const pl_node *node = p->plan.plan->values[value].node;
@@ -177,7 +177,7 @@ static void put_variables(const pipeline *p, pl_tensor **held, bool committed)
             pl_tensor_let_go(held[i]);
 }
 
-/* All files or none, as far as a look ahead can tell. */
+/* Names all files or none, as far as checks beforehand can tell. */
 static int publish_files(const pipeline *p, pl_error *reterr)
 {
     int r = 0;
@@ -188,8 +188,8 @@ static int publish_files(const pipeline *p, pl_error *reterr)
     return r;
 }
 
-/* What can fail comes first, so that files get their names and variables their values, or neither.
- */
+/* Steps that can fail come first, so that files get their names and variables their values, or
+ * neither. */
 static int commit(pipeline *p, pl_error *reterr)
 {
     if (!p->check->assigns)
@@ -212,8 +212,8 @@ static int check_cancelled(const void *context)
     return pl_pipeline_cancelled(context);
 }
 
-/* A callback of a run would wait for that run, and so for itself: there, what does not fit is an
- * error. */
+/* A callback of a run that waited for that run would wait for itself: there, a request that does
+ * not fit is an error. */
 void pl_pipeline_init(pipeline *p, const pl_run_request *request, pipeline *outer)
 {
     const pl_run_options *options = request->options;
@@ -242,8 +242,8 @@ void pl_pipeline_done(pipeline *p)
     pl_checked_request_unref(p->check);
 }
 
-/* plan -> admit -> run, of what is gathered. All of it again if other runs came in between, or if a
- * user has taken memory that was promised: users ask nobody. */
+/* plan -> admit -> run, on the gathered values. Starts over if other runs came in between, or if a
+ * user has taken promised memory, which tensors of users do not ask for. */
 static int plan_and_run(pipeline *p, pl_tensor **results, pl_error *reterr)
 {
     for (int n_runs = 0;;) {
@@ -271,8 +271,9 @@ int pl_pipeline_run_nested(pipeline *p, pl_tensor **results, pl_error *reterr)
     return r < 0 ? r : plan_and_run(p, results, reterr);
 }
 
-/* Have eager ops made all that is fetched? Datasets have such functions, that only read. Then a plan
- * would have no steps, and is made only to report progress or to write files. */
+/* Returns whether eager ops have made all that is fetched, as in datasets' functions that only
+ * read. The plan would then have no steps; it is needed only to report progress or to write
+ * files. */
 static bool is_made(const pipeline *p)
 {
     bool made = p->check->has_eager_ops && !p->check->assigns &&

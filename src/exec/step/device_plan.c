@@ -9,7 +9,7 @@
 #include "plan/device_work.h"
 #include "tensor/dtype.h"
 
-/* Of its operands; the condition of `where` comes first, and is bool. */
+/* The dtype of its operands; the condition of `where` comes first, and is bool. */
 static pl_dtype operand_dtype(const pl_node *node)
 {
     return node->inputs[node->n_inputs - 1]->dtype;
@@ -31,7 +31,7 @@ static bool takes(const void *context, const pl_node *node)
 static int workspace(const void *context, const pl_node *node, int64_t m, int64_t n, int64_t k,
                      uint64_t *ret_bytes, pl_error *reterr)
 {
-    pl_device *device = (pl_device *)context; /* which it may open */
+    pl_device *device = (pl_device *)context; /* which this may open */
     const pl_device_product product = {node->dtype,
                                        m,
                                        n,

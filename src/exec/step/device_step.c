@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step on a device: for each tile the parts of the inputs are packed into staging and sent, the
- * kernel or the product is run, and the result is fetched and stored; but for values that stay
- * there, which are buffers of their own. See plan/device_work.h. */
+/* Runs a step on a device: for each tile, packs the parts of the inputs into staging, sends them,
+ * runs the kernel or the product, then fetches and stores the result. Values that stay there are in
+ * buffers of their own. See plan/device_work.h. */
 #include "exec/step/device_step.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* The planner does not know devices, and has these numbers of its own. */
+/* The planner does not depend on src/device, so it has its own copies of these numbers. */
 static_assert(PL_DEVICE_ALIGN_BYTES == PL_STAGING_ALIGN_BYTES,
               "buffers take as much as was planned");
 static_assert((int)PL_DEVICE_NODES_MAX <= (int)PL_DEVICE_CHAIN_OPS_MAX,
@@ -25,7 +25,7 @@ typedef struct device_run {
     const pl_step *step;
     pl_device_job job;
     pl_device_chain chain;
-    int axis_of[PL_RANK_MAX]; /* the chain's axis for each of the result; -1: it is 1 */
+    int axis_of[PL_RANK_MAX]; /* the chain's axis for each axis of the result; -1: it is 1 */
     char *turn;               /* where axes are put in order */
 } device_run;
 
@@ -46,7 +46,7 @@ static uint32_t repeats_of(const device_run *d, const pl_shape *in, const pl_sha
     return repeated;
 }
 
-/* Do all inputs treat these two axes alike? */
+/* Returns whether all inputs treat these two axes alike. */
 static bool are_alike(const device_run *d, int axis, int other)
 {
     const pl_device_work *work = d->step->work;
@@ -58,7 +58,7 @@ static bool are_alike(const device_run *d, int axis, int other)
     return true;
 }
 
-/* By shapes, not by tiles, so that all tiles have the same kernel. */
+/* Merges axes by shapes, not by tiles, so that all tiles have the same kernel. */
 static void merge_axes(device_run *d)
 {
     const pl_shape *out = &d->run->plan->shapes[d->step->node->number];
@@ -140,7 +140,7 @@ static bool is_product(const pl_step *step)
     return step->node->op->op_class == PL_CLASS_MATMUL;
 }
 
-/* A value on disk whose axes lie in another order: read as they lie, then put in order. */
+/* Reads a value on disk whose axes lie in another order: as they lie, then puts them in order. */
 static int read_permuted(device_run *d, const pl_live_value *value, const pl_shape *shape,
                          const pl_region *region, size_t item_bytes, char *to, pl_error *reterr)
 {
@@ -153,7 +153,7 @@ static int read_permuted(device_run *d, const pl_live_value *value, const pl_sha
     return 0;
 }
 
-/* The region of an input, packed, to staging. */
+/* Packs the region of an input into staging. */
 static int load(device_run *d, int input, const pl_region *region, char *to, pl_error *reterr)
 {
     const pl_plan *plan = d->run->plan;
@@ -212,7 +212,7 @@ static int fetch(device_run *d, const pl_region *tile, pl_error *reterr)
     return r < 0 ? r : ended;
 }
 
-/* A sum of nothing. */
+/* Stores the result of an empty sum. */
 static int store_zeros(device_run *d, const pl_region *tile, pl_error *reterr)
 {
     char *staging = d->job.staging[d->step->work->n_inputs];
@@ -257,7 +257,7 @@ static char *aligned(char *at)
     return at + (-(uintptr_t)at & (PL_STAGING_ALIGN_BYTES - 1));
 }
 
-/* For this step and, where values stay, for those behind it. */
+/* Claims device memory for this step and, if values stay, for those after it. */
 static int claim(const device_run *d, pl_device *device, pl_error *reterr)
 {
     const pl_device_work *work = d->step->work;
@@ -272,7 +272,8 @@ static int claim(const device_run *d, pl_device *device, pl_error *reterr)
     return 0;
 }
 
-/* The step's own value, which stays: where memory is unified, in a block of the host's. */
+/* Makes the step's own value, which stays on the device: in a block of host memory if memory is
+ * unified. */
 static int make_on_device(const device_run *d, pl_device *device, pl_error *reterr)
 {
     pl_run *run = d->run;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values made from nothing, wherever a tile needs them: fill, range, random. Each element depends
- * on its place in the whole alone. */
+/* Generates values wherever a tile needs them: fill, range, random. Each element depends only on
+ * its place in the whole. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void fill(const pl_op_call *call)
             pl_dtype_info_of(node->dtype)->item_bytes);
 }
 
-/* Halves as f32, a few at a time: kernels do not know them. */
+/* Halves go through f32, a few at a time, because kernels do not support them. */
 enum { PIECE = 512 };
 
 static void range(const pl_op_call *call)
@@ -61,7 +61,7 @@ typedef struct random_op {
     pl_distribution distribution;
     pl_dtype dtype;           /* computed in */
     double shift, scale, end; /* x * scale + shift, and below end */
-    double last;              /* what is not below it becomes this */
+    double last;              /* values not below `end` become this */
     uint64_t low, range;      /* of integers */
 } random_op;
 
@@ -72,8 +72,8 @@ static float half_as_float(uint16_t bits, pl_dtype dtype)
     return value;
 }
 
-/* The largest number of the dtype that is below `end`. A half is rounded once more than what it is
- * computed in, and must not come to be `end` by it. */
+/* Returns the largest number of the dtype that is below `end`. A half is rounded once more than its
+ * computed value, and must not become `end` by that. */
 static double below(double end, pl_dtype dtype)
 {
     float end_f32 = (float)end;
@@ -89,8 +89,8 @@ static double below(double end, pl_dtype dtype)
     return half_as_float(bits == 0 ? 0x8001 : negative ? bits + 1 : bits - 1, dtype);
 }
 
-/* Streams far apart and near are equally independent, so a sum will do; who draws for many runs
- * mixes what tells them apart himself. */
+/* Streams far apart and near are equally independent, so a sum will do; a caller that draws for
+ * many runs mixes the differences in itself. */
 static uint64_t stream_of(int64_t said, const pl_run_options *options)
 {
     return (uint64_t)said + (options ? options->random_stream : 0);
@@ -128,7 +128,8 @@ static random_op random_of(const pl_node *node, const pl_run_options *options)
     return op;
 }
 
-/* In their own dtype; what rounding takes to `end` is the number before it. */
+/* Computes floats in their own dtype; a value that rounding takes to `end` becomes the number
+ * before it. */
 static void scale_floats(const random_op *op, void *data, int64_t n)
 {
     if (op->dtype == PL_F32) {
@@ -147,7 +148,7 @@ static void scale_floats(const random_op *op, void *data, int64_t n)
     }
 }
 
-/* Elements [first, first + n) of the whole. */
+/* Generates elements [first, first + n) of the whole. */
 static void random_run(const random_op *op, pl_dtype dtype, int64_t first, int64_t n, char *to)
 {
     pl_kind kind = pl_dtype_info_of(dtype)->kind;

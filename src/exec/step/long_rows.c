@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that are longer than memory, part by part: see plan/long_rows.h. A tile's rows lie along the
- * rows of one matrix, or, where there are axes behind theirs, along the columns of several. */
+/* Runs ops on rows longer than memory, part by part: see plan/long_rows.h. A tile's rows are rows
+ * of one matrix, or, if axes follow theirs, columns of several. */
 #include "exec/step/long_rows.h"
 
 #include <string.h>
@@ -97,7 +97,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The best so far stand before those of the part, so that equals stay in their order. */
+/* The best so far come before those of the part, so that equal elements keep their order. */
 static void choose_best(const pl_row_part *part)
 {
     const pl_long_rows *rows = &part->run->rows;
@@ -178,7 +178,7 @@ int pl_row_part_store(const pl_row_part *part)
     return r;
 }
 
-/* Sets all axes but the op's to the rows with this number. */
+/* Sets all axes except the op's to the rows with this number. */
 static void set_rows(const pl_long_run *run, int64_t number, pl_row_part *part)
 {
     part->tile.rank = run->shape->rank;

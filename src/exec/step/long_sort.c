@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that are sorted on disk.
+/* Sorts rows on disk.
  *   run    a sorted stretch of a row; all but the last of a row are equally long
- *   block  what is in memory of a run that is being merged
- *   bound  the least of the last elements of blocks whose runs go on: whatever is not above it can
- *          go out, as what comes later is not below it
+ *   block  the part of a run being merged that is in memory
+ *   bound  the least of the last elements of blocks whose runs continue: elements not above it can
+ *          be output, because later ones are not below it
  *
- * Several runs at a time become one, from one buffer to another, until there is one run. What goes
- * out is collected in the order of its runs and sorted as a part of a row is, so that there is
- * nothing to merge element by element, and equals stay in their order: those of runs before the
- * bound's go out with it, those of runs behind it wait. */
+ * Several runs at a time are merged into one, from one buffer to another, until one run is left.
+ * Output is collected in the order of its runs and sorted like a part of a row, so nothing is
+ * merged element by element, and equal elements keep their order: those of runs before the bound's
+ * run go out with it, those of later runs wait. */
 #include <string.h>
 
 #include "exec/step/long_rows.h"
@@ -17,7 +17,7 @@
 #include "tensor/dtype.h"
 #include "tensor/runtime.h"
 
-/* Runs that are merged at a time; fewer, if blocks would become shorter than a page. */
+/* The most runs merged at a time; fewer, if blocks would become shorter than a page. */
 enum { RUNS_MOST = 64, BLOCK_BYTES = 4096 };
 
 typedef struct run {
@@ -67,7 +67,7 @@ static int64_t *places_at(const merge *m, uint64_t place)
     return (int64_t *)(void *)(m->part->space + place);
 }
 
-/* Errors of the spill file do not name the node. */
+/* Adds the node's name, which errors of the spill file do not have. */
 static int name_error(const pl_row_part *part, int r)
 {
     pl_frame *frame = part->frame;
@@ -99,7 +99,8 @@ void pl_long_sort_done(pl_long_sort *sort)
     }
 }
 
-/* Elements of the row, from where runs are or to where they go: memory is at these. */
+/* Reads or writes elements of the row, where runs are or where they go, from or to these
+ * addresses. */
 static int transfer(const merge *m, bool write, int64_t at, int64_t n, void *values, void *places)
 {
     pl_frame *frame = m->part->frame;
@@ -119,7 +120,7 @@ static int transfer(const merge *m, bool write, int64_t at, int64_t n, void *val
     return name_error(m->part, r);
 }
 
-/* Sorts the n that were collected, and writes them from `at` on. */
+/* Sorts the n collected elements, and writes them from `at` on. */
 static int sort_collected(const merge *m, int64_t n, int64_t at)
 {
     const pl_long_rows *rows = m->rows;
@@ -161,7 +162,7 @@ int pl_long_sort_add(const pl_long_sort *sort, const pl_row_part *part)
     return 0;
 }
 
-/* Reads the next block of every run that has none. */
+/* Reads the next block of every run that has none in memory. */
 static int fill_blocks(merge *m)
 {
     int r = 0;
@@ -189,13 +190,13 @@ static const char *last_of(const merge *m, int i)
     return values_at(m, m->rows->blocks) + (i * m->block + m->runs[i].n - 1) * m->item;
 }
 
-/* Of the elements in `sorted`, those that come before x, or are its equals. */
+/* Counts the elements in `sorted` that come before x or equal it. */
 static int64_t count(const merge *m, const char *sorted, int64_t n, const char *x, bool equals)
 {
     return pl_sort_count(m->how, sorted, n, x, equals);
 }
 
-/* The run whose last element is the bound; -1: all have ended. */
+/* Returns the run whose last element is the bound; -1: all have ended. */
 static int find_bound(const merge *m)
 {
     int bound = -1;
@@ -206,7 +207,7 @@ static int find_bound(const merge *m)
     return bound;
 }
 
-/* All that can go out; returns how many. */
+/* Collects all elements that can be output; returns how many. */
 static int64_t collect(merge *m)
 {
     int bound = find_bound(m);
@@ -228,7 +229,7 @@ static int64_t collect(merge *m)
     return n_all;
 }
 
-/* Runs of `length` from `at` on become one. */
+/* Merges runs of `length`, from `at` on, into one. */
 static int merge_runs(merge *m, int64_t at, int64_t length)
 {
     int64_t end = m->length - at < length * m->n_runs ? m->length : at + length * m->n_runs;
@@ -251,7 +252,7 @@ static int merge_runs(merge *m, int64_t at, int64_t length)
     return 0;
 }
 
-/* The rows as they are sorted, part by part. */
+/* Stores the sorted rows, part by part. */
 static int store_rows(merge *m, pl_row_part *part)
 {
     const pl_long_rows *rows = m->rows;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step that is a product of matrices: finds where operands and result are, and calls matmul.h.
- * Values on disk are read and written there, past the pool, unless the pool has them in memory now:
- * then it is asked for their rows. */
+/* Runs a step that is a product of matrices: finds where operands and result are, and calls
+ * matmul.h. Values on disk are read and written there, bypassing the pool, unless the pool has them
+ * in memory now: then their rows are read from it. */
 #include <string.h>
 
 #include "exec/matmul/matmul.h"
@@ -10,12 +10,12 @@
 #include "tensor/dtype.h"
 #include "tensor/pool.h"
 
-/* Where the matrices of an operand or the result are. */
+/* The place of an operand's or the result's matrices. */
 typedef struct place {
     pl_matrix matrix;  /* the first */
-    pl_buffer *buffer; /* of what is asked for its rows */
+    pl_buffer *buffer; /* whose rows are read */
     uint64_t offset;   /* of the matrix in it */
-    bool in_file;      /* of the buffer: to be let go of */
+    bool in_file;      /* of the buffer: to be released */
 } place;
 
 typedef struct product_run {
@@ -24,7 +24,7 @@ typedef struct product_run {
     const pl_product *product;
     place a, b, c;
     pl_extent scratch;
-    int64_t at; /* of the products, now */
+    int64_t at; /* the present product of the batch */
 } product_run;
 
 static pl_spill *spill_of(const product_run *p)
@@ -42,7 +42,7 @@ static int fill_rows(void *context, int64_t row, int64_t n_rows, void *data, pl_
                           (uint64_t)n_rows * row_bytes, reterr);
 }
 
-/* In messages: the file that it is in, if it is a user's. */
+/* For messages: the name of the file that it is in, if it is a user's. */
 static const char *name_of(const product_run *p, int number)
 {
     const pl_live_value *value = &p->run->values[number];
@@ -126,7 +126,7 @@ static int64_t c_matrix_bytes(const pl_product *p)
     return p->question.m * p->question.n * pl_dtype_info_of(p->question.dtype)->item_bytes;
 }
 
-/* The matrix that lies `offset` bytes behind the first. */
+/* Returns the matrix that lies `offset` bytes after the first. */
 static pl_matrix matrix_at(place *from, int64_t offset)
 {
     pl_matrix matrix = from->matrix;
@@ -142,7 +142,7 @@ static int run_one(product_run *p, pl_error *reterr)
     int64_t c_bytes = c_matrix_bytes(q);
     int64_t a_offset = offset_at(q, p->at, q->a.strides);
     int64_t b_offset = offset_at(q, p->at, q->b.strides);
-    place a = p->a, b = p->b; /* fill_rows() reads where this one is */
+    place a = p->a, b = p->b; /* fill_rows() reads at this position */
     a.matrix.context = &a;
     b.matrix.context = &b;
     a.offset += (uint64_t)a_offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements copied to where they belong: concat, pad, tile, gather, one_hot, reshape. */
+/* Copies elements to where they belong: concat, pad, tile, gather, one_hot, reshape. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const pl_shape *input_shape(const pl_op_call *call, int i)
     return pl_node_input_shape(call->instr->node, call->frame->run->plan->shapes, i);
 }
 
-/* Copies what is needed of input i to where it lies, `there`, in the packed output. */
+/* Copies the needed part of input i to `there`, its place in the packed output. */
 static void place(const pl_op_call *call, int i, const pl_region *there)
 {
     int64_t to[PL_RANK_MAX], offset = 0;
@@ -34,8 +34,8 @@ static void place(const pl_op_call *call, int i, const pl_region *there)
                    there->extent, there->rank, item_bytes);
 }
 
-/* Two inputs of one element each along the axis are one input with a stride from the one to the
- * other: elements that lie beside each other are written together then. */
+/* Treats two inputs of one element each along the axis as one input, with a stride from one to the
+ * other: neighbouring elements are then written together. */
 static bool place_pair(const pl_op_call *call, int axis)
 {
     const pl_node *node = call->instr->node;
@@ -90,7 +90,7 @@ static int do_pad(const pl_op_call *call)
     return 0;
 }
 
-/* One repetition after the other along `axis`, then what is within. */
+/* Copies one repetition after the other along `axis`, then the axes within. */
 static void tile_axis(const pl_op_call *call, int axis, pl_region *in, pl_region *there)
 {
     const pl_region *have = pl_call_region(call, 0);
@@ -144,7 +144,7 @@ static int64_t index_at(const pl_op_call *call, int i, int64_t at)
     return index;
 }
 
-/* The elements behind the gathered axis: a row, if it is in one piece. */
+/* Returns whether the elements after the gathered axis form a contiguous row. */
 static bool is_row(const pl_region *in, const int64_t *strides, int axis, int64_t item_bytes)
 {
     for (int i = in->rank - 1; i > axis; i--) {
@@ -155,7 +155,7 @@ static bool is_row(const pl_region *in, const int64_t *strides, int axis, int64_
     return true;
 }
 
-/* For one element of the axes before `axis`, whose input is at `from`. */
+/* Gathers for one element of the axes before `axis`, whose input is at `from`. */
 static void gather_one(const pl_op_call *call, int axis, const int64_t *map, int64_t n,
                        const char *from, char *to)
 {
@@ -174,7 +174,7 @@ static void gather_one(const pl_op_call *call, int axis, const int64_t *map, int
                        (size_t)item_bytes);
 }
 
-/* Of 64 bits without a sign, not all are an int64_t. */
+/* An unsigned 64-bit index may not fit an int64_t. */
 static int refuse_index(const pl_op_call *call, int64_t at, int axis, int64_t size)
 {
     int64_t index = index_at(call, 1, at);
@@ -245,8 +245,8 @@ static int do_one_hot(const pl_op_call *call)
     return 0;
 }
 
-/* Where element `linear` of the input's shape lies in its packed region, and how many follow it
- * there along the last axis. */
+/* Finds where element `linear` of the input's shape lies in its packed region, and how many follow
+ * it there along the last axis. */
 static int64_t find_element(const pl_region *in, const pl_shape *shape, int64_t linear,
                             int64_t *ret_n)
 {

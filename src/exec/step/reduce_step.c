@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: tiles of the input are folded into the partials of the results that they belong to.
- *   results   a tile of the output; what is folded into them comes in a fixed order, by one worker
- *   chunk     a part of what is folded, where there are few results: each has partials of its own,
- *             which are merged in their order when all are done
+/* Reductions: folds tiles of the input into the partials of their results.
+ *   results   a tile of the output; one worker folds into it, in a fixed order
+ *   chunk     a part of the folded input, if there are few results: each chunk has its own
+ *             partials, which are merged in order when all are done
  * So the bits of a result do not depend on the number of threads. */
 #include <string.h>
 
@@ -81,7 +81,7 @@ typedef struct fold {
     pl_partials partials;
 } fold;
 
-/* The last two groups: rows that each fold into a result, or columns that do. */
+/* Folds the last two groups: rows that each fold into a result, or columns that do. */
 static void fold_matrix(const fold *f, const char *data, int64_t at)
 {
     const groups *g = f->g;
@@ -99,7 +99,7 @@ static void fold_matrix(const fold *f, const char *data, int64_t at)
         pl_reduce_columns(f->red->reduce, &tile, f->partials, at);
 }
 
-/* Groups before the last two, one element of them at a time. `at` is the first result. */
+/* Goes through groups before the last two, one element at a time. `at` is the first result. */
 static void fold_groups(const fold *f, int group, const char *data, int64_t at)
 {
     const groups *g = f->g;
@@ -123,7 +123,8 @@ static void fold_groups(const fold *f, int group, const char *data, int64_t at)
 /* ---- strip by strip, where the last axis is folded ----
  * A strip is part of one row, or a number of whole rows whose results lie one after the other. */
 
-/* Rows of the tile: elements of each, and how many there are before their results begin anew. */
+/* Returns the elements of a row of the tile, and in *ret_n_rows how many rows there are before
+ * their results repeat. */
 static int64_t row_of(const groups *g, int64_t *ret_n_rows)
 {
     bool folded = g->n > 0 && g->folded[g->n - 1];
@@ -142,7 +143,7 @@ static int64_t limit_strip(void *context, int64_t from, int64_t wanted)
     return (n < left ? n : left) * row;
 }
 
-/* The result that a row belongs to: its place among what is kept. */
+/* The result that a row belongs to: its place among the kept axes. */
 static int64_t result_of_row(const groups *g, int64_t row)
 {
     int64_t at = 0, step = 1;
@@ -229,7 +230,7 @@ static double ddof_of(const pl_node *node)
     return ddof->type == PL_ATTR_INT ? (double)ddof->value.i : ddof->value.f;
 }
 
-/* From partials to results, in `space`, and to where they belong. */
+/* Makes results from partials, in `space`, and stores them. */
 static int finish(pl_frame *frame, const reduction *red, const pl_region *kept,
                   pl_partials partials, char *space)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that need all of an axis: cumsum, softmax, sort and their like; and products of matrices.
- * Rows whose axis is not the last are turned, computed and turned back, but for softmax, which has
- * loops over columns. */
+/* Ops that need all of an axis (cumsum, softmax, sort and the like), and products of matrices. Rows
+ * whose axis is not the last are transposed, computed and transposed back, except for softmax,
+ * which has loops over columns. */
 #include <errno.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static void do_log_softmax_columns(const rows *r, const pl_softmax_tile *tile)
     pl_softmax_columns_by(r->in_dtype, true, tile, partials, 0);
 }
 
-/* Along an axis that is not the last: `n_behind` columns at a time, where they lie. */
+/* Computes along an axis that is not the last, `n_behind` columns at a time, in place. */
 static void do_softmax_columns(const pl_node *node, const rows *r, int64_t n_behind)
 {
     int64_t row_bytes = n_behind * r->in_item, matrix_bytes = r->n_in * row_bytes;
@@ -110,7 +110,7 @@ static int64_t count_behind(const pl_region *region, int axis)
     return n;
 }
 
-/* One row alone can take seconds. */
+/* Can be stopped, because a single row may take seconds. */
 static pl_sort sort_of(const rows *r, bool descending)
 {
     return (pl_sort){r->in_dtype, descending, pl_run_stop(r->run)};
@@ -129,7 +129,7 @@ static void do_sort(const pl_node *node, const rows *r)
     }
 }
 
-/* Values and places are found together; one of them goes into `work`, and nowhere. */
+/* Values and places are found together; the unwanted ones go to `work`. */
 static void do_top_k(const pl_node *node, const rows *r)
 {
     pl_sort sort = sort_of(r, true);
@@ -186,7 +186,7 @@ int pl_op_row(const pl_op_call *call)
         do_softmax_columns(node, &r, count_behind(in, axis));
         return 0;
     }
-    /* Where layout.c counted them: by the boxes' bounds, which are these regions' or larger. */
+    /* where layout.c placed them: by the boxes' bounds, which are at least these regions */
     char *turned_in = r.work;
     char *turned_out = turned_in + round_up((uint64_t)(pl_region_count(in) * r.in_item));
     r.work = turned_out + round_up((uint64_t)(pl_region_count(out) * r.out_item));
@@ -198,7 +198,7 @@ int pl_op_row(const pl_op_call *call)
     return pl_run_check(r.run);
 }
 
-/* Where the matrices of a batch begin in a packed operand, which repeats along axes of 1. */
+/* Returns the offset of a batch's matrices in a packed operand, which repeats along axes of 1. */
 static int64_t batch_offset(const pl_region *in, const pl_region *out, const int64_t *at,
                             int64_t item_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run of a plan, from inside: its values, its steps, and the tiles of a step.
- *   frame  what one worker computes tiles in: regions of boxes, registers, its scratch
+ *   frame  the state of one worker: regions of boxes, registers, its scratch
  *
  * A run belongs to one thread; the workers of a step read it and write tiles of their own. */
 #ifndef PL_EXEC_STEP_RUN_H
@@ -15,19 +15,19 @@
 #include "tensor/runtime.h"
 #include "tensor/tensor.h"
 
-/* Where a value is, now. */
+/* Where a value is now. */
 typedef struct pl_live_value {
     char *data; /* in memory, its first element; NULL: elsewhere */
     int64_t strides[PL_RANK_MAX];
     pl_block block;         /* in memory, for this run only */
-    void *on_device;        /* OpenCL's buffer, of one that stays there; NULL: none */
+    void *on_device;        /* OpenCL's buffer of a value that stays there; NULL: none */
     pl_buffer *buffer;      /* kept, spilled or from outside */
     uint64_t offset;        /* of the first element in the buffer or file */
     int order[PL_RANK_MAX]; /* of axes in the buffer, if it is permuted */
     bool pinned;
     int fd; /* of its .npy file, which is `file`'s; -1: none */
     const char *path;
-    pl_npy_file *file; /* the run's; NULL: it goes to none */
+    pl_npy_file *file; /* the run's; NULL: it is not saved to a file */
 } pl_live_value;
 
 typedef struct pl_run {
@@ -35,11 +35,11 @@ typedef struct pl_run {
     const pl_plan *plan;
     pl_live_value *values; /* as the plan's */
     const pl_run_options *options;
-    const _Atomic int *cancelled; /* by the session */
-    const char *after_eager_ops;  /* reported as done if there are no steps; NULL: nothing was */
+    const _Atomic int *cancelled; /* set by the session */
+    const char *after_eager_ops;  /* reported as done if there are no steps; NULL: not reported */
     int step;
-    int device;            /* whose memory is claimed, from 0 */
-    uint64_t device_bytes; /* that are claimed there */
+    int device;            /* on which memory is claimed, from 0 */
+    uint64_t device_bytes; /* claimed there */
     int direct_fd;         /* of the file that the step writes, for direct access; negative: none */
     pthread_mutex_t telling; /* held during a callback; other threads skip theirs */
     double told;             /* telling; the largest fraction reported so far */
@@ -59,10 +59,10 @@ typedef struct pl_frame {
     const pl_step *step;
     char *scratch;
     pl_region *regions; /* by box; one block with the two that follow */
-    bool *needed;       /* by box: false if this tile needs nothing of it */
+    bool *needed;       /* by box: false if this tile needs none of it */
     pl_register *registers;
-    char *target; /* where the last instruction writes: in the value if the step is direct, or as in
-                     its file */
+    char *target; /* where the last instruction writes: in the value if the step is direct, or in
+                   * scratch, aligned as in its file */
     pl_strips *strips;                  /* strips.h; NULL: there are no chains */
     const struct pl_strip_taker *taker; /* of the last instruction's strips; NULL: it is whole */
     struct pl_seats *seats;             /* seats.h; NULL: there are as many threads as frames */
@@ -71,8 +71,8 @@ typedef struct pl_frame {
 
 /* ---- values.c ---- */
 
-/* Makes room for the value of a step, and lets go of it. Values from outside are set by
- * session_run.c, and pinned while a step uses them. */
+/* Makes room for the value of a step, and releases it. session_run.c sets values from outside,
+ * which are pinned while a step uses them. */
 PL_MUST_CHECK int pl_run_make_value(pl_run *run, int value, pl_error *reterr);
 void pl_run_drop_value(pl_run *run, int value);
 PL_MUST_CHECK int pl_run_pin_uses(pl_run *run, const pl_step *step, pl_error *reterr);
@@ -82,24 +82,26 @@ void pl_run_unpin_uses(pl_run *run, const pl_step *step);
 PL_MUST_CHECK int pl_run_read(const pl_live_value *value, const pl_shape *shape, size_t item_bytes,
                               const pl_region *region, void *data, pl_error *reterr);
 
-/* pl_run_read() for a value whose axes lie in another order. It is read as it lies; strides say how. */
+/* pl_run_read() for a value whose axes lie in another order. It is read as it lies; *ret_strides
+ * describe the result. */
 PL_MUST_CHECK int pl_run_read_permuted(const pl_live_value *value, const pl_shape *shape,
                                        size_t item_bytes, const pl_region *region, void *data,
                                        int64_t strides[PL_RANK_MAX], pl_error *reterr);
 
-/* Puts op and node before the message of what failed for it, which may be in *reterr. */
+/* Puts op and node before the message of what failed, which may be in *reterr. */
 int pl_run_name_error(const pl_node *node, int code, const pl_error *why, pl_error *reterr);
 
-/* Where in its page of the file the region begins, if it is written in one piece; -1 if not. */
+/* Returns where in its page of the file the region begins, if it is written in one piece; else
+ * -1. */
 int64_t pl_run_in_page(const pl_run *run, int value, const pl_region *region);
 
-/* Puts the packed elements of a region where the value is. */
+/* Stores the packed elements of a region in the value. */
 PL_MUST_CHECK int pl_run_store(pl_run *run, int value, const pl_region *region, const void *data,
                                pl_error *reterr);
 
 /* ---- tile.c ---- */
 
-/* -ENOMEM; -ENOTSUP for what has no kernel. */
+/* Fails with -ENOMEM, or -ENOTSUP for an op that has no kernel. */
 PL_MUST_CHECK int pl_frame_init(pl_frame *frame, pl_run *run, const pl_step *step, char *scratch,
                                 pl_error *reterr);
 void pl_frame_done(pl_frame *frame);
@@ -122,22 +124,23 @@ PL_MUST_CHECK int pl_run_long_rows(pl_run *run, const pl_step *step, pl_frame *f
 /* matmul_step.c: a step that is a product; it takes memory itself. */
 PL_MUST_CHECK int pl_run_product(pl_run *run, const pl_step *step, pl_error *reterr);
 
-/* So much of the step is done: calls back, if that is wanted and no other thread is at it. */
+/* Reports this fraction of the step: calls back, if a callback is set and no other thread is in
+ * it. */
 void pl_run_tell(pl_run *run, double fraction);
 
 /* Reports 1, once the run, its files and its variables are done. */
 void pl_run_tell_end(const pl_run *run);
 
-/* Is this thread inside of a progress callback? */
+/* Returns whether this thread is inside a progress callback. */
 bool pl_run_is_telling(void);
 
-/* Was it asked to stop? -ECANCELED. Called before each tile. */
+/* Fails with -ECANCELED if it was asked to stop. Called before each tile. */
 PL_MUST_CHECK int pl_run_check(const pl_run *run);
 
-/* The same for what knows nothing of runs. */
+/* pl_run_check() for code that does not know runs. */
 pl_stop pl_run_stop(const pl_run *run);
 
-/* Parts of a step in parallel; the error of the first that failed. */
+/* Runs parts of a step in parallel; returns the error of the first part that failed. */
 typedef int pl_run_part(pl_frame *frame, int64_t part, void *context);
 PL_MUST_CHECK int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts,
                                   pl_run_part *part, void *context, pl_error *reterr);
@@ -147,7 +150,7 @@ PL_MUST_CHECK int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, i
 typedef struct pl_op_call {
     pl_frame *frame;
     const pl_instr *instr;
-    const pl_region *out; /* the region that is made */
+    const pl_region *out; /* the region to make */
     char *to;             /* packed */
     char *work;
 } pl_op_call;
@@ -185,10 +188,10 @@ PL_MUST_CHECK int pl_op_move(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_row(const pl_op_call *call);
 PL_MUST_CHECK int pl_op_matmul(const pl_op_call *call);
 
-/* A number that is an attribute as one element of a dtype. */
+/* Converts a number in an attribute to one element of a dtype. */
 void pl_element_of(const pl_attr *number, pl_dtype dtype, void *element);
 
-/* Strides of a region's elements, packed. */
+/* The strides of a packed region's elements. */
 void pl_region_packed_strides(const pl_region *region, size_t item_bytes,
                               int64_t strides[PL_RANK_MAX]);
 

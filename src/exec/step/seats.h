@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seats: how many of a step's frames compute at a time, where there are more of them.
- * A frame that reads or writes a file gives its seat to another, and takes one again afterwards. So the
- * processors are busy while the disk is, and never more of them than the runtime has threads.
+/* Seats: how many of a step's frames compute at a time, where there are more of them. A frame that
+ * reads or writes a file gives up its seat, and takes one again afterwards. So processors stay busy
+ * during disk accesses, but never more of them than the runtime has threads.
  *
- * Safe from any thread. NULL is allowed, and stands for a seat for everybody. */
+ * Safe from any thread. NULL is allowed, and means a seat for every frame. */
 #ifndef PL_EXEC_STEP_SEATS_H
 #define PL_EXEC_STEP_SEATS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a run, one after the other, each in parallel over its tiles. See run.h. */
+/* Runs the steps of a plan, one after the other, each in parallel over its tiles. See run.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,7 +42,7 @@ bool pl_run_is_telling(void)
 
 static void call_back(const pl_run *run, double fraction)
 {
-    bool before = is_telling; /* a callback's run tells too */
+    bool before = is_telling; /* a callback may start a run that reports, too */
     is_telling = true;
     const char *name =
         run->plan->n_steps > 0 ? run->plan->steps[run->step].node->name : run->after_eager_ops;
@@ -50,7 +50,7 @@ static void call_back(const pl_run *run, double fraction)
     is_telling = before;
 }
 
-/* Steps count alike, however long they are. The fraction never falls, also where a step goes over
+/* All steps count alike, however long they are. The fraction never falls, even if a step goes over
  * its parts twice. */
 void pl_run_tell(pl_run *run, double in_step)
 {
@@ -65,7 +65,7 @@ void pl_run_tell(pl_run *run, double in_step)
     pthread_mutex_unlock(&run->telling);
 }
 
-/* Nobody else can be telling. */
+/* No other thread can be reporting now. */
 void pl_run_tell_end(const pl_run *run)
 {
     const pl_run_options *options = run->options;
@@ -81,12 +81,12 @@ typedef struct job {
     void *context;
     _Atomic int64_t next, n_done;
     pthread_mutex_t mu;
-    int64_t failed; /* mu, as is all that follows: the lowest part that failed */
+    int64_t failed; /* mu, like all that follows: the lowest part that failed */
     int code;
     pl_error error;
 } job;
 
-/* Reports the failure of the first part, whichever came first. */
+/* Notes the failure of the lowest part, whichever failed first. */
 static void note_failure(job *j, int64_t part, int code, const pl_error *error)
 {
     pthread_mutex_lock(&j->mu);
@@ -129,8 +129,8 @@ static int work(void *context, int64_t at, int worker)
     return 0;
 }
 
-/* A frame ahead, with a thread of its own: it mostly waits for the disk, which the threads for
- * computing should not. */
+/* An extra frame with a thread of its own: it mostly waits for the disk, which computing threads
+ * should not do. */
 typedef struct ahead {
     job *job;
     int64_t frame;
@@ -144,7 +144,7 @@ static void *work_ahead(void *context)
     return NULL;
 }
 
-/* As many as the system lets us have: what they do not do, others will. */
+/* Starts as many as the system allows; the others do the work of those that cannot start. */
 static int start_ahead(job *j, int n_workers, int n, ahead threads[])
 {
     sigset_t before;
@@ -187,8 +187,8 @@ int pl_run_parallel(pl_run *run, pl_frame *frames, int n_frames, int64_t n_parts
     return code;
 }
 
-/* In the slot of the last instruction, if there is room, where the tile lies in its page as it does
- * in the file. */
+/* Uses the slot of the last instruction, if there is room, so that the tile has the same position
+ * within a page as in the file. */
 static char *place_for_file(const pl_frame *frame, const pl_region *tile)
 {
     const pl_program *program = &frame->step->program;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See strips.h.
  *
- * The axes of a tile are merged where all operands allow it. Where rows are then long, strips are
- * cut from them, and operands are pointed at: each is a row, or one element that is repeated. Where
- * rows are short, strips go over many of them, and what does not lie in one piece is copied. */
+ * The axes of a tile are merged where all operands allow it. If rows are then long, strips are cut
+ * from them, and operands are read in place: each is a row, or one repeated element. If rows are
+ * short, a strip spans many of them, and operands that are not contiguous are copied. */
 #include "exec/step/strips.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ typedef enum way { POINTED, REPEATED, COPIED } way;
 typedef struct operand {
     int instr;
     int64_t item_bytes;
-    char *strip; /* to copy to; NULL: it need never be copied */
-    /* Of this tile: */
+    char *strip; /* to copy to; NULL: never needs a copy */
+    /* for this tile: */
     way way;
     const char *data;
     int64_t strides[PL_RANK_MAX]; /* along the merged axes */
@@ -34,28 +34,29 @@ typedef struct operand {
 typedef struct operation {
     const pl_instr *instr;
     pl_elementwise op;
-    pl_dtype dtype;               /* of what it computes with */
-    int64_t item_bytes;           /* of what it makes */
+    pl_dtype dtype;               /* of its inputs */
+    int64_t item_bytes;           /* of its result */
     pl_cast_kernel cast;          /* or */
-    pl_elementwise_kernel kernel; /* for these operands being repeated: */
+    pl_elementwise_kernel kernel; /* for operands that are repeated in this way: */
     unsigned repeated;
     int places[INPUTS]; /* operands come first, then operations */
-    /* Of this tile: */
+    /* for this tile: */
     char *to;
-    int64_t step_bytes;            /* that each element of the tile moves `to`: 0 for a strip */
-    int64_t operand_bytes[INPUTS]; /* that each of a strip moves its operands: 0 if repeated */
+    int64_t step_bytes;            /* that `to` moves for each element of the tile: 0 for a strip */
+    int64_t operand_bytes[INPUTS]; /* that its operands move for each element of a strip: 0 if
+                                    * repeated */
 } operation;
 
 typedef struct chain {
     operand *operands;
     operation *operations;
     int n_operands, n_operations;
-    /* Of this tile: */
+    /* for this tile: */
     pl_lookahead ahead;
-    const operand *streams[PL_LOOKAHEAD_STREAMS_MAX]; /* NULL: what the last operation makes */
+    const operand *streams[PL_LOOKAHEAD_STREAMS_MAX]; /* NULL: the last operation's result */
 } chain;
 
-/* One block with all that it points to, because a step of ten elements makes one too. */
+/* One block holds all that it points to, because a step of ten elements allocates it, too. */
 struct pl_strips {
     chain *chains;
     operand *operands;     /* of all chains */
@@ -155,7 +156,7 @@ static size_t count_operands(const pl_program *program)
     return n;
 }
 
-/* malloc() has small blocks at hand for each thread; calloc() goes past them. */
+/* malloc() has small blocks at hand for each thread; calloc() bypasses them. */
 static pl_strips *alloc_strips(const pl_program *program)
 {
     size_t n_chains = (size_t)program->n_chains, n_instrs = (size_t)program->n_instrs;
@@ -208,8 +209,8 @@ typedef struct walk {
     bool by_rows;       /* no strip goes over the end of a row */
 } walk;
 
-/* Along the axes of the box: an operand of another box repeats along those that it lacks, or where
- * it is 1. */
+/* Sets strides along the axes of the box: an operand of another box repeats along axes that it
+ * lacks, or where it is 1. */
 static void set_strides(pl_frame *frame, operand *o, const pl_region *out)
 {
     const pl_instr *instr = &frame->step->program.instrs[o->instr];
@@ -221,8 +222,8 @@ static void set_strides(pl_frame *frame, operand *o, const pl_region *out)
         o->strides[i] = i < n_new || in->extent[i - n_new] == 1 ? 0 : reg->strides[i - n_new];
 }
 
-/* Outermost first: an axis of 1 is left out; one whose strides go on where the next axis ends
- * becomes one with it. Strides are merged in place: what was read is behind what is written. */
+/* Goes outermost first: drops axes of 1, and merges an axis into the next one if its stride
+ * continues where that ends. Merges in place: writes only where it has already read. */
 static walk merge_axes(chain *c, const pl_region *out)
 {
     walk w = {.count = pl_region_count(out)};
@@ -247,7 +248,7 @@ static walk merge_axes(chain *c, const pl_region *out)
     return w;
 }
 
-/* Does it lie in one piece (of elements that are `item_bytes` apart)? */
+/* Returns whether it is contiguous (its elements `item_bytes` apart). */
 static bool is_regular(const operand *o, const walk *w, int64_t item_bytes)
 {
     for (int i = w->rank - 1; i >= 0; i--) {
@@ -269,7 +270,7 @@ static way way_of(const operand *o, const walk *w)
     return is_regular(o, w, o->item_bytes) ? POINTED : COPIED;
 }
 
-/* No kernel has all of its operands repeated: then the first is copied. */
+/* No kernel takes only repeated operands, so the first is then copied. */
 static void choose_ways(chain *c, const walk *w)
 {
     for (int i = 0; i < c->n_operands; i++)
@@ -325,7 +326,8 @@ static bool is_large(const pl_box *box, const pl_instr *instr)
     return (uint64_t)bytes >= PL_LOOKAHEAD_VALUE_BYTES;
 }
 
-/* Is it read where a value lies? What was made or copied for this tile is near. */
+/* Returns whether it is read from a value's own memory. Data made or copied for this tile is cached
+ * already. */
 static bool is_of_value(const pl_frame *frame, int at)
 {
     const pl_program *program = &frame->step->program;
@@ -339,7 +341,8 @@ static bool is_of_value(const pl_frame *frame, int at)
     return instr->kind == PL_INSTR_LOAD && is_large(&program->boxes[instr->box], instr);
 }
 
-/* None for a single operation: it asks for one line after the other, and so does the processor. */
+/* Chooses no streams for a single operation: it reads sequentially, and the processor prefetches
+ * that. */
 static void choose_streams(const pl_frame *frame, chain *c, const pl_chain *of, bool is_taken)
 {
     const pl_program *program = &frame->step->program;
@@ -363,7 +366,7 @@ static void choose_streams(const pl_frame *frame, chain *c, const pl_chain *of, 
 
 /* ---- strips ---- */
 
-/* Bytes from the operand's first element to the one at `position`. */
+/* Returns the bytes from the operand's first element to the one at `position`. */
 static int64_t offset_of(const operand *o, const walk *w, int64_t position)
 {
     int64_t offset = 0;
@@ -407,8 +410,8 @@ static void set_operand_strips(const chain *c, const walk *w, int64_t from, int6
     }
 }
 
-/* What lies a strip ahead is asked for along with the n elements at `from`; at the end of a tile,
- * what lies behind it: often it is the next one. */
+/* Prefetches the memory one strip ahead along with the n elements at `from`; at the end of a tile,
+ * the memory after it, which often is the next tile. */
 static void begin_ahead(chain *c, const pl_chain *of, const walk *w, int64_t from, int64_t n)
 {
     const operation *last = &c->operations[c->n_operations - 1];
@@ -430,7 +433,7 @@ static int64_t strip_from(const pl_frame *frame, const pl_chain *of, const walk 
     return is_taken ? frame->taker->limit(frame->taker->context, from, n) : n;
 }
 
-/* n elements of a strip, from `begin` on. */
+/* Runs n elements of a strip, from `begin` on. */
 static inline void run_piece(const operation *o, const char **at, char *to, int64_t begin,
                              int64_t n)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One tile: the regions of all boxes from the tile's down, then the instructions in order. */
+/* Computes one tile: the regions of all boxes, from the tile's down, then the instructions in
+ * order. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* One block, because a step of ten elements makes one too. */
+/* One block holds it all, because a step of ten elements allocates one, too. */
 static int alloc_frame(pl_frame *frame, size_t n_boxes, size_t n_instrs)
 {
     size_t bytes = n_boxes * (sizeof *frame->regions + sizeof *frame->needed) +
@@ -70,7 +71,8 @@ static void set_regions(pl_frame *frame, const pl_region *tile)
     }
 }
 
-/* One piece of a file goes past the page cache, if it is so long that the plan has left room. */
+/* A contiguous piece of a file bypasses the page cache, if it is so long that the plan has left
+ * room. */
 static int load_packed(const pl_live_value *value, const pl_box *box, size_t item_bytes,
                        const pl_region *region, uint64_t room_bytes, pl_register *reg,
                        pl_error *reterr)
@@ -106,7 +108,7 @@ static int do_load(pl_frame *frame, const pl_instr *instr, pl_register *reg)
         reg->data = value->data + pl_region_offset(region, reg->strides);
         return 0;
     }
-    assert(instr->slot != PL_NO_SLOT); /* the plan knew that it is not in memory */
+    assert(instr->slot != PL_NO_SLOT); /* the plan knew that it would not be in memory */
     reg->data = frame->scratch + instr->slot;
     pl_seats_give(frame->seats);
     int r;
@@ -169,7 +171,7 @@ static void do_view(pl_frame *frame, const pl_instr *instr, pl_register *reg)
     }
 }
 
-/* How many of its elements, up to the last, are `step` bytes apart. */
+/* Counts how many of its elements, up to the last, are `step` bytes apart. */
 static int64_t count_regular(const pl_register *reg, const pl_region *region, int64_t step)
 {
     int64_t n = 1;
@@ -181,8 +183,8 @@ static int64_t count_regular(const pl_register *reg, const pl_region *region, in
     return n;
 }
 
-/* Can it be read where it lies? Packed always; a chain also takes long rows, or one element for a
- * long row. */
+/* Returns whether it can be read in place. Packed, it always can; a chain also takes long rows, or
+ * one element for a long row. */
 static bool is_readable(const pl_instr *pack, const pl_register *from, const pl_region *region)
 {
     int64_t item_bytes = pl_dtype_info_of(pack->dtype)->item_bytes;
@@ -204,7 +206,7 @@ static void do_pack(pl_frame *frame, const pl_instr *instr, char *to, pl_registe
         return;
     }
     if (to_target &&
-        frame->step->direct) /* which need not be packed: moves are cut as suits both sides */
+        frame->step->direct) /* which need not be packed: moves are cut to suit both sides */
         memcpy(reg->strides, frame->run->values[frame->step->value].strides, sizeof reg->strides);
     else
         pl_region_packed_strides(region, item_bytes, reg->strides);

@@ -36,7 +36,7 @@ static int make_in_memory(pl_run *run, const pl_plan_value *plan, pl_live_value 
     return 0;
 }
 
-/* Its space is taken at once: that the disk is full should not show when all is computed. */
+/* Reserves its space at once, so that a full disk does not show only when all is computed. */
 static int make_file(const pl_run *run, const pl_plan_value *plan, pl_live_value *value,
                      pl_error *reterr)
 {
@@ -192,7 +192,7 @@ static int write_file(const pl_run *run, int fd, const char *data, size_t n, uin
     return r == -EINVAL ? pl_file_write(fd, data, n, at) : r;
 }
 
-/* Packed elements to a value that is not in memory. */
+/* Writes packed elements to a value that is not in memory. */
 static int write_region(const pl_run *run, const pl_live_value *value, const pl_shape *shape,
                         size_t item_bytes, const pl_region *region, const void *data,
                         pl_error *reterr)
