@@ -21,8 +21,8 @@
  * at their end, paths at their beginning.
  *
  * An error owns one reference to its payload, so it is moved with pl_error_move(), not assigned.
- * Setting an error releases what it had before; whoever drops one calls pl_error_done(). Nothing
- * here allocates. An error belongs to one thread at a time; a payload may be shared, and is freed
+ * Setting an error releases the one before; pl_error_done() releases the last one. Nothing here
+ * allocates. An error belongs to one thread at a time; a payload may be shared, and is freed
  * by whichever thread drops the last reference, which must not hold a lock then.
  *
  * A NULL pl_error is always allowed: the code says it in short. */
@@ -156,7 +156,7 @@ PL_API void pl_error_at_byte(pl_error *error, uint64_t byte);
 
 /* ---- reading it ---- */
 
-/* What failed and why, without where: "decode_image 'image': the JPEG is corrupt at byte 8192". */
+/* The message without the place: "decode_image 'image': the JPEG is corrupt at byte 8192". */
 static inline const char *pl_error_what(const pl_error *error)
 {
     return error->message + error->what_at;

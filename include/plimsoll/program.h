@@ -16,8 +16,8 @@
  *
  * Exprs, traced functions and evaluators are counted, atomically: what is given out is the caller's
  * to unref. An expr never changes once it is made, but for its value, which is set once; so any
- * number of threads may share one. The setters below are for whoever made it, before others have it.
- * One lock guards walks over exprs, values as they are set, and the programs that evaluators keep. It
+ * number of threads may share one. The setters below are for its maker, before others have it. One
+ * lock guards walks over exprs, values as they are set, and the programs that evaluators keep. It
  * is never held while anything is computed, freed or called. */
 #ifndef PLIMSOLL_PROGRAM_H
 #define PLIMSOLL_PROGRAM_H
@@ -65,7 +65,7 @@ PL_API bool pl_expr_is_pending(const pl_expr *expr);
 PL_API bool pl_expr_is_symbolic(const pl_expr *expr);
 PL_API uint64_t pl_expr_trace(const pl_expr *expr);
 
-/* What messages call it: its name, else its op's. Lives as long as the expr. */
+/* The name in messages: the expr's own, else its op's. Lives as long as the expr. */
 PL_API const char *pl_expr_label(const pl_expr *expr);
 
 /* The name that it was given; NULL: none. */
@@ -76,8 +76,8 @@ PL_API const char *pl_expr_op_name(const pl_expr *expr);
 PL_API int pl_expr_item(const pl_expr *expr);           /* which output of its call; else 0 */
 PL_API const char *pl_expr_device(const pl_expr *expr); /* NULL: anywhere */
 
-/* What it is still to be made of; of an item, what its call takes. A new reference, or NULL past the
- * end: what has a value is made of nothing. */
+/* An input: for an item, of its call. A new reference, or NULL past the end: an expr with a value
+ * has no inputs. */
 PL_API pl_expr *pl_expr_input(const pl_expr *expr, int i);
 
 /* 1 and the largest depth of its pending inputs; 0 with a value. Chains of any depth can be
@@ -120,8 +120,8 @@ PL_API pl_evaluator *pl_evaluator_ref(pl_evaluator *evaluator);
 PL_API void pl_evaluator_unref(pl_evaluator *evaluator);                /* NULL is allowed */
 PL_API pl_runtime *pl_evaluator_runtime(const pl_evaluator *evaluator); /* borrowed */
 
-/* What messages of PL_EBUDGET end with, when a result does not fit in memory: how it is written to a
- * file instead, in the caller's words. Copied by nobody: static, or lives as long as the evaluator. */
+/* How messages of PL_EBUDGET end when a result does not fit in memory: the caller's words for
+ * writing it to a file instead. Not copied: static, or lives as long as the evaluator. */
 PL_API void pl_evaluator_set_advice(pl_evaluator *evaluator, const char *advice);
 
 /* Programs that are needed again are made anew. */
@@ -219,7 +219,8 @@ PL_API bool pl_traced_is_impure(const pl_traced *traced);
 /* How many streams its random ops draw from: as many are needed for a copy. */
 PL_API uint64_t pl_traced_n_streams(const pl_traced *traced);
 
-/* Of each own expr that is copied, an item as often as its call has; `of` is the original. */
+/* made() is called for each own expr that is copied, and once for each item of a call; `of` is the
+ * original. */
 typedef struct pl_traced_copied {
     int (*made)(void *context, pl_expr *copy, const pl_expr *of, pl_error *reterr);
     void *context;
