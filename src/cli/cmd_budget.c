@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plimsoll budget`: how much memory a run would get here, and who says so. */
+/* `plimsoll budget`: prints how much memory a run would get here, and what limits it. */
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -29,8 +29,8 @@ static int fail(const pl_error *error)
     return PL_EXIT_FAILURE;
 }
 
-/* The option that getopt_long stopped at. It puts long options into optopt only when they lack a
- * value. */
+/* Returns the option that getopt_long rejected. It puts long options into optopt only if they lack
+ * a value. */
 static int refuse_option(int argc, char **argv, int code, const struct option *longs,
                          pl_error *reterr)
 {
@@ -102,7 +102,7 @@ static void print_text(const pl_budget *budget)
 
 static json_t *source_to_json(const pl_budget_source *source)
 {
-    json_t *detail = pl_json_text(source->detail); /* the path of a cgroup may be any bytes */
+    json_t *detail = pl_json_text(source->detail); /* the path of a cgroup may contain any bytes */
     if (!source->present)
         return json_pack("{s:s, s:o, s:b}", "name", source->name, "detail", detail, "present", 0);
     return json_pack("{s:s, s:o, s:b, s:I, s:I}", "name", source->name, "detail", detail, "present",
@@ -117,7 +117,7 @@ static json_t *budget_to_json(const pl_budget *budget)
     json_t *sources = json_array();
     for (int i = 0; i < budget->n_sources; i++)
         if (json_array_append_new(sources, source_to_json(&budget->sources[i])) < 0)
-            json_decref(PL_TAKE(sources)); /* all of them or no answer */
+            json_decref(PL_TAKE(sources)); /* prints all of the answer or nothing */
     json_t *tightest = budget->tightest < 0 ? json_null() : json_integer(budget->tightest);
     return json_pack("{s:i, s:I, s:I, s:I, s:b, s:i, s:o, s:o}", "schema", 1, "line_bytes",
                      (json_int_t)budget->line_bytes, "reserve_bytes",

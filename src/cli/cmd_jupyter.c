@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plimsoll jupyter install | list | uninstall: kernels of Jupyter that run under the line. */
+/* plimsoll jupyter install | list | uninstall: Jupyter kernels that run under the line. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ enum { EXIT_NO_KERNEL = 1 };
 typedef struct workplace {
     const pl_jupyter_options *options;
     pl_jupyter_paths paths;
-    pl_kernelspecs known;  /* what Jupyter finds */
+    pl_kernelspecs known;  /* the kernelspecs that Jupyter finds */
     char folder[PATH_MAX]; /* the kernels folder to change */
 } workplace;
 
@@ -69,7 +69,7 @@ static int say_none_found(const workplace *place)
     return EXIT_NO_KERNEL;
 }
 
-/* A twin that Jupyter does not see is useless, and Jupyter would not say so. */
+/* A twin that Jupyter does not find is useless, and Jupyter would not report it. */
 static void warn_if_unseen(const workplace *place, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -84,7 +84,7 @@ static void warn_if_unseen(const workplace *place, const char *path)
             const char *folder = place->paths.folders[i];
             size_t n = strlen(folder);
             if (strcmp(folder, place->folder) == 0)
-                return; /* it comes before the other one */
+                return; /* it is found before the other one */
             if (strncmp(first->folder, folder, n) == 0 && first->folder[n] == '/') {
                 pl_say_error("Jupyter takes '%s' instead: it finds that one first", first->folder);
                 return;
@@ -93,7 +93,7 @@ static void warn_if_unseen(const workplace *place, const char *path)
     }
 }
 
-/* 0, or the exit status. */
+/* Returns 0 or the exit status. */
 static int install_one(const workplace *place, const pl_kernelspec *kernel)
 {
     if (kernel->spec == NULL) {
@@ -118,7 +118,8 @@ static int install_one(const workplace *place, const pl_kernelspec *kernel)
     return 0;
 }
 
-/* Every kernel that is not guarded yet by its own command; of one language, if one is given. */
+/* Makes a twin for every kernel that is not started through `plimsoll run` yet; of one language, if
+ * one is given. */
 static int install_all(const workplace *place, const char *language)
 {
     int status = 0, n_tried = 0;
@@ -174,7 +175,7 @@ static int remove_one(const pl_kernelspec *twin)
     return 0;
 }
 
-/* The twin of that name, or of the kernel of that name. */
+/* Finds the twin of that name, or the twin of the kernel of that name. */
 static const pl_kernelspec *find_twin(const pl_kernelspecs *there, const char *name)
 {
     const pl_kernelspec *found = pl_kernelspecs_get(there, name);
@@ -190,7 +191,7 @@ static const pl_kernelspec *find_twin(const pl_kernelspecs *there, const char *n
     return found;
 }
 
-/* A folder with a twin's name whose kernel.json is broken may be a twin or not. */
+/* A folder with a twin's name and a broken kernel.json may be a twin or not. */
 static void say_if_broken(const pl_kernelspecs *there, const char *name)
 {
     size_t n = strlen(PL_TWIN_PREFIX);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plimsoll run [OPTION...] -- COMMAND [ARG...]: a command under the line, and why it ended. */
+/* plimsoll run [OPTION...] -- COMMAND [ARG...]: runs a command under the line, and reports why it
+ * ended. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -48,7 +49,7 @@ typedef struct this_run {
     pl_ledger *ledger;
     char ledger_path[PATH_MAX];
     char guard_path[PATH_MAX];
-    char *const *command; /* as it is started: a kernel's has more than was given */
+    char *const *command; /* as it is started: for a kernel, with more arguments than were given */
     bool hang_reported;
 } this_run;
 
@@ -58,7 +59,7 @@ static int fail(const pl_error *error)
     return PL_EXIT_FAILURE;
 }
 
-/* "90", "90s", "1.5m", "2h". */
+/* Parses "90", "90s", "1.5m", "2h". */
 static int parse_duration(const char *text, uint64_t *ret_ns, pl_error *reterr)
 {
     char *end = NULL;
@@ -160,7 +161,7 @@ static int parse(int argc, char **argv, run_options *options, pl_error *reterr)
 
 static void describe_command(pl_ledger_header *header, char *const *command)
 {
-    static const char more[] = "..."; /* for what does not fit; it was run all the same */
+    static const char more[] = "..."; /* replaces words that do not fit */
     size_t used = 0;
     for (; *command; command++) {
         size_t n = strlen(*command) + 1;
@@ -175,8 +176,8 @@ static void describe_command(pl_ledger_header *header, char *const *command)
         header->directory[0] = '\0';
 }
 
-/* The highest that the line may go when a cgroup's limit is raised: the request, and every source
- * other than cgroups. */
+/* The highest line if a cgroup's limit is raised: the least of the request and all sources other
+ * than cgroups. */
 static uint64_t highest_line(const pl_budget *budget)
 {
     uint64_t highest = UINT64_MAX;
@@ -195,7 +196,7 @@ static void describe_source(const pl_budget_source *source, char *text, size_t s
     snprintf(text, size, "%.20s %.*s", source->name, (int)size - 22, source->detail);
 }
 
-/* A fixed limit: cgroups and what the machine has left change while the command runs. */
+/* The limits that stay fixed: those of cgroups and free memory change while the command runs. */
 static bool is_steady(const pl_budget_source *source)
 {
     return source->present && strncmp(source->name, "cgroup", strlen("cgroup")) != 0 &&
@@ -250,7 +251,7 @@ static int prepare_kernel(this_run *run, pl_error *reterr)
     return r;
 }
 
-/* A command that never began leaves no record. */
+/* A command that never started leaves no record. */
 static void discard(const this_run *run)
 {
     if (run->ledger)
@@ -273,8 +274,8 @@ static int create_record(this_run *run, const pl_budget *budget, pl_error *reter
     return pl_ledger_create(run->ledger_path, &params, &run->ledger, reterr);
 }
 
-/* Without a record there is no line. A kernel must start even when its home is full or read-only,
- * as it would without plimsoll. */
+/* Without a record there is no line. A kernel must start even if its home is full or read-only, as
+ * it would without plimsoll. */
 static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error *reterr)
 {
     char folder[PATH_MAX];
@@ -285,12 +286,12 @@ static int create_kernel_record(this_run *run, const pl_budget *budget, pl_error
     discard(run);
     run->record = (pl_run_record){0};
     if (create_record(run, budget, &second) < 0)
-        return r; /* the user can fix the first failure */
+        return r; /* the user can fix the cause of the first failure */
     pl_say_error("%s; the kernel's record is kept in '%s'", reterr->message, folder);
     return 0;
 }
 
-/* Warns before the start, not when the line is reached. */
+/* Warns now, before the start, not when the line is reached. */
 static void warn_if_unguardable(const this_run *run)
 {
     pl_executable program;
@@ -362,7 +363,7 @@ static int exit_status(int wait_status)
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-/* The record's disk may be full when that of --report is not: each is tried. */
+/* The record's disk may be full when the disk of --report is not: each is tried. */
 static void save_report(const this_run *run, const json_t *report)
 {
     char path[PATH_MAX];
@@ -374,8 +375,8 @@ static void save_report(const this_run *run, const json_t *report)
         fail(&error);
 }
 
-/* Nothing is lost: the ledger and the files beside it stay in the record. If stderr cannot be
- * written to, which may be why the report failed, nothing is printed. */
+/* No data is lost: the ledger and the files beside it stay in the record. If stderr cannot be
+ * written to, which may be why the report failed, this prints nothing. */
 static void say_no_report(const this_run *run, const char *why)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -385,8 +386,8 @@ static void say_no_report(const this_run *run, const char *why)
                  run->options->record ? run->record.directory : run->record.id);
 }
 
-/* If this run is inside another, the outer supervisor sees only our exit status: leave it the
- * verdict as well. */
+/* If this run is inside another, the outer supervisor sees only our exit status, so we pass it the
+ * verdict too. */
 static void report_to_outer_run(const this_run *run, enum pl_verdict_kind verdict)
 {
     pl_ledger *outer = NULL;
@@ -418,9 +419,9 @@ static void explain(const this_run *run)
         fail(&error);
 }
 
-/* The time that a report may still take after plimsoll was asked to end. systemd waits 90 s before
- * it sends SIGKILL, Kubernetes 30 s and docker stop 10 s. A report takes under a second, or a few
- * with large debug information. */
+/* The time that a report may still take after a signal asked plimsoll to end. systemd waits 90 s
+ * before it sends SIGKILL, Kubernetes 30 s and docker stop 10 s. A report takes under a second, or
+ * a few with large debug information. */
 #define ASKED_TO_END_S 8
 
 /* Waits for the report. A signal that asks us to end leaves it some seconds, a second Ctrl-C
@@ -444,9 +445,9 @@ static int wait_for_report(pid_t pid)
     return status;
 }
 
-/* Makes the report in a child process. The command has ended, and nothing that goes wrong from here
- * on may change its exit status; but when memory is short, libdw ends its process, by exit() or a
- * null pointer. The signals that the supervisor passes on are blocked in both. */
+/* Makes the report in a child process. The command has ended, and no failure from here on may
+ * change its exit status; but when memory is short, libdw ends its process, by exit() or a null
+ * pointer. Both processes block the signals that the supervisor passes on. */
 static void explain_apart(const this_run *run)
 {
     pid_t pid = fork();

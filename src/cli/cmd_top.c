@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plimsoll top [RUN] [--json]: how a run stands at this moment. Without RUN it is the one that we
- * are in, or the newest that runs. */
+/* plimsoll top [RUN] [--json]: prints the state of a run at this moment. Without RUN it is the run
+ * that we are in, or the newest one that is still running. */
 #include <stdio.h>
 
 #include "cli/answer.h"

@@ -9,7 +9,7 @@
 /* A row per kernel and twin, then a line per problem. */
 void pl_jupyter_list_text(const pl_kernelspecs *known);
 
-/* The whole answer, or none and -ENOMEM. */
+/* Prints the whole answer, or nothing and returns -ENOMEM. */
 PL_MUST_CHECK int pl_jupyter_list_json(const pl_jupyter_paths *paths, const pl_kernelspecs *known,
                                        pl_error *reterr);
 

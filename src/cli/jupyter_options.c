@@ -32,7 +32,7 @@ const char pl_jupyter_usage[] =
     "cannot\n"
     "be replaced; 125 if plimsoll itself failed.\n";
 
-/* A size that `plimsoll run` would refuse is refused now: later, the kernel would not start. */
+/* Refuses a size now that `plimsoll run` would refuse: later, the kernel would not start. */
 static int check_budget(const char *text, pl_error *reterr)
 {
     uint64_t bytes;
@@ -99,7 +99,7 @@ static int read_words(int argc, char **argv, pl_jupyter_options *options, pl_err
     return r;
 }
 
-/* An option that the verb would ignore is a mistake, and so are two that exclude each other. */
+/* Refuses options that the verb would ignore, and two that exclude each other. */
 static int check_options(const pl_jupyter_options *options, pl_error *reterr)
 {
     bool list = strcmp(options->verb, "list") == 0, install = strcmp(options->verb, "install") == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of `plimsoll jupyter`. What is not given is NULL or false. */
+/* The command line of `plimsoll jupyter`. Options that are not given are NULL or false. */
 #ifndef PL_CLI_JUPYTER_OPTIONS_H
 #define PL_CLI_JUPYTER_OPTIONS_H
 
@@ -13,7 +13,8 @@ typedef struct pl_jupyter_options {
     bool all, user, json, help;
 } pl_jupyter_options;
 
-/* PL_EUSAGE, or PL_EFORMAT or PL_EBUDGET for a bad budget. With `help` nothing else is checked. */
+/* PL_EUSAGE, or PL_EFORMAT or PL_EBUDGET for a bad budget. With `help` no other option is
+ * checked. */
 PL_MUST_CHECK int pl_jupyter_options_read(int argc, char **argv, pl_jupyter_options *ret_options,
                                           pl_error *reterr);
 

@@ -17,8 +17,8 @@
 
 static char load_extension[] = "--ext=plimsoll.notebook";
 
-/* Makes the folder, or takes one that exists and is this user's alone. -EPERM: another user has
- * taken the name. */
+/* Makes the folder, or takes one that exists and that only this user can access. -EPERM: another
+ * user has taken the name. */
 static int make_own(const char *folder)
 {
     struct stat st;
@@ -30,8 +30,8 @@ static int make_own(const char *folder)
     return own ? 0 : -EPERM;
 }
 
-/* Any user may make a folder of any name in /tmp, so this tries several: finding records again must
- * not keep a kernel from starting. */
+/* Any user may make a folder of any name in /tmp, so this tries several names. If the next kernel
+ * cannot find this record, that must not keep this kernel from starting. */
 static int make_any(const char *temporary, char folder[PATH_MAX])
 {
     enum { NAMES = 10 };
@@ -58,15 +58,16 @@ int pl_kernel_run_use_temporary(char ret_folder[PATH_MAX])
     return setenv("PLIMSOLL_STATE", ret_folder, 1) < 0 ? -errno : 0;
 }
 
-/* Keeps the end of a path, which says more than its head: a kernel's id, a notebook's name. */
+/* Keeps the end of a path, which is more telling than its beginning: a kernel's id, a notebook's
+ * name. */
 static void keep_tail(char *field, size_t n, const char *text)
 {
     size_t length = strlen(text), kept = length < n ? length : n - 1;
     memcpy(field, text + length - kept, kept + 1);
 }
 
-/* The connection file in the words of a command: the last that names a .json file, as in `-f FILE`,
- * `--f=FILE` or a script for sh. "" when there is none. */
+/* Finds the connection file in a command: the last word that names a .json file, as in `-f FILE`,
+ * `--f=FILE` or a script for sh. "" if there is none. */
 static void find_connection_file(char *const *command, char ret_file[PATH_MAX])
 {
     static const char ending[] = ".json";
@@ -122,7 +123,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* python -m ipykernel_launcher -f FILE, in any environment's Python and behind any wrapper. */
+/* Is it python -m ipykernel_launcher -f FILE, with any environment's Python and behind any
+ * wrapper? */
 static bool is_ipython_kernel(char *const *command)
 {
     for (int i = 1; command[i]; i++) {
@@ -148,7 +150,7 @@ static char *const *with_extension(char *const *command)
     return longer;
 }
 
-/* A variable that an outer kernel's run may have left is removed where this one has no value. */
+/* Removes a variable that an outer kernel's run may have left, if this one has no value for it. */
 static int set(const char *name, const char *value)
 {
     int r = value ? setenv(name, value, 1) : unsetenv(name);
@@ -173,8 +175,8 @@ static int set_python_path(const char *folder)
     return r;
 }
 
-/* Libraries count processors and ignore quotas. Forty threads on two cores are slower than two, and
- * each has its own stack and buffers. */
+/* Libraries count processors and ignore CPU quotas. Forty threads on two cores are slower than two,
+ * and each has its own stack and buffers. */
 static int set_threads(void)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
@@ -227,7 +229,7 @@ int pl_kernel_run_prepare(const pl_ledger_header *header, char *const *command,
     return 0;
 }
 
-/* A first process never ends before its children: in a container, Jupyter may be one. */
+/* Process 1 never ends before its children: in a container, Jupyter may be process 1. */
 pid_t pl_kernel_run_parent(void)
 {
     const char *said = getenv("JPY_PARENT_PID");

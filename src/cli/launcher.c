@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `plimsoll` as pip installs it. The program itself is in the Python package, beside
- * the guard and its libraries. Where the package is, relative to this command, depends on pip's
- * options: this looks in each place and executes the program. */
+ * the guard and its libraries. The package's place, relative to this command, depends on pip's
+ * options: this searches each place and executes the program. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its own name in what is shown and in errors: it may have been set long ago, elsewhere. */
+/* Messages and output name the variable: it may have been set long ago, elsewhere. */
 static int discover_by_variable(const pl_budget_options *options, const char *text,
                                 pl_budget *ret_budget, pl_error *reterr)
 {

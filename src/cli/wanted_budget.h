@@ -8,7 +8,7 @@
 
 #define PL_BUDGET_VARIABLE "PLIMSOLL_BUDGET"
 
-/* pl_budget_discover(), with the variable in the place of a request that was not made. */
+/* pl_budget_discover(), with the variable's value if there is no --budget. */
 PL_MUST_CHECK int pl_wanted_budget(const pl_budget_options *options, pl_budget *ret_budget,
                                    pl_error *reterr);
 

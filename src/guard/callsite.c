@@ -27,7 +27,7 @@ typedef struct cached_site {
 
 static cached_site cache[CACHE];
 
-/* In place of a site: none of the innermost few frames is the user's. */
+/* Stands for a site: none of the innermost few frames is the user's. */
 static pl_site deeper;
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -43,7 +43,7 @@ static uint64_t mix_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* One place in two notebook cells is two sites. */
+/* The same line in two notebook cells is two sites. */
 static uint64_t start_hash(void)
 {
     uint32_t cell = atomic_load_explicit(&pl_guard_state.ledger->sum.cell, memory_order_relaxed);
@@ -102,7 +102,7 @@ static enum closeness closeness_of(const char *file)
     return file[0] == '<' ? IN_FROZEN_LIBRARY : IN_LIBRARY;
 }
 
-/* The innermost frame of the closest kind that there is. */
+/* Finds the innermost frame of the most useful kind. */
 static enum closeness closest_frame(const pl_python_spot *spots, int n, pl_python_frame *ret_frame)
 {
     pl_python python = python_here(&pl_reader_own);
@@ -213,7 +213,7 @@ static pl_site *python_site(const pl_python_spot *spots, int n, bool may_be_deep
         return NULL;
     if (closeness != IN_USERS && may_be_deeper)
         return &deeper;
-    if (pl_python_is_import(frame.file)) /* all modules that no line of the user's imports */
+    if (pl_python_is_import(frame.file)) /* one site for all imports that no user's line makes */
         frame = (pl_python_frame){.file = "<frozen importlib>", .line = 1};
     uint64_t key = mix(mix_text(mix_text(start_hash(), frame.file), frame.function), frame.line);
     bool is_new;
@@ -294,9 +294,9 @@ static pl_site *native_site(const void *return_address)
     return site;
 }
 
-/* Names a stack without walking it: all Python spots, or else the return address and how deep the
- * stack is. Two native paths to one caller at one depth look alike, so one in sixteen is walked
- * again. */
+/* Names a stack without walking it, by all Python spots, or else by the return address and the
+ * depth of the stack. Two native paths to one caller at one depth get the same name, so one in
+ * sixteen is walked again. */
 static uint64_t stack_key(const pl_python_spot *spots, int n, const void *return_address)
 {
     uint64_t key = start_hash();

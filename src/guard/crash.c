@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records the crash of a dying process: signal, registers, Python lines, and, in the file
- * crash.PID, the memory map and the top of the stack. Raw bytes by system calls only; nothing is
- * formatted, allocated or locked. Then the signal takes its course, as it would have without the
+ * crash.PID, the memory map and the top of the stack. It writes raw bytes with system calls, and
+ * does not format, allocate or lock. Then the signal takes its course, as it would have without the
  * guard.
  *
  * A handler that the program installs itself replaces ours, as it replaces the default. Python's
@@ -85,7 +85,7 @@ static void copy_file(int to, const char *path, uint64_t *ret_bytes)
     close(from);
 }
 
-/* write() fails where a copy would fault: at the end of the stack's mapping. */
+/* write() returns an error where a copy would fault: at the end of the stack's mapping. */
 static void copy_stack(int to, pl_crash *crash)
 {
     enum { PAGE = 4096 };
@@ -159,7 +159,7 @@ static void remove_crash_file(pid_t pid)
         syscall(SYS_unlinkat, AT_FDCWD, crash_file, 0);
 }
 
-/* The last record of others than the command, also when there is one. */
+/* The latest record of a process other than the command, which may have one too. */
 static pl_crash *take_last(void)
 {
     pl_crash *crash = &pl_guard_state.ledger->crashes[PL_CRASH_LAST];
@@ -294,8 +294,8 @@ static size_t choose_bytes(size_t stack_bytes)
     return (size_t)bytes / STACK_LEAST_BYTES * STACK_LEAST_BYTES;
 }
 
-/* A stack that overflowed has no room for its handler: each thread gets a second one, which is not
- * touched until it is needed. Where memory is limited it may be smaller. */
+/* A stack that overflowed has no room for its handler: each thread gets a second one, which takes
+ * no memory until it is used. Where memory is limited it may be smaller. */
 void pl_crash_install_thread(size_t stack_bytes)
 {
     stack_t present;

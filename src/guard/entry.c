@@ -67,8 +67,9 @@ static void add_to_site(const pl_tracked_block *block, int64_t bytes, int64_t n_
         pl_site_add_unclaimed(block->site, bytes, n_blocks);
 }
 
-/* An entry that already exists is of a block whose end was not seen: it was unmapped as part of a
- * larger span, or mapped over. If it stayed, free() would find it first, and never this claim. */
+/* An entry that already exists belongs to a block whose end the guard did not see: it was unmapped
+ * as part of a larger span, or mapped over. If it stayed, free() would find it first, and never
+ * this claim. */
 static void track(pl_request *request, uint64_t claimed, uint64_t weight)
 {
     pl_tracked_block stale;
@@ -84,7 +85,8 @@ static void track(pl_request *request, uint64_t claimed, uint64_t weight)
     if (pl_tracked_block_add(request->block, &block)) {
         add_to_site(&block, (int64_t)weight, 1);
     } else if (claimed) {
-        /* No room to remember the claim: from here on it counts by what it touches. */
+        /* There is no room to remember the claim: from here on the block counts by its touched
+         * bytes. */
         pl_line_release(claimed);
     }
 }
@@ -136,14 +138,15 @@ static int small_request(pl_request *request)
     return error;
 }
 
-/* Outside a run, and in an outsider, there is nothing to do until that much more was asked for. */
+/* Outside a run, and in an outsider, the slow path has nothing to do until the thread asked for
+ * this much more. */
 static void wait_for_more(void)
 {
     if (!pl_thread.inside)
         pl_thread.countdown = pl_thread.granted = pl_thread.mean = PL_COUNTDOWN_BYTES;
 }
 
-/* The countdown ran out: the thread is new, it is time to look, or the request is large. */
+/* The countdown ran out: the thread is new, a look is due, or the request is large. */
 static PL_COLD int slow_request(pl_request *request)
 {
     pl_thread.countdown += request->size; /* undo the wrap */
@@ -222,7 +225,7 @@ EXPORT void *calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (PL_UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
-        return pl_real.calloc(count, size); /* which knows what to say to that */
+        return pl_real.calloc(count, size); /* the real calloc() reports the overflow */
     if (PL_UNLIKELY(countdown_exhausted(bytes)))
         return slow_block(bytes, 0, into_calloc, CALLER);
     return pl_real.calloc(count, size);
@@ -271,8 +274,7 @@ EXPORT void *pvalloc(size_t size)
     return pl_real.pvalloc(size);
 }
 
-/* Its site no longer holds a tracked block. False for one from before a fork, which is the
- * parent's. */
+/* Removes the block from its site. False for a block from before a fork, which is the parent's. */
 static bool leave_site(const pl_tracked_block *block)
 {
     pl_guard_notice_fork();
@@ -283,7 +285,7 @@ static bool leave_site(const pl_tracked_block *block)
     return true;
 }
 
-/* And gives back what it was charged. */
+/* Also releases its claim. */
 static void forget(const pl_tracked_block *block)
 {
     if (leave_site(block) && block->claimed_bytes)
@@ -325,13 +327,13 @@ static void *realloc_bootstrap(void *old, size_t size)
     return block;
 }
 
-/* A block that changes its size: what it was, and what it asks for. */
+/* A block that changes its size, with its old and its new claim. */
 typedef struct pl_resizing {
-    pl_tracked_block before; /* zero when it was not tracked */
+    pl_tracked_block before; /* all zero if it was not tracked */
     bool tracked;
-    uint64_t had;    /* claimed by us for it */
-    uint64_t wants;  /* to be claimed for it in all */
-    uint64_t weight; /* that it will represent as a sample; 0: none */
+    uint64_t had;    /* bytes claimed for it by this call */
+    uint64_t wants;  /* bytes to claim for it in all */
+    uint64_t weight; /* its weight as a sample; 0: not a sample */
 } pl_resizing;
 
 static pl_resizing start_resizing(const void *old, size_t size)
@@ -342,9 +344,9 @@ static pl_resizing start_resizing(const void *old, size_t size)
     if (resizing.before.generation == pl_guard_state.generation)
         resizing.had = resizing.before.claimed_bytes;
     resizing.wants = large && !pl_guard_state.sparse ? size : 0;
-    /* Whether a small block is a sample is decided again at each size, as if the old one were
-     * freed. If it stayed a sample, a growing list would be drawn at every step; the steps add up
-     * to nine times its final size, and held would be that much too high. */
+    /* Decides again at each size whether a small block is a sample, as if the old one were freed.
+     * If it stayed a sample, a growing list would be drawn at every step; the steps add up to nine
+     * times its final size, and held would be that much too high. */
     resizing.weight = large ? size : 0;
     return resizing;
 }
@@ -384,7 +386,7 @@ static void *resize(pl_resizing *resizing, void *old, size_t size, const void *c
         request.large_place = resizing->before.large_place;
         resizing->before.large_place = 0;
     }
-    if (resizing->tracked) /* its claim was carried over, or given back just now */
+    if (resizing->tracked) /* its claim was carried over or released just now */
         (void)leave_site(&resizing->before);
     if (block && resizing->weight) {
         track(&request, resizing->wants, resizing->weight);
@@ -437,7 +439,8 @@ EXPORT void *realloc(void *old, size_t size)
 }
 
 /* mimalloc, from which free-threaded Python takes its objects, reserves 1 GiB at once and then
- * grows inside it, unseen. Refused, it maps segments of 32 MiB one by one instead. */
+ * grows inside it, where the guard cannot see it. If that is refused, it maps segments of 32 MiB
+ * one by one instead. */
 static bool is_arena(size_t n, int flags, const void *caller)
 {
     return n == PL_GIB && flags & MAP_NORESERVE && pl_interpreter_is_free_threaded() &&
@@ -451,9 +454,9 @@ static bool is_reservation(int flags, const void *caller)
            !(pl_interpreter_is_free_threaded() && pl_interpreter_calls(caller));
 }
 
-/* Will the memory of this mapping be used? Not that of reservations (PROT_NONE, MAP_NORESERVE) and
- * of commits inside them (MAP_FIXED); and what the allocator maps for blocks was counted when they
- * were requested. */
+/* Will the memory of this mapping be used? Reservations (PROT_NONE, MAP_NORESERVE) and commits
+ * inside them (MAP_FIXED) do not count; nor do mappings of the allocator, whose blocks were counted
+ * when they were requested. */
 static bool mapping_counts(int protection, int flags, const void *caller)
 {
     if (!(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
@@ -530,7 +533,8 @@ EXPORT int munmap(void *address, size_t n)
     return r;
 }
 
-/* A mapping that represents only itself, and is not a sample for others, has changed its size. */
+/* Updates a mapping that changed its size and that represents only itself, not other requests as a
+ * sample. */
 static void resize_at_site(pl_tracked_block *block, size_t n)
 {
     if (block->generation == pl_guard_state.generation)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the C++ exception that a dying thread has in flight. Python loads extensions privately, and
  * libstdc++ with them: no look-up by name finds it from here. But a thread that std::terminate()
- * ends has return addresses into it near the top of its stack; _dl_find_object() says, without a
- * lock, whose they are, and the symbol table of that library is read here by hand. */
+ * ends has return addresses into it near the top of its stack; _dl_find_object() finds their
+ * library without a lock, and we read that library's symbol table by hand. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>

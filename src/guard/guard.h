@@ -42,25 +42,25 @@
  * an exception; for smaller requests too much code ignores NULL. */
 #define PL_LARGE_BYTES PL_MIB
 
-/* The most that a thread may ask for in small requests before the guard looks up: half of the
- * large size, so that no large request can hide inside a countdown. It is the mean distance of the
+/* The most that a thread may ask for in small requests before the guard looks: half of the large
+ * size, so that no large request can hide inside a countdown. It is the mean distance of the
  * samples as well; tcmalloc and jemalloc sample at the same. */
 #define PL_COUNTDOWN_BYTES (512 * PL_KIB)
 
 typedef struct pl_guard_thread {
     uint64_t countdown;     /* small bytes until the slow path; 0 in a new thread */
     uint64_t granted;       /* what countdown was set to last; 0 in a new thread */
-    uint64_t mean;          /* about which it was drawn */
+    uint64_t mean;          /* the mean it was drawn about */
     uint64_t over_bytes;    /* small bytes asked for while over the line */
     uint64_t refused_bytes; /* over_bytes when this thread was last refused a small request */
     uint64_t over_number;   /* which excursion over the line over_bytes belongs to */
-    uint64_t refused_at;    /* charged when an exception last began here; 0: it was handled */
-    uint64_t refused_code;  /* pl_callsite_code() then */
+    uint64_t refused_at;    /* charged when the last exception began here; 0: it was handled */
+    uint64_t refused_code;  /* pl_callsite_code() at that time */
     uint32_t random;
-    uint32_t n_held;       /* locks that making room needs: ledger/guarded.h */
+    uint32_t n_held;       /* held locks that making room needs: ledger/guarded.h */
     uint64_t set_aside;    /* the countdown, while is_arena_refused */
     bool is_arena_refused; /* refuse the malloc() that pymalloc falls back to */
-    bool is_raising;       /* an asynchronous exception was set, and was not taken back */
+    bool is_raising;       /* an asynchronous exception was set and not cancelled */
     bool inside;
     bool ready;
 } pl_guard_thread;
@@ -87,9 +87,9 @@ typedef struct pl_guard {
     pl_atomic_u64 trimmed_ns;      /* when memory was last given back */
     pl_atomic_u64 trim_cost_ns;    /* how long that took */
     pl_atomic_u64 freed_bytes;     /* of large blocks, since then */
-    pl_atomic_u64 n_gives_begun, n_gives_ended; /* of tracked memory: a look should meet none */
-    _Atomic bool trim_due; /* the line was passed: freed memory is to go back to the system */
-    pl_atomic_u32 call;    /* the ledger's, when we last followed it */
+    pl_atomic_u64 n_gives_begun, n_gives_ended; /* of tracked memory: a look should not meet one */
+    _Atomic bool trim_due; /* the line was passed: freed memory must go back to the system */
+    pl_atomic_u32 call;    /* the ledger's, when we last applied it */
 } pl_guard;
 
 extern PL_HIDDEN pl_guard pl_guard_state;
@@ -122,8 +122,8 @@ typedef struct pl_real_functions {
     int (*malloc_trim)(size_t pad);                                 /* glibc; NULL beneath others */
     int (*mallctl)(const char *, void *, size_t *, void *, size_t); /* jemalloc */
     void (*release_free_memory)(void);                              /* tcmalloc */
-    uintptr_t allocator_low;  /* where the allocator's code lies: its own mappings are */
-    uintptr_t allocator_high; /* its affair */
+    uintptr_t allocator_low;  /* where the allocator's code lies: its own mappings */
+    uintptr_t allocator_high; /* are not counted */
 } pl_real_functions;
 
 /* Before pl_real_resolve() every pointer leads to a function that resolves first. */
@@ -131,26 +131,26 @@ extern PL_HIDDEN pl_real_functions pl_real;
 
 PL_HIDDEN void pl_real_resolve(void);
 
-/* Blocks handed out while dlsym() itself asked for memory: they are never given back. */
+/* Blocks handed out while dlsym() itself asked for memory: they are never freed. */
 PL_HIDDEN bool pl_bootstrap_owns(const void *block);
 PL_HIDDEN size_t pl_bootstrap_bytes(const void *block);
 
-/* Lets the allocator give unused memory back to the system. */
+/* Makes the allocator give unused memory back to the system. */
 PL_HIDDEN void pl_real_trim(void);
 
 /* ---- tracked_block.c: tracked blocks ---- */
 
 typedef struct pl_tracked_block {
     uint64_t claimed_bytes; /* charged to us for this block; 0: only sampled */
-    uint64_t weight_bytes;  /* what it represents in its site */
+    uint64_t weight_bytes;  /* the bytes that it represents in its site */
     pl_site *site;          /* NULL: unattributed */
     uint32_t generation;
     uint32_t
         large_place; /* 1 + its place among the large blocks, by pl_tracked_block_add(); 0: none */
 } pl_tracked_block;
 
-/* One counter per page (modulo the table): is any tracked block there? free() asks this and, nearly
- * always, nothing else. */
+/* One counter per page (modulo the table): does a tracked block begin there? free() reads this and,
+ * nearly always, nothing else. */
 enum { PL_FILTER_PAGES = 1 << 20 };
 extern PL_HIDDEN _Atomic uint8_t pl_tracked_block_filter[PL_FILTER_PAGES];
 
@@ -198,7 +198,7 @@ enum pl_small_kind {
  * represents as a sample, 0 when it is not one. */
 PL_HIDDEN bool pl_line_small(uint64_t bytes, enum pl_small_kind kind, uint64_t *ret_weight);
 
-/* Claims `bytes` for a large request of `asked_bytes` (less, when a block grows). False: refused;
+/* Claims `bytes` for a large request of `asked_bytes` (less, if a block grows). False: refused;
  * errno is ENOMEM and the event is in the ledger. */
 PL_HIDDEN bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes);
 PL_HIDDEN void pl_line_release(uint64_t bytes);
@@ -211,7 +211,7 @@ PL_HIDDEN bool pl_line_claim_if_room(uint64_t bytes, enum pl_claim_kind kind);
 PL_HIDDEN void pl_line_begin_give(void);
 PL_HIDDEN void pl_line_end_give(void);
 
-/* A tracked block was freed. */
+/* Call it when a tracked block was freed. */
 PL_HIDDEN void pl_line_freed(void);
 
 /* For requests that are not claimed: refuses (false) when the line has been passed already. */
@@ -221,7 +221,7 @@ PL_HIDDEN bool pl_line_room(uint64_t bytes);
  * caller has asked for the same several times in a row. */
 PL_HIDDEN bool pl_line_fits(uint64_t bytes, const void *caller);
 
-/* An exception was raised in this thread for the small requests that it made over the line. */
+/* Call it when this thread got an exception for the small requests that it made over the line. */
 PL_HIDDEN void pl_line_raised(void);
 
 /* The system refused what the line had room for: RLIMIT_AS, RLIMIT_DATA or its overcommit. */
@@ -229,9 +229,9 @@ PL_HIDDEN void pl_line_denied(uint64_t bytes);
 
 /* Reads what the process uses and charges it. */
 PL_HIDDEN void pl_line_look(void);
-PL_HIDDEN void pl_line_look_exactly(void); /* what is touched as well, now */
+PL_HIDDEN void pl_line_look_exactly(void); /* and what is touched, now */
 
-/* ---- entry.c, for runtime.c ---- */
+/* ---- entry.c, called by runtime.c ---- */
 
 /* The slow path begins and ends: the thread is inside, and cannot be cancelled. */
 PL_HIDDEN int pl_guard_enter(void);
@@ -240,32 +240,34 @@ PL_HIDDEN void pl_guard_leave(int cancel);
 /* Tracks `data` from here on, for the code that `caller` returns to. */
 PL_HIDDEN void pl_guard_track(void *data, uint64_t bytes, uint64_t claimed, const void *caller);
 
-/* If it is tracked: it is held by its site no more, but by `site`; NULL: by none. */
+/* Moves a tracked block from its site to `site`; NULL: to no site. */
 PL_HIDDEN void pl_guard_change_site(void *data, pl_site *site);
 
 /* ---- handling.c ---- */
 
-/* An exception begins in this thread: memory was refused, or the guard raised one. */
+/* Call it when an exception begins in this thread: memory was refused, or the guard raised one. */
 PL_HIDDEN void pl_handling_begin(void);
 
-/* It is handled: the caller knows, or the freed memory shows it. */
+/* Call it when the exception was handled: the caller knows, or the freed memory shows it. */
 PL_HIDDEN void pl_handling_end(void);
 PL_HIDDEN void pl_handling_look(void);
 
-/* Is this thread still handling one, or doing the interpreter's own work? Then none is raised. */
+/* Is this thread still handling an exception, or doing the interpreter's own work? Then the guard
+ * raises none. */
 PL_HIDDEN bool pl_handling_is_under_way(void);
 
-/* Is this the interpreter's own work, which is spared when small requests are refused? */
+/* Is this the interpreter's own work, for which small requests are not refused? */
 PL_HIDDEN bool pl_handling_is_spared(void);
 
-/* Is a large request of `bytes` part of it, and fits into what the reserve has for that? */
+/* Is a large request of `bytes` part of such work, and does it fit into the reserve's share for
+ * that? */
 PL_HIDDEN bool pl_handling_needs(uint64_t bytes);
 
 /* ---- callsite.c ---- */
 
-/* The owner of the code that this thread runs, by its innermost frame. */
+/* The code that this thread runs belongs to this, judged by its innermost frame. */
 enum pl_worker {
-    PL_WORKER_UNKNOWN,     /* no Python, or one that cannot be read */
+    PL_WORKER_UNKNOWN,     /* no Python code, or the stack cannot be read */
     PL_WORKER_PROGRAM,     /* the user's, or an installed package's */
     PL_WORKER_LIBRARY,     /* the library's, called by the program */
     PL_WORKER_INTERPRETER, /* the import system's, or the library's own work */
@@ -275,7 +277,7 @@ PL_HIDDEN enum pl_worker pl_callsite_worker(void);
 /* The site of the caller, for `weight` bytes. */
 PL_HIDDEN pl_site *pl_callsite_find(const void *return_address);
 
-/* Finds the line of the user's Python code, for an event. Leaves the frame empty when there is
+/* Finds the line of the user's Python code, for an event. Leaves the frame empty if there is
  * none. */
 PL_HIDDEN void pl_callsite_python(pl_python_frame *ret_frame);
 
@@ -295,7 +297,7 @@ PL_HIDDEN bool pl_callsite_may_interrupt(void);
 /* The address of the code object that this thread runs; 0: none. */
 PL_HIDDEN uint64_t pl_callsite_code(void);
 
-/* The whole Python stack of this thread, read so that nothing can fault: for crash.c. */
+/* Copies the whole Python stack of this thread, without a read that could fault: for crash.c. */
 PL_HIDDEN int pl_callsite_python_stack(pl_python_frame *frames, int max);
 
 /* ---- interpreter.c ---- */
@@ -308,25 +310,25 @@ PL_HIDDEN uint64_t pl_interpreter_runtime(void);
 /* This thread's PyThreadState; NULL outside Python. */
 PL_HIDDEN void *pl_interpreter_thread(void);
 
-/* Makes a MemoryError appear in this thread's Python code. False when it cannot be done here. */
+/* Makes a MemoryError appear in this thread's Python code. False if that is impossible here. */
 PL_HIDDEN bool pl_interpreter_raise(void);
 
 /* Cancels an asynchronous exception that this thread has not seen yet. Called when a request of the
  * thread is refused: the handler of that error would meet a second one. In the main thread the
- * pending call checks by itself. */
+ * pending call checks this itself. */
 PL_HIDDEN void pl_interpreter_take_back(void);
 
-/* Keeps a refusal for the text of the MemoryError that results from it. */
+/* Keeps a refusal, for the text of the MemoryError that it causes. */
 PL_HIDDEN void pl_interpreter_refused(const pl_event *event);
 
 /* Writes the sentence of the last refusal in this process; "" before one. Returns as snprintf()
  * does. */
 PL_HIDDEN int pl_interpreter_refusal(char *text, size_t size);
 
-/* Is this an address of the interpreter's own code, not of a module of its? */
+/* Is this an address of the interpreter's own code, not of one of its modules? */
 PL_HIDDEN bool pl_interpreter_calls(const void *return_address);
 
-/* A build without a GIL: its objects come from mimalloc, which it brings along. */
+/* Is this a build without a GIL? Its objects come from mimalloc, which it includes. */
 PL_HIDDEN bool pl_interpreter_is_free_threaded(void);
 
 /* ---- exception.c ---- */
@@ -343,8 +345,8 @@ PL_HIDDEN void pl_kernel_note_threads(void);
 /* Called in the main thread when a cell's code begins to run, or has ended. */
 PL_HIDDEN void pl_kernel_code_runs(bool runs);
 
-/* Is this a thread of a notebook kernel that does the kernel's own work now, and asks for `bytes`
- * over the line? Then nothing small is refused, and no exception raised. */
+/* Does this thread of a notebook kernel do the kernel's own work now, and ask for `bytes` over the
+ * line? Then we refuse no small request, and raise no exception. */
 PL_HIDDEN bool pl_kernel_is_at_work(uint64_t bytes);
 
 /* ---- crash.c, start.c ---- */
@@ -355,9 +357,9 @@ PL_HIDDEN void pl_crash_install_thread(size_t stack_bytes);
 PL_HIDDEN void pl_guard_start(void);      /* joins the ledger, or tries to again */
 PL_HIDDEN void pl_guard_after_fork(void); /* joins again, as another process */
 
-/* A word that the kernel wipes in every forked child (MADV_WIPEONFORK), by whatever call it was
- * made; atfork handlers see only fork(), and come after those of others, who free memory too. A
- * child of vfork() shares it, as it shares all that the guard knows. */
+/* A word that the kernel wipes in every forked child (MADV_WIPEONFORK), for every call that can
+ * fork; atfork handlers see only fork(), and run after those of others, which free memory too. A
+ * child of vfork() shares the word, like all other memory of the guard. */
 extern PL_HIDDEN pl_atomic_u32 *pl_same_process;
 
 static inline void pl_guard_notice_fork(void)

@@ -50,8 +50,8 @@ static bool has_room(void)
     return pl_ledger_charged_bytes(guard->ledger) <= pl_min_u64(from + reserve() / 2, mark());
 }
 
-/* For example a program that a handler starts: it holds so little that refusing it would make no
- * room. */
+/* For example a program that a handler starts: it holds so little that refusing it would free
+ * nothing. */
 static bool holds_little(void)
 {
     const pl_ledger_slot *slot = &guard->ledger->slots[guard->owner];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raises exceptions in Python code that grows by small objects.
  *
- * Nothing of Python is linked: the functions are looked up once, at the start. From inside malloc()
- * only two calls are made into the interpreter, and neither allocates: Py_AddPendingCall(), for the
- * main thread, and PyThreadState_SetAsyncExc(), for another thread that holds the GIL while the
- * lock of the interpreter's list of threads is free.
+ * The guard does not link to Python: it looks up the functions once, at the start. From inside
+ * malloc() it makes only two calls into the interpreter, and neither allocates:
+ * Py_AddPendingCall(), for the main thread, and PyThreadState_SetAsyncExc(), for another thread
+ * that holds the GIL while the lock of the interpreter's list of threads is free.
  *
  * The MemoryError that CPython makes of a refused request has no text. So, from the first refusal
- * on, MemoryError's own __str__ is replaced: an exception without arguments then describes the last
- * refusal. That is kept as numbers, and written as text when the text is asked for, where
- * allocating is safe. */
+ * on, the guard replaces MemoryError's own __str__: an exception without arguments then describes
+ * the last refusal. The guard keeps the refusal as numbers, and writes the text when it is asked
+ * for, where allocating is safe. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -150,7 +150,7 @@ void *pl_interpreter_thread(void)
 enum { HOLDERS = 3 };
 
 typedef struct refusal_snapshot {
-    pl_event event;       /* kind 0: nothing was refused yet */
+    pl_event event;       /* kind 0: nothing has been refused yet */
     bool line_is_cells;   /* a cell's own limit, not the budget */
     bool line_is_cgroups; /* a cgroup leaves less than the budget */
     struct {
@@ -200,7 +200,7 @@ static void take_snapshot(refusal_snapshot *now, const pl_event *event)
         if (atomic_load(&site->owner_pid) != 0 && site->python.line)
             note_holder(now, site, bytes);
     }
-    /* Other threads allocate meanwhile: no more is said to be held than is in use. */
+    /* Other threads allocate meanwhile: the sum of the holders is limited to the bytes in use. */
     uint64_t charged = event->charged_bytes;
     for (int i = 0; i < HOLDERS && sum > charged; i++)
         now->holders[i].bytes =
@@ -302,7 +302,7 @@ static bool has_no_arguments(python_object *self)
     return n == 0;
 }
 
-/* A later notebook cell may raise a MemoryError by itself, which this refusal does not explain. */
+/* A later notebook cell may raise a MemoryError itself, which this refusal does not explain. */
 static bool is_of_another_cell(const refusal_snapshot *then)
 {
     uint32_t running = atomic_load(&pl_guard_state.ledger->sum.cell_number);
@@ -356,7 +356,7 @@ static int raise_now(void *argument)
     if (!pl_guard_state.ledger)
         return 0; /* forked since, and could not join */
     if (pl_kernel_is_at_work(0) || pl_handling_is_under_way()) {
-        atomic_store(&pl_guard_state.raised_at, 0); /* the cell has ended, say: in the next one */
+        atomic_store(&pl_guard_state.raised_at, 0); /* the cell may have ended: try the next */
         return 0;
     }
     if (!has_children()) {

@@ -18,7 +18,7 @@ static pid_t own_threads[OWN_THREADS];
 static _Atomic int n_own_threads;
 
 static _Atomic bool code_runs;      /* of a cell, in the main thread */
-static pl_atomic_u64 between_bytes; /* asked for elsewhere since, over the line */
+static pl_atomic_u64 between_bytes; /* bytes requested outside the cell since then, over the line */
 
 static bool is_main(pid_t thread)
 {

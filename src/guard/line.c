@@ -32,7 +32,7 @@ enum { LOOK_SHARE = 16 };
 #define COUNTDOWN_LEAST  (32 * PL_KIB)
 
 /* malloc_trim() walks all arenas, a few ms for a large heap: at most ten times a second and for a
- * twentieth of the time, unless this much was given back in large blocks since the last time. */
+ * twentieth of the time, unless this much was freed in large blocks since the last time. */
 #define TRIM_INTERVAL_NS (100 * PL_NS_PER_MS)
 #define TRIM_FREED_BYTES (16 * PL_MIB)
 
@@ -106,9 +106,8 @@ void pl_line_end_give(void)
     atomic_fetch_add(&guard->n_gives_ended, 1);
 }
 
-/* Memory that is given back between the two readings would count as unclaimed until the next look,
- * and cause a refusal. In a program that frees all the time, the least of four readings comes
- * close. */
+/* Memory that is freed between the two readings would count as unclaimed until the next look, and
+ * cause a refusal. In a program that frees all the time, the least of four readings comes close. */
 static int measure(bool exactly, pl_proc_memory *ret_memory, uint64_t *ret_unclaimed)
 {
     *ret_unclaimed = UINT64_MAX;
@@ -152,7 +151,7 @@ void pl_line_look_exactly(void)
     look(true);
 }
 
-/* Gives back what the allocator keeps for later. False when that was done just now. */
+/* Makes the allocator return its unused memory. False if that was done just now. */
 static bool relieve(void)
 {
     uint64_t now = pl_clock_monotonic_ns();
@@ -191,7 +190,7 @@ static bool claim(uint64_t bytes)
 }
 
 /* Has idle tensors moved to disk, in this process and in the others. Not for a thread that holds a
- * lock which moving them takes: no mover could go on. */
+ * lock which moving them takes: the mover would wait for it. */
 static bool make_room(uint64_t bytes)
 {
     if (pl_thread.n_held > 0 || !pl_room_ask(guard->ledger, guard->owner, bytes))
@@ -226,7 +225,7 @@ static bool claim_after_relief(uint64_t bytes)
 {
     look(true);
     if (bytes > line())
-        return false; /* nothing that could be given back would make room */
+        return false; /* no memory that can be freed would make enough room */
     if (claim(bytes))
         return true;
     pl_room_call(guard->ledger);
@@ -256,7 +255,7 @@ bool pl_line_claim(uint64_t bytes, uint64_t asked_bytes)
 {
     if (claim(bytes) || claim_after_relief(bytes))
         return true;
-    /* A notebook's output, or a traceback: what the reserve is for, as far as it goes. */
+    /* A notebook's output, or a traceback: the reserve exists for these, as far as it goes. */
     if ((pl_kernel_is_at_work(0) || pl_handling_needs(bytes)) &&
         pl_ledger_claim(guard->ledger, guard->owner, bytes, PL_CLAIM_RESERVE) == 0)
         return true;
@@ -281,8 +280,8 @@ void pl_line_release(uint64_t bytes)
     atomic_fetch_add(&guard->freed_bytes, bytes);
 }
 
-/* After an excursion over the line, memory that the program frees is to go back to the system, not
- * stay with the allocator. That takes time: it is done when a trim below the line brings nothing
+/* After an excursion over the line, memory that the program frees must return to the system, not
+ * stay with the allocator. Trimming takes time: we stop when a trim below the line frees nothing
  * more. */
 static void trim_after_excursion(void)
 {
@@ -306,7 +305,7 @@ void pl_line_freed(void)
 }
 
 /* OpenBLAS maps 128 MiB at its start, of which it touches 11, and when refused it asks again
- * without end. A caller that insists is let through: a mapping counts only as it is touched. */
+ * without end. So we let a caller through that insists: a mapping counts only as it is touched. */
 static bool insists(uint64_t bytes, const void *caller)
 {
     enum { PATIENCE = 3 };
@@ -372,7 +371,7 @@ static uint64_t mean_countdown(void)
                         PL_COUNTDOWN_BYTES);
 }
 
-/* Half to one and a half times the mean, so that no program's rhythm falls in with ours. */
+/* Half to one and a half times the mean, so that a program's rhythm cannot coincide with ours. */
 static uint64_t draw_distance(uint64_t mean)
 {
     pl_thread.random ^= pl_thread.random << 13;
@@ -416,7 +415,7 @@ static uint64_t spend(uint64_t bytes, uint64_t *ret_weight)
     return spent;
 }
 
-/* A program that is not refused anything is at least reported, once for each excursion. */
+/* Reports each excursion once, even if no request is refused. */
 static void report_over(uint64_t number)
 {
     uint64_t reported = atomic_load(&guard->reported_number);
@@ -465,7 +464,7 @@ static bool is_asked_again(void)
            pl_thread.refused_code == pl_callsite_code();
 }
 
-/* Over the line by small requests. False: this one is to be refused. */
+/* A thread is over the line by small requests. False: refuse this one. */
 static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
 {
     uint64_t number = atomic_load(&guard->over_number);
@@ -489,7 +488,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
     bool of_mimalloc = kind == PL_SMALL_MAPPING && pl_interpreter_is_free_threaded();
     bool due = (raised_at == 0 || now > raised_at + reserve / 2) && !pl_handling_is_under_way();
     if (due && raised_at == 0) {
-        look(true); /* what was touched since the last walk counts twice until the next */
+        look(true); /* bytes touched since the last walk count twice until the next */
         if (!update_over())
             return true;
         now = charged();
@@ -498,7 +497,7 @@ static bool over_the_line(uint64_t spent, enum pl_small_kind kind)
         if (pl_interpreter_raise())
             return true;
         if (of_mimalloc)
-            return refuse_small(spent); /* takes the place of the exception */
+            return refuse_small(spent); /* replaces the exception */
     }
     if (of_mimalloc && is_asked_again())
         return refuse_small(spent);

@@ -11,7 +11,7 @@
 
 static pl_guard *const guard = &pl_guard_state;
 
-/* The guard must not count its own work: whatever it allocates in between passes through. */
+/* The guard must not count its own work: its allocations in between pass through. */
 static bool look(void)
 {
     if (!guard->ledger)
@@ -77,7 +77,7 @@ int pl_guard_memory_read(pl_guard_memory *ret_memory)
     return 0;
 }
 
-/* The line moves; where it was passed before, what comes next is seen anew. */
+/* Moves the line. If the old one was passed, later requests count as a new excursion. */
 static void move_line(uint64_t line_bytes)
 {
     pl_ledger_set_limit_bytes(guard->ledger, line_bytes);

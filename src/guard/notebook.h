@@ -12,7 +12,7 @@
 
 #define PL_EXPORT __attribute__((visibility("default")))
 
-/* Raised whenever a signature or pl_cell_run changes. The extension refuses any other. */
+/* Increased whenever a signature or pl_cell_run changes. The extension refuses any other number. */
 enum { PL_GUARD_INTERFACE = 1 };
 
 PL_EXPORT int pl_guard_interface(void);
@@ -35,15 +35,15 @@ typedef struct pl_guard_memory {
     uint64_t charged_bytes;
     uint64_t peak_bytes;
     uint64_t reserve_bytes;
-    uint64_t true_limit_bytes; /* what the system would give; 0: unknown */
+    uint64_t true_limit_bytes; /* the system's free memory; 0: unknown */
 } pl_guard_memory;
 
-/* Looks, and says how things stand. */
+/* Looks, and returns the numbers. */
 PL_EXPORT int pl_guard_memory_read(pl_guard_memory *ret_memory);
 
 /* Moves the line to `request`: a size ("2G", "80%" of the true limit). Never above the true limit
- * less the reserve, and never below PL_BUDGET_MIN_BYTES: PL_EBUDGET. PL_EFORMAT when it is not a
- * size. The message, up to `size` bytes, says what was wrong. */
+ * less the reserve, and never below PL_BUDGET_MIN_BYTES: PL_EBUDGET. PL_EFORMAT if it is not a
+ * size. The error goes to the message, up to `size` bytes. */
 PL_EXPORT int pl_guard_set_line(const char *request, uint64_t *ret_line_bytes, char *message,
                                 size_t size);
 

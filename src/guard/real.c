@@ -52,10 +52,9 @@ out:
     return NULL;
 }
 
-/* The first call of any of them resolves all. While that is under way in this thread, the pool
- * answers; another thread that comes in meanwhile resolves as well, to the same result. Volatile,
- * because by glibc's declaration the compiler assumes that dlsym() never calls back into this
- * file. */
+/* The first call of any of them resolves all. Meanwhile the pool serves this thread; another thread
+ * that comes in resolves as well, to the same result. Volatile, because by glibc's declaration the
+ * compiler assumes that dlsym() never calls back into this file. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) volatile bool resolving;
 
 static void *first_malloc(size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ledger/guarded.h. What the runtime maps is claimed to the byte, at any size, and tracked like
- * the program's own large blocks: one account of what is claimed, and of how much of it is touched,
- * holds for both. */
+/* See ledger/guarded.h. The guard claims the runtime's mappings to the byte, at any size, and
+ * tracks them like the program's own large blocks: both share one account of claimed and touched
+ * bytes. */
 #include "ledger/guarded.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ EXPORT pl_guard_look_function pl_guard_look;
 static pl_guard *const guard = &pl_guard_state;
 
 /* Where large requests count as they are touched, the runtime makes room at the line, and is
- * refused where they would be. */
+ * refused where large requests would be. */
 static bool has_room_unclaimed(uint64_t bytes, enum pl_map_kind kind)
 {
     if (kind == PL_MAP_OR_REFUSE)
@@ -72,7 +72,7 @@ int pl_guard_map(uint64_t bytes, enum pl_map_kind kind, void **ret_data)
     return r;
 }
 
-/* Called for each result of a small graph: what becomes a spare need not be looked for. */
+/* Called for each result of a small graph: a block that becomes a spare need not be looked up. */
 void pl_guard_spare(void *data, bool is_spare)
 {
     pl_guard_notice_fork();

@@ -103,8 +103,8 @@ static int join(pl_ledger *ledger, uint32_t flags)
     return 0;
 }
 
-/* Only a cause that can go away is worth another try. The thread that takes the cause tries;
- * another one passes through meanwhile. */
+/* Only a cause that can go away is worth another try. The thread that takes the cause tries; other
+ * threads pass through meanwhile. */
 static void join_again(void)
 {
     uint32_t cause = PL_OUTSIDE_DESCRIPTORS;
@@ -121,8 +121,8 @@ static void join_again(void)
     pl_thread.inside = false;
 }
 
-/* The supervisor writes down the command's pid when it knows that it was started. Until then it has
- * no other child. */
+/* The supervisor stores the command's pid once it knows that the command has started. Until then it
+ * has no other child. */
 static bool is_command(const pl_ledger_header *header)
 {
     uint32_t pid = atomic_load(&header->command_pid);
@@ -141,7 +141,7 @@ static void record_executed(pl_ledger_header *header)
         memcpy(header->executed, words, (size_t)n);
 }
 
-/* The first thread to come here joins; a second one passes through meanwhile. */
+/* The first thread to come here joins; other threads pass through meanwhile. */
 void pl_guard_start(void)
 {
     static _Atomic int started;
@@ -188,7 +188,8 @@ static void mark_process(void)
     pl_same_process = page;
 }
 
-/* The child shares its parent's pages until one of them writes: they stay the parent's. */
+/* The child shares its parent's pages until one of them writes: these pages count for the
+ * parent. */
 void pl_guard_after_fork(void)
 {
     pl_ledger *run = pl_guard_state.run;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tracked blocks: large ones, whose claim must come back when they are freed, and sampled ones,
+/* Tracked blocks: large ones, whose claim must be released when they are freed, and sampled ones,
  * whose site must be updated.
  *
  *   filter   a byte per page of the address space, modulo its size: how many tracked blocks start
@@ -34,18 +34,16 @@ static pl_tracked_block blocks[PLACES + WINDOW];
 typedef struct large_block {
     pl_atomic_u64 address; /* 0: free */
     uint64_t bytes;
-    pl_atomic_u64
-        touched_bytes; /* as of the last look; a block once whole is not looked at again */
+    pl_atomic_u64 touched_bytes; /* as of the last look; a full block is not walked again */
     uint32_t generation;
     bool claimed;
     _Atomic(pl_site *) site;
-    pl_atomic_i64 untouched_reported; /* what the site knows of this block as untouched */
+    pl_atomic_i64 untouched_reported; /* bytes that the site counts as untouched */
 } large_block;
 
 static large_block large[LARGE_BLOCKS];
 static pl_atomic_u32 n_large;    /* places used at most, from the start */
-static pl_atomic_u32 maybe_free; /* where to look for a free place first: those before are taken,
-                                    as a rule */
+static pl_atomic_u32 maybe_free; /* the first place that may be free */
 
 /* A counter that reached its maximum stays there: a page that is always looked up is only slow. */
 void pl_filter_add(const void *block)
@@ -70,7 +68,7 @@ static size_t window_of(uint64_t address)
     return (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48) & (PLACES - 1);
 }
 
-/* A claimed block counts with all of its bytes, touched or not; any other with what is touched. */
+/* A claimed block counts with all of its bytes, touched or not; any other with its touched ones. */
 static void update_site(large_block *block, int64_t untouched)
 {
     pl_site *site = atomic_load(&block->site);
@@ -240,7 +238,7 @@ static uint64_t count_lowest_bits(const unsigned char *bytes, uint64_t n)
 
 /* Counts the resident pages of [address, address + bytes), a window of 16 MiB at a time: the kernel
  * writes a byte per page, and this runs on the caller's stack. False where not all of it is mapped:
- * another thread has just freed the block, or has it resized and not yet said where to. */
+ * another thread has just freed the block, or has resized it and not yet recorded its new place. */
 static bool count_resident(uint64_t address, uint64_t bytes, uint64_t *ret_bytes)
 {
     enum { PAGE = 4096, PAGES = 4096 };
@@ -283,7 +281,7 @@ static bool walk_due(uint64_t now)
     return now - atomic_load(&walked_ns) >= 20 * atomic_load(&walk_cost_ns);
 }
 
-/* Nothing but reports hangs on these. */
+/* Only reports depend on these. */
 static bool mappings_due(uint64_t now)
 {
     return now - atomic_load(&mappings_walked_ns) >= PL_NS_PER_SEC;
@@ -308,7 +306,7 @@ uint64_t pl_tracked_block_touched_bytes(bool exactly)
         if (!large[i].claimed)
             continue;
         /* The block may be freed by now, but it existed when the resident size was read, just
-         * before. Its place may have had another block, of another size. */
+         * before. Its place may hold another block, of another size. */
         sum += pl_min_u64(touched, bytes);
     }
     if (walk_mappings)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See folder.h. What is copied may be anything that a user or a package put there: sizes, depth and
- * number are bounded, and nothing that is not a file is opened for longer than it takes to see. */
+/* See folder.h. A kernelspec's folder may hold anything that a user or a package put there: sizes,
+ * depth and number are bounded, and only regular files are read. */
 #include "jupyter/folder.h"
 
 #include <dirent.h>
@@ -14,10 +14,10 @@
 
 #include "base/size.h"
 
-/* Kernelspecs have a handful of files in at most two folders; this bounds what a mistake costs. */
+/* Kernelspecs have a handful of files in at most two folders; this limits the cost of a mistake. */
 enum { MAX_DEPTH = 8, MAX_FILES = 1000 };
 
-/* Deeper than what is copied, because files may have been added; each level takes 4 KiB of
+/* Deeper than the copied folders, because files may have been added; each level takes 4 KiB of
  * stack. */
 enum { MAX_REMOVED_DEPTH = 64 };
 
@@ -67,7 +67,7 @@ static void leave_out(const copying *job, const char *path, const char *why)
     job->note(text);
 }
 
-/* Stops at the largest size allowed, also when the file has grown since it was looked at. */
+/* Stops at the largest allowed size, even if the file has grown since it was checked. */
 static int copy_bytes(int from, int to)
 {
     for (size_t left = PL_FOLDER_MAX_FILE_BYTES; left > 0;) {
@@ -161,8 +161,8 @@ int pl_folder_copy(const char *from, const char *to, const char *except, pl_fold
 
 static int remove_at(int parent, const char *name, int depth);
 
-/* Reads the folder again from its start as long as something was found: what is removed while it is
- * read may shift the rest. */
+/* Reads the folder again from its start as long as it found files: removing them while reading may
+ * shift the rest. */
 static int empty_folder(int folder, int depth)
 {
     char buffer[4096] __attribute__((aligned(_Alignof(struct dirent64))));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and whole folders: joined, made, copied, removed. Copying needs memory to read folders;
- * removing needs none, so that a failure for lack of it leaves nothing behind. */
+/* Paths and whole folders: joins, makes, copies and removes them. Copying needs memory to read
+ * folders; removing needs none, so that running out of memory leaves nothing behind. */
 #ifndef PL_JUPYTER_FOLDER_H
 #define PL_JUPYTER_FOLDER_H
 
@@ -11,13 +11,13 @@
 /* "left/right". `path` may not be one of them. -ENAMETOOLONG leaves it undefined. */
 PL_MUST_CHECK int pl_path_join(const char *left, const char *right, char path[PATH_MAX]);
 
-/* The path, below the working folder if it is relative, less slashes at its end. */
+/* Makes the path absolute and removes the slashes at its end. */
 PL_MUST_CHECK int pl_path_absolute(const char *text, char path[PATH_MAX]);
 
-/* A remark that stops nothing, for a person to read. */
+/* A remark for a person to read, which is not an error. */
 typedef void pl_folder_note(const char *text);
 
-/* A larger file is not a logo, a script or a style sheet. */
+/* A larger file cannot be a logo, a script or a style sheet. */
 #define PL_FOLDER_MAX_FILE_BYTES (8 * PL_MIB)
 
 /* Copies the files in `from`, and in its folders, into the folder `to`, which exists. Links to
@@ -26,7 +26,7 @@ typedef void pl_folder_note(const char *text);
 PL_MUST_CHECK int pl_folder_copy(const char *from, const char *to, const char *except,
                                  pl_folder_note *note);
 
-/* Removes a folder and all in it; follows no links. A folder that is gone already is not an
+/* Removes a folder and all in it; follows no links. A folder that does not exist is not an
  * error. */
 PL_MUST_CHECK int pl_folder_remove(const char *path);
 

@@ -12,7 +12,7 @@
 #include "jupyter/folder.h"
 #include "jupyter/spec_file.h"
 
-/* The names that jupyter_client calls valid. It warns of others, and so do most that use it. */
+/* The names that jupyter_client calls valid. It warns about others, and so do most of its users. */
 static bool is_valid_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -87,7 +87,7 @@ static int add_folder(pl_kernelspecs *specs, const char *kernels, const char *na
     return r;
 }
 
-/* Sorts by name: which of "IR" and "ir" in one folder Jupyter takes is left to chance. */
+/* Sorts by name. Of "IR" and "ir" in one folder, Jupyter takes either. */
 static int add_kernels(pl_kernelspecs *specs, const char *kernels)
 {
     struct dirent **entries = NULL;
@@ -167,7 +167,7 @@ const char *pl_kernelspec_word(const pl_kernelspec *kernel, size_t index)
     return json_string_value(json_array_get(json_object_get(kernel->spec, "argv"), index));
 }
 
-/* Is the program of that name, wherever it lies? */
+/* Is it the program of that name, in any folder? */
 static bool is_plimsoll(const char *word)
 {
     const char *slash = word != NULL ? strrchr(word, '/') : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See paths.h. The order is that of jupyter_path() in jupyter_core and of KernelSpecManager in
- * jupyter_client. One thing cannot be known from here: the `sys.prefix` of the Python that Jupyter
- * will run in. Every environment that it can reasonably be is taken. */
+ * jupyter_client. One path is unknown here: the `sys.prefix` of the Python that Jupyter will run
+ * in. We list every environment that it can reasonably be. */
 #include "jupyter/paths.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* jupyter_core resolves links in the home folder, so that is what users see in its messages. */
+/* jupyter_core resolves links in the home folder, so users see the result in its messages. */
 static int home_folder(char path[PATH_MAX])
 {
     const char *home = variable("HOME");
@@ -47,7 +47,7 @@ static int below_home(const char *name, char path[PATH_MAX])
     return r < 0 ? r : pl_path_join(home, name, path);
 }
 
-/* "~" and "~/..." as Python's expanduser() has them; another user's home is not looked up. */
+/* Expands "~" and "~/..." as Python's expanduser() does; does not look up other users' homes. */
 static int expand_user(const char *text, char path[PATH_MAX])
 {
     if (text[0] == '~' && (text[1] == '/' || text[1] == '\0'))
@@ -92,7 +92,7 @@ int pl_jupyter_prefix_folder(const char *prefix, char path[PATH_MAX], pl_error *
     return 0;
 }
 
-/* Takes a kernels folder into the list, once. */
+/* Adds a kernels folder to the list, once. */
 static int add_kernels(pl_jupyter_paths *paths, const char *folder)
 {
     for (size_t i = 0; i < paths->n_folders; i++)
@@ -109,7 +109,7 @@ static int add_kernels(pl_jupyter_paths *paths, const char *folder)
     return 0;
 }
 
-/* A path that is too long holds no kernels: it is left out, and the others stay. */
+/* A path that is too long cannot hold kernels: it is left out, and the others stay. */
 static int add_below(pl_jupyter_paths *paths, const char *folder, const char *name)
 {
     char absolute[PATH_MAX], kernels[PATH_MAX];
@@ -134,7 +134,7 @@ static int add_listed(pl_jupyter_paths *paths, const char *list)
     return r;
 }
 
-/* Python's user base is a separate place only when Jupyter's data folder was moved. */
+/* Python's user base is a separate folder only if Jupyter's data folder was moved. */
 static int add_user(pl_jupyter_paths *paths)
 {
     char data[PATH_MAX], base[PATH_MAX];
@@ -148,7 +148,7 @@ static int add_user(pl_jupyter_paths *paths)
     return r == 0 ? add_below(paths, base, "share/jupyter/kernels") : 0;
 }
 
-/* The system's own prefixes come last, whichever environment they are. */
+/* The system's own prefixes come last, in every environment. */
 static int add_prefix(pl_jupyter_paths *paths, const char *prefix)
 {
     for (size_t i = 0; i < PL_COUNT_OF(system_prefixes); i++)
@@ -179,8 +179,8 @@ static bool is_mine(const char *folder)
     return folder != NULL && stat(folder, &st) == 0 && st.st_uid == getuid();
 }
 
-/* Unless set, jupyter_core 5 puts an environment first that belongs to the user. Version 4 never
- * does, but a new environment gets version 5. */
+/* Unless the variable is set, jupyter_core 5 puts an environment first that belongs to the user.
+ * Version 4 never does, but a new environment gets version 5. */
 static bool prefers_environment(void)
 {
     static const char *const no[] = {"no", "n", "false", "off", "0", "0.0"};
@@ -195,7 +195,7 @@ static bool prefers_environment(void)
            (conda != NULL && strcmp(conda, "base") != 0 && is_mine(variable("CONDA_PREFIX")));
 }
 
-/* IPython's own folder is from before Jupyter, and still looked at, last. */
+/* IPython's own folder is older than Jupyter, which still searches it, last. */
 static int add_ipython(pl_jupyter_paths *paths)
 {
     char folder[PATH_MAX];

@@ -2,8 +2,9 @@
 /* Where Jupyter looks for kernelspecs, found as jupyter_core finds it, without asking Python.
  *   data folder     ".../share/jupyter"; it holds a folder `kernels`
  *   kernels folder  ".../share/jupyter/kernels"; it holds a folder per kernelspec
- * Every path here is absolute and names a kernels folder. What is not there is listed too: it says
- * where a kernelspec would be found. Reads the environment; not for several threads. */
+ * Every path here is absolute and names a kernels folder. Folders that do not exist are listed too,
+ * because Jupyter would find a kernelspec in them. Reads the environment; not for several
+ * threads. */
 #ifndef PL_JUPYTER_PATHS_H
 #define PL_JUPYTER_PATHS_H
 
@@ -19,7 +20,7 @@ typedef struct pl_jupyter_paths {
 PL_MUST_CHECK int pl_jupyter_paths_init(pl_jupyter_paths *ret_paths, pl_error *reterr);
 void pl_jupyter_paths_done(pl_jupyter_paths *paths);
 
-/* Does Jupyter look in this kernels folder, by whatever name? */
+/* Does Jupyter search this kernels folder, under any name? */
 bool pl_jupyter_paths_contain(const pl_jupyter_paths *paths, const char *folder);
 
 /* The user's own kernels folder, and that of an installation prefix. */

@@ -9,7 +9,7 @@
 #include "jupyter/program.h"
 #include "jupyter/spec_file.h"
 
-/* Judges a command's first word only where that is possible from here: not one that Jupyter fills
+/* Judges a command's first word only if that is possible from here: not a word that Jupyter fills
  * in, that is relative to the folder it will run in, or that is looked up in the kernel's own
  * PATH. */
 static bool can_be_found(const pl_kernelspec *kernel, const char *word)

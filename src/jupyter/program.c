@@ -16,8 +16,8 @@ bool pl_program_runs(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Only what lies in an absolute folder: a `.` on PATH would let the working folder choose what a
- * kernel's file starts from then on. */
+/* Searches absolute folders only: with a `.` on PATH, the working folder would choose the program
+ * that a kernel's file starts from then on. */
 int pl_program_find(const char *name, char path[PATH_MAX])
 {
     const char *list = getenv("PATH");
@@ -35,7 +35,7 @@ int pl_program_find(const char *name, char path[PATH_MAX])
     return -ENOENT;
 }
 
-/* Cuts off the last part of a path. False when there is none. */
+/* Cuts off the last part of a path. False if there is none. */
 static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -91,8 +91,8 @@ static int python_below(const char *prefix, const char *word, char path[PATH_MAX
     return -ENOENT;
 }
 
-/* A kernelspec that pip installed says just "python" and lies in the environment whose Python is
- * meant. Elsewhere it is the Python of the Jupyter that finds it. */
+/* A kernelspec that pip installed says just "python", and means the Python of the environment it
+ * lies in. Elsewhere it means the Python of the Jupyter that finds it. */
 int pl_program_python(const char *word, const char *folder, char path[PATH_MAX])
 {
     static const char middle[] = "/share/jupyter/kernels/";

@@ -44,7 +44,7 @@ static bool is_object_or_absent(const json_t *spec, const char *key)
     return value == NULL || json_is_object(value);
 }
 
-/* What jupyter_client would reject, or NULL. */
+/* Why jupyter_client would reject it, or NULL. */
 static const char *misfit(const json_t *spec)
 {
     const json_t *argv = json_object_get(spec, "argv"), *word;
@@ -103,7 +103,7 @@ int pl_spec_save(const json_t *spec, const char *path)
     if (fd < 0)
         return -errno;
     size_t n = strlen(text);
-    text[n] = '\n'; /* in the place of its 0: a file has no use for one */
+    text[n] = '\n'; /* replaces its final 0, which the file does not need */
     int r = pl_file_write(fd, text, n + 1, 0);
     if (close(fd) < 0 && r == 0)
         r = -errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel.json: read with its limits, written whole. */
+/* Reads a kernel.json within limits, and writes it as a whole. */
 #ifndef PL_JUPYTER_SPEC_FILE_H
 #define PL_JUPYTER_SPEC_FILE_H
 
@@ -9,11 +9,11 @@
 
 #define PL_SPEC_FILE "kernel.json"
 
-/* Reads an object with a command in it, of the types that jupyter_client takes. -ENOMEM, -errno, or
- * PL_ECORRUPT when it is anything else; the message names the file. */
+/* Reads an object with a command, of the types that jupyter_client takes. -ENOMEM, -errno, or
+ * PL_ECORRUPT for anything else; the message names the file. */
 PL_MUST_CHECK int pl_spec_load(const char *path, json_t **ret_spec, pl_error *reterr);
 
-/* Parses one from a text; `path` is for the message. */
+/* Parses a text; the message names `path`. */
 PL_MUST_CHECK int pl_spec_parse(const char *text, uint64_t n, const char *path, json_t **ret_spec,
                                 pl_error *reterr);
 

@@ -54,8 +54,8 @@ static void note_about(const draft *draft_, const char *what)
     draft_->options->note(text);
 }
 
-/* jupyter_client puts its own Python in place of a command's first word "python"; behind
- * `plimsoll run` it is no longer the first, and any other Python might be on PATH. */
+/* jupyter_client puts its own Python in place of a command's first word "python"; behind `plimsoll
+ * run` the word is no longer the first, and PATH may give any other Python. */
 static void add_first_word(draft *draft_, json_t *argv)
 {
     const char *word = pl_kernelspec_word(draft_->original, 0);
@@ -76,7 +76,7 @@ static json_t *draft_argv(draft *draft_)
     add(draft_, argv, draft_->options->program);
     add(draft_, argv, "run");
     if (names_connection_file(draft_->original)) {
-        /* Not {connection_file}: VS Code fills in the first one only, and the kernel needs it. */
+        /* Not {connection_file}: VS Code fills in only the first one, which the kernel needs. */
         add(draft_, argv, "--kernel");
         add(draft_, argv, "auto");
     } else {
@@ -95,7 +95,7 @@ static json_t *draft_argv(draft *draft_)
     return argv;
 }
 
-/* "Python 3 (ipykernel)" becomes "Python 3 (Plimsoll)": who runs it is said once. */
+/* "Python 3 (ipykernel)" becomes "Python 3 (Plimsoll)": only one pair of brackets. */
 static json_t *draft_display_name(const pl_kernelspec *original)
 {
     static const char ending[] = " (ipykernel)";
@@ -175,7 +175,7 @@ static int make_workshop(const char *kernels, char workshop[PATH_MAX])
     return r;
 }
 
-/* Puts the folder `made` in the place of `path`, and what was there in the place of `made`. */
+/* Swaps the folder `made` with `path`. */
 static int swap_in(const char *made, const char *path, const char *workshop)
 {
     if (renameat2(AT_FDCWD, made, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
@@ -184,7 +184,7 @@ static int swap_in(const char *made, const char *path, const char *workshop)
         return rename(made, path) < 0 ? -errno : 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* The file system cannot swap, as NFS: for a moment there is no twin. */
+    /* The file system cannot swap folders, as on NFS: for a moment there is no twin. */
     char old[PATH_MAX];
     int r = pl_path_join(workshop, "old", old);
     if (r == 0 && rename(path, old) < 0 && errno != ENOENT)
@@ -220,7 +220,7 @@ static int cannot_install(pl_error *reterr, int r, const char *path)
                         path, pl_error_text(r));
 }
 
-/* A folder that stays behind does no harm: it is reported, but the result does not depend on it. */
+/* A folder that cannot be removed does no harm: it is reported, but is not a failure. */
 static void clear_workshop(const char *workshop, pl_folder_note *note)
 {
     int r = pl_folder_remove(workshop);

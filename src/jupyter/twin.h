@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and removes twins (see kernelspec.h). The twin of NAME is the folder `plimsoll-NAME`: all
- * that the original's folder has, with a kernel.json that starts it through `plimsoll run`. The
- * original is only read. Whenever Jupyter looks, a twin is complete or absent. */
+/* Makes and removes twins (see kernelspec.h). The twin of NAME is the folder `plimsoll-NAME`: the
+ * files of the original's folder, with a kernel.json that starts the kernel through `plimsoll run`.
+ * The original is only read. Jupyter always finds a twin complete, or not at all. */
 #ifndef PL_JUPYTER_TWIN_H
 #define PL_JUPYTER_TWIN_H
 
@@ -12,17 +12,17 @@
 
 typedef struct pl_twin_options {
     const char *program; /* the path of plimsoll */
-    const char *budget;  /* for `plimsoll run`; NULL: as much as there is */
-    const char *folder;  /* the kernels folder to put it in */
+    const char *budget;  /* for `plimsoll run`; NULL: all that is available */
+    const char *folder;  /* the kernels folder for the twin */
     pl_folder_note *note;
 } pl_twin_options;
 
-/* Makes the twin of a kernelspec without problems, in place of an older one, and sets `path` to its
- * folder. -EEXIST when a folder of that name exists and is not a twin. */
+/* Makes the twin of a kernelspec without problems, in place of an older twin, and sets `path` to
+ * its folder. -EEXIST if a folder of that name exists and is not a twin. */
 PL_MUST_CHECK int pl_twin_install(const pl_kernelspec *original, const pl_twin_options *options,
                                   char path[PATH_MAX], pl_error *reterr);
 
-/* Removes the folder of a twin. PL_EUSAGE when it is not a twin. */
+/* Removes the folder of a twin. PL_EUSAGE if it is not a twin. */
 PL_MUST_CHECK int pl_twin_remove(const pl_kernelspec *twin, pl_folder_note *note, pl_error *reterr);
 
 #endif

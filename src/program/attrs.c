@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of exprs, in one piece of memory: see expr.h.
+/* Packs the attributes of an expr into one piece of memory: see expr.h.
  *
- * The bytes are, for each attribute that was given in the order of the op's places: a head of place,
- * type and length, then its value, padded to 8. Numbers that an op takes as either stay what they
- * were: 1 and 1.0 are different attributes. */
+ * For each attribute that was given, in the order in which the op declares them, the bytes hold a
+ * header (place, type and length), then the value, padded to 8 bytes. A number keeps the type that
+ * it was given with: 1 and 1.0 are different attributes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static size_t payload_bytes(const pl_attr *attr)
     }
 }
 
-/* Returns the attribute as it then is: its lists and texts lie behind the head. */
+/* Returns the unpacked attribute. Its lists and texts point behind the header. */
 static pl_attr write_one(const pl_attr *attr, int place, char *to)
 {
     pl_attr copy = *attr;
@@ -91,7 +91,7 @@ static int place_of(const pl_op *op, const char *name)
     return -1;
 }
 
-/* A value of the wrong type is found when the op is inferred. */
+/* Inference finds values of the wrong type. */
 int pl_attrs_pack(int op, const char *name, const pl_attr *attrs, int n_attrs, pl_attrs **ret,
                   pl_error *reterr)
 {

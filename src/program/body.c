@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See body.h. Exprs are marked by a walk of its own, in which places are links. */
+/* See body.h. This walk marks exprs by itself: an expr's place is its link. */
 #include "program/body.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "program/types.h"
 
-/* Marks, while the body is looked for: of an expr that is not own. */
+/* Mark of an expr that is not own, while the body is collected. */
 enum { OTHER = INT_MIN };
 
 typedef struct looking {
@@ -101,7 +101,7 @@ static int look(looking *l, pl_expr *expr)
 
 /* ---- links ---- */
 
-/* Of what is used and stays. */
+/* Lists an expr that is used but not copied, as outside or eager. */
 static int note_other(const looking *l, pl_expr *expr)
 {
     if (pl_expr_has(expr))
@@ -114,7 +114,7 @@ static int note_other(const looking *l, pl_expr *expr)
     return pl_expr_list_add(list, expr, l->reterr);
 }
 
-/* Inputs were marked by -2 and down. */
+/* Inputs have marks of -2 and below. */
 static int link_to(const looking *l, pl_expr *expr, int *ret)
 {
     if (expr->place == OTHER) {
@@ -181,10 +181,10 @@ void pl_body_done(pl_body *self)
 }
 
 /* ---- substituting ----
- * Own exprs are not settled meanwhile: they depend on placeholders, or are of a trace. But with inputs
- * that are any exprs they may be; then the copy is refused. */
+ * No other thread settles own exprs meanwhile: they depend on placeholders or belong to a trace.
+ * Inputs can be any exprs, though, and may be settled; then the copy is refused. */
 
-/* Of an own expr: what was made, or the items of a call. */
+/* The copy of an own expr, or of a call's items. */
 typedef struct copy {
     pl_expr *expr;
     pl_expr **items;
@@ -195,9 +195,9 @@ typedef struct making {
     const pl_body *body;
     pl_expr *const *given;
     copy *made;       /* by own expr */
-    pl_expr **inputs; /* room for those of one expr */
+    pl_expr **inputs; /* room for the items of one expr */
     int n_room;
-    uint64_t stream; /* instead of the body's first */
+    uint64_t stream; /* replace the body's first */
     const pl_traced_copied *copied;
     pl_error *reterr;
 } making;
@@ -225,7 +225,8 @@ static int gather(making *m, const pl_expr *expr, const int *links)
     return 0;
 }
 
-/* It is where the original was, and what is known of that one's shape is true of it. */
+/* The copy is used where the original was, so what is known of the original's shape holds for
+ * it. */
 static int inherit(const making *m, pl_expr *made, const pl_expr *of)
 {
     int r = of->node.device ? pl_expr_set_device(made, of->node.device, m->reterr) : 0;
@@ -283,7 +284,7 @@ static int copy_one(making *m, const pl_expr *of, const int *links, copy *to)
         return pl_error_set(m->reterr, -EBUSY,
                             "'%s' got a value while others were put in its inputs' place",
                             pl_expr_label(of));
-    if (value) /* a constant of the trace: elsewhere it is a value like others */
+    if (value) /* a constant of the trace: elsewhere it is an ordinary value */
         return pl_expr_of_value(value, &to->expr, m->reterr);
     if (of->kind == PL_EXPR_ITEM)
         return copy_item(m, of, links[0], to);

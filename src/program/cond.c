@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of two functions, by a bool that a run computes.
- *   inputs: the bool, what both take, what the one has captured, what the other has */
+/* Calls one of two functions, chosen by a bool that a run computes.
+ *   inputs: the bool, the arguments of both, the first one's captures, the second one's captures */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

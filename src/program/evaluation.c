@@ -8,8 +8,8 @@
 #include "program/lazy_program.h"
 #include "program/types.h"
 
-/* Exprs that are held are computed along while they take no more than this share of the free budget;
- * below so many bytes nobody looks at the budget. */
+/* Held exprs are computed along while they take at most this share of the free budget. Results
+ * below HELD_BYTES are computed without asking the budget. */
 enum { HELD_SHARE = 8 };
 #define HELD_BYTES ((uint64_t)1 << 20)
 
@@ -20,15 +20,15 @@ struct pl_evaluation {
     pl_evaluator *evaluator; /* a reference */
     pl_expr_list fetches;    /* references; of pending exprs, first those that were asked for */
     int n_asked;
-    bool settles;       /* the fetches get their values: they were pending */
-    bool keeps;         /* and so do pending fetches of no trace, because nothing was fed */
+    bool settles;       /* pending fetches get their values */
+    bool keeps;         /* so do pending fetches of no trace, because nothing was fed */
     bool eager;         /* exprs of no trace draw */
     pl_tensor **leaves; /* references */
     int n_leaves;
     uint64_t stream;
     pl_lazy_program *program;
     pl_expr_list draws;  /* references */
-    pl_expr_rest *rests; /* what settled exprs no longer need: dropped by whoever frees it */
+    pl_expr_rest *rests; /* settled exprs no longer need these; pl_evaluation_free() drops them */
     int n_rests;
 };
 
@@ -93,7 +93,7 @@ bool pl_evaluation_is_impure(const pl_evaluation *self)
     return self->program && pl_lazy_program_is_impure(self->program);
 }
 
-/* ---- results that no budget has room for ---- */
+/* ---- results that do not fit in the budget ---- */
 
 static int check_size(const pl_evaluator *evaluator, pl_expr *const *fetches, int n_fetches,
                       const char *const *npy_paths, pl_error *reterr)
@@ -119,7 +119,7 @@ static int check_size(const pl_evaluator *evaluator, pl_expr *const *fetches, in
                         pl_expr_label(worst), PL_SIZE(largest), PL_SIZE(bytes), PL_SIZE(left));
 }
 
-/* ---- what is pending ---- */
+/* ---- pending exprs ---- */
 
 static bool is_held(const pl_expr *expr)
 {
@@ -127,7 +127,7 @@ static bool is_held(const pl_expr *expr)
            expr->trace == 0 && pl_expr_is_pending(expr);
 }
 
-/* `fetched` is by place of inner exprs. */
+/* `fetched` is indexed by the place of inner exprs. */
 static int fetch_asked(pl_evaluation *self, bool *fetched, pl_expr *const *asked, int n_asked,
                        pl_error *reterr)
 {
@@ -141,8 +141,8 @@ static int fetch_asked(pl_evaluation *self, bool *fetched, pl_expr *const *asked
     return r;
 }
 
-/* Sizes that are not known are those of files and records, which are made as a whole anyway. Returns
- * 1 and fetches none of them if they take more than `most_bytes`. */
+/* Unknown sizes are those of files and records, which are made whole anyway. Returns 1 and fetches
+ * none of the held exprs if they take more than `most_bytes`. */
 static int fetch_held(pl_evaluation *self, const pl_walk *w, const bool *fetched,
                       uint64_t most_bytes, pl_error *reterr)
 {
@@ -184,7 +184,7 @@ static int find_fetches(pl_evaluation *self, pl_walk *w, pl_expr *const *asked, 
     return r;
 }
 
-/* The values of leaves that were met, behind those that were given. */
+/* Appends the values of the leaves that the walk met to those that were given. */
 static int take_leaves(pl_evaluation *self, const pl_walk *w, pl_error *reterr)
 {
     self->leaves = malloc(((size_t)w->leaves.n + 1) * sizeof(pl_tensor *));
@@ -198,7 +198,7 @@ static int take_leaves(pl_evaluation *self, const pl_walk *w, pl_error *reterr)
     return 0;
 }
 
-/* Returns 1 if what is held takes more than `held_bytes`; 0: nothing that is held is wanted. */
+/* Returns 1 if held exprs take more than `held_bytes`; 0 means that no held expr is wanted. */
 static int prepare(pl_evaluation *self, pl_expr *const *asked, int n_asked, uint64_t held_bytes,
                    pl_error *reterr)
 {
@@ -220,7 +220,7 @@ static int prepare(pl_evaluation *self, pl_expr *const *asked, int n_asked, uint
     return r;
 }
 
-/* The same as a value that is there is that value: a variable's first one may be as large as the
+/* An expr that equals an existing value shares it: a variable's first value may be as large as the
  * budget, or spilled. */
 static void settle_same(pl_expr *const *asked, int n_asked)
 {
@@ -274,7 +274,7 @@ int pl_evaluation_of_pending(pl_evaluator *evaluator, pl_expr *const *exprs, int
     return r;
 }
 
-/* ---- of any exprs ---- */
+/* ---- evaluations of any exprs ---- */
 
 static bool is_eager_draw(const pl_expr *expr)
 {
@@ -296,7 +296,7 @@ static int find_draws(pl_evaluation *self, const pl_walk *walk)
     return r < 0 ? r : 1;
 }
 
-/* Given leaves and their types: exprs, then room for as many types. */
+/* The leaves that were given, with their types. Behind the exprs there is room for the types. */
 typedef struct given {
     pl_expr **exprs;
     pl_type *types;
@@ -414,9 +414,9 @@ int pl_evaluation_new(pl_evaluator *evaluator, const pl_evaluation_request *requ
     return r;
 }
 
-/* ---- runs ---- */
+/* ---- running ---- */
 
-/* Room for what the fetches let go of. */
+/* Room for the references that the fetches drop. */
 static int make_rests(pl_evaluation *self, pl_error *reterr)
 {
     if (!self->rests)
@@ -424,7 +424,7 @@ static int make_rests(pl_evaluation *self, pl_error *reterr)
     return self->rests ? 0 : no_memory(reterr);
 }
 
-/* Another thread may have been faster. Takes over the reference. */
+/* Settles an expr, unless another thread has done so. Takes over the reference. */
 static void settle(pl_evaluation *self, pl_expr *expr, pl_tensor *value)
 {
     pl_exprs_lock();
@@ -445,7 +445,7 @@ static int run_and_settle(pl_evaluation *self, const pl_run_options *options, pl
     return r;
 }
 
-/* What is held may be too much. */
+/* Drops the held exprs, with which the run may not fit. */
 static int forget_held(pl_evaluation *self, pl_error *reterr)
 {
     pl_expr_list before = self->fetches;

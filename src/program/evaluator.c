@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluators: a runtime, and the programs that are kept for it, in a table by signature and a list by
- * when they were used. All of it belongs to the lock of expr.h; what is dropped is freed without. */
+/* Evaluators: a runtime and its cached programs, in a hash table by signature and a list by last
+ * use. The lock of expr.h guards all of it; dropped programs are freed without the lock. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@ struct pl_evaluator {
     _Atomic int n_refs;
     pl_runtime *runtime;
     pl_lazy_program *places[N_PLACES];
-    pl_lazy_program *first, *last; /* used last, and longest ago */
+    pl_lazy_program *first, *last; /* most and least recently used */
     int n_kept, n_most;
-    const char *advice; /* set before others have the evaluator; may be NULL */
-    pl_evaluator *next; /* of all */
+    const char *advice; /* set before the evaluator is shared; may be NULL */
+    pl_evaluator *next; /* of all evaluators */
 };
 
 static pl_evaluator *evaluators; /* the lock */
@@ -59,7 +59,7 @@ void pl_evaluator_set_advice(pl_evaluator *self, const char *advice)
     self->advice = advice;
 }
 
-/* The reason may be cut, the advice not. */
+/* The reason may be cut, the advice may not. */
 int pl_evaluator_advise(const pl_evaluator *self, int r, pl_error *reterr)
 {
     if (r != PL_EBUDGET || !self->advice || !reterr)
@@ -70,7 +70,7 @@ int pl_evaluator_advise(const pl_evaluator *self, int r, pl_error *reterr)
                            n_advice, self->advice);
 }
 
-/* ---- what is kept ---- */
+/* ---- the cache ---- */
 
 /* After wyhash: words are multiplied into each other. */
 static uint64_t hash_of(const pl_byte_list *signature)
@@ -103,7 +103,7 @@ static void link_first(pl_evaluator *self, pl_lazy_program *program)
     self->first = program;
 }
 
-/* In front of those that were dropped before. */
+/* Puts the program in front of those that were dropped before. */
 static void drop(pl_evaluator *self, pl_lazy_program *program, pl_lazy_program **dropped)
 {
     pl_lazy_program **at = &self->places[program->hash % N_PLACES];
@@ -130,7 +130,7 @@ static pl_lazy_program *find(pl_evaluator *self, const pl_byte_list *signature, 
     return p;
 }
 
-/* In place of the one that was used longest ago. When memory runs out it does not keep it. */
+/* Replaces the least recently used program. Out of memory, the program is not cached. */
 static void keep(pl_evaluator *self, pl_lazy_program *program, pl_walk *walk, uint64_t hash)
 {
     program->signature = malloc(walk->signature.n);
@@ -163,7 +163,7 @@ int pl_evaluator_program(pl_evaluator *self, pl_walk *walk, pl_expr *const *fetc
     return r;
 }
 
-/* ---- letting go ---- */
+/* ---- dropping ---- */
 
 static bool has_call(const pl_lazy_program *program, const pl_routine *routine)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of exprs: made, settled, freed. See expr.h. */
+/* The life of exprs: making, settling and freeing them. See expr.h. */
 #include "program/expr.h"
 
 #include <errno.h>
@@ -24,18 +24,18 @@ void pl_exprs_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The child of a fork finds the lock free, and what it guards whole. */
+/* The child of a fork finds the lock free and the data under it consistent. */
 __attribute__((constructor)) static void watch_forks(void)
 {
     (void)pthread_atfork(pl_exprs_lock, pl_exprs_unlock, pl_exprs_unlock);
 }
 
 /* ---- memory ----
- * Exprs come and go by the thousand: each thread keeps some that it freed. */
+ * Exprs come and go by the thousand, so each thread keeps some that it freed. */
 
 enum { SPARE_MAX = 512 };
 
-/* Initial-exec, as the guard's: the general kind costs a call at each access. */
+/* Initial-exec, like the guard's: the general model costs a call at each access. */
 static _Thread_local struct {
     pl_expr *spare;
     int n_spare;
@@ -44,7 +44,7 @@ static _Thread_local struct {
     pl_expr *doomed;
 } mine __attribute__((tls_model("initial-exec")));
 
-static pthread_key_t key; /* whose destructor frees a thread's spare ones */
+static pthread_key_t key; /* its destructor frees a thread's spare exprs */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool keeps; /* set by `once` */
 
@@ -56,7 +56,7 @@ static void free_spare(void *unused)
         mine.spare = self->next;
         free(self);
     }
-    mine.n_spare = SPARE_MAX; /* the thread is ending: from here on nothing is kept */
+    mine.n_spare = SPARE_MAX; /* the thread is ending: it keeps no more exprs */
 }
 
 static void make_key(void)
@@ -128,7 +128,7 @@ static int set_inputs(pl_expr *self, pl_expr *const *inputs, int n_inputs)
     return 0;
 }
 
-/* Who has the only reference needs no other thread to see that it is gone. */
+/* The holder of the only reference needs no atomic exchange to see that it is the last. */
 static inline bool unref_was_last(pl_expr *self)
 {
     return atomic_load_explicit(&self->n_refs, memory_order_acquire) == 1 ||
@@ -142,7 +142,7 @@ static inline void doom(pl_expr *self)
 }
 
 /* ---- freeing ----
- * An expr's inputs may end with it, and theirs, thousands deep: those wait in a list, so that the
+ * Freeing an expr may free its inputs, and theirs, thousands deep. They wait in a list, so that the
  * stack does not grow. */
 
 static void end(pl_expr *self)
@@ -291,7 +291,8 @@ static int infer_from(pl_expr *self, pl_infer *in, const pl_attrs *attrs, pl_err
     return 0;
 }
 
-/* Values know what was not known of them when their exprs were made. */
+/* Infers with the types of the inputs' values, which are known in full even if the inputs' own
+ * types were not. */
 static int infer_with_values(pl_expr *self, pl_infer *in, const pl_attrs *attrs, pl_error *reterr)
 {
     size_t n = (size_t)in->n_inputs;
@@ -324,7 +325,7 @@ static int infer(pl_expr *self, const char *name, const pl_attrs *attrs, pl_erro
     return infer_from(self, &in, attrs, reterr);
 }
 
-/* One byte for each op: does it draw? Found once. */
+/* For each op, whether it draws random numbers. Computed once. */
 static bool op_draws(const pl_op *op)
 {
     static _Atomic char known[PL_N_OPS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Getters and setters of exprs. The setters are for whoever made the expr, before others have it. */
+/* Getters and setters of exprs. Call the setters before the expr is shared. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

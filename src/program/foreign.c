@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A function of the caller's, called between graphs. */
+/* Calls a function of the caller between graphs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static int make(const pl_foreign *of, pl_expr *const *inputs, int n_inputs, pl_e
         return r;
     self->base.impure = !of->pure;
     self->own = *of;
-    self->own.release = NULL; /* the caller's until the call is made */
+    self->own.release = NULL; /* the caller owns it until the call is made */
     if (of->n_outputs > 0)
         memcpy(self->base.outputs, of->outputs, (size_t)of->n_outputs * sizeof *of->outputs);
     pl_routine_ref(&self->base);

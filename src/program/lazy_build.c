@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of walks: parts, levels, steps. Their graphs are built in lazy_graph.c. */
+/* Turns walks into programs: parts, levels, steps. lazy_graph.c builds their graphs. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static pl_program_part *part_at(const pl_lazy_program *self, int slot)
     return slot < self->n_leaves ? NULL : &self->parts[slot - self->n_leaves];
 }
 
-/* As soon as their inputs are there; what has effects, after those before it. */
+/* First, every part runs as soon as its inputs exist. Parts with effects keep their order. */
 static void find_levels(pl_lazy_program *self)
 {
     int latest = 0;
@@ -128,7 +128,7 @@ static void find_levels(pl_lazy_program *self)
     }
 }
 
-/* Then ops as late as their first users, from the last part to the first. */
+/* Then ops move to the level of their first user, from the last part to the first. */
 static int delay_ops(pl_lazy_program *self)
 {
     int *latest = malloc(((size_t)self->n_parts + 1) * sizeof *latest);
@@ -155,8 +155,8 @@ static int delay_ops(pl_lazy_program *self)
 typedef struct planning {
     pl_lazy_program *self;
     int *step_of; /* by slot; -1: a leaf */
-    bool *wanted; /* by slot: outside of its step */
-    int *seen;    /* by slot: the last step that has it as input, and 1 */
+    bool *wanted; /* by slot: used outside of its step */
+    int *seen;    /* by slot: the last step that has it as input, plus 1 */
 } planning;
 
 static bool in_graph(const pl_program_part *p, int level)
@@ -197,7 +197,7 @@ static void add_calls(planning *plan, int level)
     }
 }
 
-/* Items belong to the step of their call. */
+/* Items belong to their call's step. */
 static int add_steps(planning *plan)
 {
     pl_lazy_program *self = plan->self;
@@ -220,7 +220,8 @@ static int add_steps(planning *plan)
     return 0;
 }
 
-/* What step `s` reads of part `p`; counted, or noted if there is room. */
+/* Finds the slots that step `s` reads through part `p`. Counts them, or stores them if there is
+ * room. */
 static void read_inputs(planning *plan, int s, const pl_program_part *p)
 {
     pl_lazy_program *self = plan->self;
@@ -260,8 +261,8 @@ static int find_inputs(planning *plan)
     return 0;
 }
 
-/* Of a graph, what others want; of a call, all of its items that are parts, for they are wanted, or
- * would not be here. */
+/* For a graph, the slots that others read. For a call, all items that are parts: the walk met them
+ * only because they are wanted. */
 static bool is_output(const planning *plan, int s, int i)
 {
     const pl_lazy_program *self = plan->self;
@@ -332,7 +333,7 @@ int pl_lazy_program_build(const pl_walk *walk, pl_expr *const *fetches, int n_fe
         *ret = self;
         return 0;
     }
-    /* The walk's exprs hold the calls: none of them ends here, under the lock. */
+    /* The walk's exprs hold the calls, so none of them is freed here, under the lock. */
     if (self)
         pl_lazy_program_unref(self);
     return pl_error_set(reterr, -ENOMEM, "out of memory for a program");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plans of a program's graphs, before anything is run. What lies behind a call is planned when
- * that has been run, and only named here. */
+/* Explains the plans of a program's graphs before a run. Graphs behind a call can only be planned
+ * after the call has run, so they are only named. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static int explain_graph(telling *t, pl_program_step *step)
     return r;
 }
 
-/* Calls, and graphs whose inputs calls give. */
+/* Names calls, and the graphs that read their results. */
 static void name_step(telling *t, const pl_program_step *step)
 {
     char text[160];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graphs of a program's steps. See lazy_program.h.
+/* Builds the graphs of a program's steps. See lazy_program.h.
  *
- * Shapes are not inferred again: a node has the type that its expr was made with, unless a leaf that
- * it depends on is given a more precise one than its expr had. */
+ * Shapes are not inferred again: a node has the type that its expr was made with, unless it depends
+ * on a leaf that is given a more precise type than its expr had. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -43,17 +43,18 @@ typedef struct build {
     bool *refined;   /* by slot */
     pl_node **given; /* room for the inputs of one node */
     size_t n_given;
-    uint64_t first_stream; /* added to the parts' */
+    uint64_t first_stream; /* added to the parts' streams */
 } build;
 
-/* Not isalnum(), which asks the locale. */
+/* isalnum() would ask the locale. */
 static bool is_letter_or_digit(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Names of users may have what the library's names may not; a name without a valid first letter is left
- * out. One that ends with '/' is, in TensorFlow, the name before it. */
+/* A user's name may contain characters that the library's names may not; a name without a valid
+ * first letter is left out. In TensorFlow, a final '/' means that the name before it is used as it
+ * is. */
 static const char *plain_name(const char *name, char *to, size_t n)
 {
     if (!name || !(is_letter_or_digit(*name) || *name == '.'))
@@ -81,7 +82,7 @@ static int gather_inputs(build *b, const pl_program_part *p)
     return 0;
 }
 
-/* Streams count from the program's first: the rest is said in each run. */
+/* Streams count from the program's first, which each run adds. */
 static int copy_attrs(const build *b, const pl_program_part *p, pl_attr *attrs)
 {
     int n = 0;
@@ -93,7 +94,7 @@ static int copy_attrs(const build *b, const pl_program_part *p, pl_attr *attrs)
     return n;
 }
 
-/* What the op of the part gives, if that is known before: nothing that it reads is refined. */
+/* The type that the part's op gives, if it is known before the run: no input is refined. */
 static const pl_type *known_type(const build *b, const pl_program_part *p)
 {
     for (int i = 0; i < p->n_inputs; i++)
@@ -137,7 +138,7 @@ static int add_parts(build *b, const pl_program_step *step, pl_error *reterr)
     return r;
 }
 
-/* NULL: it is a leaf, or nobody has named it. */
+/* NULL: a leaf, or an expr without a name. */
 static const char *giver_of(const pl_lazy_program *self, int slot)
 {
     const pl_program_part *part =
@@ -147,7 +148,8 @@ static const char *giver_of(const pl_lazy_program *self, int slot)
     return self->parts[self->inputs[part->first] - self->n_leaves].routine->name;
 }
 
-/* By the name of what gives it, which messages have if it turns out to be another shape. */
+/* An input is named after the expr that gives it. Messages show the name if the value has another
+ * shape. */
 static int add_placeholder(build *b, const pl_type *type, int slot, pl_error *reterr)
 {
     const pl_type *own = pl_program_type(b->program, slot);
@@ -183,7 +185,7 @@ static bool read_number(pl_tensor *value, pl_attr *ret_value)
     return !is_float || real == real;
 }
 
-/* Is a slot read by elementwise ops only, and these where there is no device? */
+/* Do only elementwise ops read the slot, and none of them on a device? */
 static bool is_operand(const pl_lazy_program *self, int slot)
 {
     for (int i = 0; i < self->n_outputs; i++)
@@ -199,8 +201,8 @@ static bool is_operand(const pl_lazy_program *self, int slot)
     return true;
 }
 
-/* A number that is computed with is made where it is needed: a constant would be found, described
- * and pinned in each run, which takes as long as computing with it. */
+/* A number in a computation is made where it is needed: as a constant it would be looked up,
+ * described and pinned in each run, which takes as long as computing with it. */
 static int add_number(build *b, pl_tensor *value, int slot, const char *name, pl_error *reterr)
 {
     pl_attr attrs[3] = {pl_attr_dtype("dtype", pl_tensor_dtype(value)),
@@ -239,7 +241,7 @@ static void end_build(build *b)
     free(b->at);
     free(b->refined);
     free(b->given);
-    pl_graph_free(b->graph); /* NULL: it was taken */
+    pl_graph_free(b->graph); /* NULL: already taken */
 }
 
 /* ---- variants ---- */
@@ -257,7 +259,7 @@ static pl_variant *variant_alloc(int n_inputs, int n_outputs)
     return NULL;
 }
 
-/* With the graph goes its session; but the handle of one is ours. */
+/* The graph's session is freed with it, but we hold one more reference to it. */
 void pl_variant_free(pl_variant *self)
 {
     if (!self)
@@ -277,7 +279,7 @@ static int open_session(build *b, pl_variant *self, pl_error *reterr)
     return pl_session_new(self->graph, b->runtime, &self->session, reterr);
 }
 
-/* Ends the build, whose result so far is `r`; `made` is given out or freed. */
+/* Ends the build with the result `r`: gives out `made`, or frees it. */
 static int finish(build *b, pl_variant *made, int r, pl_variant **ret, pl_error *reterr)
 {
     if (r == 0)
@@ -290,7 +292,7 @@ static int finish(build *b, pl_variant *made, int r, pl_variant **ret, pl_error 
     return r;
 }
 
-/* What is known of an input, and its rank. */
+/* An input's type, with its rank. */
 static pl_type input_type(const pl_type *said, const pl_type *given)
 {
     pl_type type = *said;
@@ -323,7 +325,7 @@ static int build_variant(pl_lazy_program *self, const pl_program_step *step, pl_
     return finish(&b, made, r, ret, reterr);
 }
 
-/* Those that a fork's child has of its parent are of no use to it: their sessions are not there. */
+/* A forked child cannot use its parent's variants: their sessions do not exist in it. */
 static pl_variant *find_variant(pl_program_step *step, const pl_runtime *runtime,
                                 const pl_type *types)
 {
@@ -346,7 +348,7 @@ int pl_program_variant(pl_lazy_program *self, pl_program_step *step, pl_runtime 
         return 0;
     int r = 0;
     pthread_mutex_lock(&building);
-    *ret = find_variant(step, runtime, types); /* another thread may have been at it */
+    *ret = find_variant(step, runtime, types); /* another thread may have built it meanwhile */
     if (!*ret) {
         r = build_variant(self, step, runtime, types, ret, reterr);
         if (r == 0) {
@@ -358,7 +360,7 @@ int pl_program_variant(pl_lazy_program *self, pl_program_step *step, pl_runtime 
     return r;
 }
 
-/* All leaves are inputs, used or not, and all outputs as the program has them. */
+/* All leaves become inputs, used or not; all outputs are those of the program. */
 int pl_program_whole(pl_lazy_program *self, pl_runtime *runtime, const pl_type *types,
                      pl_tensor *const *captured, int n_captured, uint64_t stream, pl_variant **ret,
                      pl_error *reterr)

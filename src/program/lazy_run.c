@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: their life, and their runs. See lazy_program.h. */
+/* Programs: reference counts and runs. See lazy_program.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/lazy_program.h"
 
-/* ---- life ---- */
+/* ---- references ---- */
 
 pl_lazy_program *pl_lazy_program_ref(pl_lazy_program *self)
 {
@@ -26,8 +26,8 @@ void pl_lazy_program_let_go(pl_lazy_program *self)
     }
 }
 
-/* The calls go first, because the last of them takes the evaluators' references along. Nobody runs
- * the program any more by then: only who has a reference could. */
+/* The calls go first: freeing the last reference to a call also drops the evaluators' references.
+ * Nobody runs the program any more, because that takes a reference. */
 void pl_lazy_program_unref(pl_lazy_program *self)
 {
     if (!self)
@@ -48,18 +48,18 @@ bool pl_lazy_program_is_impure(const pl_lazy_program *self)
 
 /* ---- a run ---- */
 
-/* Of a run: values by slot; those of leaves are borrowed. */
+/* A run: values by slot; those of leaves are borrowed. */
 typedef struct running {
     pl_lazy_program *program;
     pl_evaluator *evaluator;
     pl_tensor **slots;
     const char *const *npy_paths;  /* by output; may be NULL */
-    const pl_run_options *options; /* of the library's size */
+    const pl_run_options *options; /* the struct's size in the library */
     int step;
     pl_error *reterr;
 } running;
 
-/* Steps count alike. */
+/* All steps have the same weight. */
 static void tell(void *context, double fraction, const char *name)
 {
     const running *run = context;
@@ -78,7 +78,7 @@ static pl_run_options options_of(running *run)
     return options;
 }
 
-/* Is the slot wanted as a tensor: by another step, or by the caller? */
+/* Is the slot wanted as a tensor, by another step or by the caller? */
 static bool stays(const running *run, int slot)
 {
     const pl_lazy_program *whole = run->program;
@@ -93,15 +93,15 @@ static bool stays(const running *run, int slot)
     return read_later || asked;
 }
 
-/* What a graph is asked for: tensors first, then files. */
+/* The fetches of a graph: tensors first, then files. */
 typedef struct request {
     pl_feed *feeds;
     pl_fetch *fetches;
     pl_tensor **tensors;
-    int *slots; /* of the fetches; -1: a file */
+    int *slots; /* place of the fetch; -1: a file */
     int n_fetches;
     pl_variant *variant;
-    void *many; /* NULL: `few` were enough */
+    void *many; /* NULL: `few` had room */
     _Alignas(16) char few[2048];
 } request;
 
@@ -247,7 +247,7 @@ static int run_steps(running *run)
     return r;
 }
 
-/* What no graph wrote: leaves, and what calls gave. */
+/* Fetches that no graph computes: leaves, and results of calls. */
 static int save_rest(const running *run)
 {
     const pl_lazy_program *whole = run->program;

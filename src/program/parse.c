@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tf.train.Example records, parsed by the datasets' own reader, between graphs. */
+/* Parses tf.train.Example records with the datasets' own reader, between graphs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,11 +7,11 @@
 
 typedef struct parse {
     pl_routine base;
-    pl_function function[2]; /* of one record, of a list of them; an output for each feature. Where
-                                it is known which it will be, the other is not there */
+    pl_function function[2]; /* for one record, and for a list of them; one that cannot be needed
+                                is empty. Both have an output for each feature */
 } parse;
 
-/* A malformed record is an invalid argument, as TensorFlow sees it. */
+/* TensorFlow reports a malformed record as an invalid argument. */
 static int as_argument(int code, pl_error *reterr)
 {
     if (code != PL_ECORRUPT || !reterr)

@@ -13,7 +13,7 @@ pl_routine *pl_routine_ref(pl_routine *self)
     return self;
 }
 
-/* Programs that are kept refer to a routine without holding it, so they go first. */
+/* Cached programs point to a routine without a reference, so they go first. */
 void pl_routine_unref(pl_routine *self)
 {
     if (!self || atomic_fetch_sub_explicit(&self->n_refs, 1, memory_order_acq_rel) > 1)

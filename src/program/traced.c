@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traced functions: their life, their copies and their runs. See traced.h; what a dataset makes of
- * one is in traced_dataset.c. */
+/* Traced functions: their life, their copies and their runs. See traced.h; traced_dataset.c makes
+ * stage functions from them. */
 #include "program/traced.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 
 #include "program/types.h"
 
-/* Captured exprs that are pending are computed ahead while they take no more than this share of the
- * free budget; below so many bytes nobody looks at the budget. */
+/* Captured pending exprs are computed ahead while they take no more than this share of the free
+ * budget; below EAGER_BYTES they are computed without asking the budget. */
 enum { EAGER_SHARE = 8 };
 #define EAGER_BYTES ((uint64_t)1 << 20)
 
@@ -107,7 +107,7 @@ int pl_traced_new(pl_expr *const *inputs, int n_inputs, pl_expr *const *outputs,
     return r;
 }
 
-/* ---- asked ---- */
+/* ---- getters ---- */
 
 int pl_traced_n_inputs(const pl_traced *self)
 {
@@ -230,7 +230,7 @@ static pl_expr **leaves_of(const pl_traced *self)
     return leaves;
 }
 
-/* The values of leaves that were met. */
+/* The values of the leaves that the walk met. */
 static int take_values(pl_traced_program *to, const pl_walk *walk)
 {
     int n = walk->leaves.n - walk->n_given;
@@ -243,8 +243,8 @@ static int take_values(pl_traced_program *to, const pl_walk *walk)
     return 0;
 }
 
-/* Returns 1 if captured exprs draw beside others of a trace, unless `mixed` allows it: those draw
- * once, these in each run, so that those are to be computed before. */
+/* Returns 1 if captured exprs draw beside exprs of a trace, unless `mixed` allows it: the captured
+ * ones draw once, the others in each run, so the captured ones must be computed first. */
 static int make_program(const pl_traced *self, pl_evaluator *evaluator, pl_expr *const *leaves,
                         bool mixed, pl_traced_program *to, pl_error *reterr)
 {
@@ -266,7 +266,7 @@ static int make_program(const pl_traced *self, pl_evaluator *evaluator, pl_expr 
     return r;
 }
 
-/* Another thread may make it at the same time; then one of them is dropped. */
+/* Another thread may make the program at the same time; then one of the two is dropped. */
 int pl_traced_prepare(pl_traced *self, pl_evaluator *evaluator, const pl_run_options *options,
                       pl_error *reterr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traced functions from inside: see plimsoll/program.h. In a run the function is a program, which is
- * made when it is first needed; from then on nothing but the references changes. */
+/* Internals of traced functions: see plimsoll/program.h. A run calls the function as a program,
+ * which is made when it is first needed; from then on only the reference counts change. */
 #ifndef PL_PROGRAM_TRACED_H
 #define PL_PROGRAM_TRACED_H
 
@@ -9,9 +9,9 @@
 
 typedef struct pl_traced_program {
     pl_lazy_program *program;
-    pl_tensor **values; /* captured; leaves behind inputs and captures */
+    pl_tensor **values; /* captures; leaves after the inputs and other captures */
     int n_values;
-    uint64_t stream; /* that the program's streams count from */
+    uint64_t stream; /* the first stream of the program */
 } pl_traced_program;
 
 struct pl_traced {

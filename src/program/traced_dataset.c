@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traced functions for stages of datasets: as graphs, in which what was captured is constant; or, if
- * there are calls in them or a rank is not known, as callbacks. */
+/* Turns traced functions into functions of dataset stages: into graphs, in which captured values
+ * are constants; or into callbacks, if they contain calls or a rank is unknown. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ static int as_callback(staged *self, pl_function *ret, pl_error *reterr)
 
 /* ---- as a graph ---- */
 
-/* What is known of an input, by the placeholder or by what will be given. */
+/* The type of an input, as the placeholder or the dataset knows it. */
 static pl_type input_type(const pl_expr *input, const pl_spec *given)
 {
     pl_type type = pl_expr_made_type(input);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of values before they are there: see pl_type. Here a rank may be unknown as well,
- * which tensor/shape.h does not allow. */
+/* Types of values that do not exist yet: see pl_type. Unlike in tensor/shape.h, the rank may be
+ * unknown. */
 #ifndef PL_PROGRAM_TYPES_H
 #define PL_PROGRAM_TYPES_H
 
@@ -8,7 +8,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
-/* Of all elements; 0 where that is not known, or for strings. */
+/* The bytes of all elements; 0 if unknown, or for strings. */
 static inline uint64_t pl_type_bytes(const pl_type *type)
 {
     uint64_t bytes =
@@ -36,7 +36,7 @@ static inline bool pl_shapes_agree(const pl_shape *a, const pl_shape *b)
     return a->rank == PL_RANK_UNKNOWN || b->rank == PL_RANK_UNKNOWN || pl_shape_compatible(a, b);
 }
 
-/* What is known of a value that has both shapes; the first, if it cannot. */
+/* The shape of a value that has both shapes; the first one if that is impossible. */
 static inline pl_shape pl_shapes_meet(const pl_shape *a, const pl_shape *b)
 {
     if (a->rank == PL_RANK_UNKNOWN)
@@ -48,7 +48,7 @@ static inline pl_shape pl_shapes_meet(const pl_shape *a, const pl_shape *b)
     return both;
 }
 
-/* What is known of a value that is one or the other. */
+/* The shape of a value that has one of the two shapes. */
 static inline pl_type pl_types_join(const pl_type *a, const pl_type *b)
 {
     pl_type both = *a;

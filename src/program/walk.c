@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See walk.h. The signature is made of words of 4 bytes, and texts behind their lengths. What an expr
- * uses comes before it, so inputs are written as places. */
+/* See walk.h. The signature consists of 4-byte words, and of texts after their lengths. Inputs are
+ * written as places, because an expr's inputs come before it. */
 #include "program/walk.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ int pl_expr_list_add(pl_expr_list *self, pl_expr *node, pl_error *reterr)
     return 0;
 }
 
-/* Where the next `n` bytes are to be written; NULL if there is no memory. */
+/* Returns room for the next `n` bytes; NULL without memory. */
 static char *room(pl_walk *self, size_t n)
 {
     pl_byte_list *list = &self->signature;
@@ -125,7 +125,7 @@ static int put_attr(pl_walk *self, const pl_attr *attr)
     }
 }
 
-/* Of an op that draws, all but its stream. */
+/* Signs an op that draws, all but its stream. */
 static int put_other_attrs(pl_walk *self, const pl_attrs *attrs)
 {
     int r = put_word(self, attrs ? (uint32_t)attrs->n_attrs : 0);
@@ -156,7 +156,7 @@ static int add_leaf(pl_walk *self, pl_expr *node, const pl_type *type)
     return put_type(self, type) < 0 ? -ENOMEM : pl_expr_list_add(&self->leaves, node, self->reterr);
 }
 
-/* Inputs by their places: the sign tells leaves from inner exprs. */
+/* Writes the places of the inputs: the sign distinguishes leaves from inner exprs. */
 static int put_inputs(pl_walk *self, const pl_expr *node)
 {
     char *to = room(self, (size_t)(node->node.n_inputs + 1) * sizeof(uint32_t));
@@ -225,7 +225,7 @@ static PL_NOINLINE int add_value(pl_walk *self, pl_expr *node)
     return add_leaf(self, node, &type);
 }
 
-/* An expr is on the stack until all of its inputs have places: `place` counts them meanwhile. */
+/* An expr stays on the stack until all of its inputs have places; meanwhile `place` counts them. */
 static inline int meet(pl_walk *self, pl_expr *node)
 {
     if (pl_walk_has(self, node))
@@ -256,7 +256,7 @@ int pl_walk_add(pl_walk *self, pl_expr *node)
 
 int pl_walk_add_call(pl_walk *self, pl_expr *node)
 {
-    bool given = pl_walk_has(self, node); /* an item that is fed */
+    bool given = pl_walk_has(self, node); /* a fed item */
     return pl_walk_add(self, node->kind == PL_EXPR_ITEM && !given && !pl_expr_has(node)
                                  ? pl_expr_at(node, 0)
                                  : node);

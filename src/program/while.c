@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop: while one function says so, another gives new values for the first inputs.
- *   inputs: what both take, what the condition has captured, what the body has */
+/* A loop: while one function returns true, another computes new values for the first inputs.
+ *   inputs: the arguments of both, the condition's captures, the body's captures */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,15 @@ typedef struct loop {
     pl_routine base;
     pl_traced *condition, *body; /* references */
     int n_given, n_carried;
-    int64_t n_most; /* rounds; negative: any number */
+    int64_t n_most; /* the most rounds; negative: any number */
 } loop;
 
-/* Of one run. */
+/* One run of the loop. */
 typedef struct looping {
     const loop *self;
     pl_evaluator *evaluator;
-    pl_tensor **values; /* by input that is given; those that are carried are ours */
-    pl_tensor **for_condition, **for_body; /* the same, and what was captured */
+    pl_tensor **values;                    /* by input; the loop owns those that it carries */
+    pl_tensor **for_condition, **for_body; /* the values, then the captures */
     pl_tensor **next;
     pl_error *reterr;
 } looping;

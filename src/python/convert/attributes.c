@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of ops, from a dict. See tensor.h. */
+/* Reads attributes of ops from a dict. See tensor.h. */
 #include <string.h>
 
 #include "python/convert/convert.h"
@@ -35,7 +35,7 @@ static int take_float(int op, const char *name, PyObject *value, pl_attr *ret)
     return 0;
 }
 
-/* The list is PyMem's, and the caller's; a single number is a list of one. */
+/* Returns a list in PyMem, which the caller frees; a single number is a list of one. */
 static int take_ints(int op, const char *name, PyObject *value, pl_attr *ret)
 {
     bool is_one = PyIndex_Check(value) && !PySequence_Check(value);
@@ -91,7 +91,7 @@ static int take_text(int op, const char *name, PyObject *value, pl_attr *ret)
     return 0;
 }
 
-/* The texts are the value's, the lists PyMem's. */
+/* The texts belong to the value; the lists are in PyMem. */
 static int take(int op, int place, PyObject *value, pl_attr *ret)
 {
     const char *name = pl_op_attr_name(op, place);

@@ -23,7 +23,7 @@ static void drop_values(pl_value *values, int n)
     }
 }
 
-/* ---- one item: its value at once, or a node that is to have one ---- */
+/* ---- one item: its value, or a node that will have one ---- */
 
 static int take_dataset(PyObject *item, pl_value *ret_value)
 {
@@ -37,7 +37,7 @@ static int take_dataset(PyObject *item, pl_value *ret_value)
     return 0;
 }
 
-/* An array is cast to the dtype, as NumPy does it. */
+/* Casts an array to the dtype, as NumPy does. */
 static pl_tensor *cast_array(PyObject *array, pl_dtype dtype)
 {
     pl_tensor *value = convert_from(array, PL_DTYPE_NONE, NULL, "component");
@@ -50,8 +50,8 @@ static pl_tensor *cast_array(PyObject *array, pl_dtype dtype)
     return value;
 }
 
-/* Numbers and arrays need no node. A tensor of another dtype stays what it is: whoever takes it
- * says what is wrong. */
+/* Numbers and arrays need no node. A tensor of another dtype is left as it is, and refused where it
+ * is used. */
 static int take_item(PyObject *item, pl_dtype dtype, tensor **ret_node, pl_value *ret_value)
 {
     bool is_tensor = tensor_check(item);
@@ -64,7 +64,8 @@ static int take_item(PyObject *item, pl_dtype dtype, tensor **ret_node, pl_value
     return *ret_node || ret_value->tensor ? 0 : -1;
 }
 
-/* ---- many: what is pending is computed in one program, so that what they share is once ---- */
+/* ---- many items: pending ones are computed in one program, which computes shared nodes once
+ * ---- */
 
 static int settle(tensor **nodes, int n, pl_value *values)
 {
@@ -105,7 +106,7 @@ static int take_all(PyObject *tuple, take *one, const void *how, pl_value *value
     return r;
 }
 
-/* ---- what a function gave ---- */
+/* ---- results of a user's function ---- */
 
 static int take_as_spec(PyObject *item, int i, const void *how, tensor **ret_node,
                         pl_value *ret_value)
@@ -131,7 +132,7 @@ int components_of(PyObject *sequence, const pl_spec *specs, int n, pl_value *ret
     return r;
 }
 
-/* ---- tensors by themselves ---- */
+/* ---- single tensors ---- */
 
 static int take_or_none(PyObject *item, int i, const void *how, tensor **ret_node,
                         pl_value *ret_value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors from numbers, texts and nested lists; from anything else by convert_array.c. See
- * convert.h. */
+/* Makes tensors from numbers, texts and nested lists; convert_array.c makes them from anything
+ * else. See convert.h. */
 #include "python/convert/convert.h"
 
 #include <math.h>
@@ -8,15 +8,15 @@
 
 #include "python/module/failure.h"
 
-/* What a leaf of a nested list is. */
+/* The kinds of leaves in a nested list. */
 typedef enum leaf_kind {
     LEAF_NONE,
     LEAF_BOOL,
     LEAF_INT,
     LEAF_FLOAT,
     LEAF_TEXT,
-    LEAF_ARRAY,  /* has elements of its own */
-    LEAF_TENSOR, /* a node, or what gives one */
+    LEAF_ARRAY,  /* has elements of its own: an array */
+    LEAF_TENSOR, /* a node, or an object that gives one */
     LEAF_OTHER,  /* cannot be part of a tensor */
 } leaf_kind;
 
@@ -94,7 +94,7 @@ static int put_unsigned(PyObject *value, pl_dtype dtype, void *element)
     return 0;
 }
 
-/* To the nearest, halves to the even one; NaN stays one. */
+/* Rounds to the nearest, halves to even; NaN stays NaN. */
 static uint16_t bfloat16_of(float f)
 {
     uint32_t bits;
@@ -163,7 +163,7 @@ int convert_number(PyObject *value, pl_dtype dtype, void *element)
 typedef struct outline {
     pl_shape shape;
     leaf_kind kind;
-    bool is_long; /* an integer that is no int32 */
+    bool is_long; /* an integer that does not fit an int32 */
     bool is_empty;
 } outline;
 
@@ -203,14 +203,14 @@ static int refuse_ragged(void)
     return -1;
 }
 
-/* Of such a one nothing of Python's runs, whatever is done with it. */
+/* Operations on these objects run no Python code. */
 static inline bool is_inert(PyObject *value)
 {
     return PyLong_CheckExact(value) || PyFloat_CheckExact(value);
 }
 
-/* Of what PySequence_Fast() gave: a new reference. Converting an item may run Python, and that may
- * change the list: NULL with RuntimeError if it has become shorter. */
+/* Returns an item of a PySequence_Fast() result: a new reference. Converting an item may run Python
+ * code that changes the list: NULL with RuntimeError if the list has become shorter. */
 static inline PyObject *item_of(PyObject *items, Py_ssize_t i)
 {
     if (i < PySequence_Fast_GET_SIZE(items))
@@ -245,7 +245,7 @@ static int look_at(outline *all, PyObject *value, int depth)
     return r;
 }
 
-/* How deep the lists are, by their first items. */
+/* Finds how deep the lists are, by their first items. */
 static int depth_of(PyObject *value, int *ret_depth)
 {
     int depth = 0;
@@ -319,7 +319,7 @@ static int fill(PyObject *value, const outline *all, int depth, pl_dtype dtype, 
     return r;
 }
 
-/* Nothing of Python's runs here: what the texts point to stays as long as the list. */
+/* Runs no Python code: the pointers into the texts stay valid as long as the list. */
 static int fill_texts(PyObject *value, const outline *all, int depth, pl_string **at)
 {
     if (depth == all->shape.rank) {
@@ -391,7 +391,7 @@ int convert_fit_shape(const pl_shape *wanted, int64_t n, pl_shape *ret_shape)
     return -1;
 }
 
-/* Of a nested list, or one number or text. */
+/* Converts a nested list, a number or a text. */
 static pl_tensor *from_list(PyObject *value, const outline *all, pl_dtype dtype,
                             const pl_shape *wanted, const char *what)
 {
@@ -438,11 +438,11 @@ static pl_tensor *from_number(PyObject *value, pl_dtype dtype, const char *what)
 
 static pl_tensor *refuse_tensor(void)
 {
-    PyErr_SetString(PyExc_TypeError, "a tensor is no plain value here");
+    PyErr_SetString(PyExc_TypeError, "a tensor is not allowed as a plain value here");
     return NULL;
 }
 
-/* A node as a value: computed. */
+/* The value of a node, computed if needed. */
 static pl_tensor *from_node(PyObject *value, pl_dtype dtype, const pl_shape *shape)
 {
     tensor *node = shape ? NULL : convert_to_node(value, dtype, PL_DTYPE_NONE);
@@ -536,7 +536,7 @@ static tensor *from_method(PyObject *value, pl_dtype dtype)
     return node ? checked((tensor *)node, dtype) : NULL;
 }
 
-/* The dtype of the first tensor in a list: the others' too, if they are numbers. */
+/* The dtype of the first tensor in a list. Numbers beside it get the same dtype. */
 static pl_dtype first_dtype(PyObject *value, int depth)
 {
     if (tensor_check(value))
@@ -577,8 +577,8 @@ static tensor *packed(PyObject *value, pl_dtype dtype, pl_dtype like)
     return made;
 }
 
-/* Is there a tensor somewhere in these lists? Not looked for where they are deeper than a tensor
- * can be, or in each other: that is refused later. */
+/* Is there a tensor somewhere in these lists? Does not look into lists that are deeper than a
+ * tensor can be, or that contain each other: those are refused later. */
 static bool has_tensor(PyObject *value, int depth)
 {
     if (!PyList_Check(value) && !PyTuple_Check(value))
@@ -596,7 +596,7 @@ static bool has_tensor(PyObject *value, int depth)
     return found;
 }
 
-/* A plain number, which most operands are, without further ado. */
+/* A fast path for plain numbers, which most operands are. */
 static pl_tensor *from_plain(PyObject *value, pl_dtype dtype, pl_dtype like)
 {
     pl_dtype own = PL_F32;
@@ -637,7 +637,7 @@ tensor *convert_to_node(PyObject *value, pl_dtype dtype, pl_dtype like)
     return named_node(value, dtype, like, NULL);
 }
 
-/* ---- what Python calls ---- */
+/* ---- called from Python ---- */
 
 static int text_or_none(const char *function, PyObject **name)
 {
@@ -662,7 +662,8 @@ static PyObject *convert(PyObject *module, PyObject *arguments, PyObject *keywor
     return other < 0 ? NULL : (PyObject *)named_node(value, (pl_dtype)own, (pl_dtype)other, name);
 }
 
-/* One element fills the shape, others are given it. Takes over the node, which may be NULL. */
+/* Gives the elements this shape: a single element fills it, others are reshaped. Takes over the
+ * node, which may be NULL. */
 static tensor *reshaped(tensor *node, const pl_shape *shape, PyObject *name)
 {
     static int broadcast, reshape;

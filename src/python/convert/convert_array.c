@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors from what has elements of its own: by its buffer, by DLPack, or by an array that NumPy
- * makes of it. See convert.h. */
+/* Makes tensors from objects that have elements of their own: by the buffer protocol, by DLPack, or
+ * by an array that NumPy makes of them. See convert.h. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static int intern_names(void)
 
 bool convert_type_has(PyObject *value, PyObject *name)
 {
-    /* Before 3.13 it swallows every exception; from 3.13 on it reports those that are not
-     * AttributeError as unraisable. Either way none is left set. */
+    /* Before 3.13 this function swallows every exception; from 3.13 on it reports those other than
+     * AttributeError as unraisable. Either way no exception is left set. */
     return PyObject_HasAttr((PyObject *)Py_TYPE(value), name);
 }
 
@@ -47,7 +47,7 @@ bool convert_is_array(PyObject *value)
 PyObject *convert_numpy(const char *name)
 {
     static PyObject *module;
-    static PyObject *found; /* dict of what was asked for */
+    static PyObject *found; /* dict of the names that were looked up */
     if (!module && !(module = PyImport_ImportModule("numpy")))
         return NULL;
     if (!found && !(found = PyDict_New()))
@@ -63,7 +63,7 @@ PyObject *convert_numpy(const char *name)
 
 /* ---- buffers ---- */
 
-/* Integers by their size, because what 'l' is depends on who says it. */
+/* Integers by their size, because the size of 'l' depends on the platform. */
 static int of_integer(bool is_signed, Py_ssize_t bytes)
 {
     switch (bytes) {
@@ -80,7 +80,7 @@ static int of_integer(bool is_signed, Py_ssize_t bytes)
     }
 }
 
-/* -1: no element of ours, or in another byte order. */
+/* -1: the dtype is not supported, or the byte order is another. */
 static int dtype_of_view(const Py_buffer *view)
 {
     const char *format = view->format ? view->format : "B";
@@ -153,7 +153,7 @@ static bool is_aligned(const Py_buffer *view)
     return all % (uintptr_t)view->itemsize == 0;
 }
 
-/* ---- borrowed memory: given back with the GIL, whoever lets go of it ---- */
+/* ---- borrowed memory: any thread may release it, and takes the GIL for that ---- */
 
 typedef struct borrowed {
     later base;
@@ -198,7 +198,7 @@ static pl_tensor *borrow(Py_buffer *view, pl_dtype dtype, const pl_shape *shape,
 
 /* ---- copies ---- */
 
-/* Columns that lie one after the other are the rows of what is copied, and then turned. */
+/* Column-major memory is copied as rows, and the copy is transposed. */
 static pl_tensor *copy_columns(const pl_elements *from, pl_dtype dtype, const char *what)
 {
     pl_elements turned = {.dtype = from->dtype, .data = from->data};
@@ -218,7 +218,7 @@ static pl_tensor *copy_columns(const pl_elements *from, pl_dtype dtype, const ch
     return r < 0 ? (pl_tensor *)failure_raise(&error) : view_of_it;
 }
 
-/* What is put in order first is there twice meanwhile, and only one of both is claimed. */
+/* Putting the elements in order takes a second copy, and only one of the two is claimed. */
 static int check_room_for_both(const Py_buffer *view, const char *what)
 {
     pl_runtime *runtime = module_runtime();
@@ -238,7 +238,7 @@ static int check_room_for_both(const Py_buffer *view, const char *what)
     return -1;
 }
 
-/* A buffer whose rows are found by pointers is one that no strides describe. */
+/* Strides cannot describe a buffer whose rows are found by pointers. */
 static pl_tensor *copy_pointed(const Py_buffer *view, pl_elements *from, pl_dtype dtype,
                                const pl_shape *shape, const char *what)
 {
@@ -255,7 +255,7 @@ static pl_tensor *copy_pointed(const Py_buffer *view, pl_elements *from, pl_dtyp
     return made;
 }
 
-/* In this dtype; `wanted` NULL: in the view's own shape. */
+/* Copies to this dtype; `wanted` NULL: the view's own shape. */
 static pl_tensor *copy(const Py_buffer *view, pl_dtype own, pl_dtype dtype, const pl_shape *wanted,
                        const char *what)
 {
@@ -278,7 +278,7 @@ static pl_tensor *copy(const Py_buffer *view, pl_dtype own, pl_dtype dtype, cons
 
 /* ---- arrays ---- */
 
-/* The array in a dtype that NumPy has, by NumPy. */
+/* NumPy converts the array to a dtype that it has. */
 static pl_tensor *from_astype(PyObject *array, pl_dtype numpy_dtype, pl_dtype dtype,
                               const pl_shape *shape, const char *what)
 {
@@ -288,7 +288,7 @@ static pl_tensor *from_astype(PyObject *array, pl_dtype numpy_dtype, pl_dtype dt
     return found;
 }
 
-/* Has it no elements? Sets its shape. */
+/* Is it empty? Sets its shape. */
 static bool is_empty(PyObject *array, pl_shape *ret_shape)
 {
     PyObject *shape = PyObject_GetAttrString(array, "shape");
@@ -301,7 +301,7 @@ static bool is_empty(PyObject *array, pl_shape *ret_shape)
     return empty;
 }
 
-/* Lists tell no shape beyond an axis of 0. */
+/* Lists show no shape behind an axis of 0. */
 static pl_tensor *from_tolist(PyObject *array, pl_dtype dtype, const pl_shape *shape,
                               const char *what)
 {
@@ -314,7 +314,7 @@ static pl_tensor *from_tolist(PyObject *array, pl_dtype dtype, const pl_shape *s
     return found;
 }
 
-/* What is no number: texts, objects, other byte orders. As lists they can be looked at. */
+/* Texts, objects and other byte orders are converted as lists. */
 static pl_tensor *from_items(PyObject *array, pl_dtype dtype, const pl_shape *shape,
                              const char *what)
 {
@@ -322,7 +322,7 @@ static pl_tensor *from_items(PyObject *array, pl_dtype dtype, const pl_shape *sh
         return (pl_tensor *)PyErr_Format(PyExc_ValueError, "a tensor cannot be made of %R",
                                          Py_TYPE(array));
     PyObject *own = PyObject_GetAttrString(array, "dtype");
-    int swapped = own ? convert_dtype(own) : -1; /* has a name of ours, in whatever byte order */
+    int swapped = own ? convert_dtype(own) : -1; /* a dtype of ours in any byte order */
     PyErr_Clear();
     PyObject *fields = own ? PyObject_GetAttrString(own, "names") : NULL;
     bool is_record = fields && fields != Py_None;
@@ -337,7 +337,7 @@ static pl_tensor *from_items(PyObject *array, pl_dtype dtype, const pl_shape *sh
         return from_astype(array, (pl_dtype)swapped, dtype, shape, what);
     pl_shape none;
     if (!dtype && swapped == PL_STRING && is_empty(array, &none))
-        dtype = PL_STRING; /* as TensorFlow; there is no element to look at */
+        dtype = PL_STRING; /* as TensorFlow does; there is no element to look at */
     return from_tolist(array, dtype, shape, what);
 }
 
@@ -350,7 +350,7 @@ static pl_tensor *refuse_cast(pl_dtype from, pl_dtype to)
     return NULL;
 }
 
-/* NumPy casts; it has no bfloat16, which comes by way of lists of numbers. */
+/* NumPy casts the array; bfloat16, which it lacks, goes through lists of numbers. */
 static pl_tensor *from_cast(PyObject *array, pl_dtype from, pl_dtype dtype, const pl_shape *shape,
                             const char *what)
 {
@@ -366,15 +366,14 @@ static pl_tensor *from_cast(PyObject *array, pl_dtype from, pl_dtype dtype, cons
     return made;
 }
 
-/* What is large is cast by the library: it is claimed before it is made, and nothing that is not
- * lies beside it. */
+/* The library casts large arrays: it claims the memory first, and makes no second copy. */
 static bool can_cast_large(const Py_buffer *view, pl_dtype from, pl_dtype dtype)
 {
     return view->len >= CONVERT_BORROW_BYTES && !view->suboffsets &&
            convert_dtype_fits(from, dtype);
 }
 
-/* What can be written to may be, before anybody computes with it. */
+/* Copies memory that others can write to, so that it does not change before it is used. */
 static bool can_borrow(const Py_buffer *view, bool in_order, bool reshaped)
 {
     return view->readonly && view->len >= CONVERT_BORROW_BYTES && !view->suboffsets &&
@@ -421,7 +420,7 @@ static pl_tensor *from_numpy(PyObject *value, pl_dtype dtype, const pl_shape *sh
     if (PyObject_GetBuffer(array, &view, PyBUF_FULL_RO) == 0) {
         made = from_buffer(array, &view, dtype, shape, what);
     } else {
-        PyErr_Clear(); /* dates have none */
+        PyErr_Clear(); /* dates do not have one */
         made = from_items(array, dtype, shape, what);
     }
     Py_DECREF(array);
@@ -435,7 +434,7 @@ pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *s
     if (PyObject_CheckBuffer(value)) {
         if (PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0)
             return from_buffer(value, &view, dtype, shape, what);
-        PyErr_Clear(); /* an array of dates has none */
+        PyErr_Clear(); /* an array of dates does not have one */
     }
     if (intern_names() < 0)
         return NULL;
@@ -447,7 +446,7 @@ pl_tensor *convert_from_array(PyObject *value, pl_dtype dtype, const pl_shape *s
                                  PyErr_ExceptionMatches(PyExc_BufferError));
         if (!refused || !has_array)
             return made;
-        PyErr_Clear(); /* it has no way for that dtype, as PyTorch 1 for bool: NumPy may */
+        PyErr_Clear(); /* it cannot export the dtype, as PyTorch 1 cannot for bool: NumPy may */
     }
     return from_numpy(value, dtype, shape, what);
 }

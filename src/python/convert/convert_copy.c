@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of somebody else's, copied by the library: see convert.h. */
+/* Copies elements of foreign memory through the library: see convert.h. */
 #include <errno.h>
 
 #include "python/convert/convert.h"
@@ -18,11 +18,11 @@ typedef struct copying {
     pl_dtype dtype;
     const pl_shape *shape;
     const char *what;
-    const pl_run_options *outer; /* of the function that the library calls; NULL: none */
+    const pl_run_options *outer; /* the run that calls this function; NULL: none */
 } copying;
 
-/* Who calls a function has ways of its own to make room for what it gives, and bounds what waits
- * for it in bytes of memory: nothing of that goes to disk. */
+/* A stage that calls a function makes room for the result itself, and limits waiting elements by
+ * their bytes in memory: the result must not go to disk. */
 static int make(const copying *c, const int *cancel, pl_tensor **ret_tensor, pl_error *reterr)
 {
     const pl_copy_options options = {.cancel = cancel, .never_spilled = c->outer != NULL};
@@ -30,7 +30,7 @@ static int make(const copying *c, const int *cancel, pl_tensor **ret_tensor, pl_
                               ret_tensor, reterr);
 }
 
-/* Without the GIL: it may go to disk. -ECANCELED at Ctrl-C, or at the end of Python. */
+/* Without the GIL: the copy may go to disk. -ECANCELED at Ctrl-C, or when Python is ending. */
 static int make_once(const copying *c, pl_tensor **ret_tensor, pl_error *reterr)
 {
     int cancel = 0, r;
@@ -45,7 +45,7 @@ static int make_once(const copying *c, pl_tensor **ret_tensor, pl_error *reterr)
     return r == -ECANCELED && flag == &cancel ? -EINTR : r;
 }
 
-/* A handler of the user's may have taken the signal without raising anything: see run.c. */
+/* A user's handler may have taken the signal without raising an exception: see run.c. */
 static int make_large(const copying *c, pl_tensor **ret_tensor, pl_error *reterr)
 {
     for (;;) {

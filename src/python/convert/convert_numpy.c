@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors as buffers and NumPy arrays: over their own memory, pinned for as long as anybody has
- * the view. See convert.h. */
+/* Tensors as buffers and NumPy arrays: views of the tensor's memory, which stays pinned as long as
+ * a view exists. See convert.h. */
 #include <string.h>
 
 #include "python/convert/convert.h"
 #include "python/module/failure.h"
 #include "python/tensor/tensor_slots.h"
 
-enum { NUMPY_COPY_BYTES = 1 << 20 }; /* .numpy() of up to this can be written to */
+enum { NUMPY_COPY_BYTES = 1 << 20 }; /* .numpy() copies up to this size, writable */
 
 /* ---- buffers ---- */
 
@@ -47,8 +47,8 @@ static const char *format_of(pl_dtype dtype)
     }
 }
 
-/* NumPy asks for a buffer, and passes over every error to try __array__(): an interrupt, which is
- * told only once, is told again there. */
+/* When NumPy asks for a buffer, it ignores every error and tries __array__(). An interrupt is
+ * reported only once, so we note it here and raise it there. */
 static PyObject *interrupted;
 
 static void note_interrupt(PyObject *self)
@@ -66,7 +66,8 @@ static bool take_interrupt(PyObject *self)
     return was;
 }
 
-/* What does not fit as an array may still be written, and read in parts. */
+/* A tensor that does not fit in memory as an array may still be written to a file, and read in
+ * parts. */
 static void pin_failed(pl_error *error)
 {
     if (error->code == PL_EBUDGET)
@@ -113,7 +114,7 @@ static int fill_view(PyObject *self, pl_tensor *value, Py_buffer *view, int flag
     return 0;
 }
 
-/* Who asks for less than strides can only have what lies in order. */
+/* A consumer that does not ask for strides can only use row-major memory. */
 static int check_flags(Py_buffer *view, int flags)
 {
     bool in_order = PyBuffer_IsContiguous(view, 'C');
@@ -170,8 +171,8 @@ static PyObject *call_numpy(const char *name, PyObject *argument)
     return function ? PyObject_CallOneArg(function, argument) : NULL;
 }
 
-/* An array over the memory of a value that has a buffer. NumPy is given the buffer, not the tensor:
- * where there is none to be had it would ask for __array__(), which is this. */
+/* An array over the memory of a value that has a buffer. NumPy gets the buffer, not the tensor: if
+ * there were no buffer, it would call __array__(), which is this function. */
 static PyObject *view_of(pl_tensor *value)
 {
     tensor *node = tensor_of_value(pl_tensor_ref(value), NULL);
@@ -182,7 +183,7 @@ static PyObject *view_of(pl_tensor *value)
     return array;
 }
 
-/* The string at a place, counted in rows. */
+/* The string at a row and column. */
 static PyObject *bytes_at(pl_tensor *value, int64_t index)
 {
     const pl_shape *shape = pl_tensor_shape(value);
@@ -209,7 +210,7 @@ static int64_t count(const pl_shape *shape)
     return n;
 }
 
-/* An object array: filled while it is flat. */
+/* Makes an object array: a flat one is filled, then reshaped. */
 static PyObject *strings_array(pl_tensor *value)
 {
     int64_t n = count(pl_tensor_shape(value));
@@ -228,7 +229,7 @@ static PyObject *strings_array(pl_tensor *value)
     return array;
 }
 
-/* NumPy has no bfloat16: the same numbers in float32. */
+/* NumPy does not have bfloat16: makes a copy in float32. */
 static PyObject *widened_array(pl_tensor *value)
 {
     PyObject *make = convert_numpy("empty"), *shape = convert_shape_tuple(pl_tensor_shape(value));

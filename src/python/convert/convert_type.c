@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dtypes and shapes between Python and the library. The classes are Python's: register() tells
- * them. */
+/* Dtypes and shapes between Python and the library. Python defines the classes and passes them to
+ * register(). */
 #include <string.h>
 
 #include "python/convert/convert.h"
@@ -75,7 +75,7 @@ static int by_name(const char *text)
     return -1;
 }
 
-/* A class of Python's or NumPy's. */
+/* Classes of Python or NumPy. */
 static int by_class(PyTypeObject *class)
 {
     if (class == &PyFloat_Type)
@@ -88,7 +88,7 @@ static int by_class(PyTypeObject *class)
     return by_name(dot ? dot + 1 : class->tp_name);
 }
 
-/* "bytes24" and "str96" have a width. */
+/* "bytes24" and "str96" include a width. */
 static int by_attribute(PyObject *value)
 {
     PyObject *name = PyObject_GetAttrString(value, "name");

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DLPack, the protocol by which array libraries share memory: https://dmlc.github.io/dlpack
- *   managed   a description of elements and whom to tell when they are no longer needed
- *   capsule   Python's envelope of one. Named "dltensor" until somebody takes what is in it; then
- *             "used_dltensor", and the taker calls the deleter
+ *   managed   a description of elements, with a deleter to call when they are no longer needed
+ *   capsule   Python's wrapper of one. Named "dltensor" until a consumer takes the contents; then
+ *             "used_dltensor", and the consumer calls the deleter
  *
- * Only what lies in the CPU's memory. Deleters may be called by any thread, with the GIL or
- * without. */
+ * Only memory of the CPU is supported. Any thread may call a deleter, with the GIL or without. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "python/module/failure.h"
 #include "python/tensor/tensor_slots.h"
 
-/* The ABI of DLPack before version 1, which all that is in use speak. */
+/* The ABI of DLPack before version 1, which all its users speak. */
 enum { DL_CPU = 1, DL_CPU_PINNED = 3 };
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_BOOL = 6 };
 
@@ -28,7 +27,7 @@ typedef struct dl_tensor {
         uint16_t lanes;
     } dtype;
     int64_t *shape;
-    int64_t *strides; /* in elements; NULL: in order */
+    int64_t *strides; /* in elements; NULL: row-major */
     uint64_t byte_offset;
 } dl_tensor;
 
@@ -38,7 +37,7 @@ typedef struct dl_managed {
     void (*deleter)(struct dl_managed *self);
 } dl_managed;
 
-/* ---- ours, given out ---- */
+/* ---- giving out our tensors ---- */
 
 typedef struct given_out {
     dl_managed managed;
@@ -57,7 +56,7 @@ static void given_out_free(dl_managed *managed)
 static void capsule_free(PyObject *capsule)
 {
     if (!PyCapsule_IsValid(capsule, "dltensor"))
-        return; /* taken */
+        return; /* taken by the consumer */
     dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
     managed->deleter(managed);
 }
@@ -140,7 +139,7 @@ PyObject *convert_method_dlpack_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", DL_CPU, 0);
 }
 
-/* ---- others', taken ---- */
+/* ---- taking others' tensors ---- */
 
 static int dtype_of(const dl_tensor *said)
 {
@@ -224,7 +223,7 @@ static pl_tensor *take(dl_managed *managed, const char *what)
     return r < 0 ? (pl_tensor *)failure_raise(&error) : made;
 }
 
-/* The elements in order, in memory of our own. */
+/* Copies the elements to memory of our own, in row-major order. */
 static pl_tensor *copied(pl_tensor *value, const char *what)
 {
     int64_t strides[PL_RANK_MAX];

@@ -8,8 +8,8 @@
 #include "python/convert/component.h"
 #include "python/convert/convert.h"
 
-/* A copy of a sequence's items, each read by `one` into a record of `bytes`. What was read of them
- * is there on failure as well. */
+/* Copies a sequence: `one` reads each item into a record of `bytes`. On failure, the records read
+ * so far are kept for the caller to free. */
 static int read_all(PyObject *sequence, size_t bytes, int (*one)(PyObject *item, void *record),
                     void **ret_records, int *ret_n)
 {
@@ -28,7 +28,7 @@ static int read_all(PyObject *sequence, size_t bytes, int (*one)(PyObject *item,
     return r;
 }
 
-/* What is not None becomes a tensor of the dtype. */
+/* Converts a value other than None to a tensor of the dtype. */
 static int fallback_of(PyObject *value, pl_dtype dtype, pl_tensor **ret_tensor)
 {
     PyObject *one = PyTuple_Pack(1, value);
@@ -103,7 +103,7 @@ static int raise_error(const pl_error *error)
     return -1;
 }
 
-/* One element, as the reader wants it. */
+/* Makes a tensor of one element, as the reader wants it. */
 static int read_default(pl_tensor *value, pl_csv_default *column)
 {
     static const int64_t nowhere[PL_RANK_MAX], one[PL_RANK_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -179,5 +179,6 @@ int compression_of(const char *text, pl_compression *ret_compression, pl_error *
             return 0;
         }
     return pl_error_set(reterr, -EINVAL,
-                        "compression '%.40s' is none of '', 'NONE', 'GZIP', 'ZLIB', 'AUTO'", text);
+                        "compression '%.40s' is not one of '', 'NONE', 'GZIP', 'ZLIB', 'AUTO'",
+                        text);
 }

@@ -40,7 +40,7 @@ static void tree_done(tree *self)
 static int refuse(PyObject *given)
 {
     if (!PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "%.200R is no structure of components", given);
+        PyErr_Format(PyExc_TypeError, "%.200R is not a structure of components", given);
     return -1;
 }
 
@@ -111,7 +111,7 @@ static int tree_init(tree *self, PyObject *given, int depth, int *n_components)
     }
 }
 
-/* ---- packing: `components` moves on behind what was taken; what is taken becomes NULL ---- */
+/* ---- packing: `components` advances behind the taken ones, which become NULL ---- */
 
 static PyObject *pack(const tree *self, PyObject ***components);
 
@@ -127,7 +127,7 @@ static PyObject *pack_dict(const tree *self, PyObject ***components)
     return dict;
 }
 
-/* A tuple, or a list if that is what it is. */
+/* Packs a tuple or a list. */
 static PyObject *pack_sequence(const tree *self, PyObject ***components)
 {
     bool list = self->kind == LIST;
@@ -234,7 +234,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     return tree_visit(&((structure *)self)->root, visit, arg);
 }
 
-/* There is no tp_clear: of a cycle through a class or a function, that is cleared. */
+/* There is no tp_clear: the collector breaks a cycle at the class or function in it. */
 static void dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);

@@ -5,7 +5,7 @@
  *   tree = None                       one component
  *        | ("tuple", [tree ...]) | ("list", [tree ...])
  *        | ("dict", [key ...], [tree ...])
- *        | ("named", class, [tree ...])      called with what is in it
+ *        | ("named", class, [tree ...])      called with its items
  *        | ("dataset", function)             called with a component that is a Dataset
  *
  * Components are taken in the order of the tree. Constant once made. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of values before they are there: see pl_type. */
+/* Types of values that do not exist yet: see pl_type. */
 #ifndef PL_PYTHON_CONVERT_TYPES_H
 #define PL_PYTHON_CONVERT_TYPES_H
 

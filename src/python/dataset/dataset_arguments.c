@@ -10,7 +10,7 @@
 #include "python/function/callback.h"
 #include "python/function/function.h"
 
-/* ---- one of each kind ---- */
+/* ---- single arguments ---- */
 
 static int wrong_kind(const argument *a, const char *expected)
 {
@@ -50,7 +50,7 @@ static int read_path(argument *a)
     return 0;
 }
 
-/* A tuple of what `object` has in it, and room for a pointer for each. */
+/* Makes a tuple of the items in `object`, and room for a pointer to each. */
 static int read_sequence(argument *a, PyObject *object, void ***ret_room, size_t bytes)
 {
     a->kept = PySequence_Tuple(object);
@@ -76,7 +76,7 @@ static int read_datasets(argument *a)
     return 0;
 }
 
-/* The tuple's items are replaced by the bytes that the texts lie in. */
+/* Replaces the tuple's items by bytes objects, which hold the texts. */
 static int read_paths(argument *a)
 {
     bool one = PyUnicode_Check(a->object) || PyBytes_Check(a->object);
@@ -97,7 +97,7 @@ static int read_paths(argument *a)
     return r;
 }
 
-/* ---- what follows from the Dataset and the values before it ---- */
+/* ---- arguments that depend on the Dataset and the values before them ---- */
 
 static const argument *find(const dataset_arguments *self, char kind)
 {
@@ -107,7 +107,7 @@ static const argument *find(const dataset_arguments *self, char kind)
     return NULL;
 }
 
-/* By component; -1 with an exception. */
+/* One value for each component; -1 with an exception. */
 static int read_values(const dataset_arguments *self, argument *a)
 {
     if (a->object == Py_None)
@@ -143,7 +143,7 @@ static int read_shapes(const dataset_arguments *self, argument *a)
     return 0;
 }
 
-/* What a state may become: its dimensions are those that the function, if it is traced, gives. */
+/* The shape that a state may take: only dimensions that a traced function keeps stay known. */
 static pl_shape state_shape(const pl_shape *initial, PyObject *function_object, int i)
 {
     pl_shape shape = *initial;
@@ -159,7 +159,7 @@ static pl_shape state_shape(const pl_shape *initial, PyObject *function_object, 
     return shape;
 }
 
-/* What the function will be called with: the values, then an element. */
+/* The specs of the function's arguments: the values, then an element. */
 static pl_spec *input_specs(const dataset_arguments *self, PyObject *function_object, int *ret_n)
 {
     const argument *state = find(self, 'T');
@@ -202,7 +202,7 @@ static int read_generator(argument *a)
     return a->kept ? 0 : -1;
 }
 
-/* ---- all of them ---- */
+/* ---- reading them all ---- */
 
 static int read_one(dataset_arguments *self, argument *a)
 {
@@ -239,7 +239,7 @@ static int read_one(dataset_arguments *self, argument *a)
     }
 }
 
-/* What was given for the name, from `at` of the signature on; NULL: nothing. */
+/* Finds the argument given by the name at `at` in the signature; NULL: not given. */
 static PyObject *given_by_name(const char *at, size_t length, PyObject *const *values,
                                PyObject *names)
 {

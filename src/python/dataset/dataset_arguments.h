@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ds_...() functions are given, read by a signature, so that none of them reads it itself.
+/* Reads the arguments of all ds_...() functions, by a signature.
  *
- * A signature names the arguments in their order, with a letter for what each is:
+ * A signature names the arguments in their order, with a letter for each type:
  *   "input:D n:I drop_remainder:B="
  *     D  a Dataset                     L  a sequence of Datasets
  *     I  an integer                    N  one that fits an int
@@ -10,9 +10,10 @@
  *     T  a sequence of values          V  a value for each component of D, or None; or None
  *     Z  a shape for each component of D, or None
  *     F  a Function or Callback: takes the values of T, if there are any, and an element of D
- *     G  what begins a generator; the argument behind it has its specs
- *     O  anything: the function looks at it itself
- * '=' behind it: may be left out, and is 0, false or None then. Arguments may be given by name. */
+ *     G  a callable that starts a generator; the next argument has its specs
+ *     O  anything: the function reads it itself
+ * '=' after the letter: the argument may be left out, and is 0, false or None then. Arguments may
+ * be given by name. */
 #ifndef PL_PYTHON_DATASET_DATASET_ARGUMENTS_H
 #define PL_PYTHON_DATASET_DATASET_ARGUMENTS_H
 
@@ -22,8 +23,8 @@
 
 typedef struct argument {
     char kind;
-    PyObject *object;    /* as given; borrowed; NULL: it was not */
-    PyObject *kept;      /* what the others point into; G: its Callback; NULL: nothing */
+    PyObject *object;    /* the object, borrowed; NULL: not given */
+    PyObject *kept;      /* owns the memory below; G: its Callback; NULL: none */
     int64_t number;      /* I, N, B */
     double real;         /* R */
     const char *text;    /* P; NULL: None */
@@ -31,7 +32,7 @@ typedef struct argument {
     int n;               /* of L, S, T, V and Z */
     pl_dataset **datasets;
     const char **texts;
-    pl_tensor **tensors; /* T and V; of V NULL: None, as are those in it */
+    pl_tensor **tensors; /* T and V; V: None is NULL, here or as an item */
     pl_shape *shapes;    /* Z; NULL: None */
     pl_function function;
 } argument;
@@ -39,16 +40,17 @@ typedef struct argument {
 typedef struct dataset_arguments {
     int n;
     argument each[ARGUMENTS_MAX];
-    bool function_is_ours; /* release() was not handed on yet */
+    bool function_is_ours; /* the function's release() was not passed on yet */
 } dataset_arguments;
 
-/* As a vectorcall gives them. -1 with an exception, and nothing to be done. */
+/* Takes the arguments of a vectorcall. -1 with an exception, and then there is nothing to
+ * release. */
 int dataset_arguments_read(dataset_arguments *self, const char *function_name,
                            const char *signature, PyObject *const *given, Py_ssize_t n_given,
                            PyObject *names);
 void dataset_arguments_done(dataset_arguments *self);
 
-/* The pl_function is somebody else's from now on. */
+/* The caller has passed the pl_function on. */
 void dataset_arguments_gave_function(dataset_arguments *self);
 
 /* The Datasets among them, a tuple, and the F or G, borrowed; each NULL if there is none. */

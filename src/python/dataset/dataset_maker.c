@@ -5,7 +5,7 @@
 #include "python/dataset/iterator_type.h"
 #include "python/module/failure.h"
 
-/* ---- what makes a dataset ---- */
+/* ---- making datasets ---- */
 
 static int make(const dataset_maker *maker, pl_runtime *runtime, dataset_arguments *a,
                 pl_dataset **ret_dataset)
@@ -32,7 +32,7 @@ static PyObject *wrap(pl_dataset *made, const dataset_arguments *a)
     return self;
 }
 
-/* The one function behind all of them; `self` says which. */
+/* All ds_...() functions share this one; `self` tells them apart. */
 static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t n_given, PyObject *names)
 {
     const dataset_maker *maker = PyCapsule_GetPointer(self, NULL);
@@ -50,7 +50,7 @@ static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t n_given
 int dataset_makers_add(PyObject *module, const dataset_maker *table)
 {
     for (; table->name; table++) {
-        PyMethodDef *definition = PyMem_Calloc(1, sizeof *definition); /* for ever, as the module */
+        PyMethodDef *definition = PyMem_Calloc(1, sizeof *definition); /* never freed */
         if (!definition)
             return PyErr_NoMemory(), -1;
         *definition = (PyMethodDef){table->name, (PyCFunction)(void (*)(void))call,
@@ -67,12 +67,12 @@ int dataset_makers_add(PyObject *module, const dataset_maker *table)
     return 0;
 }
 
-/* ---- what goes through a dataset at once ---- */
+/* ---- running a whole dataset ---- */
 
 #define REDUCE_SIGNATURE "input:D initial:T function:F"
 #define SAVE_SIGNATURE   "input:D path:P shards:I="
 
-/* The last state is the one element of a dataset, so that it can be cancelled as any pass. */
+/* The final state is the only element of a dataset, so that it can be cancelled like any pass. */
 static PyObject *reduce(PyObject *module, PyObject *const *given, Py_ssize_t n_given,
                         PyObject *names)
 {

@@ -100,7 +100,7 @@ static int load(pl_runtime *runtime, const argument *a, pl_dataset **ret, pl_err
     return pl_dataset_load(runtime, a[0].text, ret, reterr);
 }
 
-/* ---- what looks at Python's objects itself ---- */
+/* ---- sources that read Python objects themselves ---- */
 
 static int parse_examples(pl_runtime *runtime, const argument *a, pl_dataset **ret,
                           pl_error *reterr)
@@ -115,7 +115,7 @@ static int parse_examples(pl_runtime *runtime, const argument *a, pl_dataset **r
     return r;
 }
 
-/* Ascending numbers of fields; NULL for None. */
+/* Reads field numbers in ascending order; NULL for None. */
 static int selected_of(PyObject *given, int n_columns, int64_t **ret_selected)
 {
     *ret_selected = NULL;
@@ -150,8 +150,7 @@ static int csv(pl_runtime *runtime, const argument *a, pl_dataset **ret, pl_erro
     if (r < 0)
         return r;
     if (strlen(delimiter) != 1)
-        return pl_error_set(reterr, -EINVAL, "csv: '%.40s' is no delimiter: one byte is",
-                            delimiter);
+        return pl_error_set(reterr, -EINVAL, "csv: delimiter '%.40s' is not one byte", delimiter);
     if (columns_of(a[1].object, &columns, &n) < 0)
         return -1;
     r = selected_of(a[2].object, n, &selected);

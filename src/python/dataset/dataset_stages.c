@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages: the library's, argument by argument. */
+/* Stages: each calls a function of the library with the same arguments. */
 #include "python/dataset/dataset_maker.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define TEXT(i)   a[i].text
 #define CALLED(i) &a[i].function
 
-/* Name, signature, and what follows in the library's pl_dataset_NAME(). */
+/* The name, the signature, and the remaining arguments of the library's pl_dataset_NAME(). */
 #define STAGES(X)                                                                                  \
     X(map, "input:D function:F n_parallel:N", IN(0), CALLED(1), SMALL(2))                          \
     X(filter, "input:D function:F", IN(0), CALLED(1))                                              \
@@ -64,7 +64,7 @@ static int policy_of(const char *text, pl_on_error *ret_policy, pl_error *reterr
             return 0;
         }
     return pl_error_set(reterr, -EINVAL,
-                        "on_error '%.40s' is none of inherit, fail, skip, quarantine", text);
+                        "on_error '%.40s' is not one of inherit, fail, skip, quarantine", text);
 }
 
 static int with_options(pl_runtime *runtime, const argument *a, pl_dataset **ret_dataset,

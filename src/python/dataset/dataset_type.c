@@ -79,7 +79,7 @@ static int set_name(PyObject *self, PyObject *name, void *unused)
     return -1;
 }
 
-/* Of an image folder; else it is empty. */
+/* The class names of an image folder; empty for other datasets. */
 static PyObject *get_class_names(PyObject *self, void *unused)
 {
     (void)unused;
@@ -115,13 +115,14 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-/* There is no tp_clear: a cycle goes through the callable of some Callback, and ends there. */
+/* There is no tp_clear: a cycle goes through the callable of some Callback, and is cleared
+ * there. */
 static void dealloc(PyObject *object)
 {
     dataset *self = (dataset *)object;
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    Py_TRASHCAN_BEGIN(object, dealloc); /* thousands may be made of each other */
+    Py_TRASHCAN_BEGIN(object, dealloc); /* a chain of datasets may be thousands long */
     if (self->weakrefs)
         PyObject_ClearWeakRefs(object);
     pl_dataset_unref(self->set);

@@ -27,7 +27,7 @@ static pass *pass_of(PyObject *self)
 
 /* ---- elements ---- */
 
-/* Objects for all values, which are taken over; on failure for none of them. */
+/* Makes objects for all values, which it takes over; on failure it frees them all. */
 static int make_objects(const pl_value *values, int n, PyObject **objects)
 {
     bool failed = false;
@@ -59,7 +59,7 @@ static PyObject *pack(iterator *self, PyObject **objects)
     return tuple;
 }
 
-/* A function that is traced would keep the element for ever: it is to run in Python. -1 with an
+/* Tracing the function would keep the element alive: it must run in Python instead. -1 with an
  * exception. */
 static int refuse_in_trace(void)
 {
@@ -97,7 +97,7 @@ static PyObject *next(PyObject *object)
     return element;
 }
 
-/* ---- what is known of the pass ---- */
+/* ---- the state of the pass ---- */
 
 static PyObject *explain(PyObject *object, PyObject *arguments, PyObject *keywords)
 {
@@ -126,7 +126,7 @@ static PyObject *number_or_none(int64_t number)
     return number >= 0 ? PyLong_FromLongLong(number) : Py_NewRef(Py_None);
 }
 
-/* The words are those of a quarantine's lines. */
+/* The same words as in a quarantine's manifest. */
 static PyObject *bad_object(const pl_bad_element *bad)
 {
     return Py_BuildValue("{sNsNsNsNsNsssNsN}", "message", text_or_none(bad->message), "stage",
@@ -296,7 +296,7 @@ int module_add_iterators(PyObject *module)
     return iterator_type ? pass_add_exit() : -1;
 }
 
-/* ---- what goes through a dataset at once ---- */
+/* ---- running a whole dataset ---- */
 
 static PyObject *take_only(pass *self, int n)
 {

@@ -9,27 +9,27 @@
 #include "python/module/failure.h"
 #include "python/module/gil.h"
 
-/* What hangs longer, at exit or after Ctrl-C, is left behind. Ctrl-C is to be answered within 200
- * ms. */
+/* A pass that hangs longer than this, at exit or after Ctrl-C, is left behind. Ctrl-C must be
+ * answered within 200 ms. */
 enum { EXIT_WAIT_MS = 2000, INTERRUPT_WAIT_MS = 100 };
 
-static pass *all;    /* the GIL, as is what follows */
-static bool exiting; /* what waits for a pass comes back no more */
+static pass *all;    /* the GIL, like the next one */
+static bool exiting; /* waits for a pass no longer return */
 
 static pthread_mutex_t ending_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
-static int n_ending; /* ending_mu; passes that threads of their own end */
+static int n_ending; /* ending_mu; passes that are ended by a thread of their own */
 
-/* One of these passes. */
+/* A pass that such a thread ends. */
 typedef struct ending {
     pl_iterator *iterator;
-    bool done; /* ending_mu, as is what follows */
+    bool done; /* ending_mu, like the next one */
     bool left; /* nobody waits for it: the thread frees this */
 } ending;
 
-/* ---- who uses it ---- */
+/* ---- using a pass ---- */
 
-/* For a while only, so that Ctrl-C ends the wait for another thread. */
+/* Waits for a while only, so that Ctrl-C ends the wait for another thread. */
 static int lock_or_time_out(pthread_mutex_t *mutex)
 {
     enum { LOOK_NS = 50000000 };
@@ -75,8 +75,8 @@ static void cancel(void *iterator)
     pl_iterator_cancel(iterator);
 }
 
-/* A thread that is Python's own waits for the end of the process. A worker of the library's does
- * not: what it is part of is ended too, and waits for it. */
+/* A Python thread waits here for the end of the process. A worker of the library does not, because
+ * its own pass is ended too, and waits for it. */
 static void stay_away_at_exit(void)
 {
     if (!exiting || gil_is_foreign())
@@ -101,8 +101,8 @@ static int call_and_wait(pass *self, pass_call *call, void *context)
     interrupt_end(&wait);
     if (r >= 0)
         return r;
-    /* A function that ran out of something is not the end of the dataset, which programs know by
-     * OutOfRangeError: they would take what is left for nothing. */
+    /* A function's -ERANGE is not the end of the dataset: programs would take OutOfRangeError for
+     * that, and ignore the remaining elements. */
     if (error.code == -ERANGE)
         error.code = -EINVAL;
     failure_raise(&error);
@@ -140,7 +140,7 @@ void pass_cancel(pass *self)
         pl_iterator_cancel(self->iterator);
 }
 
-/* ---- begin and end ---- */
+/* ---- beginning and ending ---- */
 
 static void init_mutex(pthread_mutex_t *mutex)
 {
@@ -199,8 +199,8 @@ static struct timespec from_now(int ms)
     return until;
 }
 
-/* For so long, and then for as long as no function of the user's is being called: the rest is the
- * library's, and ends soon. True: it has ended. */
+/* Waits for this long, and then while no user function is being called: the rest is the library's
+ * code, and ends soon. True: it has ended. */
 static bool wait_for_end(ending *self, int ms)
 {
     struct timespec until = from_now(ms);
@@ -217,13 +217,13 @@ static bool wait_for_end(ending *self, int ms)
     return done;
 }
 
-/* What has not ended after a while does so by itself. */
+/* Ends the pass in a thread of its own, and waits for that up to `ms`. */
 static void end_in_a_thread(pl_iterator *iterator, int ms)
 {
     pthread_t thread;
     ending *self = calloc(1, sizeof *self);
     if (!self) {
-        pl_iterator_cancel(iterator); /* left behind, with what it holds */
+        pl_iterator_cancel(iterator); /* left behind, with all it holds */
         return;
     }
     self->iterator = iterator;
@@ -240,8 +240,8 @@ static void end_in_a_thread(pl_iterator *iterator, int ms)
         free(self);
 }
 
-/* A worker that began the pass is none of its own. Exceptions on their way are put aside, because
- * functions that are called meanwhile may look at them. */
+/* A library thread that began the pass is not one of its workers. Sets aside a pending exception,
+ * because functions that are called meanwhile may look at it. */
 static void end(pass *self)
 {
     pl_iterator *iterator = self->iterator;
@@ -273,7 +273,7 @@ void pass_end(pass *self)
 
 /* ---- at exit ---- */
 
-/* The first from there on that is this process's: locks of others may be nobody's. */
+/* The first pass from there on that this process began: in others, a lock's owner may not exist. */
 static pass *own_from(pass *one)
 {
     while (one && one->process != getpid())
@@ -281,7 +281,7 @@ static pass *own_from(pass *one)
     return one;
 }
 
-/* One that nobody is in, entered; NULL: there is none. */
+/* Finds a pass that nobody uses, and enters it; NULL: there is none. */
 static pass *enter_any(void)
 {
     pass *one = own_from(all);

@@ -8,7 +8,7 @@
 
 /* ---- items ---- */
 
-/* The captured nodes decide the graph as well. */
+/* Gathers the inputs of a call, captured nodes included: those also decide its graph. */
 static tensor **gather(tensor *const *const *groups, const int *n_of, int n_groups, int *ret_n)
 {
     int n = 0, made = 0;
@@ -50,8 +50,8 @@ PyObject *call_items(pl_expr **items, int n, int r, pl_error *error, tensor *con
     return list;
 }
 
-/* The objects of the nodes that a function captures: those of other graphs, that hold them. Borrowed;
- * NULL where there is none. In a PyMem array. */
+/* The objects of the nodes of other graphs that a function captures, and that keep these graphs
+ * alive. Borrowed; NULL where there is none. In a PyMem array. */
 static tensor **captures_of(const function *of, int *ret_n)
 {
     int n = pl_traced_n_captures(of->traced);
@@ -64,7 +64,7 @@ static tensor **captures_of(const function *of, int *ret_n)
     return nodes;
 }
 
-/* What two functions of the same inputs become; `make` is one of the library's calls. */
+/* Makes a call of two functions with the same inputs; `make` is a function of the library. */
 typedef struct pair {
     const function *one, *other;
     tensor *pred; /* NULL: none */
@@ -139,7 +139,7 @@ PyObject *call_cond(PyObject *module, PyObject *args, PyObject *kwargs)
 
 /* ---- while_loop() ---- */
 
-/* None: any number. */
+/* None: any number of rounds. */
 static int rounds_of(PyObject *object, int64_t *ret_n)
 {
     *ret_n = -1;
@@ -151,7 +151,7 @@ static int rounds_of(PyObject *object, int64_t *ret_n)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* As TensorFlow has it, too many values are a ValueError. */
+/* Too many values raise ValueError, as in TensorFlow. */
 static int check_body(const function *body, int n)
 {
     if (body->n_outputs <= n)

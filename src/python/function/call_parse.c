@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tf.train.Example records, parsed by the library, in a graph: see pl_expr_parse_examples(). */
+/* Parses tf.train.Example records with the library, in a graph: see pl_expr_parse_examples(). */
 #include "python/convert/convert.h"
 #include "python/function/call_make.h"
 #include "python/module/failure.h"
 #include "python/tensor/evaluate.h"
 
-/* The fallback is borrowed from a node that is evaluated here. */
+/* Borrows the fallback from a node, which it evaluates. */
 static int feature_of(PyObject *item, pl_feature_spec *feature)
 {
     PyObject *shape, *dtype, *fallback;

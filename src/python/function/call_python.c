@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Python function between graphs: a foreign call of the library, whose callback takes the GIL.
- * Outside of graphs and traces it is called at once, as its effects are what it is for. */
+/* Calls a Python function between graphs: a foreign call of the library, whose callback takes the
+ * GIL. Outside of graphs and traces it is called at once, because it is called for its effects. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,12 +12,12 @@
 
 typedef struct python {
     PyObject *callable;
-    bool numpy; /* it takes arrays */
+    bool numpy; /* takes NumPy arrays */
     int n_inputs, n_outputs;
     pl_type outputs[];
 } python;
 
-/* ---- calling it ---- */
+/* ---- calling the function ---- */
 
 static PyObject *argument_of(const python *self, pl_tensor *value)
 {
@@ -48,8 +48,8 @@ static int refuse(const char *format, int i, const char *is, const char *expecte
     return -1;
 }
 
-/* Numbers and lists become what is expected, and so do arrays where they can; but of a function of
- * arrays, and of tensors, the dtype has to be that. */
+/* Numbers and lists are converted to the expected dtype, and so are arrays if they can be. A
+ * tensor, or an array from a function of arrays, must have that dtype. */
 static pl_tensor *value_of(const python *self, int i, PyObject *result)
 {
     const pl_type *wanted = &self->outputs[i];
@@ -67,7 +67,7 @@ static pl_tensor *value_of(const python *self, int i, PyObject *result)
     return value;
 }
 
-/* A sequence of them; anything else is the only one. */
+/* Returns a sequence of the results; anything but a list or tuple is the only result. */
 static int take_results(const python *self, PyObject *result, pl_tensor **outputs)
 {
     int n = self->n_outputs, made = 0;
@@ -128,7 +128,7 @@ static void python_free(python *self)
     PyMem_Free(self);
 }
 
-/* From any thread. At Python's end it is left as it is. */
+/* From any thread. When Python is ending, leaks it. */
 static void release(void *context)
 {
     PyGILState_STATE gil;
@@ -148,7 +148,7 @@ static int take_specs(python *self, PyObject *specs)
                         ? convert_dtype(PySequence_Fast_GET_ITEM(pair, 0))
                         : -1;
         if (dtype <= 0 && !PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "an output is told as (dtype, shape or None)");
+            PyErr_SetString(PyExc_TypeError, "an output must be (dtype, shape or None)");
         pl_type *type = &self->outputs[i];
         type->dtype = (pl_dtype)dtype;
         int r = dtype <= 0 ? -1 : convert_shape(PySequence_Fast_GET_ITEM(pair, 1), &type->shape);
@@ -203,7 +203,7 @@ static PyObject *call_later(python *self, tensor *const *nodes, PyObject *name)
     return list;
 }
 
-/* ---- at once ---- */
+/* ---- calling it at once ---- */
 
 static bool waits(tensor *const *nodes, int n)
 {
@@ -228,7 +228,7 @@ static PyObject *list_of_values(pl_tensor **values, int n)
     return list;
 }
 
-/* Exceptions reach the caller as they are. */
+/* Exceptions reach the caller unchanged. */
 static PyObject *call_now(python *self, tensor *const *nodes, int n)
 {
     PyObject *list = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Python called from the library, in whatever thread it is: with the GIL, which is taken for the
- * time of the call, and with no lock of ours held. */
+/* Calls Python from the library, in any thread: takes the GIL for the time of the call. The caller
+ * holds none of our locks. */
 #include "python/function/callback.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 typedef struct callback {
     PyObject ob_base;
-    PyObject *callable; /* NULL: cleared */
+    PyObject *callable; /* NULL: cleared by the collector */
     pl_spec *specs;
     int n_specs;
 } callback;
 
 PyTypeObject *callback_type;
 
-/* The callable, for as long as a call lasts. */
+/* Returns the callable, referenced for the length of a call. */
 static PyObject *callable_of(callback *self)
 {
     if (!self->callable)
@@ -29,8 +29,8 @@ static PyObject *callable_of(callback *self)
     return Py_XNewRef(self->callable);
 }
 
-/* Python as the library's calls find it: outside of every graph, and what is computed is cancelled
- * with the pass, and draws by the element. */
+/* Sets up Python for a call from the library: outside of every graph, with computations that are
+ * cancelled with the pass, and random ops that draw by the element. */
 typedef struct stay {
     PyGILState_STATE gil;
     tensor_context context;
@@ -64,7 +64,7 @@ static void stay_end(stay *self)
 
 static PyObject *call_with(callback *self, const pl_value *inputs, int n)
 {
-    PyObject *few[9], *result = NULL; /* the first place is vectorcall's to use */
+    PyObject *few[9], *result = NULL; /* vectorcall may use the first place */
     PyObject **arguments = n < 9 ? few : PyMem_Malloc(((size_t)n + 1) * sizeof *arguments);
     PyObject *callable = callable_of(self);
     int made = 0;
@@ -115,7 +115,7 @@ pl_function callback_function(PyObject *self, int n_inputs)
                          .release = gil_decref};
 }
 
-/* ---- a generator: its state is the Python iterator, and the callback that made it ---- */
+/* ---- a generator: its state is the Python iterator and its callback ---- */
 
 static int begin(void *context, void **ret_state, pl_error *reterr)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plimsoll._core.Callback: a Python function that the library calls for elements, or that begins a
- * generator, and the specs of what it gives.
+/* plimsoll._core.Callback: a Python function that the library calls for elements, or that starts a
+ * generator, and the specs of its results.
  *
- * The library has a reference for each pl_function or pl_generator made of it. Its collector's
- * part: see dataset_type.h. One that the collector has cleared calls nothing: -ECANCELED. */
+ * The library holds a reference for each pl_function or pl_generator made of it. dataset_type.h
+ * shows that reference to the garbage collector. A callback that the collector has cleared fails
+ * with -ECANCELED. */
 #ifndef PL_PYTHON_FUNCTION_CALLBACK_H
 #define PL_PYTHON_FUNCTION_CALLBACK_H
 
@@ -11,10 +12,11 @@
 
 extern PyTypeObject *callback_type;
 
-/* `callable` gives a sequence of components, or, of a generator, an iterator over such. */
+/* `callable` returns a sequence of components or, for a generator, an iterator over such
+ * sequences. */
 PyObject *callback_new(PyObject *callable, PyObject *specs);
 
-/* References are the library's from now on: given back by release(). */
+/* The library owns the references from now on, and drops them with release(). */
 pl_function callback_function(PyObject *self, int n_inputs);
 pl_generator callback_generator(PyObject *self, int64_t cardinality);
 

@@ -13,7 +13,7 @@
 
 PyTypeObject *function_type;
 
-/* Without the GIL: what is captured may be computed. */
+/* Needs no GIL: computes pending captures. */
 int function_for_dataset(const function *self, const pl_spec *inputs, int n_inputs,
                          pl_function *ret)
 {
@@ -31,7 +31,7 @@ int function_for_dataset(const function *self, const pl_spec *inputs, int n_inpu
     return r < 0 ? -1 : 0;
 }
 
-/* ---- in Python ---- */
+/* ---- called from Python ---- */
 
 static void dealloc(PyObject *object)
 {
@@ -48,7 +48,7 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* For those who look for cycles; of its own it ends none. */
+/* Shows the objects to code that looks for cycles; a function clears none itself. */
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
     const function *self = (function *)object;
@@ -143,7 +143,7 @@ static int check_given(const function *self, tensor *const *given, int n)
     return 0;
 }
 
-/* Objects of exprs; takes over the references. `r` is what making them gave. */
+/* Makes objects for exprs; takes over the references. `r` is the result of making the exprs. */
 static PyObject *outputs_of(pl_expr **exprs, int n, int r, pl_error *error)
 {
     PyObject *list = r < 0 ? NULL : PyList_New(n);

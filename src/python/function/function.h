@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plimsoll._core.Function: a traced function of the library (pl_traced) as a Python object, with the
- * objects of its placeholders and outputs.
+/* plimsoll._core.Function: a traced function of the library (pl_traced) as a Python object, with
+ * the objects of its placeholders and outputs.
  *
- * In Python a call substitutes: new nodes for the function's own, pending. In the library's threads
- * the function is a program. */
+ * A call from Python substitutes: it makes new pending nodes in place of the function's own. The
+ * library's threads run the function as a program. */
 #ifndef PL_PYTHON_FUNCTION_FUNCTION_H
 #define PL_PYTHON_FUNCTION_FUNCTION_H
 
@@ -20,7 +20,7 @@ typedef struct function {
 
 extern PyTypeObject *function_type;
 
-/* For a stage of a dataset: see pl_traced_function(). -1 with an exception. */
+/* The function for a stage of a dataset: see pl_traced_function(). -1 with an exception. */
 int function_for_dataset(const function *self, const pl_spec *inputs, int n_inputs,
                          pl_function *ret);
 

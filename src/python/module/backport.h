@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public names of CPython's C API that older versions lack, as their documents define them. The
- * oldest that is supported is 3.9. */
+/* Public names of CPython's C API that older versions lack, as CPython documents them. The oldest
+ * supported version is 3.9. */
 #ifndef PL_PYTHON_MODULE_BACKPORT_H
 #define PL_PYTHON_MODULE_BACKPORT_H
 
@@ -22,14 +22,14 @@ static inline PyObject *Py_XNewRef(PyObject *object)
 
 static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *value)
 {
-    Py_XINCREF(value); /* which PyModule_AddObject() takes, but only when it succeeds */
+    Py_XINCREF(value); /* PyModule_AddObject() takes it over, but only on success */
     int r = PyModule_AddObject(module, name, value);
     if (r < 0)
         Py_XDECREF(value);
     return r;
 }
 
-/* Asks gc's functions: 1 if they did it and it was enabled before, 0 if not. */
+/* Calls gc's functions: 1 if that worked and gc was enabled before, 0 if not. */
 static inline int backport_gc_switch(const char *function)
 {
     PyObject *gc = PyImport_ImportModule("gc");
@@ -74,7 +74,7 @@ static inline PyObject *PyFrame_GetGlobals(PyFrameObject *frame)
     return Py_NewRef(frame->f_globals);
 }
 
-/* The same functions under the names that they had. */
+/* The same functions under their older names. */
 #define PyFloat_Pack2(x, bytes, little) _PyFloat_Pack2(x, (unsigned char *)(bytes), little)
 #define PyFloat_Unpack2(bytes, little)  _PyFloat_Unpack2((const unsigned char *)(bytes), little)
 #endif

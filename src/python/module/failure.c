@@ -17,11 +17,12 @@
 typedef struct kept {
     pl_error_payload payload;
     PyObject *exception;
-    struct kept *after; /* among those to be released */
+    struct kept *after; /* next in the list of those to be released */
 } kept;
 
-/* Errors are dropped by any thread, with or without the GIL, and perhaps under a lock that a thread
- * with the GIL waits for. So nothing is released there: it is put here, until Python runs. */
+/* Any thread may drop an error, with or without the GIL, and perhaps under a lock that a thread
+ * with the GIL waits for. So the exception is not released there, but listed here until Python
+ * runs. */
 static _Atomic(kept *) dropped;
 
 static void release_dropped(void)
@@ -50,10 +51,10 @@ static void drop(pl_error_payload *payload)
     while (!atomic_compare_exchange_weak(&dropped, &first, own));
     if (!first && !gil_has_ended())
         (void)Py_AddPendingCall(release_pending,
-                                NULL); /* if there are too many, the next does it */
+                                NULL); /* if there are too many, a later call does it */
 }
 
-/* Takes over the reference. Without memory for it the exception is lost, but not what it says. */
+/* Takes over the reference. Out of memory, the exception is lost, but not its text. */
 static void attach(pl_error *error, PyObject *exception)
 {
     kept *own = error ? PyMem_RawMalloc(sizeof *own) : NULL;
@@ -85,8 +86,7 @@ static PyObject *trace_of(PyObject *exception)
     return NULL;
 }
 
-/* The same place of the same code, in a frame that has nothing else: no local variables, and none
- * that called it. */
+/* Makes a frame with the same code and line, without local variables or callers. */
 static PyObject *bare_entry(const PyTracebackObject *at, PyObject *next)
 {
     PyCodeObject *code = PyFrame_GetCode(at->tb_frame);
@@ -101,7 +101,7 @@ static PyObject *bare_entry(const PyTracebackObject *at, PyObject *next)
     return entry;
 }
 
-/* From the innermost out. */
+/* From the innermost frame out. */
 static PyObject *bare_trace(const PyTracebackObject *trace, int n)
 {
     PyObject *made = Py_NewRef(Py_None);
@@ -116,12 +116,12 @@ static PyObject *bare_trace(const PyTracebackObject *trace, int n)
     return made;
 }
 
-/* Frames keep local variables alive, and those an element's tensors; and they keep the frames that
- * called them: the consumer's, if its thread called the function, and with them the iterator, which
- * would not end. Only files, functions and lines stay. */
+/* Frames keep local variables alive, and with them an element's tensors; and they keep the frames
+ * that called them: the consumer's, if its thread called the function, and with them the iterator,
+ * which would never be freed. Only files, functions and lines stay. */
 static void clear_frames(PyObject *exception)
 {
-    enum { ENTRIES_MAX = 64 }; /* of an endless recursion the outermost are enough */
+    enum { ENTRIES_MAX = 64 }; /* after endless recursion, the outermost frames are enough */
     PyObject *trace = trace_of(exception);
     int n = 0;
     for (PyTracebackObject *at = (PyTracebackObject *)trace; at && n < ENTRIES_MAX;
@@ -135,7 +135,7 @@ static void clear_frames(PyObject *exception)
     Py_XDECREF(trace);
 }
 
-/* Also in the exceptions that it came from. */
+/* Also strips the exceptions that it came from. */
 static void forget_locals(PyObject *exception)
 {
     enum { CHAIN_MAX = 32 };
@@ -162,7 +162,7 @@ static PyObject *of_errors(const char *name)
     return found;
 }
 
-/* ---- exceptions as errors ---- */
+/* ---- exceptions to errors ---- */
 
 static int number_of(PyObject *object, const char *attribute, int fallback)
 {
@@ -197,8 +197,8 @@ static int code_of(PyObject *exception)
     return number > 0 && number < 4096 ? -number : -EIO;
 }
 
-/* " (train.py:12)": the innermost line of the traceback that is not the package's own; "" if there
- * is none. */
+/* " (train.py:12)": the innermost line of the traceback that is not in this package; "" if there is
+ * not one. */
 static void where_raised(PyObject *exception, char *text, size_t bytes)
 {
     text[0] = '\0';
@@ -217,7 +217,7 @@ static void where_raised(PyObject *exception, char *text, size_t bytes)
     Py_DECREF(trace);
 }
 
-/* One of the library's own exceptions: its class need not be named in the text. */
+/* For the library's own exceptions, the text need not name the class. */
 static bool is_of_errors(PyObject *exception)
 {
     PyObject *base = of_errors("OpError");
@@ -255,15 +255,15 @@ int failure_take(pl_error *reterr)
     Py_DECREF(class);
     Py_DECREF(exception);
     Py_XDECREF(trace);
-    /* The pass or run that it interrupts is cancelled as well, and may report only that: the call
+    /* The interrupt also cancels a pass or run, which may report only the cancellation: the call
      * that raises it finds the note again. Last, because destructors above run Python, which would
-     * take the note. */
+     * clear the note. */
     if (interrupts)
         PyErr_SetInterrupt();
     return r;
 }
 
-/* ---- errors as exceptions ---- */
+/* ---- errors to exceptions ---- */
 
 static PyObject *plain_class(int code)
 {
@@ -274,7 +274,7 @@ static PyObject *plain_class(int code)
 
 /* TensorFlow's classes: data that an op cannot decode is an invalid argument of the op (the dataset
  * says which element it is), and so is a file that does not end with a whole record of the given
- * size; an element that is larger than its padding is a loss of data. */
+ * size; an element that is larger than its padding is data loss. */
 static int code_as_raised(const pl_error *error)
 {
     bool is_argument = error->kind == PL_KIND_UNDECODABLE || error->kind == PL_KIND_PARTIAL_RECORD;
@@ -303,7 +303,7 @@ static PyObject *text_or_none(const char *text)
                    : Py_NewRef(Py_None);
 }
 
-/* An exception of TensorFlow's kind, which is made of (node_def, op, message), or a plain one. */
+/* Makes an exception of TensorFlow's kind, which takes (node_def, op, message), or a plain one. */
 static PyObject *make(PyObject *class, PyObject *plain, const char *op, const char *message)
 {
     PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
@@ -317,7 +317,7 @@ static PyObject *make(PyObject *class, PyObject *plain, const char *op, const ch
     return made;
 }
 
-/* Takes over the value. Without memory for it the attribute is the class's, None. */
+/* Takes over the value. Out of memory, the attribute keeps the class's default, None. */
 static void set(PyObject *exception, const char *name, PyObject *value)
 {
     if (!value || PyObject_SetAttrString(exception, name, value) < 0)
@@ -362,7 +362,7 @@ static PyObject *exception_of(const pl_error *error, PyObject *cause)
 
 PyObject *failure_raise(pl_error *error)
 {
-    if (error->code >= 0) /* its fields mean nothing then */
+    if (error->code >= 0) /* its fields are undefined then */
         pl_error_set(error, -EIO, "the library failed without a reason");
     PyObject *cause = attached(error), *made = NULL;
     if (PyErr_CheckSignals() == 0) {

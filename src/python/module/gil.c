@@ -9,8 +9,8 @@ static atomic_int n_calls;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t adopted; /* the state of a foreign thread */
 
-/* The thread ends. What Python knows of it by its own key may be gone by now, so that
- * PyGILState_Ensure() would make another state. */
+/* The thread is ending. Python may have cleared its own key by now, so that PyGILState_Ensure()
+ * would make another state. */
 static void forget_thread(void *state)
 {
     if (atomic_load(&ended))
@@ -26,7 +26,7 @@ static void make_key(void)
         Py_FatalError("no key for the threads of the library");
 }
 
-/* What Ensure() made stays, because nothing takes back this call of it. */
+/* Keeps the thread state that Ensure() made: this call of it is never released. */
 static void adopt_thread(void)
 {
     pthread_once(&once, make_key);

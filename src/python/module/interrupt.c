@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See interrupt.h. Of SIGINT's handler it is asked only to post a semaphore: the rest is done by a
- * thread, which may lock. */
+/* See interrupt.h. The handler of SIGINT only posts a semaphore; a thread does the rest, because it
+ * may take locks. */
 #include "python/module/interrupt.h"
 
 #include <errno.h>
@@ -14,19 +14,19 @@
 
 #include "python/module/gil.h"
 
-/* What hangs is left behind: the process ends all the same. */
+/* A wait that hangs longer is left behind: the process must end. */
 enum { EXIT_WAIT_MS = 2000, EXIT_LOOK_MS = 5 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* leaf lock: cancel() takes none of ours */
-static interrupt *waits;                               /* mu; all that are under way */
-static bool watching;                                  /* mu; the thread is there */
-static atomic_bool ending;                             /* the interpreter is */
+static interrupt *waits;                               /* mu; all waits under way */
+static bool watching;                                  /* mu; the thread exists */
+static atomic_bool ending;                             /* the interpreter is ending */
 static sem_t arrived;                                  /* posted by the handler */
-static atomic_uint n_arrived;                          /* counted by it */
-static struct sigaction beneath;                       /* what our handler calls. The GIL */
-static atomic_bool always_raises = true;               /* it: it is Python's own */
+static atomic_uint n_arrived;                          /* counted by the thread */
+static struct sigaction beneath;                       /* the handler that ours calls. The GIL */
+static atomic_bool always_raises = true;               /* `beneath` is Python's own handler */
 
-/* 0: not looked yet; 1: it is the main thread; -1: it is another. */
+/* 0: unknown; 1: this is the main thread; -1: it is another. */
 static _Thread_local int is_main_thread;
 
 static bool in_main_thread(void)
@@ -38,8 +38,7 @@ static bool in_main_thread(void)
 
 /* ---- the handler, and the thread that it wakes ---- */
 
-/* Any thread may be given the signal: Python's note is there before the main thread can be woken.
- */
+/* Any thread may get the signal: Python's note must be set before the main thread can wake. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int error = errno;
@@ -77,7 +76,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* With the lock held. Without the thread Ctrl-C comes late, which is no reason to fail. */
+/* With the lock held. If the thread cannot start, Ctrl-C only comes late: that is not an error. */
 static void start_watching(void)
 {
     pthread_t thread;
@@ -90,12 +89,12 @@ static void start_watching(void)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Whoever waits a thousand times between two ticks of the clock does not install handlers in
- * between: a system call for each would be a third of what an element of a dataset costs. */
+/* A thread that waits a thousand times between two ticks of the clock does not install handlers in
+ * between: a system call for each wait would be a third of the time of a dataset's element. */
 static bool is_worth_a_look(void)
 {
     enum { LOOKS_PER_TICK = 32 };
-    static struct timespec tick; /* the main thread's, as is what follows */
+    static struct timespec tick; /* the main thread's, like the next two */
     static int n_looks;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -118,8 +117,8 @@ static bool is_pythons_own(void)
     return is;
 }
 
-/* A handler that was installed since is put beneath ours; a process that ignores the signal, or
- * dies of it, goes on to. */
+/* Puts a handler that was installed since beneath ours. A process that ignores the signal, or dies
+ * of it, still does. */
 static void stand_before(void)
 {
     struct sigaction now;
@@ -164,9 +163,9 @@ int interrupt_begin(interrupt *self, bool is_final, void (*cancel)(void *context
         return 0;
     }
     stand_before();
-    self->n_before = atomic_load(&n_arrived); /* before what they left is looked for */
+    self->n_before = atomic_load(&n_arrived); /* before it looks for earlier signals */
     add_wait(self);
-    /* What came before the handler or the wait was there left its note with Python. */
+    /* A signal that came before the handler or the wait existed left Python's note set. */
     if (PyErr_CheckSignals() == 0)
         return 0;
     interrupt_end(self);
@@ -185,7 +184,7 @@ void interrupt_end(interrupt *self)
     pthread_mutex_unlock(&mu);
 }
 
-/* ---- the end ---- */
+/* ---- at exit ---- */
 
 void interrupt_stay_away(void)
 {
@@ -232,7 +231,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&mu);
 }
 
-/* Of all threads only the one that forked is here, and is now the main one. */
+/* Only the thread that forked exists in the child, and it is now the main thread. */
 static void after_fork_in_child(void)
 {
     waits = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module, and the one runtime of the process. Importing it makes nothing: no runtime, no
- * thread, no NumPy. */
+/* The module, and the one runtime of the process. Importing it makes no runtime or thread, and does
+ * not import NumPy. */
 #include "python/module/module.h"
 
 #include <pthread.h>
@@ -24,14 +24,14 @@ PyObject *module_refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static _Atomic(pl_runtime *) the_runtime;
 static pl_evaluator *the_evaluator; /* the GIL's */
 
-/* What configure() said; texts are malloc'ed. */
+/* The arguments of configure(); texts are malloc'ed. */
 static struct {
     char *budget_text, *spill_directory;
     uint64_t cap_bytes;
     int n_threads;
 } wanted;
 
-/* A forked child begins anew: the threads and the spill file are its parent's. */
+/* A forked child makes a new runtime: the threads and the spill file belong to the parent. */
 static void forget_runtime(void)
 {
     atomic_store(&the_runtime, NULL);
@@ -106,7 +106,7 @@ pl_evaluator *module_evaluator(void)
     return the_evaluator;
 }
 
-/* ---- what waits for the GIL ---- */
+/* ---- references to drop once the GIL is free ---- */
 
 static _Atomic(later *) waiting;
 
@@ -132,13 +132,14 @@ void module_later(later *what)
     do
         what->next = first;
     while (!atomic_compare_exchange_weak(&waiting, &first, what));
-    /* Fails when many are waiting: then the next one that does not fail takes all. */
+    /* Fails when many calls are waiting: then the next one that gets through takes them all. */
     (void)!Py_AddPendingCall(run_waiting, NULL);
 }
 
 /* ---- configure() ---- */
 
-/* A size as text: of an int, or the text itself; NULL for None. 0, or -1 with an exception. */
+/* Converts a size to text: an int, or the text itself; NULL for None. 0, or -1 with an
+ * exception. */
 static int take_size(PyObject *value, char **ret_text)
 {
     PyObject *text = value == Py_None ? NULL : PyObject_Str(value);
@@ -167,7 +168,7 @@ static int take_folder(PyObject *value, char **ret_text)
     return *ret_text ? 0 : -1;
 }
 
-/* A budget that is none is told here, not when the first tensor is made. */
+/* Reports an invalid budget here, not when the first tensor is made. */
 static int check_budget(const char *text)
 {
     pl_budget budget;
@@ -248,9 +249,9 @@ static int add_all(PyObject *module)
     return PyModule_AddStringConstant(module, "__version__", PL_VERSION);
 }
 
-/* Types, tensors and the runtime are the process's, and threads of ours call Python by the main
- * interpreter's GIL state: another interpreter (mod_wsgi has some) would share objects with it and
- * never end. Imported again by the main one, it is what it was. */
+/* Types, tensors and the runtime belong to the process, and our threads call Python by the main
+ * interpreter's GIL state. Another interpreter (mod_wsgi has some) would share objects with it, and
+ * deadlock. A second import by the main interpreter returns the same module. */
 static PyObject *module_of_process;
 
 static PyObject *create(PyObject *spec, PyModuleDef *definition)

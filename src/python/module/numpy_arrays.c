@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's own arrays: one that the system cannot have room for is a MemoryError, and not the end of
- * the process. NumPy allocates the data of arrays by a handler, a table of functions that is part
- * of its C API since 1.22 (NEP 49). watch_numpy() puts ours before those of the default handler:
- *   large    from LARGE_BYTES on: is there room? Others are not looked at
- *   room     what the system lets us have now, less the reserve: pl_budget_discover() without a
- *            request. Not the line: an array that is above it for a moment, until a tensor is made
- *            of it, does no harm; that it is there counts against the line as all the process has
- *   known    room when it was last asked for, less all that was asked of it since
+/* Room for NumPy's own arrays: an array that does not fit in memory raises MemoryError instead of
+ * ending the process. NumPy allocates the data of arrays through a handler, a table of functions
+ * that is part of its C API since 1.22 (NEP 49). watch_numpy() puts our functions before those of
+ * the default handler:
+ *   large    LARGE_BYTES or more: we check for room. Smaller requests are not checked
+ *   room     the bytes that the system leaves us now, less the reserve: pl_budget_discover() without a
+ *            request. Not the line: an array may exceed it for a moment, until a tensor is made of it;
+ *            the array still counts against the line like all memory of the process
+ *   known    the room at the last check, less all requests since
+ *
  * Idle tensors are moved out before an array is refused. In a guarded run the guard does all this.
  *
- * The functions may be called from any thread, with the GIL or without. A forked child has them as
- * well, and no runtime of its own: there nothing is moved. */
+ * Any thread may call the functions, with the GIL or without. A forked child has them too, but no
+ * runtime of its own: there no tensors are moved. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,15 +34,15 @@ typedef struct handler {
     void (*free)(void *context, void *data, size_t bytes);
 } handler;
 
-/* Places in the table that NumPy exports; of all versions from 1.22 on. */
+/* Indices in the table that NumPy exports; the same in all versions from 1.22 on. */
 enum { FEATURE_VERSION = 211, GET_HANDLER = 305, FIRST_WITH_HANDLERS = 0xf };
 
-static handler before; /* its functions, as they were */
+static handler before; /* the default handler's functions */
 static _Atomic uint64_t known_bytes;
 
 /* ---- is there room? ---- */
 
-/* As is known by what was asked last: for far smaller ones than that, which is most. */
+/* Uses the last answer for requests that are far smaller, which most are. */
 static bool is_known(uint64_t bytes)
 {
     uint64_t known = atomic_load_explicit(&known_bytes, memory_order_relaxed);
@@ -49,7 +51,7 @@ static bool is_known(uint64_t bytes)
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-/* False: nobody can tell, or wants less than a line to be left. */
+/* False: unknown, or less is left than a line needs. */
 static bool ask_for_room(uint64_t *ret_bytes)
 {
     pl_budget budget;
@@ -88,7 +90,7 @@ static bool find_room(uint64_t bytes)
     return true;
 }
 
-/* Moving tensors out may wait for a thread that waits for the GIL. */
+/* Moving tensors out may wait for a thread that needs the GIL. */
 static bool has_room(uint64_t bytes)
 {
     if (bytes < LARGE_BYTES || is_known(bytes))
@@ -115,19 +117,19 @@ static void *watched_calloc(void *context, size_t n, size_t item_bytes)
     return before.calloc(context, n, item_bytes);
 }
 
-/* What it had before is not known here: it is asked for all of it, which is what a block that has
- * to be moved takes. */
+/* The block's old size is unknown here. We ask for the whole new size, which moving the block would
+ * take. */
 static void *watched_realloc(void *context, void *data, size_t bytes)
 {
     return has_room(bytes) ? before.realloc(context, data, bytes) : NULL;
 }
 
-/* NumPy's table of functions, or NULL: there is none, or one without handlers. */
+/* NumPy's table of functions; NULL without NumPy, or before it had handlers. */
 static void **api_of(PyObject *numpy_core)
 {
     PyObject *capsule = PyObject_GetAttrString(numpy_core, "_ARRAY_API");
     void **api = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
-    Py_XDECREF(capsule); /* the module has it */
+    Py_XDECREF(capsule); /* the module has a reference to it */
     PyErr_Clear();
     return api && ((unsigned (*)(void))api[FEATURE_VERSION])() >= FIRST_WITH_HANDLERS ? api : NULL;
 }
@@ -138,7 +140,7 @@ static PyObject *watch_numpy(PyObject *module, PyObject *numpy_core)
     void **api = api_of(numpy_core);
     PyObject *capsule = api ? ((PyObject * (*)(void)) api[GET_HANDLER])() : NULL;
     handler *now = capsule ? PyCapsule_GetPointer(capsule, "mem_handler") : NULL;
-    Py_XDECREF(capsule); /* the default one lives as long as NumPy */
+    Py_XDECREF(capsule); /* the default one is never freed: NumPy owns it */
     PyErr_Clear();
     if (!now || now->version != 1 || strcmp(now->name, "default_allocator") != 0)
         Py_RETURN_FALSE;

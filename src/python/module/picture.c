@@ -4,7 +4,7 @@
 
 #include "python/module/failure.h"
 
-/* The pixels are held by their buffer: others run meanwhile. */
+/* The buffer holds the pixels, so other threads may run meanwhile. */
 static PyObject *encode(const Py_buffer *pixels, const pl_jpeg_options *options)
 {
     void *bytes = NULL;

@@ -9,7 +9,7 @@
 #define FIRST_NS INT64_C(2000000000)
 #define EACH_NS  INT64_C(100000000)
 
-static PyObject *wanted; /* the GIL; NULL: nobody wants to know */
+static PyObject *wanted; /* the GIL; NULL: no callback */
 
 static int64_t now_ns(void)
 {
@@ -18,7 +18,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* With the GIL. What goes wrong there is not the run's fault. */
+/* With the GIL. The callback's exceptions do not fail the run. */
 static void call_back(double fraction, const char *name)
 {
     PyObject *callable = Py_XNewRef(wanted);
@@ -31,7 +31,7 @@ static void call_back(double fraction, const char *name)
     Py_DECREF(callable);
 }
 
-/* No GIL; not by two threads at once. */
+/* No GIL; never called by two threads at once. */
 static void tell(void *context, double fraction, const char *name)
 {
     progress *self = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plimsoll._core.RecordWriter: TFRecord files. What is compressed goes through Python's zlib, which
- * is imported when it is needed. One thread's at a time. */
+/* plimsoll._core.RecordWriter: writes TFRecord files. Compression uses Python's zlib, imported when
+ * it is needed. Only one thread may use a writer at a time. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static PyTypeObject *record_writer_type;
 
 /* ---- bytes to the file ---- */
 
-/* As errno has it; always -1. */
+/* Raises an OSError from errno; always -1. */
 static int fail(const record_writer *self)
 {
     int number = errno;
@@ -39,7 +39,7 @@ static int write_plain(record_writer *self, const void *data, size_t n)
     return fwrite(data, 1, n, self->file) == n ? 0 : fail(self);
 }
 
-/* What the compressor gives out; takes over the reference. */
+/* Writes the compressor's output; takes over the reference. */
 static int write_packed(record_writer *self, PyObject *packed)
 {
     char *data;
@@ -96,7 +96,7 @@ static PyObject *flush(PyObject *object, PyObject *unused)
     return fflush(self->file) != 0 && fail(self) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* A second time is nothing. */
+/* A second call does nothing. */
 static PyObject *close_file(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -115,7 +115,7 @@ static PyObject *close_file(PyObject *object, PyObject *unused)
 
 /* ---- the type ---- */
 
-/* 31 and 15 are zlib's words for gzip's frame and its own. */
+/* In zlib, 31 and 15 select gzip's frame and zlib's own. */
 static int add_compressor(record_writer *self, pl_compression compression, int level)
 {
     if (compression == PL_COMPRESSION_NONE || compression == PL_COMPRESSION_AUTO)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runtime has and holds: budget(), live(), devices(). */
+/* Describes the runtime and its contents: budget(), live(), devices(). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- the budget ---- */
 
-/* The library takes a request for the command's option. */
+/* The library takes the budget as the command's option does. */
 static const char *detail_of(const pl_budget_source *source, char *text, size_t room)
 {
     if (strcmp(source->name, "request") != 0)
@@ -54,7 +54,7 @@ static PyObject *get_budget(PyObject *module, PyObject *unused)
     pl_runtime *runtime = module_runtime_if_any();
     if (pl_budget_discover(&options, &budget, &error) < 0)
         return module_refuse_budget(&error);
-    /* What there is left of the machine changes; the line does not, once there is one. */
+    /* The machine's free memory changes; the line does not, once it exists. */
     uint64_t cap = module_cap_bytes();
     uint64_t line = runtime ? pl_runtime_limit_bytes(runtime) : budget.line_bytes;
     PyObject *sources = source_list(&budget);
@@ -70,7 +70,7 @@ static PyObject *get_budget(PyObject *module, PyObject *unused)
                          "sources", sources);
 }
 
-/* ---- what is live ---- */
+/* ---- live tensors ---- */
 
 static const char *kind_word(pl_live_kind kind)
 {
@@ -93,7 +93,7 @@ static const char *where_word(pl_live_where where)
     return words[where];
 }
 
-/* Exprs with values, ordered by the addresses of these; references. */
+/* Exprs with values, sorted by the values' addresses; references. */
 typedef struct owners {
     pl_expr **exprs;
     size_t n, n_most;
@@ -131,8 +131,8 @@ static int owners_add(owners *self, pl_expr *expr)
     return 0;
 }
 
-/* The expr, if it has a value; else what it waits for, each once. `seen` is a set of addresses. Takes
- * over the reference. */
+/* Lists the expr if it has a value; else the inputs that it waits for, each once. `seen` is a set
+ * of addresses. Takes over the reference. */
 static int collect(owners *values, owners *waiting, PyObject *seen, pl_expr *expr)
 {
     PyObject *address = PyLong_FromVoidPtr(expr);
@@ -182,7 +182,7 @@ static int owners_find_all(owners *ret)
     return r;
 }
 
-/* The expr whose value it is; NULL: none of Python's. */
+/* The expr with this value; NULL: Python has none. */
 static const pl_expr *owner_of(const owners *all, const pl_live_entry *entry)
 {
     size_t low = 0, high = entry->tensor ? all->n : 0;
@@ -219,7 +219,7 @@ static PyObject *entry_dict(const owners *all, const pl_live_entry *entry)
                          entry->pinned ? Py_True : Py_False, "refs", entry->n_refs, "site", site);
 }
 
-/* No node may be freed in between: the collector would, while objects are made. */
+/* Frees no node in between: the garbage collector would, if objects were made here. */
 static PyObject *entry_list(const pl_live *live)
 {
     owners all;
@@ -299,7 +299,7 @@ static PyObject *get_devices(PyObject *module, PyObject *unused)
     return list;
 }
 
-/* Said by the library when a node is computed elsewhere than where it was placed. No GIL. */
+/* The library calls this when a node is computed on another device than its own. No GIL. */
 static void say(void *context, const char *text)
 {
     (void)context;
@@ -321,7 +321,7 @@ static const char **texts_of(PyObject *list, int *ret_n)
             texts = NULL;
         }
     }
-    Py_DECREF(items); /* the list has its items still */
+    Py_DECREF(items); /* the list still owns its items */
     *ret_n = (int)n;
     if (!texts && !PyErr_Occurred())
         PyErr_NoMemory();

@@ -42,6 +42,6 @@ PyCodeObject *site_capture(int *ret_instruction)
         Py_DECREF(frame);
         frame = back;
     }
-    PyErr_Clear(); /* since 3.11 PyFrame_GetBack() makes an object, for which memory may lack */
+    PyErr_Clear(); /* since 3.11 PyFrame_GetBack() makes an object, and may be out of memory */
     return NULL;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of random numbers: one for each op that draws, and each time it does.
+/* Streams of random numbers: one for each op that draws, and for each time it does.
  *
- * Those that nobody says are counted, over the process: two draws with one seed never share one,
- * and a program that sets the counter back draws the same again. The count begins far above what
- * Python code counts by itself. With the GIL. */
+ * Streams without a seed of their own are counted over the process: two draws with one seed never
+ * share one, and a program that sets the counter back draws the same again. The count begins far
+ * above the numbers that Python code counts by itself. With the GIL. */
 #ifndef PL_PYTHON_MODULE_STREAMS_H
 #define PL_PYTHON_MODULE_STREAMS_H
 
 #include "python/module/module.h"
 
-/* The first of the next `n`. */
+/* Takes `n` streams; returns the first. */
 uint64_t streams_take(uint64_t n);
 
-/* Methods of the module. */
+/* Adds these methods to the module. */
 PyObject *streams_next(PyObject *module, PyObject *args);
 PyObject *streams_set(PyObject *module, PyObject *value);
 

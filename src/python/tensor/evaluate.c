@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See evaluate.h. What Python calls to run things by itself is in run.c. */
+/* See evaluate.h. run.c has the runs that Python calls by itself. */
 #include "python/tensor/evaluate.h"
 
 #include <errno.h>
@@ -8,7 +8,8 @@
 #include "python/module/interrupt.h"
 #include "python/module/progress.h"
 
-/* Of the Python function that this thread is in, and of the run that this thread waits for. */
+/* The run that called the Python function in this thread; whether a function of the run that this
+ * thread waits for has raised. */
 static _Thread_local const pl_run_options *outer;
 static _Thread_local bool raised;
 
@@ -56,9 +57,9 @@ static int run_once(pl_evaluation *what, const char *const *npy_paths, pl_run_op
     return r == -ECANCELED && cancelled ? -EINTR : r;
 }
 
-/* A handler of the user's may have taken the signal without raising anything: then it is run again,
- * unless Python functions were called, which would be called twice: such a run is left alone, until
- * a second signal ends it. What Python functions of the run raised is raised as it is. */
+/* A user's handler may have taken the signal without raising an exception. Then we run again,
+ * unless Python functions were called, which would be called twice: a second signal ends such a
+ * run. Exceptions from Python functions of the run are raised unchanged. */
 int evaluate_run(pl_evaluation *what, const char *const *npy_paths, pl_run_options *options,
                  pl_tensor **outputs, pl_error *reterr)
 {

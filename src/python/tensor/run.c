@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run(), evaluate(), explain() and save_npy() of the module. */
+/* The module's run(), evaluate(), explain() and save_npy(). */
 #include <stdlib.h>
 
 #include "python/convert/convert.h"
@@ -14,7 +14,7 @@
 /* ---- feeds ---- */
 
 typedef struct feeds {
-    tensor **nodes; /* references, as are the values of the pairs */
+    tensor **nodes; /* references, like the values of the pairs */
     pl_expr_feed *pairs;
     int n;
 } feeds;
@@ -43,7 +43,7 @@ static int refuse_shape(const tensor *node, const pl_tensor *value)
     return -1;
 }
 
-/* A tensor is fed as it is, also one that is pending. */
+/* A tensor is fed unchanged, even a pending one. */
 static pl_tensor *value_for(const tensor *node, PyObject *value)
 {
     tensor *given = convert_to_node(value, node->dtype, PL_DTYPE_NONE);
@@ -73,7 +73,7 @@ static int add_feed(feeds *self, PyObject *pair)
     return types_agree(&shape, pl_tensor_shape(given)) ? 0 : refuse_shape((tensor *)node, given);
 }
 
-/* What it has taken until it failed is the caller's to drop. */
+/* On failure, the caller drops the feeds taken so far. */
 static int take_feeds(feeds *self, PyObject *pairs)
 {
     *self = (feeds){0};
@@ -94,7 +94,7 @@ static int take_feeds(feeds *self, PyObject *pairs)
     return r;
 }
 
-/* ---- what a run is given ---- */
+/* ---- the arguments of a run ---- */
 
 typedef struct task {
     tensor **fetches; /* references */
@@ -154,7 +154,7 @@ static int take_first(task *self, PyObject *first)
     return r;
 }
 
-/* What is drawn once, beside what draws anew in each run, is computed before. */
+/* Computes exprs that draw once before the run, in which the others draw anew. */
 static int make_evaluation(task *self, pl_evaluator *evaluator)
 {
     pl_expr **fetches = tensor_exprs(self->fetches, self->n_fetches);
@@ -201,7 +201,7 @@ static int task_make(task *self, PyObject *fetches, PyObject *pairs, PyObject *f
 
 /* ---- run() ---- */
 
-/* The caller's texts; NULL in *ret where no file is wanted at all. */
+/* The caller's texts; NULL in *ret if no file is wanted. */
 static int take_paths(PyObject *out, int n, PyObject ***ret_held, const char ***ret_paths)
 {
     *ret_held = NULL;
@@ -277,7 +277,7 @@ static PyObject *run_task(task *self, const char *const *paths, uint64_t budget,
     return list;
 }
 
-/* Runs of a graph draw anew each time, unless it is said what they are to draw from. */
+/* Each run of a graph draws anew, unless it is given a stream. */
 static int take_stream(PyObject *object, uint64_t *ret_stream)
 {
     if (!object || object == Py_None) {
@@ -378,7 +378,7 @@ static PyObject *save_npy(PyObject *module, PyObject *args)
     return done;
 }
 
-/* ---- the module's part ---- */
+/* ---- the methods of the module ---- */
 
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))run, METH_VARARGS | METH_KEYWORDS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of nodes: made, named, placed, freed. What they can do as Python objects is in
- * tensor_type.c and tensor_ops.c. */
+/* The life of nodes: making, naming, placing and freeing them. tensor_type.c and tensor_ops.c make
+ * them Python objects. */
 #include "python/tensor/tensor.h"
 
 #include <string.h>
@@ -14,17 +14,18 @@ PyTypeObject *tensor_type;
 _Thread_local tensor_context tensor_in;
 
 /* ---- memory ----
- * Nodes come and go by the thousand: some that were freed are kept. They are containers for the
- * collector, because a graph has its nodes and they have it; those of no graph are not tracked. */
+ * Nodes come and go by the thousand: we keep some of the freed ones. They are containers for the
+ * garbage collector, because a graph holds its nodes and they hold it; those of no graph are not
+ * tracked. */
 
 #define FREE_MAX 512
 
-/* The thread state that this thread lets go of exprs with, which is nearly always its own, with the
- * GIL: cheaper to compare than PyGILState_Check(). Initial-exec, for the general kind costs a call at
- * each access. */
+/* The thread state with which this thread drops exprs: nearly always its own, with the GIL. Cheaper
+ * to compare than PyGILState_Check(). Initial-exec, because the general model costs a call at each
+ * access. */
 static _Thread_local PyThreadState *letting_go __attribute__((tls_model("initial-exec")));
 
-static tensor *first_node; /* of all */
+static tensor *first_node; /* of all nodes */
 static tensor *free_nodes;
 static int n_free;
 
@@ -72,7 +73,7 @@ tensor *tensor_first(void)
     return first_node;
 }
 
-/* Python code may run meanwhile, which lets go of other exprs, and of the GIL. */
+/* Python code may run meanwhile, which may drop other exprs, and the GIL. */
 void tensor_let_go(pl_expr *expr, pl_evaluation *evaluation)
 {
     PyThreadState *before = letting_go;
@@ -160,7 +161,7 @@ PyObject *tensor_scoped_name(PyObject *name)
     return PyUnicode_FromFormat(slash ? "%U%U" : "%U/%U", scope, name);
 }
 
-/* From any thread: exprs may be freed by the library. */
+/* From any thread: the library may free exprs. */
 static void release_site(void *code)
 {
     if ((letting_go && letting_go == PyThreadState_GetUnchecked()) || PyGILState_Check())
@@ -188,7 +189,7 @@ bool tensor_site(const pl_expr *expr, PyObject **ret_file, int *ret_line)
     return true;
 }
 
-/* A name that is not valid UTF-8 could not be printed: it is left out. */
+/* Leaves out a name that is not valid UTF-8: it could not be printed. */
 static int set_name(pl_expr *expr, PyObject *name)
 {
     pl_error error;
@@ -211,7 +212,7 @@ static int set_device(pl_expr *expr)
     return pl_expr_set_device(expr, text, &error) < 0 ? (failure_raise(&error), -1) : 0;
 }
 
-/* The graph names a node; one that nobody named, for its op. */
+/* The graph gives the node a name: the user's, else one for its op. */
 static PyObject *unique_name(PyObject *graph, PyObject *name, const char *label)
 {
     PyObject *made = name ? PyObject_CallMethod(graph, "_unique_name", "O", name)
@@ -223,7 +224,7 @@ static PyObject *unique_name(PyObject *graph, PyObject *name, const char *label)
     return made;
 }
 
-/* The graph has it from then on. */
+/* The graph holds it from now on. */
 static int join_graph(tensor *node, PyObject *graph, uint64_t trace, PyObject *name)
 {
     node->graph = Py_NewRef(graph);
@@ -249,8 +250,8 @@ static inline bool any_of_graph(tensor *const *inputs, int n_inputs)
     return false;
 }
 
-/* A constant of a graph is a value like any other: what is made of it elsewhere is not the graph's.
- * But nothing is made of two graphs. -1 with an exception. */
+/* A graph's constant is an ordinary value: a node made of it elsewhere does not belong to the
+ * graph. But no node has inputs of two graphs. -1 with an exception. */
 static int place_of(tensor *const *inputs, int n_inputs, place *ret)
 {
     const tensor *first = NULL;
@@ -271,7 +272,8 @@ static int place_of(tensor *const *inputs, int n_inputs, place *ret)
     return 0;
 }
 
-/* What the context and the user's frame say of a new expr, which is taken over; NULL: it failed. */
+/* Makes the node of a new expr, placed by the context and the user's frame. Takes over the expr;
+ * NULL: making it failed. */
 static tensor *placed(pl_expr *expr, tensor *const *inputs, int n_inputs, PyObject *name,
                       const char *label)
 {
@@ -348,7 +350,7 @@ tensor *tensor_given(const pl_type *type, PyObject *name)
     return placed(expr, NULL, 0, name, "Placeholder");
 }
 
-/* A chain that grows without end is computed now and then. */
+/* Computes a chain that grows without end now and then. */
 static int shorten(pl_expr *expr)
 {
     if (pl_expr_depth(expr) < TENSOR_DEPTH_MAX || pl_expr_is_symbolic(expr) ||
@@ -371,7 +373,7 @@ static inline int make_op(int op, pl_expr *const *exprs, int n, const pl_attr *a
     return r;
 }
 
-/* Again, of inputs that have values. */
+/* Makes the op again from inputs that have values. */
 static int make_short_op(int op, pl_expr *const *exprs, int n, const pl_attr *attrs, int n_attrs,
                          PyObject *name, pl_expr **made)
 {
@@ -401,7 +403,7 @@ tensor *tensor_op(int op, tensor *const *inputs, int n_inputs, const pl_attr *at
 
 /* ---- items of calls ---- */
 
-/* All have the call's name, place and site. */
+/* All items have the call's name, place and site. */
 static int place_items(PyObject *list, const place *at, PyObject *name)
 {
     int r = 0;
@@ -447,7 +449,7 @@ PyObject *tensor_items(pl_expr *const *items, int n, tensor *const *inputs, int 
 
 /* ---- copies of exprs ---- */
 
-/* By the objects of its inputs that are of a graph. The graph is a new reference. */
+/* The graph is that of the inputs' objects. Returns a new reference to it. */
 static int place_of_expr(const pl_expr *expr, place *ret)
 {
     *ret = (place){Py_XNewRef(tensor_in.graph), tensor_in.trace};
@@ -488,7 +490,7 @@ static int inherit_site(pl_expr *copy, const pl_expr *of)
     return tensor_in.device && !pl_expr_device(copy) ? set_device(copy) : 0;
 }
 
-/* An object is made where the graph needs one. */
+/* Makes an object only if the graph needs one. */
 static int join_copy(tensor_copying *self, pl_expr *copy, const place *at)
 {
     tensor *node = node_new(pl_expr_ref(copy));
@@ -525,7 +527,7 @@ void tensor_copying_done(tensor_copying *self)
     Py_XDECREF(self->name);
 }
 
-/* ---- values that are asked for ---- */
+/* ---- values ---- */
 
 static pl_tensor *refuse_value(const tensor *node, const char *what)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators and ops by name. The path of two tensors, or a tensor and a number, is short: no
+/* Operators, and ops by name. The path for two tensors, or a tensor and a number, is short: no
  * lookups, no objects beside the nodes. */
 #include <string.h>
 
@@ -59,7 +59,7 @@ static int find_operators(void)
     return 0;
 }
 
-/* Names come from literals, which are the same object each time: found by their address. */
+/* Names come from literals, which are the same object each time: cached by address. */
 static struct {
     PyObject *name;
     int op;
@@ -84,7 +84,7 @@ static int op_of(PyObject *name)
 
 /* ---- operands ---- */
 
-/* TensorFlow's words: int32, float, double. */
+/* TensorFlow's names: int32, float, double. */
 static const char *word_of(pl_dtype dtype)
 {
     switch (dtype) {
@@ -117,8 +117,8 @@ static int refuse_mixed(int op, const tensor *x, const tensor *y)
     return -1;
 }
 
-/* A number, list or array: what has no dtype that it would have to keep. Variables are tensors in
- * their own way. */
+/* A number, list or array, whose dtype may follow the other operand's. Variables count as
+ * tensors. */
 static bool is_value(PyObject *object)
 {
     if (PyFloat_Check(object) || PyLong_Check(object) || PyList_Check(object))
@@ -132,11 +132,12 @@ static void refuse_value(PyObject *value, pl_dtype dtype)
                  convert_dtype_name(dtype));
 }
 
-/* Both as nodes, new references; a number or list takes the dtype of a tensor beside it. */
+/* Converts both to nodes, new references; a number or list takes the dtype of a tensor beside
+ * it. */
 static int operands(int op, PyObject *a, PyObject *b, tensor *nodes[2])
 {
     bool a_is = !is_value(a), b_is = !is_value(b);
-    int first = b_is && !a_is; /* what has a dtype of its own */
+    int first = b_is && !a_is; /* the operand with a dtype of its own */
     PyObject *const objects[2] = {a, b};
     nodes[0] = nodes[1] = NULL;
     nodes[first] = convert_to_node(objects[first], PL_DTYPE_NONE, PL_DTYPE_NONE);
@@ -156,7 +157,7 @@ static int operands(int op, PyObject *a, PyObject *b, tensor *nodes[2])
     return -1;
 }
 
-/* Texts are added by putting one behind the other. */
+/* Adding texts concatenates them. */
 static int op_for(int op, const tensor *x)
 {
     return op == op_add && x->dtype == PL_STRING ? op_string_join : op;
@@ -178,7 +179,7 @@ static PyObject *binary(int op, PyObject *a, PyObject *b, PyObject *name)
     return (PyObject *)made;
 }
 
-/* What knows how to work with tensors by itself is asked first. */
+/* Defers to objects that implement operators with tensors themselves. */
 static PyObject *operator(int op, PyObject *a, PyObject *b)
 {
     if ((!tensor_check(a) && !convert_is_possible(a)) ||
@@ -203,7 +204,7 @@ static tensor *cast(tensor *x, pl_dtype dtype)
     return tensor_op(op_cast, &x, 1, &attr, 1, NULL);
 }
 
-/* ---- division: integers become floating-point numbers first ---- */
+/* ---- division: converts integers to floats first ---- */
 
 static pl_dtype quotient_dtype(pl_dtype dtype)
 {
@@ -326,7 +327,7 @@ static PyObject *constant_truth(bool truth)
     return value ? (PyObject *)tensor_constant(value, NULL) : NULL;
 }
 
-/* None is equal to no tensor, and neither is one of a shape that cannot be compared. */
+/* No tensor equals None, or a value whose shape cannot be compared. */
 static PyObject *compare_equal(int op, PyObject *a, PyObject *b)
 {
     tensor *nodes[2];
@@ -361,9 +362,9 @@ PyObject *tensor_compare(PyObject *a, PyObject *b, int how)
     }
 }
 
-/* ---- by name ---- */
+/* ---- ops by name ---- */
 
-/* The optional `name`, behind n positional arguments or by keyword. -1 with TypeError. */
+/* Reads the optional `name`, after n positional arguments or by keyword. -1 with TypeError. */
 static int name_of(const char *function, PyObject *const *arguments, Py_ssize_t n_given,
                    PyObject *keywords, Py_ssize_t n, PyObject **ret_name)
 {
@@ -482,7 +483,7 @@ static PyObject *by_name_op(PyObject *module, PyObject *arguments, PyObject *key
     return made;
 }
 
-/* ---- several as one: [a, b] is a tensor with one axis more ---- */
+/* ---- stacking: [a, b] is a tensor with one more axis ---- */
 
 static tensor *with_axis(tensor *x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tensor_type.c makes the type of, beside its own: operators, and conversions. */
+/* Operators and conversions, of which tensor_type.c makes the type. */
 #ifndef PL_PYTHON_TENSOR_TENSOR_SLOTS_H
 #define PL_PYTHON_TENSOR_TENSOR_SLOTS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plimsoll._core.Tensor as Python sees it: attributes, conversions to Python's own values, the
- * buffer protocol. Operators are in tensor_ops.c; plimsoll.tf hangs more on the type. */
+ * buffer protocol. tensor_ops.c has the operators; plimsoll.tf adds more to the type. */
 #include "python/tensor/tensor.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ static PyObject *get_op_name(PyObject *self, void *unused)
     return PyUnicode_FromString(pl_expr_op_name(((tensor *)self)->expr));
 }
 
-/* Of an item: what it was called with. */
+/* For an item, the inputs of its call. */
 static PyObject *get_inputs(PyObject *self, void *unused)
 {
     (void)unused;
@@ -122,9 +122,9 @@ static PyGetSetDef attributes_of_tensors[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* ---- as Python's own values ---- */
+/* ---- conversions to Python's own values ---- */
 
-/* The one element that a tensor has, as a Python number, bool or bytes. */
+/* The only element of a tensor as a Python number, bool or bytes. */
 static PyObject *scalar(PyObject *self, const char *what)
 {
     tensor *node = (tensor *)self;
@@ -160,7 +160,7 @@ static PyObject *as_int(PyObject *self)
     return made;
 }
 
-/* Scalars of integers only: what indexes has no fraction. */
+/* Only integer scalars can be an index. */
 static PyObject *as_index(PyObject *self)
 {
     const tensor *node = (tensor *)self;
@@ -200,8 +200,8 @@ static Py_ssize_t length(PyObject *self)
     return -1;
 }
 
-/* Equal tensors are not the same, so eager ones are no keys; nodes of a graph are, as themselves.
- */
+/* Equal tensors may be different objects, so eager tensors cannot be keys; nodes of a graph can, by
+ * identity. */
 static Py_hash_t hash(PyObject *self)
 {
     const tensor *node = (tensor *)self;
@@ -224,7 +224,7 @@ static PyObject *text(PyObject *self)
     return made;
 }
 
-/* What is known of the shape from elsewhere; what was known before stays true. */
+/* Adds knowledge about the shape; earlier knowledge stays true. */
 static PyObject *set_shape(PyObject *self, PyObject *value)
 {
     const tensor *node = (tensor *)self;
@@ -244,14 +244,15 @@ static PyObject *set_shape(PyObject *self, PyObject *value)
     return NULL;
 }
 
-/* A tensor is never changed: its copy is itself. */
+/* A tensor never changes, so it is its own copy. */
 static PyObject *copy(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return Py_NewRef(self);
 }
 
-/* For pickle: made again of an array and a dtype, in a process that may have another budget. */
+/* For pickle: the receiving process makes the tensor from an array and a dtype, within its own
+ * budget. */
 static PyObject *reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -323,7 +324,7 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-/* ---- the context, and what is made in it ---- */
+/* ---- the context, and making nodes in it ---- */
 
 static PyObject *trace_name; /* "_core_trace" */
 
@@ -338,8 +339,8 @@ static PyObject *or_none(PyObject *object)
     return object ? object : Py_None;
 }
 
-/* Graphs by the numbers that the library knows them by. Weak: nodes hold their graph, and a node
- * whose object is gone may need a new one. */
+/* Graphs by their number in the library. Weak: nodes hold their graph, and a node whose object was
+ * freed may need a new one. */
 static PyObject *graphs;
 
 static PyObject *number_graph(PyObject *graph)
@@ -444,7 +445,7 @@ int module_add_tensor(PyObject *module)
         tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!tensor_type || PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) < 0)
         return -1;
-    /* Before NumPy's own: array + tensor is a tensor. */
+    /* Goes before NumPy's operators: array + tensor is a tensor. */
     PyObject *priority = PyLong_FromLong(100);
     int r = priority
                 ? PyObject_SetAttrString((PyObject *)tensor_type, "__array_priority__", priority)
