@@ -10,7 +10,7 @@ from conftest import HANG_S, PLIMSOLL, PROGRAMS, ROOT, RUN, SYSROOT, compile_pro
 PYTHON = SYSROOT / "usr" / "bin" / "python3"
 SOURCES = [PROGRAMS / "probe_dump.c", *sorted((ROOT / "src" / "probe").glob("*.c")),
            PLIMSOLL.parents[1] / "probe" / "own_files.c",
-           ROOT / "src" / "sys" / "proc.c", ROOT / "src" / "sys" / "text.c"]
+           ROOT / "src" / "sys" / "proc.c", ROOT / "src" / "sys" / "fixed_text.c"]
 
 
 @pytest.fixture(scope="module")
