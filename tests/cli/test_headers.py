@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PUBLIC = sorted(path.name for path in (ROOT / "include/plimsoll").glob("*.h"))
-PRIVATE = sorted(str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").glob("*/*.h"))
+PRIVATE = sorted(str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.h"))
 PYTHON_H = subprocess.run(
     ["/usr/bin/python3", "-c", "import sysconfig; print(sysconfig.get_path('include'))"],
     stdout=subprocess.PIPE, text=True, check=True).stdout.strip()  # fmt: skip
