@@ -162,8 +162,7 @@ typedef struct pl_fallback {
     const pl_node *node; /* the first */
     int n_nodes;
     pl_fallback_why why;
-    uint64_t needed_bytes, budget_bytes; /* of PL_FALLBACK_ROOM: of the first node, and the
-                                          * device's */
+    uint64_t needed_bytes, budget_bytes; /* of PL_FALLBACK_ROOM: of its first node */
 } pl_fallback;
 
 typedef struct pl_plan {
