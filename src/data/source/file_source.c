@@ -83,7 +83,8 @@ static int next_file(reading_stage *own, pl_element *bad, pl_error *reterr)
         snprintf(path, sizeof path, "%.*s", fits ? (int)string.n : 0, (const char *)string.data);
         pl_tensor_unpin(tensor);
         if (!fits)
-            r = pl_stage_fail(bad, NULL, -EINVAL, reterr, "a path of %zu bytes is none", string.n);
+            r = pl_stage_fail(bad, NULL, -EINVAL, reterr, "a path of %zu bytes is invalid",
+                              string.n);
     }
     pl_stage_dropped(&own->base, &element);
     if (r == 0)
