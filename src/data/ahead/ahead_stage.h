@@ -3,11 +3,14 @@
  *   begin    pulls the input: in order, by one thread at a time
  *   finish   calls the function: by any number of threads at once
  *   head     the next element that the consumer will ask for
+ *
  *   head <= tail <= head + n_slots - n_beginning - n_unplaced
  *   slots [head, tail) are begun, or done
+ *
  * In order, an element gets its slot when it is begun; in any order, when it is finished. While the
  * consumer waits for the head, it begins other elements, so that it does not idle. An element that
  * did not fit stays in its slot until it is the head, and is then tried again: see pl_pass_later().
+ *
  * Locks: `pulling` is held while the input is pulled, so the locks of stages below are taken within
  * it; the engine's is a leaf. */
 #ifndef PL_DATA_AHEAD_AHEAD_STAGE_H

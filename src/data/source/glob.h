@@ -2,6 +2,7 @@
 /* Finds the files that match a pattern.
  *   pattern  a path whose parts may have *, ? and [...], as in the shell; "**" matches any number
  *            of folders, including none
+ *
  * Names that begin with a dot match only a part that begins with one, too. Links to folders are
  * followed, but not by "**", so that link cycles end. Finds files of any kind, but not folders, in
  * their order on disk. One path is in memory at a time. Safe from any thread. */
