@@ -151,8 +151,7 @@ PL_API void pl_error_in_stage(pl_error *error, const char *stage, const char *na
 PL_API void pl_error_in_op(pl_error *error, const char *op, const char *node);
 
 PL_API void pl_error_in_file(pl_error *error, const char *path);
-PL_API void pl_error_names_file(pl_error *error, const char *path); /* for a reason that mentions
-                                                                     * the path */
+PL_API void pl_error_names_file(pl_error *error, const char *path); /* whose path the reason has */
 PL_API void pl_error_at_offset(pl_error *error, uint64_t offset);
 PL_API void pl_error_at_record(pl_error *error, uint64_t record, uint64_t offset);
 PL_API void pl_error_at_line(pl_error *error, uint64_t line, uint64_t offset, int64_t column);

@@ -74,8 +74,7 @@ PL_API const char *pl_expr_name(const pl_expr *expr);
 
 /* Returns "matmul"; "cond" for an item; "placeholder"; "constant" once it has a value. Static. */
 PL_API const char *pl_expr_op_name(const pl_expr *expr);
-PL_API int pl_expr_item(const pl_expr *expr);           /* the number of the output of its call;
-                                                         * else 0 */
+PL_API int pl_expr_item(const pl_expr *expr);           /* which output of its call; else 0 */
 PL_API const char *pl_expr_device(const pl_expr *expr); /* NULL: anywhere */
 
 /* Returns an input that is still needed; for an item, an input of its call. A new reference, or

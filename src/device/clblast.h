@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CLBlast, loaded when the first product needs it: products of float32 and float64 matrices on an
- * OpenCL device. Matrices are stored by rows, without gaps. Safe from any thread. */
+ * OpenCL device. Matrices are stored by rows, without gaps.
+ *
+ * Safe from any thread. */
 #ifndef PL_DEVICE_CLBLAST_H
 #define PL_DEVICE_CLBLAST_H
 

@@ -27,10 +27,8 @@ typedef struct pl_device {
     char name[PL_DEVICE_NAME_BYTES];
     char description[256];
     uint64_t memory_bytes, largest_bytes; /* in all; of one buffer */
-    bool has_f64, unified, rounds;        /* rounds: division and square root are correctly
-                                           * rounded */
-    size_t n_together; /* work items of a group: passed explicitly, because some devices compile for
-                     * each number */
+    bool has_f64, unified, rounds;        /* rounds: divides and takes roots exactly rounded */
+    size_t n_together;   /* work items of a group: some devices compile for each number */
     uint32_t generation; /* of the process that found it; constant, like all above */
     pl_room room;
     pthread_mutex_t opening; /* held while a context or a program is made; leaf lock */
@@ -64,8 +62,7 @@ void pl_device_buffer_free(cl_mem buffer);
 typedef struct pl_device_job_buffer {
     uint64_t bytes; /* > 0 */
     char *staging;  /* NULL: not filled or fetched; only where memory is not unified */
-    cl_mem there;   /* an existing buffer of another owner, without staging; NULL: the job makes
-                     * one */
+    cl_mem there;   /* another owner's, without staging; NULL: the job makes one */
 } pl_device_job_buffer;
 
 typedef struct pl_device_job {

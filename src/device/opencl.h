@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenCL, loaded on first use: a machine without libOpenCL.so.1 has no GPUs, and nothing of ours
- * needs it to start. Loading is safe from any thread; afterwards the table is constant (tests
- * replace entries to inject failures). */
+ * needs it to start.
+ *
+ * Loading is safe from any thread; afterwards the table is constant (tests replace entries to
+ * inject failures). */
 #ifndef PL_DEVICE_OPENCL_H
 #define PL_DEVICE_OPENCL_H
 

@@ -2,7 +2,9 @@
 /* The budget of one device.
  *   claim  bytes that a step uses there, or several consecutive steps that share values which stay
  *          there: made before allocating, released after freeing
+ *
  *   in use = sum of claims <= limit, at every instant
+ *
  * Such steps make one claim for everything they need, and wait for no other claim while they hold
  * it, so a step that has to wait always gets its turn. Safe from any thread. */
 #ifndef PL_DEVICE_ROOM_H

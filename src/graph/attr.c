@@ -31,8 +31,7 @@ pl_attr pl_attr_dtype(const char *name, pl_dtype value)
 pl_attr pl_attr_shape(const char *name, const pl_shape *shape)
 {
     if (!shape)
-        return (pl_attr){.name = name, .type = PL_ATTR_SHAPE, .n = -1}; /* refused when its node is
-                                                                         * added */
+        return (pl_attr){.name = name, .type = PL_ATTR_SHAPE, .n = -1}; /* refused with its node */
     return (pl_attr){
         .name = name, .type = PL_ATTR_SHAPE, .n = shape->rank, .value.values = shape->dims};
 }

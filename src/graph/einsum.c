@@ -103,7 +103,7 @@ static int read_labels(const einsum *e, const char **at, const char *ends, int n
         if (!isalpha((unsigned char)label))
             return fail(e, "'%c' is no label: they are letters", label);
         if (has(&read, label))
-            return fail(e, "label '%c' is there twice in one place, which is no matmul", label);
+            return fail(e, "label '%c' is there twice in one place, which matmul cannot do", label);
         if (read.n == PL_RANK_MAX)
             return fail(e, "more than %d labels in one place", PL_RANK_MAX);
         append(&read, label);

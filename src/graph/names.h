@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of a graph: nodes and scopes, each unique.
  *   taken   a name that exists already; adding "_1", "_2" ... makes the next free one
+ *
  * Texts are borrowed: they live as long as the names. Belongs to one thread while names are
  * added. */
 #ifndef PL_GRAPH_NAMES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which table of loops is used: see isa_table.h. */
+/* Chooses the table of loops: see isa_table.h. */
 #include "kernels/isa_table.h"
 
 static int limit = PL_ISA_AVX512;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common to the files that are compiled once per instruction set: each object with other
- * -m flags and another PL_ISA, which is part of every name that it exports (see meson.build).
+/* Shared by the files that are compiled once per instruction set, each time with other -m flags and
+ * another PL_ISA, which is part of every exported name (see meson.build).
  *
- * Loops are written plainly, for the vectorizer. The operations on floats in them are IEEE's, which
- * give the same bits in a vector and in the tail behind it; what is not one of those (a library's
- * functions) sees padded vectors only. Built without contraction (-ffp-contract=off): a fused
- * multiply-add is written as one. */
+ * Loops are written plainly, for the vectorizer. They use IEEE operations on floats, which give the
+ * same bits in a vector and in the tail after it; other functions (a library's) get only padded
+ * vectors. Built without contraction (-ffp-contract=off): a fused multiply-add is written as
+ * one. */
 #ifndef PL_KERNELS_STRIP_H
 #define PL_KERNELS_STRIP_H
 
@@ -21,8 +21,8 @@
 #define PL_ISA_NAME(name, isa)  PL_ISA_PASTE(name, isa)
 #define PL_OF_ISA(name)         PL_ISA_NAME(name, PL_ISA)
 
-/* A loop whose iterations do not depend on each other: an output is one of the inputs or apart from
- * them, which the compiler cannot see, and would ask at run time. */
+/* A loop whose iterations are independent: an output is one of the inputs or does not overlap them,
+ * which the compiler cannot see, and would check at run time. */
 #ifdef __clang__
 #define PL_EACH(i, n)                                                                              \
     _Pragma("clang loop vectorize(assume_safety) interleave(assume_safety)") for (size_t i = 0;    \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains: decides which instructions run together over strips, and where their strips lie. A chain
- * runs when its last instruction is due, so nothing outside it may need its results earlier. Once
- * an instruction outside a chain reads from it, the chain is closed, and the next elementwise
- * instruction of that box starts another. */
+/* Chains: decides which instructions run together over strips, and where their strips lie.
+ *
+ * A chain runs when its last instruction is due, so nothing outside it may need its results
+ * earlier. Once an instruction outside a chain reads from it, the chain is closed, and the next
+ * elementwise instruction of that box starts another. */
 #include <errno.h>
 #include <stdlib.h>
 

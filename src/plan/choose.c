@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses which nodes become values, and which are computed inside the steps that use them. See
- * choose_private.h for use sites. Goes from the last node to the first. A node with one use site is
- * computed there. A node with several becomes a value, unless computing it again costs no more than
- * reading it. */
+ * choose_private.h for use sites.
+ *
+ * Goes from the last node to the first. A node with one use site is computed there. A node with
+ * several becomes a value, unless computing it again costs no more than reading it. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a plan fit its budget. At first all values are in memory, and steps have their best tiles.
- * If that is too much, tiles shrink, as far as it still pays. Then values go to disk from birth on,
- * the one whose next use is furthest away first (Belady's rule). When none is left, tiles shrink to
- * their minimum, and rows that do not fit whole are cut. A plan that still does not fit is refused,
- * with the budget that would do. */
+/* Makes a plan fit its budget.
+ *
+ * At first all values are in memory, and steps have their best tiles. If that is too much, tiles
+ * shrink, as far as it still pays. Then values go to disk from birth on, the one whose next use is
+ * furthest away first (Belady's rule). When none is left, tiles shrink to their minimum, and rows
+ * that do not fit whole are cut. A plan that still does not fit is refused, with the budget that
+ * would do. */
 #include <errno.h>
 #include <stdlib.h>
 

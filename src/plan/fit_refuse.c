@@ -18,8 +18,7 @@ static uint64_t smallest_bytes(pl_fitter *f, int s)
     }
     uint64_t least;
     (void)!pl_fit_cut_rows(f, step);
-    (void)!pl_fit_smallest_scratch(f, step, &least); /* without memory the message has less
-                                                      * detail */
+    (void)!pl_fit_smallest_scratch(f, step, &least); /* if short of memory: less detail */
     if (step->kind == PL_STEP_LONG_ROWS)
         least = pl_min_u64(least, step->whole_bytes);
     return pl_add_sat_u64(least, f->in_memory[s]);

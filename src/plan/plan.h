@@ -77,8 +77,7 @@ typedef struct pl_plan_request {
     const pl_plan_source *sources;
     int n_sources;
     uint64_t budget_bytes;
-    uint64_t own_bytes;  /* that the run has in memory already, and keeps to its end: part of its
-                          * peak */
+    uint64_t own_bytes;  /* that the run has in memory, to its end: part of its peak */
     pl_spill_room disk;  /* for what is spilled */
     uint64_t slab_bytes; /* the slab size for kept values of up to small_bytes; 0: no slabs */
     uint64_t small_bytes;
@@ -163,8 +162,7 @@ typedef struct pl_fallback {
     const pl_node *node; /* the first */
     int n_nodes;
     pl_fallback_why why;
-    uint64_t needed_bytes, budget_bytes; /* of PL_FALLBACK_ROOM: what the first needs, and what the
-                                          * device has */
+    uint64_t needed_bytes, budget_bytes; /* of PL_FALLBACK_ROOM: of its first node */
 } pl_fallback;
 
 typedef struct pl_plan {

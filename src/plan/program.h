@@ -28,8 +28,7 @@ typedef enum pl_instr_kind {
     PL_INSTR_GENERATE,    /* packed: fill, range, random */
     PL_INSTR_VIEW,        /* the input's pointer with other strides */
     PL_INSTR_PACK,        /* the input, packed: as it is, or copied into the slot */
-    PL_INSTR_ELEMENTWISE, /* this and all that follow: packed, from packed inputs, unless
-                           * pl_takes_strides() */
+    PL_INSTR_ELEMENTWISE, /* from here on: packed, of packed inputs, but see pl_takes_strides() */
     PL_INSTR_CAST,
     PL_INSTR_MOVE, /* concat, pad, tile, gather, one_hot, and reshapes of nodes that are not values */
     PL_INSTR_ROW,
@@ -52,8 +51,7 @@ typedef struct pl_instr {
     int chain;                 /* -1: none */
     int strip;                 /* of one in a chain, its number there; -1: none */
     bool whole;                /* of one in a chain */
-    bool lazy;                 /* of a pack: only chains read it, and they read rows where they
-                                * lie */
+    bool lazy;                 /* of a pack: only chains read it, which read rows in place */
 } pl_instr;
 
 enum { PL_CHAIN_OPERANDS_MAX = 16 };

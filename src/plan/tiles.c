@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts a step into tiles. See plan.h. Tiles are cut along the outermost axes, so that reads and
- * writes are contiguous. Where something is transposed, tiles are as square as possible, so that
- * both sides have runs of some length. */
+/* Cuts a step into tiles. See plan.h.
+ *
+ * Tiles are cut along the outermost axes, so that reads and writes are contiguous. Where something
+ * is transposed, tiles are as square as possible, so that both sides have runs of some length. */
 #include <string.h>
 
 #include "graph/geometry.h"

@@ -9,10 +9,10 @@
 #include "data/persist/state.h"
 
 enum {
-    /* A consumer that waits checks this often whether the pass was cancelled. */
+    /* How often a waiting consumer checks whether the pass was cancelled. */
     LOOK_MS = 50,
-    /* Elements for each worker by which a number of workers is judged; and how many until another
-     * number is tried: fewer workers than help are a loss. */
+    /* Elements for each worker by which a number of workers is judged; and how many until the next
+     * trial: using fewer workers than help is a loss. */
     LOOK_BACK = 8,
     TRY_MORE = 256,
     TRY_FEWER = 1024,
@@ -33,7 +33,7 @@ void pl_ahead_slot_fill(pl_ahead_slot *slot, int result, pl_element *element, pl
     *element = (pl_element){0};
     if (result < 0 && slot->done && (slot->error = calloc(1, sizeof *slot->error)))
         pl_error_move(slot->error, error);
-    pl_error_done(error); /* of one that is to be made again, or that there was no memory for */
+    pl_error_done(error); /* its element will be made again, or there was no memory for it */
 }
 
 int pl_ahead_slot_take(pl_ahead_slot *slot, pl_prefetch_budget *budget, pl_element *ret_element,
@@ -225,8 +225,8 @@ static void count_from(pl_ahead_growth *growth, int64_t head)
     growth->short_ns = 0;
 }
 
-/* Half as many workers, or twice as many if there were fewer than there can be. They are judged by
- * the elements behind those that may be ready already. */
+/* Starts a trial with half as many workers, or twice as many if there were fewer than allowed. They
+ * are judged by elements after those that may be ready already. */
 static void begin_trial(pl_ahead *ahead, double rate)
 {
     pl_ahead_growth *growth = &ahead->growth;
@@ -238,8 +238,8 @@ static void begin_trial(pl_ahead *ahead, double rate)
     ahead->n_parallel = n == n_most ? n / 2 : n * 2 < n_most ? n * 2 : n_most;
 }
 
-/* Is the larger of the two numbers worth it? Twice as many workers can be twice as fast; a quarter
- * of that must show. */
+/* Decides whether the larger of the two numbers is worth it: twice as many workers can be twice as
+ * fast, and a quarter of that must show. */
 static void end_trial(pl_ahead *ahead, double rate)
 {
     pl_ahead_growth *growth = &ahead->growth;
@@ -257,8 +257,8 @@ static void end_trial(pl_ahead *ahead, double rate)
     count_from(growth, growth->n_taken);
 }
 
-/* The policy: it begins with all workers. While the consumer is kept waiting, now and then half of
- * them are tried for a while, or twice as many where there are fewer. */
+/* The policy: starts with all workers. While the consumer has to wait, now and then tries half of
+ * them for a while, or twice as many if there are fewer. */
 static void adapt(pl_ahead *ahead)
 {
     pl_ahead_growth *growth = &ahead->growth;

@@ -9,7 +9,7 @@
 #include "util/threads.h"
 
 enum {
-    /* More than a few elements ready beyond those in progress only wait. */
+    /* More ready elements than a few beyond those in progress would only wait. */
     SLOTS_PER_WORKER = 2,
     AUTO_SLOTS = 16,
     SLOTS_MOST = 65536,
@@ -32,8 +32,8 @@ static bool is_over(const pl_ahead_stage *own)
     return own->ended || pl_ahead_is_over(&own->ahead);
 }
 
-/* With mu held: may another be begun, and with how much room? The one that is waited for needs
- * none. */
+/* Returns whether another element may be begun, and with how much room. The one that the consumer
+ * waits for needs none. Call with mu held. */
 static bool may_begin(pl_ahead_stage *own, uint64_t *ret_room_bytes)
 {
     *ret_room_bytes = 0;
@@ -42,7 +42,7 @@ static bool may_begin(pl_ahead_stage *own, uint64_t *ret_room_bytes)
     return n_free(own) == own->n_slots || pl_ahead_take_room(&own->ahead, ret_room_bytes);
 }
 
-/* With mu held. */
+/* Call with mu held. */
 static pl_ahead_slot *next_slot(pl_ahead_stage *own, uint64_t room_bytes)
 {
     pl_ahead_slot *slot = slot_at(own, own->tail++);
@@ -58,8 +58,8 @@ static int finish(pl_ahead_stage *own, pl_element *begun, pl_element *ret_elemen
     return 1;
 }
 
-/* With mu held, and returns so. A function has all threads to itself only while nobody makes
- * another element. */
+/* Call with mu held, which it releases meanwhile. A function has all threads to itself only while
+ * no other element is being made. */
 static void make_one(pl_ahead_stage *own, uint64_t room_bytes)
 {
     pl_stage *stage = &own->base;
@@ -69,7 +69,7 @@ static void make_one(pl_ahead_stage *own, uint64_t room_bytes)
     pl_ahead_unlock(&own->ahead);
     pthread_mutex_lock(&own->pulling);
     pl_ahead_lock(&own->ahead);
-    bool over = is_over(own); /* the one before us met the end */
+    bool over = is_over(own); /* an earlier element was the end */
     pl_ahead_unlock(&own->ahead);
     int r = over ? 0 : pl_stage_next(stage->inputs[0], &begun, &error);
     if (r > 0 && own->function)
@@ -102,7 +102,7 @@ static void make_one(pl_ahead_stage *own, uint64_t room_bytes)
                   r == PL_RETRY_ALONE ? &begun : &element, &error);
 }
 
-/* With mu held. */
+/* Call with mu held. */
 static void call_workers(pl_ahead_stage *own)
 {
     if (!own->ended)
@@ -119,7 +119,8 @@ static bool step(pl_stage *stage)
     return true;
 }
 
-/* With mu held, and returns so: tries it again. False: it did not fit this time, either. */
+/* Tries it again. Returns false if it did not fit this time, either. Call with mu held, which it
+ * releases meanwhile. */
 static bool finish_starved(pl_ahead_stage *own, pl_ahead_slot *slot)
 {
     pl_element begun = slot->element, element = {0};
@@ -140,8 +141,8 @@ static bool is_ready(const pl_ahead_stage *own)
     return own->head < own->tail && slot_at(own, own->head)->done;
 }
 
-/* With mu held: makes one, or waits for those who do. Under a watchdog the consumer, which somebody
- * waits for, begins nothing that may hang but the head itself. */
+/* Makes an element, or waits for those who do. Under a watchdog the consumer begins nothing that
+ * may hang but the head itself, because its caller waits for it. Call with mu held. */
 static void make_or_wait(pl_ahead_stage *own)
 {
     uint64_t room_bytes;
@@ -160,8 +161,8 @@ static void make_or_wait(pl_ahead_stage *own)
     pl_ahead_wait(ahead);
 }
 
-/* With mu held: 0 if the consumer is to make one or wait; else what next() returns, and `ret_ended`
- * for an end. */
+/* Returns 0 if the consumer must make one or wait; else next()'s result, with `ret_ended` at the
+ * end. Call with mu held. */
 static int look(pl_ahead_stage *own, bool *ret_ended, pl_error *reterr)
 {
     pl_pass *pass = own->base.pass;
@@ -180,7 +181,8 @@ static int look(pl_ahead_stage *own, bool *ret_ended, pl_error *reterr)
     return 0;
 }
 
-/* With mu held, and returns so: until the head is ready. 1; else as next(). */
+/* Waits until the head is ready. Returns 1, or else what next() returns. Call with mu held, which
+ * it releases meanwhile. */
 static int await_head(pl_ahead_stage *own, pl_error *reterr)
 {
     int r = 0;
@@ -215,7 +217,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 
 /* ---- begin and close ---- */
 
-/* Instead of those that there are, which are empty. */
+/* Replaces the slots, which are empty. */
 static int make_slots(pl_ahead_stage *own, int64_t n, pl_error *reterr)
 {
     pl_ahead_slot *slots = calloc((size_t)n, sizeof *slots);
@@ -267,7 +269,7 @@ int pl_ahead_stage_save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
     pl_ahead_stage *own = (pl_ahead_stage *)stage;
     if (!own->slots)
         return 0;
-    pl_ahead_lock(&own->ahead); /* for what the workers wrote last */
+    pl_ahead_lock(&own->ahead); /* to see what the workers wrote last */
     int64_t head = own->head, tail = own->tail;
     pl_ahead_unlock(&own->ahead);
     int r = pl_save_int(saver, tail - head, reterr);
@@ -288,7 +290,7 @@ int pl_ahead_stage_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     int r = pl_load_int(loader, 0, SLOTS_MOST, &n, reterr);
     if (r == 0)
         r = pl_load_int(loader, 0, 1, &ended, reterr);
-    if (r == 0 && n > own->n_slots) /* the number follows from processors */
+    if (r == 0 && n > own->n_slots) /* the number depends on the number of processors */
         r = make_slots(own, n, reterr);
     if (r < 0)
         return r;

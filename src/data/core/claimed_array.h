@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array whose memory is claimed from the budget, for records that a stage holds many of. It grows
- * by doubling, and has both old and new memory meanwhile. Belongs to one thread at a time. All zero
- * is an empty array. */
+/* An array whose memory is claimed from the budget, for stages that hold many records. It grows by
+ * doubling, and has both old and new memory meanwhile. Belongs to one thread at a time. All zero is
+ * an empty array. */
 #ifndef PL_DATA_CORE_CLAIMED_ARRAY_H
 #define PL_DATA_CORE_CLAIMED_ARRAY_H
 
@@ -9,17 +9,17 @@
 #include "tensor/memory.h"
 
 typedef struct pl_claimed_array {
-    pl_memory *memory; /* NULL: it is empty */
+    pl_memory *memory; /* NULL: empty */
     pl_block block;
     size_t record_bytes;
     int64_t n;
 } pl_claimed_array;
 
-/* Makes room for the next add(). PL_EBUDGET leaves the array unchanged. */
+/* Makes room for the next add(). On PL_EBUDGET the array is unchanged. */
 PL_MUST_CHECK int pl_claimed_array_room(pl_claimed_array *array, pl_memory *memory,
                                         size_t record_bytes, const char *what, pl_error *reterr);
 
-/* Appends a record, not zeroed. NULL: PL_EBUDGET, and the array is unchanged. */
+/* Appends a record, not zeroed. Returns NULL on PL_EBUDGET; the array is then unchanged. */
 void *pl_claimed_array_add(pl_claimed_array *array, pl_memory *memory, size_t record_bytes,
                            const char *what, pl_error *reterr);
 
@@ -33,7 +33,7 @@ void pl_claimed_array_clear(pl_claimed_array *array);
 
 /* ---- of elements ---- */
 
-/* Appends an element, and takes it over; there is room for it. */
+/* Appends an element, and takes it; the caller has made room. */
 void pl_claimed_array_add_element(pl_claimed_array *array, pl_element *element);
 
 static inline pl_element *pl_claimed_array_element(const pl_claimed_array *array, int64_t at)

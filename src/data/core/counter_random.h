@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random access to random numbers: number i of a key is the same on any machine, in any order and in
- * any thread. Pure.
+/* Random numbers by index: number i of a key is the same on any machine, in any order and in any
+ * thread. Pure.
  *
  * SplitMix64: a counter, mixed by the finalizer of MurmurHash3 in Stafford's 13th variant. It
  * passes BigCrush, and needs no state but the number. */
@@ -17,7 +17,7 @@ static inline uint64_t pl_draw(uint64_t key, uint64_t number)
     return z ^ (z >> 31);
 }
 
-/* One of 0 .. n - 1; the bias is at most n in 2^64. */
+/* Draws one of 0 .. n - 1; the bias is at most n in 2^64. */
 static inline uint64_t pl_draw_below(uint64_t key, uint64_t number, uint64_t n)
 {
     return (uint64_t)((unsigned __int128)pl_draw(key, number) * n >> 64);

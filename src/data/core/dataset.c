@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that datasets have in common: components, inputs, a name, a reference count. */
+/* The parts that all datasets share: components, inputs, a name, a reference count. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>

@@ -55,7 +55,7 @@ int pl_tree_text(const pl_dataset *dataset, char **ret_text, pl_error *reterr)
     return 0;
 }
 
-/* The line that byte `at` is in, without its step in. */
+/* Copies the line that contains byte `at`, without indentation. */
 static void cut_line(const char *text, size_t at, char *line, size_t room)
 {
     while (at > 0 && text[at - 1] != '\n')

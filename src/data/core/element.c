@@ -66,7 +66,8 @@ int pl_item_settle(pl_item *item, pl_runtime *runtime, pl_error *reterr)
     return r;
 }
 
-/* It has a slash, or an extension of up to eight letters and digits, and no control characters. */
+/* Returns whether it has a slash, or an extension of up to eight letters and digits, and no control
+ * characters. */
 static bool is_file_name(const char *text, size_t n)
 {
     bool has_folder = false, has_ending = false;

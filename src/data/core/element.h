@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements on their way through the stages.
+/* Elements as they pass through the stages.
  *   item    a component: a tensor, a dataset, or a scalar without a tensor yet. Numbers that flow
  *           from a range to a batch never get one
  *   origin  the file that an element was read from; shared by all elements of the file
- *   items   elements of sources that went into this one: those of its batch, those that were
- *           filtered away or were bad before it
+ *   items   the number of source elements that went into this one: those of its batch, and those
+ *           before it that were filtered out or bad
  *
  * An element owns its items, and is moved by assignment: the source is not used again. All zero is
  * an empty element. Belongs to one thread at a time. */
@@ -37,7 +37,7 @@ enum { PL_ELEMENT_FEW = 2 };
 
 typedef struct pl_element {
     int n;
-    uint32_t n_bad; /* of the items */
+    uint32_t n_bad; /* among the items */
     int64_t n_items;
     pl_item few[PL_ELEMENT_FEW];
     pl_item *many; /* more than few: all of them */
@@ -59,7 +59,8 @@ static inline const pl_item *pl_element_peek(const pl_element *element)
 
 int pl_element_init_many(pl_element *element);
 
-/* Room for `n` components, empty; one item of a source. -ENOMEM. */
+/* Makes an element with room for `n` components, empty, that counts as one item of a source. Fails
+ * with -ENOMEM. */
 PL_MUST_CHECK static inline int pl_element_init(pl_element *element, int n)
 {
     *element = (pl_element){.n = n, .n_items = 1, .offset = -1};
@@ -77,7 +78,7 @@ static inline void pl_item_clear(pl_item *item)
 
 void pl_element_clear_rest(pl_element *element);
 
-/* Lets go of everything; the element is empty then. */
+/* Releases everything; the element is then empty. */
 static inline void pl_element_clear(pl_element *element)
 {
     pl_item *items = pl_element_items(element);
@@ -88,7 +89,8 @@ static inline void pl_element_clear(pl_element *element)
     *element = (pl_element){0};
 }
 
-/* A second reference to the same tensors and datasets, which counts no items. -ENOMEM. */
+/* Makes a second reference to the same tensors and datasets, which counts no items. Fails with
+ * -ENOMEM. */
 PL_MUST_CHECK int pl_element_share(const pl_element *element, pl_element *ret_element);
 
 /* Parts of the next two: counts and origin, and the chain of bad elements. */
@@ -106,8 +108,8 @@ static inline void pl_element_pass_rest(pl_element *from, pl_element *to)
 
 void pl_element_join_bad(pl_element *earlier, pl_element *later, pl_element *to);
 
-/* `to` is made of `from`, among others: origin, counts and bad elements of `from` become its own,
- * behind those that it has. */
+/* Call if `to` is made of `from`, among others: moves origin, counts and bad elements of `from` to
+ * it, after those that it has. */
 static inline void pl_element_pass_on(pl_element *from, pl_element *to)
 {
     if (from->bad)
@@ -115,7 +117,7 @@ static inline void pl_element_pass_on(pl_element *from, pl_element *to)
     pl_element_pass_rest(from, to);
 }
 
-/* The same, but the bad elements of `from` come before those of `to`. */
+/* pl_element_pass_on() where the bad elements of `from` come before those of `to`. */
 static inline void pl_element_put_before(pl_element *from, pl_element *to)
 {
     if (from->bad)
@@ -123,11 +125,11 @@ static inline void pl_element_put_before(pl_element *from, pl_element *to)
     pl_element_pass_rest(from, to);
 }
 
-/* For sources that did not read a file themselves: the first text that looks like the name of a file
- * becomes the origin, so that later errors name it. */
+/* For sources that did not read a file themselves: makes the first text that looks like a file name
+ * the origin, so that later errors name it. */
 void pl_element_name(pl_element *element);
 
-/* Bytes of its tensors, including those over a file that was not read yet. */
+/* Returns the bytes of its tensors, including those over a file that has not been read yet. */
 static inline uint64_t pl_element_bytes(const pl_element *element)
 {
     const pl_item *items = pl_element_peek(element);
@@ -143,7 +145,7 @@ static inline pl_item pl_item_scalar(pl_dtype dtype, uint64_t bits)
     return (pl_item){.dtype = dtype, .bits = bits};
 }
 
-/* PL_DTYPE_NONE: a dataset. */
+/* Returns PL_DTYPE_NONE for a dataset. */
 static inline pl_dtype pl_item_dtype(const pl_item *item)
 {
     return item->tensor ? pl_tensor_dtype(item->tensor) : item->dtype;
@@ -155,10 +157,10 @@ static inline pl_shape pl_item_shape(const pl_item *item)
     return item->tensor ? *pl_tensor_shape(item->tensor) : (pl_shape){0};
 }
 
-/* Gives a scalar its tensor. */
+/* Makes a tensor for a scalar. */
 PL_MUST_CHECK int pl_item_settle(pl_item *item, pl_runtime *runtime, pl_error *reterr);
 
-/* Copies the elements of a tensor or scalar, which is not a string, one after the other. */
+/* Copies the elements of a tensor or scalar, not strings, contiguously. */
 PL_MUST_CHECK static inline int pl_item_read(const pl_item *item, void *data, pl_error *reterr)
 {
     static const int64_t nowhere[PL_RANK_MAX];
@@ -169,7 +171,7 @@ PL_MUST_CHECK static inline int pl_item_read(const pl_item *item, void *data, pl
     return 0;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 pl_origin *pl_origin_new(const char *path);
 pl_origin *pl_origin_ref(pl_origin *origin);
 void pl_origin_unref(pl_origin *origin); /* NULL is allowed */

@@ -15,7 +15,7 @@
 
 struct pl_bound_function {
     _Atomic int n_refs;
-    pl_function function; /* with arrays of its own */
+    pl_function function; /* with its own arrays */
     pl_spec *specs;       /* of the outputs */
     bool trivial;
     int *handed_on; /* by output: 1 + the input that it returns; 0: it is computed */
@@ -29,7 +29,7 @@ static int no_memory(pl_error *reterr)
 
 /* ---- making ---- */
 
-/* -1: the output is not an input. */
+/* Returns -1 if the output is not an input. */
 static int input_of(const pl_function *function, const pl_node *output)
 {
     for (int i = 0; i < function->n_inputs; i++)
@@ -56,7 +56,7 @@ static int check_placeholder(const pl_node *node, const pl_spec *spec, int i, co
     return 0;
 }
 
-/* Errors that every call would report. */
+/* Reports errors that every call would have. */
 static int check_nodes(const pl_function *function, const char *what, pl_error *reterr)
 {
     int r = pl_session_check_nodes(function->session, function->inputs, function->n_inputs, what,
@@ -92,7 +92,7 @@ static int copy_nodes(pl_node *const **nodes, int n)
     return 0;
 }
 
-/* The spec of a graph's output, as far as it is known before a run. */
+/* The spec of a graph's output, as far as known before a run. */
 static pl_spec spec_of(const pl_node *node, const pl_spec *handed_on)
 {
     return handed_on ? *handed_on
@@ -203,7 +203,7 @@ static void hand_on(const pl_bound_function *bound, const pl_item *inputs, pl_it
 
 /* Arrays for one call: on the stack, if they are small. */
 typedef struct scratch {
-    void *many; /* else */
+    void *many; /* otherwise */
     _Alignas(16) char few[1024];
 } scratch;
 
@@ -252,7 +252,7 @@ static int run_graph(const pl_bound_function *bound, pl_pass *pass, uint64_t dra
     return r;
 }
 
-/* For the callback that this thread is in. */
+/* The draw of the callback that this thread is in. */
 static _Thread_local uint64_t current_draw;
 static _Thread_local const int *current_over;
 
@@ -359,7 +359,7 @@ int pl_bound_function_map(pl_bound_function *bound, pl_stage *stage, pl_element 
         return PL_RETRY_ALONE;
     }
     if (r < 0 && r != PL_REPORTED) {
-        input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
+        input->n_items -= input->n_items > 0; /* the element itself counts as a bad one */
         pl_element_pass_on(input, ret_output);
     }
     pl_element_clear(input);

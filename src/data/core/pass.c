@@ -14,7 +14,7 @@ static int n_processors(void)
     return pl_cpu_read("", &cpu) < 0 ? 1 : (int)cpu.n_usable;
 }
 
-/* The options of a pass: each as the outermost dataset sets it, else 0. */
+/* Gathers the options of a pass: each from the outermost dataset that sets it, else 0. */
 static void gather_options(const pl_dataset *dataset, pl_dataset_options *ret_options)
 {
     const pl_dataset_options *own = dataset->options;
@@ -63,7 +63,7 @@ void pl_pass_done(pl_pass *pass)
 
 int pl_pass_over(pl_pass *pass, pl_error *reterr)
 {
-    pl_error_done(reterr); /* a payload's owner may have locks of its own: not under ours */
+    pl_error_done(reterr); /* freeing a payload may take other locks, so not under ours */
     pthread_mutex_lock(&pass->mu);
     if (pass->failed.code != 0)
         pl_error_copy(reterr, &pass->failed);

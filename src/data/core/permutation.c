@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/core/permutation.h"
 
-/* splitmix64 (Steele, Lea and Flood, 2014): every bit of x in every bit of the result. */
+/* splitmix64 (Steele, Lea and Flood, 2014): every bit of x affects every bit of the result. */
 static uint64_t mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);

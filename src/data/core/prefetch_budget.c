@@ -3,7 +3,7 @@
 
 #include <stdatomic.h>
 
-/* Elements that are begun until the limit has recovered. */
+/* How many elements are begun until the limit has recovered. */
 enum { COMES_BACK_IN = 1024 };
 
 void pl_prefetch_budget_init(pl_prefetch_budget *budget, pl_memory *memory, uint64_t limit_bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far ahead the stages of a pass may run, in bytes.
+/* The bytes that the stages of a pass may use to make elements ahead.
  *   limit   bytes that the pass may hold: the user's number, or what the runtime had left when the
  *           pass began. Lowered for a while after something did not fit
  *   ahead   bytes of elements that are made, or being made, before they are asked for, in all
@@ -7,8 +7,8 @@
  *
  *   ahead <= limit / 2: the other half is for elements that the consumer holds, and for scratch
  *
- * The first element of a stage needs no room: the consumer waits for it. This is an estimate; what
- * does not fit after all is refused by the account (tensor/memory.h), which enforces the budget.
+ * The first element of a stage needs no room: the consumer waits for it. This is an estimate; the
+ * account (tensor/memory.h) enforces the budget, and refuses elements that do not fit after all.
  * Safe from any thread. */
 #ifndef PL_DATA_CORE_PREFETCH_BUDGET_H
 #define PL_DATA_CORE_PREFETCH_BUDGET_H
@@ -18,23 +18,22 @@
 typedef struct pl_prefetch_budget {
     pl_memory *memory;
     uint64_t most_bytes;          /* constant */
-    _Atomic uint64_t limit_bytes; /* relaxed, as is the next: both may be exceeded by a little for
-                                     a moment */
+    _Atomic uint64_t limit_bytes; /* relaxed, like the next: both may briefly be exceeded */
     _Atomic uint64_t ahead_bytes;
 } pl_prefetch_budget;
 
 /* `limit_bytes` 0: all that the memory has left now. */
 void pl_prefetch_budget_init(pl_prefetch_budget *budget, pl_memory *memory, uint64_t limit_bytes);
 
-/* True: `bytes` more may be made ahead, and count until they are given back. */
+/* Returns true if `bytes` more may be made ahead; they count until they are returned. */
 PL_MUST_CHECK bool pl_prefetch_budget_try(pl_prefetch_budget *budget, uint64_t bytes);
 
 /* Counts bytes that are ahead already, whether there was room or not. */
 void pl_prefetch_budget_take(pl_prefetch_budget *budget, uint64_t bytes);
 void pl_prefetch_budget_give(pl_prefetch_budget *budget, uint64_t bytes);
 
-/* Something that was asked for did not fit beside what was ahead: lowers the limit, which recovers
- * little by little. */
+/* Lowers the limit, because an element that the consumer waits for did not fit. It recovers little
+ * by little. */
 void pl_prefetch_budget_shrink(pl_prefetch_budget *budget);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters of a stage. The thread that pulls it counts, any thread reads: relaxed atomics.
+/* Counters of a stage. The thread that pulls it counts, and any thread may read: relaxed atomics.
  *   sampled  reading the clock twice costs more than an empty stage. Only about one in 16 quick
- *            calls is timed, at random, and stands for those since the last one; every slow call
- *            is timed */
+ *            calls is timed, at random, and stands for those since the last one; every slow call is
+ *            timed */
 #ifndef PL_DATA_CORE_PROFILE_H
 #define PL_DATA_CORE_PROFILE_H
 
@@ -19,7 +19,7 @@ typedef struct pl_profile {
     _Atomic uint64_t waiting_ns; /* for elements that were being made ahead */
     _Atomic int64_t n_ahead;     /* elements that are ready now */
     _Atomic int64_t n_parallel;  /* calls that it would make at once */
-    _Atomic uint64_t n_held;     /* times that there was no room for another element ahead */
+    _Atomic uint64_t n_held;     /* how often there was no room for another element ahead */
     _Atomic int n_inside;        /* threads that are in a call of its function */
     _Atomic int entered;         /* a thread is in its next() */
 } pl_profile;
@@ -42,7 +42,8 @@ static inline bool pl_clock_is_due(pl_sampled_clock *clock)
     return ++clock->n_since >= clock->gap;
 }
 
-/* A call that was due took `took_ns`: estimates the time of all calls since the last one. */
+/* Call after a timed call, which took `took_ns`: estimates the time of all calls since the last
+ * one. */
 static inline uint64_t pl_clock_sampled(pl_sampled_clock *clock, uint64_t took_ns)
 {
     enum { SLOW_NS = 5000, GAP_BITS = 5 };

@@ -3,7 +3,8 @@
 
 #include <stdint.h>
 
-/* The character that begins here, in UTF-8 as short as can be; 0 bytes: it is none. */
+/* Decodes the character that begins here, in shortest-form UTF-8; returns 0 bytes if it is
+ * invalid. */
 static int decode(const unsigned char *at, uint32_t *ret_character)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

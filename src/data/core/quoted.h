@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of users within what is written: names, paths, messages. Pure. */
+/* Writes users' texts, such as names, paths and messages, safely. Pure. */
 #ifndef PL_DATA_CORE_QUOTED_H
 #define PL_DATA_CORE_QUOTED_H
 
 #include <stdio.h>
 
-/* A JSON string, ASCII only. A byte that is not UTF-8 becomes the half of a surrogate pair that
- * Python's file names have for it (0x80 is \udc80), so that os.fsencode() gives the path back. */
+/* Writes a JSON string, ASCII only. A byte that is not valid UTF-8 becomes the lone surrogate that
+ * Python's file names use for it (0x80 is \udc80), so that os.fsencode() restores the path. */
 void pl_quoted_json(const char *text, FILE *to);
 
 #endif

@@ -11,7 +11,7 @@ struct pl_seeds {
     pl_seed seed;
 };
 
-/* With the pass's mu held. */
+/* Call with the pass's mu held. */
 static struct pl_seeds *find(pl_pass *pass, const pl_dataset *dataset)
 {
     for (struct pl_seeds *at = pass->seeds; at; at = at->next)
@@ -20,7 +20,7 @@ static struct pl_seeds *find(pl_pass *pass, const pl_dataset *dataset)
     return NULL;
 }
 
-/* The same, for a dataset that the pass begins with. NULL: out of memory. */
+/* Adds a seed for a dataset that the pass begins with. Returns NULL if out of memory. */
 static struct pl_seeds *add(pl_pass *pass, pl_dataset *dataset, uint64_t seed)
 {
     struct pl_seeds *taken = malloc(sizeof *taken);

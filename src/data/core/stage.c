@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages: opened, pulled and closed; errors get their full message, and bad elements are skipped if
+/* Stages: opens, pulls and closes them; completes the messages of errors, and skips bad elements if
  * the policy allows. */
 #include "data/core/stage.h"
 
@@ -33,7 +33,7 @@ static int open_inputs(pl_stage *stage, pl_error *reterr)
     return r;
 }
 
-/* For the watchdog and explain, which read the stages of a pass. */
+/* Lists it for the watchdog and explain, which read the stages of a pass. */
 static void list(pl_stage *stage)
 {
     pl_pass *pass = stage->pass;
@@ -111,7 +111,8 @@ void pl_stage_close(pl_stage *stage)
         pl_stage_close(stage->inputs[i]);
     unlist(stage);
     free(stage->inputs);
-    if (stage->parent && stage->before.n_items > 0) /* else the parent may be another thread's */
+    if (stage->parent && stage->before.n_items > 0) /* otherwise another thread may own the
+                                                     * parent */
         pl_element_pass_on(&stage->before, &stage->parent->before);
     pl_element_clear(&stage->before);
     pl_dataset_unref(stage->dataset);
@@ -146,7 +147,7 @@ void pl_stage_counted(pl_stage *stage, pl_element *element)
 int pl_stage_spoil(pl_stage *stage, pl_element *input, pl_element *ret_element, int code)
 {
     code = pl_stage_fail_as(ret_element, input, code);
-    input->n_items -= input->n_items > 0; /* itself: it is counted as a bad one */
+    input->n_items -= input->n_items > 0; /* the element itself counts as a bad one */
     pl_stage_dropped(stage, input);
     return code;
 }
@@ -183,7 +184,7 @@ int pl_stage_fail(pl_element *ret_element, const pl_element *input, int code, pl
     return pl_stage_fail_as(ret_element, input, code);
 }
 
-/* "map 'decode': element 17, 'cats/3.jpg': REASON", as far as all that is known. */
+/* "map 'decode': element 17, 'cats/3.jpg': REASON", as far as known. */
 static void locate(const pl_stage *stage, int64_t index, const pl_element *bad, int code,
                    pl_error *reterr)
 {
@@ -210,9 +211,9 @@ static const pl_error *error_of(const pl_bad *bad)
     return bad ? &bad->error : NULL;
 }
 
-/* One more bad element before the next: too many already? Then it is not waited for a good one to
- * carry their number on to the options stage. Whether their share is too large only that stage can
- * tell, which knows of what lies beside this one: it is asked. */
+/* Counts one more bad element before the next. If they are too many already, fails at once, without
+ * waiting for a good one to carry their number to the options stage. Only that stage can tell
+ * whether their share is too large, because it knows the stages beside this one, so it is asked. */
 static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
 {
     pl_profile_add(&stage->profile.n_bad, 1);
@@ -231,8 +232,8 @@ static int skip(pl_stage *stage, pl_element *bad, pl_bad *one, pl_error *reterr)
     return r;
 }
 
-/* Is the element too large, or have others what it would need: a user's tensor that is pinned, or
- * another pass? That is no fault of its own. */
+/* Returns whether the element failed because others use the memory (a user's pinned tensor, another
+ * pass), and not because it is too large itself. */
 static bool is_starved(const pl_stage *stage, int code)
 {
     pl_runtime *runtime = stage->pass->runtime;
@@ -240,14 +241,14 @@ static bool is_starved(const pl_stage *stage, int code)
            pl_runtime_left_bytes(runtime) < pl_runtime_limit_bytes(runtime) / 2;
 }
 
-/* A bad element of this stage: 0 if it is skipped. */
+/* Handles a bad element of this stage: returns 0 if it is skipped. */
 static int apply_policy(pl_stage *stage, pl_element *bad, int code, pl_error *reterr)
 {
     bool of_all = stage->dataset->class->of_all;
     int64_t index = of_all ? stage->inputs[0]->n_next - 1 : stage->n_next++;
     locate(stage, index, bad, code, reterr);
     if (!pl_policy_may_skip(stage->policy, code) || is_starved(stage, code)) {
-        pl_stage_dropped(stage, bad); /* what went before it still counts */
+        pl_stage_dropped(stage, bad); /* counts carried so far still apply */
         return PL_REPORTED;
     }
     pl_bad *one = pl_bad_new(reterr, pl_dataset_name(stage->dataset),

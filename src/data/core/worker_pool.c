@@ -16,7 +16,7 @@ enum {
 };
 
 struct pl_worker_pool {
-    uint32_t generation; /* of the process whose threads these are; constant */
+    uint32_t generation; /* of the process that has these threads; constant */
     pthread_mutex_t mu;  /* leaf lock; guards all that follows */
     pthread_cond_t work_came;
     pthread_cond_t someone_left; /* a thread has finished its job */
@@ -25,8 +25,7 @@ struct pl_worker_pool {
     int n_queued;
     int n_threads, n_idle, n_working;
     bool ends;
-    _Atomic bool
-        paused; /* written with mu held, read without: a job that sees it late ends later */
+    _Atomic bool paused; /* written with mu held, read without: a job that sees it late ends late */
     pthread_t threads[THREADS_MAX];
 };
 
@@ -104,7 +103,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* If the system refuses, the jobs are withdrawn and done by those who need their results. */
+/* If the system refuses, jobs are withdrawn and done by the threads that need their results. */
 static void start_thread(pl_worker_pool *pool)
 {
     sigset_t before;
@@ -116,8 +115,7 @@ static void start_thread(pl_worker_pool *pool)
 
 void pl_worker_pool_submit(pl_worker_pool *pool, pl_pool_job *job)
 {
-    bool is_ours =
-        pool->generation == pl_fork_generation(); /* a child starts none: see worker_pool.h */
+    bool is_ours = pool->generation == pl_fork_generation(); /* forked children start none */
     pthread_mutex_lock(&pool->mu);
     if (!job->queued) {
         job->queued = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass as its consumer sees it. */
+/* A pass as the consumer sees it. */
 #include "data/iterator/iterator.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 /* ---- begin and end ---- */
 
-/* The consumer is gone; called by the thread that pulls. */
+/* Called by the thread that pulls, once the consumer has left. */
 static void destroy(void *context)
 {
     pl_iterator *iterator = context;
@@ -110,7 +110,7 @@ static void count(pl_iterator *iterator, pl_element *element)
 
 /* ---- next ---- */
 
-/* An element that did not fit beside others is made again while nobody else works. */
+/* Makes an element that did not fit beside others again, while no other thread works. */
 static int pull_alone(pl_iterator *iterator, pl_element *ret_element, pl_error *reterr)
 {
     pl_pass *pass = &iterator->pass;
@@ -165,7 +165,7 @@ static int next_element(pl_iterator *iterator, pl_element *ret_element, pl_error
     return r;
 }
 
-/* Gives an element's scalars their tensors, and its values away. */
+/* Makes tensors for an element's scalars, and moves its values out. */
 static int hand_over(pl_iterator *iterator, pl_element *element, pl_value *ret_values,
                      pl_error *reterr)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An iterator from inside: a pass, its stages, and counts of what the consumer got. Belongs to the
- * consumer, but under a watchdog another thread uses pass and stages: see watchdog_thread.h. */
+ * consumer, except that under a watchdog another thread uses pass and stages: see
+ * watchdog_thread.h. */
 #ifndef PL_DATA_ITERATOR_ITERATOR_H
 #define PL_DATA_ITERATOR_ITERATOR_H
 
@@ -20,11 +21,11 @@ struct pl_iterator {
     uint64_t inside_ns; /* in next() */
 };
 
-/* As pl_iterator_next(), but gives the element, with its origin and counts. `reterr` is not NULL. */
+/* pl_iterator_next() that returns the element, with its origin and counts. `reterr` is not NULL. */
 PL_MUST_CHECK int pl_iterator_pull(pl_iterator *iterator, pl_element *ret_element,
                                    pl_error *reterr);
 
-/* PL_REPORTED in the child of a fork, where its threads are missing. */
+/* Fails with PL_REPORTED in a forked child, which lacks its threads. */
 PL_MUST_CHECK int pl_iterator_check_lost(const pl_iterator *iterator, pl_error *reterr);
 
 #endif

@@ -8,7 +8,7 @@
 #include "data/iterator/activity.h"
 #include "util/threads.h"
 
-/* A cancelled pull that can end does so within this; the consumer gets its error no later. */
+/* A cancelled pull that can end does so within this time; the consumer gets its error no later. */
 #define MOMENT_NS (100 * PL_NS_PER_MS)
 
 /* How long a pull may take to end when the consumer leaves. */
@@ -42,7 +42,7 @@ static void free_watchdog(pl_watchdog_thread *watchdog)
 
 /* ---- the thread ---- */
 
-/* With mu held, and returns so. */
+/* Call with mu held, which it releases meanwhile. */
 static void pull(pl_watchdog_thread *watchdog)
 {
     pl_element element = {0};
@@ -105,7 +105,7 @@ int pl_watchdog_thread_new(const pl_watched_pull *how, pl_pass *pass,
 
 /* ---- the consumer ---- */
 
-/* With mu held: until something was answered, or for so long. */
+/* Waits for an answer, or for at most this long. Call with mu held. */
 static void wait_for(pl_watchdog_thread *watchdog, uint64_t ns)
 {
     uint64_t until_ns = pl_clock_monotonic_ns() + ns;
@@ -123,7 +123,7 @@ static void bark(pl_watchdog_thread *watchdog)
                  (double)watchdog->pass->watchdog_ns / (double)PL_NS_PER_SEC, text);
 }
 
-/* With mu held: until the element is there, or nobody waits for it any more. */
+/* Waits until the element is ready, or the consumer gives up. Call with mu held. */
 static void watch(pl_watchdog_thread *watchdog)
 {
     pl_pass *pass = watchdog->pass;
@@ -183,7 +183,7 @@ void pl_watchdog_thread_free(pl_watchdog_thread *watchdog)
         pthread_mutex_unlock(&watchdog->mu);
     else {
         pthread_detach(watchdog->thread);
-        pthread_mutex_unlock(&watchdog->mu); /* from here on it is the thread's */
+        pthread_mutex_unlock(&watchdog->mu); /* from here on the thread owns it */
         return;
     }
     pthread_join(watchdog->thread, NULL);

@@ -2,10 +2,10 @@
 /* A thread that pulls for the consumer, so that next() can return while something hangs.
  *   pull    makes the next element, or hangs
  *   close   frees everything that pull() needs
- *   lost    the pass is over, but the pull did not end within a moment: nobody waits for it
+ *   lost    the pass is over, but the pull did not end within a moment, and is abandoned
  *
- * The thread calls close() when it is done; one that hangs, when it no longer does, however late.
- * Until then everything that it needs stays. Belongs to the consumer. */
+ * The thread calls close() when it is done, however late if it hangs. Until then everything that it
+ * needs stays allocated. Belongs to the consumer. */
 #ifndef PL_DATA_ITERATOR_WATCHDOG_THREAD_H
 #define PL_DATA_ITERATOR_WATCHDOG_THREAD_H
 
@@ -24,11 +24,13 @@ typedef struct pl_watched_pull {
 PL_MUST_CHECK int pl_watchdog_thread_new(const pl_watched_pull *how, pl_pass *pass,
                                          pl_watchdog_thread **ret_watchdog, pl_error *reterr);
 
-/* As pull(); PL_REPORTED with -ETIMEDOUT when the pass makes no progress for watchdog_ns. */
+/* Like pull(); fails with PL_REPORTED and -ETIMEDOUT if the pass makes no progress for
+ * watchdog_ns. */
 PL_MUST_CHECK int pl_watchdog_thread_next(pl_watchdog_thread *watchdog, pl_element *ret_element,
                                           pl_error *reterr);
 
-/* The pass is over. The thread calls close(); waits for that for a limited time. */
+/* Call when the pass is over. The thread calls close(); waits for that, but only for a limited
+ * time. */
 void pl_watchdog_thread_free(pl_watchdog_thread *watchdog);
 
 #endif

@@ -4,10 +4,10 @@
  *   medium   where they are stored: memory, a file, a folder
  *   shelf    a medium's reader or writer within a pass
  *
- * A pass decides when its first element is asked for. It reads if there is a complete copy of this
- * dataset; else it writes one, unless another pass is writing: then it passes its input through. A
- * copy counts only when its pass reached the end and reported no bad element: errors are not stored,
- * nor is a copy that lacks the element. If writing fails, the pass ends: a cache that silently
+ * A pass decides at its first next(). It reads a complete copy of this dataset, if there is one;
+ * else it writes one, unless another pass is writing: then it passes its input through. A copy is
+ * kept only if its pass reached the end and reported no bad element: errors are not stored, nor is
+ * a copy that lacks the bad element. If writing fails, the pass ends: a cache that silently
  * computes everything again would be worse.
  *
  * A restored pass that was writing passes its input through; only a copy in memory is in the
@@ -25,7 +25,7 @@ typedef struct pl_medium {
     int (*read)(pl_stage *stage, void *shelf, pl_element *ret_element, pl_error *reterr);
     /* To write: -EBUSY if another pass writes. */
     int (*begin)(pl_stage *stage, void *shelf, pl_error *reterr);
-    /* PL_EBUDGET changes nothing. Strings are in memory. */
+    /* On PL_EBUDGET nothing changes. Strings are in memory. */
     int (*add)(pl_stage *stage, void *shelf, const pl_element *element, pl_error *reterr);
     int (*end)(pl_stage *stage, void *shelf, const pl_element *tail, pl_error *reterr);
     /* Counts behind the last element, once read() gave 0. */

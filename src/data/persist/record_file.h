@@ -4,13 +4,14 @@
  *   record  a piece of the file with its length and two checksums: TFRecord's framing
  *   stream  the data of all records, one after the other: savers write it, loaders read it
  *   end     the last record, with the length and a checksum of all before it
- *   part    "PATH.part", which is written, and becomes PATH when all of it is on the disk
+ *   part    "PATH.part", the file while it is written, renamed to PATH when all of it is on the
+ *           disk
  *
  * PATH exists only if it is complete. A writer locks its part (by the open file description), so
- * there is never a second one; a writer that was killed leaves a part without a lock, which the next
- * one takes over if it begins as such. Readers need no lock: a file that is replaced stays the same
- * for those who have it open. The window is claimed from the runtime's memory. Belongs to one
- * thread. */
+ * there is never a second one; a writer that was killed leaves a part without a lock, which the
+ * next one takes over if it begins as such. Readers need no lock: a file that is replaced stays
+ * unchanged for readers that have it open. The window is claimed from the runtime's memory. Belongs
+ * to one thread. */
 #ifndef PL_DATA_PERSIST_RECORD_FILE_H
 #define PL_DATA_PERSIST_RECORD_FILE_H
 
@@ -34,19 +35,19 @@ typedef struct pl_record_file_writer {
     uint32_t generation;   /* of the process that writes */
 } pl_record_file_writer;
 
-/* -EBUSY: another writer has it. -EEXIST: the part's name is taken by another file. PL_EBUDGET: no room
- * for the window. */
+/* Fails with -EBUSY if another writer has it, -EEXIST if another kind of file has the part's name,
+ * PL_EBUDGET without room for the window. */
 PL_MUST_CHECK int pl_record_file_begin(pl_record_file_writer *writer, pl_runtime *runtime,
                                        const char *path, const char *kind, pl_error *reterr);
 
-/* As pl_record_file_begin(), without lock and part: for a name that nobody knows yet. */
+/* pl_record_file_begin() without lock and part, for a name that no other process knows yet. */
 PL_MUST_CHECK int pl_record_file_create(pl_record_file_writer *writer, pl_runtime *runtime,
                                         const char *path, const char *kind, pl_error *reterr);
 
 /* Completes the file: it is on the disk under its name, or, on failure, removed. */
 PL_MUST_CHECK int pl_record_file_end(pl_record_file_writer *writer, pl_error *reterr);
 
-/* Removes it instead. All zero, or done, is allowed. */
+/* Removes it instead. A writer that is all zero, or done, is allowed. */
 void pl_record_file_drop(pl_record_file_writer *writer);
 
 typedef struct pl_record_file_reader {
@@ -65,8 +66,8 @@ typedef struct pl_record_file_reader {
     uint32_t end_sum;
 } pl_record_file_reader;
 
-/* -ENOENT; PL_EFORMAT: not such a file; PL_EVERSION; PL_ECORRUPT: it has no valid end. Messages name
- * the path. */
+/* Fails with -ENOENT; PL_EFORMAT if it is another kind of file; PL_EVERSION; PL_ECORRUPT without a
+ * valid end. Messages name the path. */
 PL_MUST_CHECK int pl_record_file_open(pl_record_file_reader *reader, pl_runtime *runtime,
                                       const char *path, const char *kind, pl_error *reterr);
 

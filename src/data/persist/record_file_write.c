@@ -23,7 +23,7 @@ static int refuse(const char *path, int code, pl_error *reterr)
 
 /* ---- the part ---- */
 
-/* Replaces only files of ours, complete or not. */
+/* Refuses to replace a file that is not ours, complete or not. */
 static int check_place(const char *path, const char *kind, pl_error *reterr)
 {
     uint8_t start[PL_RECORD_FILE_START_BYTES];
@@ -45,9 +45,7 @@ static int check_place(const char *path, const char *kind, pl_error *reterr)
                : pl_error_set(reterr, PL_EFORMAT, PL_RECORD_FILE_NOT_OURS, path, kind);
 }
 
-/* One that was left by who was killed begins as ours do; another is the user's, who did not name
- * it.
- */
+/* A part left by a killed process begins as ours do; any other file is the user's own. */
 static int take_over(int fd, const char *kind)
 {
     uint8_t start[PL_RECORD_FILE_START_BYTES];
@@ -121,7 +119,7 @@ static void empty_window(pl_record_file_writer *writer)
     writer->saver.end = window_data(writer) + PL_RECORD_FILE_PIECE_BYTES;
 }
 
-/* The window as a record; an empty one is none. */
+/* Writes the window as a record, unless it is empty. */
 static int flush(pl_saver *saver, pl_error *reterr)
 {
     pl_record_file_writer *writer = (pl_record_file_writer *)saver;
@@ -220,7 +218,7 @@ void pl_record_file_drop(pl_record_file_writer *writer)
 {
     if (!writer->saver.runtime)
         return;
-    /* In a forked child the file is the parent's. */
+    /* In a forked child the file belongs to the parent. */
     if (writer->fd >= 0 && writer->generation == pl_fork_generation())
         unlink(writer->part ? writer->part : writer->path);
     if (writer->fd >= 0)
@@ -228,7 +226,7 @@ void pl_record_file_drop(pl_record_file_writer *writer)
     release(writer);
 }
 
-/* Without this the name could be lost with the power, and the old file come back. */
+/* Without this a power loss could undo the rename, and bring the old file back. */
 static int sync_folder_of(const char *path)
 {
     char *copy = strdup(path);

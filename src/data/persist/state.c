@@ -195,7 +195,7 @@ static uint8_t flags_of(const pl_saver *saver, const pl_element *element)
                      (element->bad ? HAS_BAD : 0) | (element->draw ? HAS_DRAW : 0));
 }
 
-/* The chain, as far as it is kept: each behind its code, and a 0. */
+/* Saves the chain, as far as it is kept: each error after its code, then a 0. */
 static int save_bad(pl_saver *saver, const pl_bad *bad, pl_error *reterr)
 {
     int r = 0;
@@ -263,7 +263,7 @@ static int load_origin(pl_loader *loader, uint8_t flags, pl_element *element, pl
     return 0;
 }
 
-/* The message is kept as it was, in whole: its parts are not all known any more. */
+/* The message is restored whole, because not all of its parts are known any more. */
 static pl_bad *new_bad(const int64_t numbers[4], const char *message, const char *stage,
                        const char *path)
 {

@@ -5,8 +5,7 @@
  *   held    a tensor that is stored by reference, beside the bytes (only in memory: see store.h)
  *
  * The window's owner knows where the bytes go to or come from: files (record_file.h) or memory
- * (store.h). Nothing that is read is trusted: an impossible value is PL_ECORRUPT. Belongs to one
- * thread. */
+ * (store.h). Input is not trusted: an impossible value is PL_ECORRUPT. Belongs to one thread. */
 #ifndef PL_DATA_PERSIST_STATE_H
 #define PL_DATA_PERSIST_STATE_H
 
@@ -43,16 +42,16 @@ PL_MUST_CHECK int pl_save_bytes(pl_saver *saver, const void *bytes, size_t n, pl
 PL_MUST_CHECK int pl_save_text(pl_saver *saver, const char *text, pl_error *reterr);
 PL_MUST_CHECK int pl_save_element(pl_saver *saver, const pl_element *element, pl_error *reterr);
 
-/* An element that may be empty. */
+/* Saves an element that may be empty. */
 PL_MUST_CHECK int pl_save_waiting(pl_saver *saver, const pl_element *element, pl_error *reterr);
 
-/* An error; code 0: none. */
+/* Saves an error; code 0: none. */
 PL_MUST_CHECK int pl_save_error(pl_saver *saver, const pl_error *error, pl_error *reterr);
 
-/* A stage that is not an input of its dataset, with all stages below it. */
+/* Saves a stage that is not an input of its dataset, with all stages below it. */
 PL_MUST_CHECK int pl_save_stage(pl_saver *saver, pl_stage *stage, pl_error *reterr);
 
-/* Within [least, most], or PL_ECORRUPT. */
+/* Loads a number in [least, most]; PL_ECORRUPT if it is outside. */
 PL_MUST_CHECK int pl_load_int(pl_loader *loader, int64_t least, int64_t most, int64_t *ret_value,
                               pl_error *reterr);
 
@@ -61,27 +60,27 @@ PL_MUST_CHECK int pl_load_int(pl_loader *loader, int64_t least, int64_t most, in
 #define PL_COUNT_MOST (INT64_MAX / 2)
 PL_MUST_CHECK int pl_load_count(pl_loader *loader, int64_t *ret_count, pl_error *reterr);
 
-/* Exactly so many bytes as were saved. */
+/* Loads exactly as many bytes as were saved. */
 PL_MUST_CHECK int pl_load_bytes(pl_loader *loader, void *bytes, size_t n, pl_error *reterr);
 
-/* At most `most` bytes; to free(). */
+/* Loads at most `most` bytes; the caller frees the text with free(). */
 PL_MUST_CHECK int pl_load_text(pl_loader *loader, size_t most, char **ret_text, pl_error *reterr);
 
-/* An element that matches the specs of `dataset`; with NULL one without components, which has only
- * counts and an origin. */
+/* Loads an element that matches the specs of `dataset`; if that is NULL, one without components,
+ * which has only counts and an origin. */
 PL_MUST_CHECK int pl_load_element(pl_loader *loader, const pl_dataset *dataset,
                                   pl_element *ret_element, pl_error *reterr);
 PL_MUST_CHECK int pl_load_waiting(pl_loader *loader, const pl_dataset *dataset,
                                   pl_element *ret_element, pl_error *reterr);
-/* One of `dataset`, to the end of an array of elements; `what` its room is claimed for. */
+/* Appends an element of `dataset` to an array of elements; `what` names the claim for its room. */
 PL_MUST_CHECK int pl_load_to_array(pl_loader *loader, const pl_dataset *dataset,
                                    pl_claimed_array *array, const char *what, pl_error *reterr);
 PL_MUST_CHECK int pl_load_error(pl_loader *loader, pl_error *ret_error, pl_error *reterr);
 
-/* Into a stage that was just opened. */
+/* Restores a stage that was just opened. */
 PL_MUST_CHECK int pl_load_stage(pl_loader *loader, pl_stage *stage, pl_error *reterr);
 
-/* PL_ECORRUPT, for an impossible value. */
+/* Fails with PL_ECORRUPT, for an impossible value. */
 PL_MUST_CHECK int pl_load_refuse(pl_error *reterr, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -146,7 +146,7 @@ static int save_tensor(pl_saver *saver, pl_tensor *tensor, pl_error *reterr)
 
 /* ---- tensors, read ---- */
 
-/* Bytes that are no bool would make the kernels' results anything. */
+/* Bytes other than 0 and 1 in a bool would make the kernels' results undefined. */
 static int check_bools(const char *bytes, size_t n, pl_error *reterr)
 {
     for (size_t i = 0; i < n; i++)

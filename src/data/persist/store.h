@@ -3,8 +3,9 @@
  *   chunk  a buffer with elements as bytes (state.h): claimed, and spilled when room is needed
  *   held   a larger tensor, stored by reference: readers share it instead of copying it
  *
- * So a million numbers cost some ten bytes each, and large tensors only themselves. One thread fills
- * a store; from pl_store_end() on it is constant, and any number may read. Reference-counted. */
+ * So a million numbers cost some ten bytes each, and large tensors only their own bytes. One thread
+ * fills a store; from pl_store_end() on it is constant, and any number of threads may read it.
+ * Reference-counted. */
 #ifndef PL_DATA_PERSIST_STORE_H
 #define PL_DATA_PERSIST_STORE_H
 
@@ -17,10 +18,10 @@ PL_MUST_CHECK int pl_store_new(pl_runtime *runtime, pl_store **ret_store, pl_err
 pl_store *pl_store_ref(pl_store *store);
 void pl_store_unref(pl_store *store); /* NULL is allowed */
 
-/* Appends a copy. PL_EBUDGET leaves the store unchanged. */
+/* Appends a copy. On PL_EBUDGET the store is unchanged. */
 PL_MUST_CHECK int pl_store_add(pl_store *store, const pl_element *element, pl_error *reterr);
 
-/* The store is complete. */
+/* Marks the store as complete. */
 void pl_store_end(pl_store *store);
 
 int64_t pl_store_n(const pl_store *store);
@@ -41,18 +42,18 @@ void pl_store_read_end(pl_store_reader *reader);
 PL_MUST_CHECK int pl_store_read(pl_store_reader *reader, const pl_dataset *dataset,
                                 pl_element *ret_element, pl_error *reterr);
 
-/* All elements as bytes, and back into a new store. */
+/* Saves all elements as bytes, or loads them into a new store. */
 PL_MUST_CHECK int pl_store_save(pl_store *store, const pl_dataset *dataset, pl_saver *saver,
                                 pl_error *reterr);
 PL_MUST_CHECK int pl_store_load(pl_loader *loader, const pl_dataset *dataset, pl_store **ret_store,
                                 pl_error *reterr);
 
-/* A dataset of the store's elements: "elements". */
+/* Makes a dataset of the store's elements: "elements". */
 PL_MUST_CHECK int pl_store_dataset(pl_store *store, const pl_spec *specs, int n_components,
                                    pl_dataset **ret_dataset, pl_error *reterr);
 
-/* A component that is a dataset, with all its elements; restored as a dataset of a store. -EINVAL for
- * an infinite one. */
+/* Saves a component that is a dataset, with all its elements; it is restored as a dataset of a
+ * store. Fails with -EINVAL for an infinite one. */
 PL_MUST_CHECK int pl_store_save_dataset(pl_saver *saver, pl_dataset *dataset, pl_error *reterr);
 PL_MUST_CHECK int pl_store_load_dataset(pl_loader *loader, const pl_spec *spec,
                                         pl_dataset **ret_dataset, pl_error *reterr);

@@ -83,7 +83,8 @@ static int next_file(reading_stage *own, pl_element *bad, pl_error *reterr)
         snprintf(path, sizeof path, "%.*s", fits ? (int)string.n : 0, (const char *)string.data);
         pl_tensor_unpin(tensor);
         if (!fits)
-            r = pl_stage_fail(bad, NULL, -EINVAL, reterr, "a path of %zu bytes is none", string.n);
+            r = pl_stage_fail(bad, NULL, -EINVAL, reterr, "a path of %zu bytes is invalid",
+                              string.n);
     }
     pl_stage_dropped(&own->base, &element);
     if (r == 0)
@@ -91,7 +92,7 @@ static int next_file(reading_stage *own, pl_element *bad, pl_error *reterr)
     return r < 0 ? r : 1;
 }
 
-/* An element that does not fit beside what runs ahead is read again later. */
+/* Reads an element that did not fit beside those made ahead again later. */
 static int next_element(reading_stage *own, pl_element *ret_element, pl_error *reterr)
 {
     const pl_reader_class *class = class_of(&own->base);
@@ -172,7 +173,7 @@ int pl_file_source_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     if (r == 0)
         r = open_file(own, &bad, reterr);
     pl_element_clear(&bad);
-    /* One that was not open yet is read from its beginning, as it is opened. */
+    /* A reader that was not open yet starts at the beginning when it is opened. */
     return r < 0 || place.offset == 0 ? r : class_of(stage)->seek(own->reader, place, reterr);
 }
 

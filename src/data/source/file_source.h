@@ -3,10 +3,11 @@
  *   reader    one open file, in the format of its class
  *   position  where a reader is, as two numbers, for checkpoints
  *
- * The input has the paths, as strings. A file that cannot be opened is one bad element, as is the
- * rest of a file whose reader is lost; the next file follows. A file or an element that does not fit
- * beside what runs ahead is read again later. Every element knows its file and byte. The dataset
- * struct of such a class begins with pl_file_source, and its table uses the functions below. */
+ * The input's elements are paths, as strings. A file that cannot be opened is one bad element, as
+ * is the rest of a file whose reader is lost; the next file follows. A file or an element that does
+ * not fit beside elements made ahead is read again later. Every element knows its file and byte.
+ * The dataset struct of such a class begins with pl_file_source, and its table uses the functions
+ * below. */
 #ifndef PL_DATA_SOURCE_FILE_SOURCE_H
 #define PL_DATA_SOURCE_FILE_SOURCE_H
 
@@ -54,12 +55,13 @@ void pl_file_source_close(pl_stage *stage);
 PL_MUST_CHECK int pl_file_source_save(pl_stage *stage, pl_saver *saver, pl_error *reterr);
 PL_MUST_CHECK int pl_file_source_restore(pl_stage *stage, pl_loader *loader, pl_error *reterr);
 
-/* A dataset over paths: -EINVAL if the input has anything else. */
+/* Makes a dataset over paths: fails with -EINVAL if the input's elements are anything else. */
 PL_MUST_CHECK int pl_file_source_make(const pl_dataset_class *class, const pl_reader_class *reader,
                                       pl_dataset *paths, int n_components, pl_dataset **ret_dataset,
                                       pl_error *reterr);
 
-/* Sets how its files are packed. -EINVAL for an invalid compression, and the dataset is unreferenced. */
+/* Sets how its files are compressed. For an invalid compression, fails with -EINVAL and
+ * unreferences the dataset. */
 PL_MUST_CHECK int pl_file_source_unpack(pl_dataset *dataset, pl_compression compression,
                                         pl_dataset **ret_dataset, pl_error *reterr);
 

@@ -8,13 +8,13 @@
 
 #define CHUNK_BYTES (64 * PL_KIB)
 
-/* So few are sorted beside: half the comparisons, and no more memory than a chunk has. Fewer yet
- * are sorted by keys, in two chunks' memory, and hardly compared. */
+/* Up to this many are sorted with extra memory: half the comparisons, and no more memory than a
+ * chunk. Even fewer are sorted by keys, in two chunks' memory, with hardly any comparisons. */
 #define FEW_PATHS   (CHUNK_BYTES / sizeof(uint32_t))
 #define KEYED_PATHS (CHUNK_BYTES / sizeof(keyed))
 
 typedef struct keyed {
-    uint64_t key; /* bytes of the path from where not all are alike: the first is the highest */
+    uint64_t key; /* bytes of the path from where they differ: the first is the highest */
     uint32_t place;
 } keyed;
 
@@ -52,7 +52,7 @@ static int no_memory(const pl_paths *paths, pl_error *reterr)
     return pl_error_set(reterr, -ENOMEM, "out of memory for more than %zu paths", paths->n);
 }
 
-/* Half as many again: large ones are moved by the kernel, which copies nothing. */
+/* Grows by half: the kernel moves large blocks without copying. */
 static int grow(void **array, size_t *room, size_t n, size_t item_bytes)
 {
     if (n < *room)
@@ -85,7 +85,7 @@ static int add_chunk(pl_paths *paths, pl_error *reterr)
     return 0;
 }
 
-/* Room for a path of so many bytes, its NUL included. */
+/* Makes room for a path of this many bytes, its NUL included. */
 static int add_room(pl_paths *paths, size_t n, char **ret_room, pl_error *reterr)
 {
     if (n > CHUNK_BYTES)
@@ -135,7 +135,7 @@ const char *pl_paths_at(const pl_paths *paths, size_t number)
     return path_at(paths, paths->places[number]);
 }
 
-/* A part that ends is before one that goes on. */
+/* A part that ends comes before one that continues. */
 static int compare_parts(const char *a, const char *b)
 {
     for (; *a && *a == *b; a++, b++)
@@ -155,7 +155,7 @@ static int compare_places(const void *a, const void *b, void *paths)
     return compare(a, b, paths);
 }
 
-/* In place: qsort() would take as much again. Heapsort, and no recursion. */
+/* Sorts in place, because qsort() would take as much memory again: heapsort, without recursion. */
 static void sift(pl_paths *paths, uint32_t *places, size_t at, size_t n)
 {
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
@@ -171,7 +171,7 @@ static void sift(pl_paths *paths, uint32_t *places, size_t at, size_t n)
 
 /* ---- by keys ---- */
 
-/* How many bytes all paths begin with. */
+/* Returns how many bytes at the beginning all paths share. */
 static size_t common_bytes(const pl_paths *paths)
 {
     const char *first = pl_paths_at(paths, 0);
@@ -186,7 +186,7 @@ static size_t common_bytes(const pl_paths *paths)
     return n;
 }
 
-/* A NUL is the lowest of bytes, and there are only more of it behind. */
+/* NUL is the lowest byte, and pads the end. */
 static uint64_t key_of(const char *bytes)
 {
     uint64_t key = 0;
@@ -197,8 +197,8 @@ static uint64_t key_of(const char *bytes)
     return key;
 }
 
-/* By their keys, the last byte first, each time to the other room; bytes that are alike in all are
- * passed over. Returns where they are then. */
+/* Sorts by keys, last byte first, each pass into the other array; skips bytes that all keys share.
+ * Returns the array with the result. */
 static keyed *sort_keys(keyed *all, keyed *other, size_t n)
 {
     uint16_t counts[sizeof all->key][256] = {0};
@@ -224,7 +224,7 @@ static keyed *sort_keys(keyed *all, keyed *other, size_t n)
     return all;
 }
 
-/* False: too many, or out of memory. */
+/* Returns false if there are too many, or out of memory. */
 static bool sort_by_keys(pl_paths *paths)
 {
     pl_block block;

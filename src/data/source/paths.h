@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many paths, in little more than their bytes.
- *   chunk  64 KiB of claimed memory, in which paths lie behind each other, each with its NUL
+/* Stores many paths in little more than their bytes.
+ *   chunk  64 KiB of claimed memory with consecutive paths, each with its NUL
  *   place  where a path begins: its chunk and the byte within it, in 32 bits
  *
  * So a path costs its bytes, its NUL and four more, and growing moves only places: paths stay where
@@ -23,7 +23,8 @@ typedef struct pl_paths {
 void pl_paths_init(pl_paths *paths, pl_memory *memory);
 void pl_paths_done(pl_paths *paths); /* all zero is allowed */
 
-/* PL_EBUDGET, -ENOMEM; -ENAMETOOLONG for one that fits no chunk, PL_EFULL after 4 GiB of them. */
+/* Fails with PL_EBUDGET, -ENOMEM, -ENAMETOOLONG if it does not fit in a chunk, or PL_EFULL after 4
+ * GiB of paths. */
 PL_MUST_CHECK int pl_paths_add(pl_paths *paths, const char *path, pl_error *reterr);
 
 /* Adds "folder/name"; with an empty folder, the name alone. */
@@ -34,13 +35,13 @@ PL_MUST_CHECK int pl_paths_add_below(pl_paths *paths, const char *folder, const 
  * "a-b/x"); and removes duplicates. */
 void pl_paths_sort(pl_paths *paths, bool by_part);
 
-/* Keeps `n` of them in their order, each as likely: the same ones each time. */
+/* Keeps `n` of them in their order, all equally likely: the same ones each time. */
 void pl_paths_thin(pl_paths *paths, size_t n);
 
-/* Forgets all of them, to begin anew. */
+/* Forgets all of them, to begin again. */
 void pl_paths_clear(pl_paths *paths);
 
-/* No more are added: releases spare room. */
+/* Releases spare room, when no more are added. */
 void pl_paths_close(pl_paths *paths);
 
 const char *pl_paths_at(const pl_paths *paths, size_t number);

@@ -52,7 +52,7 @@ static int64_t size_of(const pl_stage *stage)
     return ((const batch_dataset *)stage->dataset)->n;
 }
 
-/* Elements that a new batch has room for. */
+/* The number of elements that a new batch has room for. */
 static int64_t room_of(const pl_stage *stage)
 {
     int64_t n_input = stage->dataset->inputs[0]->cardinality;
@@ -96,7 +96,7 @@ static void close_batch(pl_stage *stage)
 
 /* ---- the first element ---- */
 
-/* No room: an error that no policy skips. */
+/* Fails for lack of room, with an error that no policy skips. */
 static PL_COLD int refuse(pl_stage *stage, const column *c, int code, pl_error *reterr)
 {
     char all[PL_SIZE_TEXT_BYTES], one[PL_SIZE_TEXT_BYTES];
@@ -199,7 +199,7 @@ static int widen_column(pl_stage *stage, column *c, pl_error *reterr)
     return 0;
 }
 
-/* The input has more elements than it said: a generator may. */
+/* Widens the batch if the input has more elements than announced, as a generator may. */
 static int widen(pl_stage *stage, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
@@ -234,7 +234,7 @@ static int read_to(column *c, int64_t at, const pl_item *item, pl_error *reterr)
     return pl_item_read(item, c->data + (size_t)at * c->bytes, reterr);
 }
 
-/* 0, and the element is in; a negative code: it is bad, and is not. */
+/* Returns 0 if the element was added, or a negative code if it is bad and was not. */
 static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_error *reterr)
 {
     batch_stage *own = (batch_stage *)stage;
@@ -270,7 +270,7 @@ static int gather(pl_stage *stage, pl_element *element, pl_element *ret_bad, pl_
 
 /* ---- the batch ---- */
 
-/* Adds the strings of a tensor to `maker`, or, with that NULL, their bytes to *n_bytes. */
+/* Adds the strings of a tensor to `maker`, or, if that is NULL, their bytes to *n_bytes. */
 static int copy_strings(pl_tensor *tensor, pl_strings_maker *maker, uint64_t *n_bytes,
                         pl_error *reterr)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets that a function makes of elements: one after the other (flat_map), or several in turn.
+/* Reads the datasets that a function makes from elements: one after the other (flat_map), or
+ * several in turn.
  *   cycle   places, pulled in turn; each has a subdataset (subdataset.h), or is empty
- *   block   elements that are taken from a subdataset before it is the next one's turn
- *   coming  subdatasets that were opened before a place is free, in the input's order
+ *   block   elements taken from a subdataset before the next one's turn
+ *   coming  subdatasets opened before a place is free, in the input's order
  *
  * A subdataset that has ended leaves its place empty, and the turn goes on; when it comes round
- * again, the place goes to the input's next element. So the order is that of one thread, whatever
+ * again, the place goes to the input's next element. So the order is as with one thread, whatever
  * the workers do: they pull subdatasets ahead, in the order of their turns, into their queues.
  *
  * next() belongs to one thread at a time, which alone fills places and closes subdatasets. The
@@ -55,8 +56,9 @@ static const interleave_dataset *dataset_of(const interleave_stage *own)
 
 /* ---- making elements, ahead or not ---- */
 
-/* With mu held, and returns so; the subdataset is not busy: pulls one element. An element or its
- * error goes to the queue; 0 at the end, or a code after which the pull is repeated. */
+/* Pulls one element of a subdataset that is not busy. An element or its error goes to the queue;
+ * returns 0 at the end, or a code after which the pull is repeated. Call with mu held, which it
+ * releases meanwhile. */
 static int pull(interleave_stage *own, pl_subdataset *subdataset, uint64_t room_bytes)
 {
     pl_element element = {0};
@@ -99,8 +101,8 @@ static pl_subdataset *take_coming(interleave_stage *own)
     return subdataset;
 }
 
-/* Without mu: the next element of the input, as a subdataset; of a bad one with its error. 0: there
- * are no more. */
+/* Makes a subdataset from the next element of the input; from a bad one, with its error. Returns 0
+ * if there are no more. Call without mu. */
 static int open_next(interleave_stage *own, uint64_t number, pl_subdataset **ret_subdataset,
                      pl_error *reterr)
 {
@@ -120,7 +122,8 @@ static int open_next(interleave_stage *own, uint64_t number, pl_subdataset **ret
                                           "out of memory while reporting an error");
 }
 
-/* With mu held, and returns so; nobody is opening: one more subdataset that is coming. */
+/* Opens one more coming subdataset, if no thread is opening. Call with mu held, which it releases
+ * meanwhile. */
 static int open_coming(interleave_stage *own, pl_error *reterr)
 {
     pl_subdataset *subdataset = NULL;
@@ -147,7 +150,8 @@ static bool wants(const interleave_stage *own, const pl_subdataset *subdataset)
            subdataset->n_queued < own->n_queue;
 }
 
-/* With mu held: the subdataset to be pulled ahead: whose turn is next, and that has fewest. */
+/* Returns the subdataset to pull ahead: the one with the fewest elements, earliest in turn. Call
+ * with mu held. */
 static pl_subdataset *find_subdataset(interleave_stage *own)
 {
     int64_t n = dataset_of(own)->cycle;
@@ -217,14 +221,15 @@ static void close_interleave(pl_stage *stage)
 
 /* ---- the consumer ---- */
 
-/* With mu held. */
+/* Call with mu held. */
 static void advance(interleave_stage *own)
 {
     own->at = (own->at + 1) % dataset_of(own)->cycle;
     own->n_taken = 0;
 }
 
-/* With mu held: in any order, another place whose subdataset has something ready takes its turn. */
+/* Gives the turn to another place whose subdataset has an element ready, if order does not matter.
+ * Call with mu held. */
 static void turn_to_ready(interleave_stage *own)
 {
     int64_t n = dataset_of(own)->cycle;
@@ -247,8 +252,8 @@ static bool is_ready(interleave_stage *own)
     return pl_subdataset_first(subdataset) || subdataset->ended;
 }
 
-/* With mu held, and returns so: until the subdataset whose turn it is has an element, or has ended.
- */
+/* Waits until the subdataset whose turn it is has an element, or has ended. Call with mu held,
+ * which it releases meanwhile. */
 static int await_subdataset(interleave_stage *own, pl_error *reterr)
 {
     int r = 1;
@@ -295,7 +300,8 @@ static int next_of_place(interleave_stage *own, pl_element *ret_element, pl_erro
     return r;
 }
 
-/* With mu held, and returns so: 1 and the subdataset that comes next; 0: there are no more. */
+/* Returns 1 and the next coming subdataset, or 0 if there are no more. Call with mu held, which it
+ * releases meanwhile. */
 static int await_coming(interleave_stage *own, pl_subdataset **ret_subdataset, pl_error *reterr)
 {
     while (!own->first) {
@@ -313,7 +319,7 @@ static int await_coming(interleave_stage *own, pl_subdataset **ret_subdataset, p
     return 1;
 }
 
-/* The place is empty, and stays so. */
+/* Skips the place, which is empty and stays so. */
 static void pass_by(interleave_stage *own)
 {
     pl_ahead_lock(&own->ahead);

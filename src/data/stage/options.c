@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options stage passes its input through, and counts bad elements. Too many are an error at
- * their place, and ever after. Its options are read when a pass begins. */
+ * their place, and in all later calls. Its options are read when a pass begins. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static bool is_below(const pl_stage *stage, uintptr_t other)
     return stage->parent != NULL;
 }
 
-/* At least the number of good elements on their way here: all that any stage has made, except those
- * that became the bad ones. */
+/* Returns at least the number of good elements under way to here: all that any stage has made,
+ * except those that became the bad ones. */
 static uint64_t count_under_way(pl_pass *pass, uintptr_t of)
 {
     uint64_t n = 0;
@@ -68,8 +68,9 @@ static uint64_t count_under_way(pl_pass *pass, uintptr_t of)
     return n;
 }
 
-/* Many were bad in a row. Too many, even if all that is under way is good, and the next one too?
- * 0 if not. Else the error stays, and if it was a question, it is answered. */
+/* Called after many bad ones in a row. Returns 0 if they would not be too many if all elements
+ * under way, and the next one too, were good. Otherwise the error remains; if it was a question,
+ * this answers it. */
 static int answer(options_stage *own, int r, pl_error *reterr)
 {
     const options_dataset *dataset = (const options_dataset *)own->base.dataset;
@@ -126,7 +127,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
         r = pl_load_int(loader, n_bad, PL_COUNT_MOST, &n_items, reterr);
     own->count = (pl_bad_count){(uint64_t)n_bad, (uint64_t)n_items};
     if (r == 0 && pl_policy_check(policy, &own->count, false, NULL, &own->failed) < 0)
-        return 0; /* it had failed when it was saved, and goes on so */
+        return 0; /* it had failed when it was saved, and stays failed */
     return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state that goes from element to element: a function makes the next state of the one before and
- * an element, and (scan) an element of its own besides. reduce is the last state of all.
+/* Carries a state from element to element: a function makes the next state from the previous one
+ * and an element, and for scan also a new element. reduce yields only the last state.
  *
  * An element for which the function fails is bad, and the state stays as it was. */
 #include <errno.h>

@@ -132,8 +132,8 @@ static int64_t draw_place(shuffle_stage *own)
     return place;
 }
 
-/* So many at most; fewer at the end, or where the buffer finds no room. *ret_n_filled: of the
- * input's places, those that came into the buffer after the first was drawn. */
+/* Draws at most this many; fewer at the end, or if the buffer finds no room. *ret_n_filled counts
+ * the input's places that entered the buffer after the first draw. */
 static int64_t draw_places(pl_stage *stage, int64_t *places, int64_t n, int64_t *ret_n_filled)
 {
     shuffle_stage *own = (shuffle_stage *)stage;
@@ -148,8 +148,8 @@ static int64_t draw_places(pl_stage *stage, int64_t *places, int64_t n, int64_t 
     return n_drawn;
 }
 
-/* Puts them back where they were. Of what came in, one did before each draw but the first, until
- * the input had no more. */
+/* Undoes the draws. Of the places that entered, one did before each draw but the first, until the
+ * input had no more. */
 static void put_back(shuffle_stage *own, const int64_t *places, int64_t n, int64_t n_filled)
 {
     pl_claimed_array *buffer = &own->buffer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dataset that a function made of an element, within a pass of flat_map or interleave.
+/* A dataset that a function made from an element, within a pass of flat_map or interleave.
  *   queue   elements that were pulled ahead, in order
  *
- * Belongs to one thread at a time, as its stage does; the queue has the owner's lock. */
+ * Belongs to one thread at a time, like its stage; the owner's lock guards the queue. */
 #ifndef PL_DATA_STAGE_SUBDATASET_H
 #define PL_DATA_STAGE_SUBDATASET_H
 
@@ -22,22 +22,22 @@ typedef struct pl_subdataset {
     int head, n_queued;
 } pl_subdataset;
 
-/* For constructors: -EINVAL unless the function makes one dataset. */
+/* For constructors: fails with -EINVAL unless the function makes one dataset. */
 PL_MUST_CHECK int pl_subdataset_check(const pl_bound_function *function, const char *what,
                                       pl_error *reterr);
 
-/* Calls the function with an element of the stage's input, takes the element over, and opens the new
- * dataset below `stage`. Negative: the element is bad, and its origin and counts are in *ret_bad; or
- * PL_REPORTED; or PL_RETRY_ALONE, and the element is unchanged. */
+/* Calls the function with an element of the stage's input, takes the element, and opens the new
+ * dataset below `stage`. Negative: the element is bad, and its origin and counts are in *ret_bad;
+ * or PL_REPORTED; or PL_RETRY_ALONE, with the element unchanged. */
 PL_MUST_CHECK int pl_subdataset_open(pl_stage *stage, pl_bound_function *function, uint64_t number,
                                      pl_element *input, pl_subdataset **ret_subdataset,
                                      pl_element *ret_bad, pl_error *reterr);
 
-/* In place of a subdataset whose input was bad: has only its error. NULL: out of memory. */
+/* Stands in for a subdataset whose input was bad: has only its error. NULL if out of memory. */
 pl_subdataset *pl_subdataset_of_error(uint64_t number, int result, pl_error *error,
                                       pl_element *bad);
 
-/* Its counts go to `stage`, below which it was opened. NULL is allowed. */
+/* Moves its counts to `stage`, below which it was opened. NULL is allowed. */
 void pl_subdataset_close(pl_stage *stage, pl_subdataset *subdataset);
 
 /* ---- the queue ---- */
@@ -47,7 +47,7 @@ static inline pl_ahead_slot *pl_subdataset_first(pl_subdataset *subdataset)
     return subdataset->n_queued > 0 ? &subdataset->queue[subdataset->head] : NULL;
 }
 
-/* One more slot, to be filled; there is room for it. */
+/* Adds a slot, which the caller fills; there must be room. */
 pl_ahead_slot *pl_subdataset_add(pl_subdataset *subdataset, uint64_t room_bytes);
 
 /* Takes the first slot: see pl_ahead_slot_take(). */

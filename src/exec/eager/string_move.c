@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves strings: slices, concat, gather, where, and all other ops that only move elements. None of
- * these ops is written for strings. The elements of all inputs are numbered, the same op with the
- * same attributes runs on the numbers, and the strings are put where their numbers went. */
+/* Moves strings: slices, concat, gather, where, and all other ops that only move elements.
+ *
+ * None of these ops is written for strings. The elements of all inputs are numbered, the same op
+ * with the same attributes runs on the numbers, and the strings are put where their numbers
+ * went. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -29,8 +29,7 @@ typedef int pl_eager_run_graph(void *context, const pl_eager_graph *graph, pl_te
 typedef struct pl_eager_call {
     pl_runtime *runtime;
     const pl_node *node;
-    const pl_node *decoded;        /* of a resize: the picture's node, if it is decoded on the
-                                    * way */
+    const pl_node *decoded;        /* of a resize: the picture's node, if decoded on the way */
     pl_tensor *const *inputs;      /* borrowed, as many as the node has, or `decoded` */
     uint64_t budget_bytes;         /* for values and scratch, inputs included */
     pl_admission *admission;       /* begun once, before the op claims memory: pl_eager_promise() */

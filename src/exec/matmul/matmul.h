@@ -43,10 +43,9 @@ typedef struct pl_matmul_job {
     pl_matrix c;    /* resident or a file; overlaps no operand */
     pl_memory *memory;
     pl_threads *threads;
-    int scratch_fd; /* for a plan with scratch_disk_bytes: the product owns that many bytes from
-                     * scratch_offset on */
-    uint64_t scratch_offset;                          /* a multiple of PL_FILE_DIRECT_BYTES */
-    pl_stop stop;                                     /* checked before each step: -ECANCELED */
+    int scratch_fd;          /* for a plan with scratch_disk_bytes: the product owns these bytes */
+    uint64_t scratch_offset; /* a multiple of PL_FILE_DIRECT_BYTES */
+    pl_stop stop;            /* checked before each step: -ECANCELED */
     void (*progress)(void *context, double fraction); /* NULL, or called after each step */
     void *progress_context;
 } pl_matmul_job;

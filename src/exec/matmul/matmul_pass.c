@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes all strips or tiles of C, one after the other; for each, sums up all steps. Steps go
- * back and forth: a strip begins with the panel that the one before ended with, which is still in
- * memory. In a strip's first and last step, rows are worked through in groups: as soon as a group
- * of C is finished it is written, and A's rows of the next strip are loaded over the finished ones
- * while other groups are computed. So neither A nor C is in memory twice, and the disk is always
- * busy. */
+/* Computes all strips or tiles of C, one after the other; for each, sums up all steps.
+ *
+ * Steps go back and forth: a strip begins with the panel that the one before ended with, which is
+ * still in memory. In a strip's first and last step, rows are worked through in groups: as soon as
+ * a group of C is finished it is written, and A's rows of the next strip are loaded over the
+ * finished ones while other groups are computed. So neither A nor C is in memory twice, and the
+ * disk is always busy. */
 #include <errno.h>
 
 #include "exec/matmul/matmul_private.h"

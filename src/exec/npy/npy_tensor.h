@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors and .npy files. A file that is being written has another name until it is complete, so
- * that an existing file of its name, which others may be reading, stays intact: NAME.partial, or
- * NAME.partial-1 and so on if another process is writing one, or a user has a file of that name.
- * Each partial file belongs to one writer, and the last one to finish names it. Until then a mark
- * takes the place of the header, by which abandoned files are recognised. If the name is a link,
- * the file that it leads to is written, not the link. Pipes and devices are written in place. Safe
- * from any thread. */
+/* Tensors and .npy files.
+ *
+ * A file that is being written has another name until it is complete, so that an existing file of
+ * its name, which others may be reading, stays intact: NAME.partial, or NAME.partial-1 and so on if
+ * another process is writing one, or a user has a file of that name. Each partial file belongs to
+ * one writer, and the last one to finish names it. Until then a mark takes the place of the header,
+ * by which abandoned files are recognised.
+ *
+ * If the name is a link, the file that it leads to is written, not the link. Pipes and devices are
+ * written in place. Safe from any thread. */
 #ifndef PL_EXEC_NPY_NPY_TENSOR_H
 #define PL_EXEC_NPY_NPY_TENSOR_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists live tensors, sessions and runs of a runtime. See plimsoll/live.h. Nothing stops meanwhile:
- * lists are locked one after the other, never two at once, and only while their members are
- * copied. */
+/* Lists live tensors, sessions and runs of a runtime. See plimsoll/live.h.
+ *
+ * Nothing stops meanwhile: lists are locked one after the other, never two at once, and only while
+ * their members are copied. */
 #include "exec/session/live.h"
 
 #include <errno.h>

@@ -7,12 +7,15 @@
  *   checked  a request that was found valid, with the nodes that it needs. Kept for similar
  *            requests
  *   plain    an input that is in memory, its elements one after the other
+ *
  * We cache only plans that the budget did not influence: everything is on the CPU, inputs are
  * plain, nothing is spilled, and the peak is at most a PL_KEPT_SHARE-th of the budget. Tiles are
  * halved until they fit, so nothing was made smaller than is best, and any budget that large gives
  * the same plan. A cached plan serves a similar request with plain inputs of the same shapes from
  * the same nodes, in such a budget. An input may be the result of an eager op: pictures of one size
- * share a plan. Both are reference-counted, because runs side by side share them. Safe from any
+ * share a plan.
+ *
+ * Requests and plans are reference-counted, because runs side by side share them. Safe from any
  * thread. */
 #ifndef PL_EXEC_SESSION_SESSION_PLANS_H
 #define PL_EXEC_SESSION_SESSION_PLANS_H

@@ -4,11 +4,13 @@
  *   open    it can be used
  *   closed  runs have ended, and variables are freed; calls on the handle fail
  *   user    a running call; a session is closed when the last one has left
+ *
  * A session is in its graph's list while it is open, and in its runtime's until it is freed. It
  * keeps the runtime alive until it is freed, or closed with its graph, after which its user may
- * never free it. The runtime frees the sessions that it still has when it ends. Safe from any
- * thread: each field names its lock. No lock is held during computation; runs that assign exclude
- * each other by `assigning`. */
+ * never free it. The runtime frees the sessions that it still has when it ends.
+ *
+ * Safe from any thread: each field names its lock. No lock is held during computation; runs that
+ * assign exclude each other by `assigning`. */
 #ifndef PL_EXEC_SESSION_SESSION_PRIVATE_H
 #define PL_EXEC_SESSION_SESSION_PRIVATE_H
 

@@ -43,8 +43,7 @@ typedef struct operation {
     /* for this tile: */
     char *to;
     int64_t step_bytes;            /* that `to` moves for each element of the tile: 0 for a strip */
-    int64_t operand_bytes[INPUTS]; /* that its operands move for each element of a strip: 0 if
-                                    * repeated */
+    int64_t operand_bytes[INPUTS]; /* that each of a strip moves its operands: 0 if repeated */
 } operation;
 
 typedef struct chain {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cast.h: the choice of the kernel, and f16 and bf16, which go through a piece of f32 on the
- * stack. That piece is short, and stays in the first-level cache. */
+/* See cast.h: chooses the kernel, and converts f16 and bf16 through a piece of f32 on the stack,
+ * short enough to stay in the first-level cache. */
 #include "kernels/elementwise/cast.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static void write_through_f32(uint16_t *out, const char *in, size_t n, pl_cast_k
     }
 }
 
-/* A kernel has no arguments of its own: one function for each pair. */
+/* A kernel takes no parameters of its own, so each pair has a function. */
 #define BETWEEN(HALF, half, OTHER, bytes, to_f32)                                                  \
     static void HALF##_to_##OTHER(void *out, const void *in, size_t n)                             \
     {                                                                                              \

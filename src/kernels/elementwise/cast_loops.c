@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions between dtypes that are computed with, one instruction set; cast.c has the others. */
+/* Conversions between the dtypes that ops compute in, for one instruction set; cast.c has the
+ * others. */
 #include "kernels/elementwise/cast_loops.h"
 
 #include "kernels/strip.h"
 
-/* The result of the processor's conversion of what does not fit: C leaves it open, so it is asked
- * before. NaN is not inside of anything. */
+/* The result of the processor's conversion for values that do not fit: it is undefined in C, so
+ * they are checked first. NaN is not inside any range. */
 static inline int32_t whole_i32(double x)
 {
     return ((x > -2147483649.0) & (x < 2147483648.0)) ? (int32_t)x : INT32_MIN;
@@ -42,7 +43,7 @@ static inline uint64_t whole_u64(double x)
         PL_EACH(i, n) out[i] = E(T, in[i]);                                                        \
     }
 
-/* Integers of one size are the same bytes, whichever sign they have: cast.c copies those. */
+/* Integers of one size are the same bytes, whatever their sign: cast.c copies those. */
 #define FROM_INTEGER(X, FROM, F)                                                                   \
     X(FROM, F, BOOL, uint8_t, BY_TRUTH)                                                            \
     X(FROM, F, U8, uint8_t, BY_C)                                                                  \
@@ -98,8 +99,8 @@ pl_cast_kernel PL_OF_ISA(pl_cast_loop)(pl_dtype from, pl_dtype to)
     }
 }
 
-/* To the nearest f32 whose last bit is odd, unless there is one that is equal. Rounded once more,
- * to a format shorter by two bits or more, it gives what the f64 rounded once would. */
+/* Rounds to the nearest f32 whose last bit is odd, unless one is equal. Rounded again, to a format
+ * at least two bits shorter, this gives what rounding the f64 once would give. */
 void PL_OF_ISA(pl_cast_f64_to_odd_f32)(float *out, const double *in, size_t n)
 {
     PL_EACH(i, n)

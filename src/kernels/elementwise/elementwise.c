@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define PL_ISA any /* this file has none of its own; strip.h wants a name */
+#define PL_ISA any /* this file has none of its own, but strip.h needs a name */
 #include "kernels/elementwise/elementwise_group.h"
 #include "kernels/isa.h"
 #include "tensor/dtype.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums, products, signs, extremes and roundings: what is one or a few instructions. */
+/* Sums, products, signs, extremes and roundings: operations of one or a few instructions. */
 #include <math.h>
 
 #include "kernels/elementwise/elementwise_group.h"
@@ -21,7 +21,7 @@
 #define FLOAT_SIGN(T, U, x)    ((x) > 0 ? (T)1 : (x) < 0 ? (T)(-1) : (x) == 0 ? (T)0 : (x))
 #define UNSIGNED_RELU(T, U, x) (x)
 #define SIGNED_RELU(T, U, x)   ((x) > 0 ? (x) : (T)0)
-#define FLOAT_RELU(T, U, x)    ((x) <= 0 ? (T)0 : (x)) /* a NaN is not less, and goes on */
+#define FLOAT_RELU(T, U, x)    ((x) <= 0 ? (T)0 : (x)) /* a NaN is not less, so it is propagated */
 
 #define FLOAT_NEG(T, U, x)                   (-(x))
 #define FLOAT_ADD(T, U, x, y)                ((x) + (y))
@@ -39,7 +39,7 @@
 #define FLOAT_CEIL(T, U, x)  BY_SIZE(T, ceil, x)
 #define FLOAT_ROUND(T, U, x) BY_SIZE(T, rint, x)
 
-/* x != x keeps a NaN on the left; one on the right is what an untrue comparison chooses. */
+/* x != x keeps a NaN on the left; a NaN on the right is chosen because the comparison is false. */
 #define INTEGER_MAXIMUM(T, U, x, y) ((x) > (y) ? (x) : (y))
 #define INTEGER_MINIMUM(T, U, x, y) ((x) < (y) ? (x) : (y))
 #define FLOAT_MAXIMUM(T, U, x, y)   ((((x) > (y)) | ((x) != (x))) ? (x) : (y))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotients and remainders with NumPy's signs, and powers of integers.
  *
- * There is no vector instruction that divides integers. A float's division serves: with |x| < 2^m,
- * x / y is at least 1 / |y| away from every other integer, and its rounding error is below
- * 2^m / |y| x 2^-24 (2^-53): too small to reach one for m <= 16 in f32, and m <= 32 in f64. */
+ * No vector instruction divides integers, so floats are divided instead: with |x| < 2^m, x / y is
+ * at least 1 / |y| away from every other integer, and its rounding error is below 2^m / |y| x 2^-24
+ * (2^-53): too small to reach one for m <= 16 in f32, and m <= 32 in f64. */
 #include <math.h>
 
 #include "kernels/elementwise/elementwise_group.h"
 
-/* quotient_D(): without its fraction, wrapping, and 0 for y == 0. */
+/* quotient_D(): truncated, wrapping, and 0 for y == 0. */
 #define DEFINE_QUOTIENT_BY_FLOAT(D, T)                                                             \
     static inline T quotient_##D(T x, T y)                                                         \
     {                                                                                              \
@@ -20,7 +20,7 @@ DEFINE_QUOTIENT_BY_FLOAT(I8, int8_t)
 DEFINE_QUOTIENT_BY_FLOAT(U16, uint16_t)
 DEFINE_QUOTIENT_BY_FLOAT(I16, int16_t)
 
-/* -1 is apart, because -2^31 / -1 does not fit an i32. */
+/* -1 is handled separately, because -2^31 / -1 does not fit an i32. */
 static inline int32_t quotient_I32(int32_t x, int32_t y)
 {
     int32_t safe = ((y == 0) | (y == -1)) ? 1 : y;
@@ -65,7 +65,8 @@ static inline uint64_t quotient_U64(uint64_t x, uint64_t y)
     }
 PL_INTEGERS(DEFINE_INTEGER_DIVISION, , )
 
-/* By squaring. A negative exponent leaves a fraction, which is dropped, unless x is 1 or -1. */
+/* Computes by squaring. A negative exponent gives a fraction, which is dropped, unless x is 1 or
+ * -1. */
 #define DEFINE_POWER(op, E, D, T, U)                                                               \
     static T pow_##D(T x, T y)                                                                     \
     {                                                                                              \
@@ -79,10 +80,10 @@ PL_INTEGERS(DEFINE_INTEGER_DIVISION, , )
     }
 PL_INTEGERS(DEFINE_POWER, , )
 
-/* fmod of floats is exact. So is x - q * y, fused, if q is the quotient without its fraction or one
- * more: then both of its ends are less than |y| away. One more it is where x / y was rounded up to
- * it, and the remainder then has the wrong sign. That needs an x / y that fits the significand with
- * room to spare; the rest is the library's, bit by bit. */
+/* fmod of floats is exact. So is x - q * y, fused, if q is the truncated quotient or one more: its
+ * magnitude is then at most |y|. It is one more if x / y was rounded up to it, and the remainder
+ * then has the wrong sign. This requires that x / y fits the significand with room to spare; the
+ * library computes the rest, bit by bit. */
 #ifdef __FMA__
 #define IS_EASY(x, y, F, limit, inf) ((F(x) < F(y) * (limit)) & (F(y) < (inf)))
 #else

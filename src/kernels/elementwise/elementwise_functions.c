@@ -13,8 +13,8 @@
 #define LIBM_F32(name)    name##f
 #define LIBM_F64(name)    name
 
-/* A loop over a library's function on vectors. The rest at the end is padded to a vector: a function on
- * one element would be another one. */
+/* Loops over a library's function on vectors. The rest at the end is padded to a vector, because
+ * the library's function for one element may differ. */
 #define DEFINE_LIBRARY_LOOP(op, name, ulp, D, T)                                                   \
     static void op##_##D##_v(PL_STRIP_ARGUMENTS)                                                   \
     {                                                                                              \
@@ -38,8 +38,9 @@
     DEFINE_LIBRARY_LOOP(op, name, u10, D, T)                                                       \
     static const pl_elementwise_kernel op##_##D##_forms[] = {op##_##D##_v};
 
-/* For two operands: by pieces, to spread a repeated one, and to have them still when the results
- * are there: where SLEEF's pow of finite operands is infinite, the true one may be just below. */
+/* Takes two operands in pieces, to spread a repeated one, and to still have them when the results
+ * are there: where SLEEF's pow of finite operands is infinite, the true result may be just
+ * below. */
 #define IS_DOUBTFUL_atan2(D, x, y, result) false
 #define IS_DOUBTFUL_pow(D, x, y, result)                                                           \
     ((SIZE_##D(result) == INF_##D) & (SIZE_##D(x) < INF_##D) & (SIZE_##D(y) < INF_##D))
@@ -84,10 +85,10 @@
     DEFINE_LIBRARY_FORM(op, name, D, T, U, vs, false, true)                                        \
     PL_BINARY_FORMS(op, D)
 
-/* For one operand, where SLEEF ends too early: its log1p, its hyperbolic sine and cosine and the
- * inverses of these are infinite before the true ones are, and its erfc, which comes with 1.5 units
- * only, is less exact where it is subnormal. Beyond the bound it is libm's turn, which is slow, and
- * seldom. */
+/* For one operand, where SLEEF's range ends too early: its log1p, its hyperbolic sine and cosine
+ * and the inverses of these are infinite before the true ones are; and its erfc, which comes only
+ * with 1.5 units, is less exact where it is subnormal. Beyond the bound libm computes, which is
+ * slow, but rare. */
 #define BOUND_log1p_F32 0x1p120f
 #define BOUND_log1p_F64 0x1p1000
 #define BOUND_sinh_F32  80.0f
@@ -127,9 +128,9 @@
     }                                                                                              \
     static const pl_elementwise_kernel op##_##D##_forms[] = {op##_##D##_v};
 
-/* SLEEF's trigonometry reduces its argument in one of three ways, for the vector as a whole: a
- * large element would change the last bits of its neighbours. So elements of each way are computed
- * apart, the others replaced. The bounds are those in SLEEF's source. */
+/* SLEEF's trigonometry reduces its argument in one of three ways for the whole vector, so a large
+ * element would change the last bits of its neighbours. Elements of each way are therefore computed
+ * separately, the others replaced. The bounds are those in SLEEF's source. */
 #define FIRST_BOUND_F32  125.0f
 #define SECOND_BOUND_F32 39000.0f
 #define FIRST_BOUND_F64  15.0
@@ -230,7 +231,7 @@ DEFINE_WAYS(F64, double)
     TYPES(BINARY, pow, pow)                                                                        \
     TYPES(BINARY, atan2, atan2)
 
-/* Those that are ours in f32, where they can be. */
+/* Functions that are ours in f32, where the machine supports them. */
 #define OWN_ROWS(TYPES, UNARY, TRIGONOMETRY, LOGISTIC)                                             \
     TYPES(UNARY, exp, exp)                                                                         \
     TYPES(UNARY, log, log)                                                                         \
@@ -260,8 +261,8 @@ PL_DEFINE_UNARY(log, OWN_LOG, F32, float, float)
 PL_DEFINE_UNARY(tanh, OWN_TANH, F32, float, float)
 PL_DEFINE_UNARY(sigmoid, OWN_SIGMOID, F32, float, float)
 
-/* Bits of |x|, moved up by one: in the order of what they stand for, NaN above infinity. The
- * largest of them is found with fewer instructions than how many are too large. */
+/* Returns the bits of |x|, shifted up by one: ordered like the values, NaN above infinity. Finding
+ * the largest takes fewer instructions than counting those that are too large. */
 static inline uint32_t rank_of(float x)
 {
     return pl_bits_of(x) << 1;
@@ -272,8 +273,8 @@ static inline bool has_few_turns(float x)
     return rank_of(x) < rank_of(PL_TRIG_LIMIT);
 }
 
-/* Large angles are rare: libm's, one by one. `count` is a constant but at the end of a strip, so
- * that the loops have no ends of their own: a quarter of the instructions. */
+/* Large angles are rare, and libm computes them one by one. `count` is a constant except at the end
+ * of a strip, so that the loops need no code for a remainder: a quarter of the instructions. */
 #define DEFINE_OWN_TRIGONOMETRY(op, name)                                                          \
     static inline                                                                                  \
         __attribute__((always_inline)) void name##_some(float *out, const float *a, size_t count)  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a file of elementwise kernels is written: a list of rows, expanded once into functions and
  * once into the cases of a switch. An expression E(T, U, x, ...) computes one element; T is the
- * dtype's type, and U the one to compute in where T would overflow or be promoted to int. */
+ * dtype's type, and U the type to compute in where T would overflow or be promoted to int. */
 #ifndef PL_KERNELS_ELEMENTWISE_ELEMENTWISE_GROUP_H
 #define PL_KERNELS_ELEMENTWISE_ELEMENTWISE_GROUP_H
 
@@ -11,7 +11,7 @@
 /* Kernels of one operation and dtype, by which operands are repeated. */
 typedef const pl_elementwise_kernel *pl_elementwise_forms;
 
-/* Looks in one file for one instruction set; NULL if it is not there. */
+/* Finds the kernels in one file for one instruction set; NULL if the file does not have them. */
 typedef pl_elementwise_forms pl_elementwise_group(pl_elementwise op, pl_dtype dtype);
 
 #define PL_GROUP_DECLARE(isa)                                                                      \
@@ -38,7 +38,7 @@ PL_GROUP_DECLARE(avx512);
 #define PL_DEFINE_UNARY(op, E, D, T, U)      PL_DEFINE_UNARY_TO(op, E, D, T, U, T)
 #define PL_DEFINE_UNARY_BOOL(op, E, D, T, U) PL_DEFINE_UNARY_TO(op, E, D, T, U, uint8_t)
 
-/* Binary: of a strip and a strip, an element and a strip, a strip and an element. */
+/* Binary: for a strip and a strip, an element and a strip, a strip and an element. */
 #define PL_DEFINE_BINARY_TO(op, E, D, T, U, R)                                                     \
     static void op##_##D##_vv(PL_STRIP_ARGUMENTS)                                                  \
     {                                                                                              \
@@ -65,9 +65,9 @@ PL_GROUP_DECLARE(avx512);
 #define PL_DEFINE_BINARY(op, E, D, T, U)      PL_DEFINE_BINARY_TO(op, E, D, T, U, T)
 #define PL_DEFINE_BINARY_BOOL(op, E, D, T, U) PL_DEFINE_BINARY_TO(op, E, D, T, U, uint8_t)
 
-/* Binary, where a plain expression serves `is_easy` operands only, and a function, slowly, all
- * others. Looks ahead over a few elements, so that the loop over easy ones has no branch in it. A
- * is true if a is repeated, B if b is. */
+/* Binary, where a plain expression works only for `is_easy` operands, and a slow function for all
+ * others. Looks ahead over a few elements, so that the loop over easy ones has no branch. A is true
+ * if a is repeated, B if b is. */
 enum { PL_LOOK_AHEAD = 64 };
 #define PL_DEFINE_GUARDED_FORM(name, T, MASK, A, B, is_easy, easy, general)                        \
     static void name(PL_STRIP_ARGUMENTS)                                                           \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons, truth and bits. Comparisons with a NaN are untrue, but for not_equal. */
+/* Comparisons, logical and bit operations. Comparisons with a NaN are false, except not_equal. */
 #include "kernels/elementwise/elementwise_group.h"
 
 #define IS_EQUAL(T, U, x, y)         ((x) == (y))
@@ -23,9 +23,9 @@
 #define BITS_OR(T, U, x, y)  ((x) | (y))
 #define BITS_XOR(T, U, x, y) ((x) ^ (y))
 
-/* A count that is negative is a large one when unsigned: more than there are bits, as NumPy has it.
- * The count is bounded before it is used, because the vectorizer shifts first and chooses then.
- * `< 1 and not 0` is `< 0`, said so that it also compiles, to nothing, for unsigned types. */
+/* A negative count is a large one when unsigned: more than the number of bits, as in NumPy. The
+ * count is bounded before use, because the vectorizer shifts first and selects then. `< 0` is
+ * written as `< 1 and not 0`, which also compiles, to nothing, for unsigned types. */
 #define N_BITS(T)                  (8 * sizeof(T))
 #define FITS(T, U, count)          ((U)(count) < N_BITS(T))
 #define BOUNDED(T, U, count)       ((U)(count) & (N_BITS(T) - 1))

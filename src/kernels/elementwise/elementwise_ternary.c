@@ -2,7 +2,7 @@
 /* where, clip and mul_add, in all forms. */
 #include "kernels/elementwise/elementwise_group.h"
 
-/* A, B, C: is this operand repeated? F is the type of the first. */
+/* A, B, C: whether this operand is repeated. F is the type of the first. */
 #define DEFINE_FORM(name, E, F, T, U, A, B, C)                                                     \
     static void name(PL_STRIP_ARGUMENTS)                                                           \
     {                                                                                              \
@@ -33,7 +33,7 @@
 #define WRAP_MUL_ADD(T, U, x, y, z)  (T)((U)(x) * (U)(y) + (U)(z))
 #define FLOAT_MUL_ADD(T, U, x, y, z) ((x) * (y) + (z)) /* rounds twice: see strip.h */
 
-/* As maximum and minimum in elementwise_arithmetic.c, with their way of keeping NaNs. */
+/* Keeps NaNs as maximum and minimum in elementwise_arithmetic.c do. */
 #define INTEGER_LARGER(x, y)        ((x) > (y) ? (x) : (y))
 #define INTEGER_CLIP(T, U, x, y, z) (INTEGER_LARGER(x, y) < (z) ? INTEGER_LARGER(x, y) : (z))
 #define FLOAT_LARGER(x, y)          ((((x) > (y)) | ((x) != (x))) ? (x) : (y))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers: which blocks an element needs. See random.h. */
+/* Random numbers: finds the blocks that an element needs. See random.h. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,8 +18,8 @@ void pl_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_wo
     memcpy(ret_words, words, 4 * sizeof *ret_words);
 }
 
-/* A walk over elements of so many words each, from `first` on: *ret_words are those of the next
- * elements, as many as are returned. */
+/* Walks over elements of this many words each, from `first` on: *ret_words are those of the next
+ * elements, and the number of these is returned. */
 typedef struct word_walk {
     pl_random random;
     uint64_t next;

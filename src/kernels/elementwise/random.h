@@ -2,15 +2,15 @@
 /* Random numbers, each a pure function of (seed, stream, index): any part of a tensor can be made
  * by itself, by any thread, in any order, and has the same bits on every processor.
  *
- *   generator        Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy
- *                    as 1, 2, 3, 2011), TensorFlow's as well: four 32-bit words from a counter of
- *                    four words and a key of two
+ *   generator        Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as
+ *                    1, 2, 3, 2011), TensorFlow's as well: four 32-bit words from a counter of four
+ *                    words and a key of two
  *   key              the seed's lower and upper half
  *   counter          the block's number, lower and upper half, then the stream's
  *   block            four words: elements of 32 bits are the words, those of 64 bits are words 0-1
  *                    and 2-3 (lower half first); integers take twice the bits of their range
  *
- *   uniform f32      upper 24 bits / 2^24, as NumPy has it: [0, 1), all multiples of 2^-24
+ *   uniform f32      upper 24 bits / 2^24, as in NumPy: [0, 1), all multiples of 2^-24
  *   uniform f64      upper 53 bits / 2^53
  *   uniform integer  low + the upper part of (random x range): 64 random bits for up to 32 bits of
  *                    range, 128 for 64. No value is likelier than another by more than 2^-32
@@ -39,17 +39,17 @@ typedef enum pl_distribution {
     PL_RANDOM_TRUNCATED_NORMAL,
 } pl_distribution;
 
-/* One block. */
+/* Computes one block. */
 void pl_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]);
 
-/* The generator's words themselves. */
+/* Writes the generator's words themselves. */
 void pl_random_words(pl_random random, uint64_t first, int64_t n, uint32_t *out);
 
-/* f32 or f64: [0, 1), or mean 0 and standard deviation 1 (before it is cut off). */
+/* Writes f32 or f64: [0, 1), or mean 0 and standard deviation 1 (before truncation). */
 void pl_random_floats(pl_random random, pl_distribution distribution, pl_dtype dtype,
                       uint64_t first, int64_t n, void *out);
 
-/* low <= x < low + range, wrapped to the integer dtype; range 0: all 2^64. */
+/* Writes low <= x < low + range, wrapped to the integer dtype; range 0: all 2^64. */
 void pl_random_integers(pl_random random, pl_dtype dtype, uint64_t low, uint64_t range,
                         uint64_t first, int64_t n, void *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of random numbers. Compiled once per instruction set: see strip.h. Each computes both
- * branches of what it chooses from, so that the compiler can make vectors of it; of the generator
- * it makes none. */
+ * branches of a choice, so that the compiler can vectorize it; it does not vectorize the
+ * generator. */
 #include <math.h>
 
 #if defined(__AVX2__)
@@ -19,10 +19,10 @@
 
 #if defined(__AVX2__)
 
-#define N_CHAINS 4 /* of four blocks: enough to fill the time that a product takes */
+#define N_CHAINS 4 /* of four blocks: enough to hide the latency of a multiplication */
 
-/* Words are the lower halves of lanes; what the upper halves become does not matter, because
- * products do not read them. */
+/* Words are the lower halves of lanes; the upper halves do not matter, because multiplications do
+ * not read them. */
 static inline void sixteen_blocks(pl_random random, uint64_t block, uint32_t *out)
 {
     const __m256i m0 = _mm256_set1_epi64x(PHILOX_M0), m1 = _mm256_set1_epi64x(PHILOX_M1);
@@ -94,7 +94,8 @@ static void uniform_f32(const uint32_t *words, int64_t n, float *out)
         out[i] = (float)(int32_t)(words[i] >> 8) * 0x1p-24f;
 }
 
-/* 53 bits in two parts, each of which is a double without rounding: AVX2 converts no 64 bits. */
+/* Converts 53 bits in two parts, each of which is exact as a double: AVX2 has no conversion from 64
+ * bits. */
 static void uniform_f64(const uint32_t *words, int64_t n, double *out)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -104,7 +105,7 @@ static void uniform_f64(const uint32_t *words, int64_t n, double *out)
     }
 }
 
-/* Wichura's PPND7: the x > 0 with so much of the distribution above it: 0 < above <= 1/2. */
+/* Wichura's PPND7: the x > 0 that has this much of the distribution above it: 0 < above <= 1/2. */
 static inline float normal_above_f32(float above)
 {
     float q = 0.5f - above, r = 0.180625f - q * q;
@@ -154,7 +155,7 @@ static inline double normal_above_f64(double above)
     return q <= 0.425 ? centre : root <= 5.0 ? tail : far;
 }
 
-/* The highest bit is the sign, the others are how much lies above: (bits + 1/2) / 2^32, so that
+/* The highest bit is the sign; the others say how much lies above: (bits + 1/2) / 2^32, so that
  * both halves are alike and 0 does not occur. Rounding to 1/2 gives 0. */
 static inline float above_f32(uint32_t word)
 {

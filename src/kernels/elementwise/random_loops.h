@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between random.c and the builds of random_loops.c: see isa_table.h. */
+/* Shared by random.c and the builds of random_loops.c: see isa_table.h. */
 #ifndef PL_KERNELS_ELEMENTWISE_RANDOM_LOOPS_H
 #define PL_KERNELS_ELEMENTWISE_RANDOM_LOOPS_H
 
 #include "kernels/elementwise/random.h"
 
-/* The number of words made at a time: they stay in the first-level cache. */
+/* Words are made this many at a time: they stay in the first-level cache. */
 #define PL_RANDOM_BLOCKS 128
 
 typedef struct pl_random_loops {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp() and log() of one element, without branches or calls: in a loop the compiler makes vectors
- * of them, and the elements at its end get the same bits as those in the middle. The polynomials
- * are those of Cephes (S. L. Moshier); tests/unit/kernels/test_scan.c finds them within 1.6 ULP (exp) and
- * 0.9 ULP (log) of the truth. For *_loops.c only. */
+/* exp() and log() of one element, without branches or calls: the compiler vectorizes a loop over
+ * them, and the elements at its end get the same bits as those in the middle. The polynomials are
+ * those of Cephes (S. L. Moshier); tests/unit/kernels/test_scan.c finds them within 1.6 ULP (exp)
+ * and 0.9 ULP (log) of the truth. For *_loops.c only. */
 #ifndef PL_KERNELS_ELEMENTWISE_SCALAR_MATH_H
 #define PL_KERNELS_ELEMENTWISE_SCALAR_MATH_H
 
@@ -37,7 +37,7 @@ static inline uint64_t bits_from_double(double value)
     return bits;
 }
 
-/* For x <= 0, as differences from a maximum are, or NaN; 0 where the result would be subnormal. */
+/* For x <= 0 (as differences from a maximum are), or NaN; 0 where the result would be subnormal. */
 static inline float exp_f32(float x)
 {
     const float magic = 0x1.8p23f; /* added, it leaves the nearest integer in the lowest bits */
@@ -72,7 +72,7 @@ static inline double exp_f64(double x)
     return x < -708.0 ? 0.0 : (1.0 + 2.0 * (p / (q - p))) * power;
 }
 
-/* For positive normal numbers only, as random.c has them. */
+/* For positive normal numbers only, which is all that random.c needs. */
 static inline float log_f32(float x)
 {
     /* x = m * 2^e with m in [sqrt(1/2), sqrt(2)) */

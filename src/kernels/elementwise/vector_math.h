@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of floats that no instruction computes. One place knows where they come from:
+/* Functions of floats that no instruction computes. Only this file knows where they come from:
  *   here     sin cos exp log tanh sigmoid of f32, where the machine has fused multiply-add
  *   SLEEF    all else on x86-64, the variants good to 1 unit in the last place (sleef.org)
  *   libm     all on other machines
  *
- * Ours are written as functions of one element without a branch; a loop over them is vectorized,
- * and its tail has the same operations. They are here because SLEEF takes 1.2 (exp) to 4 times
- * (sin) as long (docs/kernels.md). */
+ * Ours are functions of one element without a branch; a loop over them is vectorized, and its tail
+ * uses the same operations. They exist because SLEEF takes 1.2 (exp) to 4 times (sin) as long
+ * (docs/kernels.md). */
 #ifndef PL_KERNELS_ELEMENTWISE_VECTOR_MATH_H
 #define PL_KERNELS_ELEMENTWISE_VECTOR_MATH_H
 
@@ -82,7 +82,7 @@ static inline float pl_fma(float x, float y, float z)
 #define PL_LN2_1 0x1.62e430p-1f
 #define PL_LN2_2 -0x1.05c610p-29f
 
-/* From here on the number of half turns is rounded too roughly for the polynomial below. */
+/* Above this the number of half turns is rounded too coarsely for the polynomial below. */
 #define PL_TRIG_LIMIT 0x1p15f
 
 static inline float pl_minus_turns(float x, float half_turns)

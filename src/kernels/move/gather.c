@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements chosen by place, or made by it: see gather.h. */
+/* Gathers elements by index, or generates them by place: see gather.h. */
 #include <assert.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
     X(PL_U64, uint64_t)                                                                            \
     X(PL_I64, int64_t)
 
-/* INT64_MIN for what no int64_t holds: out of range of anything. */
+/* Returns INT64_MIN for an index that does not fit an int64_t: it is always out of range. */
 static int64_t index_at(pl_dtype dtype, const void *indices, int64_t i)
 {
     switch (dtype) {
@@ -54,7 +54,7 @@ int64_t pl_gather_map(pl_dtype dtype, const void *indices, int64_t n, int64_t si
     return -1;
 }
 
-/* A constant size makes a load and a store of memcpy(). */
+/* With a constant size, memcpy() becomes a load and a store. */
 #define COPY_ROWS(bytes)                                                                           \
     for (int64_t i = 0; i < n; i++)                                                                \
     memcpy((char *)out + i * out_stride, (const char *)in + (map[i] - first) * in_stride,          \
@@ -116,7 +116,7 @@ void pl_gather_axis(pl_gather_mode mode, int64_t begin, int64_t n, int64_t befor
         ret_map[i] = source_of(mode, begin + i - before, size);
 }
 
-/* Doubles the filled part until all is filled: few calls, however small the element. */
+/* Doubles the filled part until all is filled: few calls, however small the element is. */
 void pl_fill(void *out, int64_t n, const void *value, size_t item_bytes)
 {
     const size_t total = (size_t)n * item_bytes, most = 4096 / item_bytes * item_bytes;

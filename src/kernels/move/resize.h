@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images in another size, as TensorFlow's tf.image.resize(): pixels have their centres at halves,
- * and a result's pixel is made of the two (or one) nearest on each axis; antialiased, of all that
- * lie nearer than one pixel of the result, and weigh the more the nearer they are.
- *   tap    for one place of the result: the two places of the input, and how far it is from the
- *          lower
- *   span   the same antialiased: places one after the other, each with a weight
- *   picks  the taps of a row of bytes, written down for many elements at a time
+/* Resizes images like TensorFlow's tf.image.resize(): pixel centres lie at halves, and a pixel of
+ * the result is made of the two (or one) nearest on each axis; antialiased, of all within one
+ * result pixel, weighted by nearness.
+ *   tap    for one place of the result: two places of the input, and the distance from the lower
+ *   span   the same for antialiasing: consecutive places, each with a weight
+ *   picks  the taps of a row of bytes, tabulated for many elements at a time
  *
  *   in = (out + 0.5) * (n_in / n_out) - 0.5, in f32;  lower = floor(in), upper = ceil(in), both
  *   inside of the input;  bilinear: lower + (upper - lower) * (in - floor(in)), across, then down
@@ -13,8 +12,8 @@
  *   antialiased: width = max(n_in / n_out, 1);  weight = max(1 - |place - in| / width, 0), over
  * their sum; across, then down, added up from the lowest place on
  *
- * In f32 whatever the dtype; the same bits on every machine. Never allocates; safe from any thread.
- */
+ * Computes in f32 whatever the dtype; gives the same bits on every machine. Never allocates; safe
+ * from any thread. */
 #ifndef PL_KERNELS_MOVE_RESIZE_H
 #define PL_KERNELS_MOVE_RESIZE_H
 
@@ -26,20 +25,21 @@ typedef struct pl_resize_tap {
     float lerp;
 } pl_resize_tap;
 
-/* Rows that pl_resize_row() writes have room for so many elements more: it writes whole vectors. */
+/* Rows that pl_resize_row() writes have room for this many more elements, because it writes whole
+ * vectors. */
 #define PL_RESIZE_EXTRA 16
 
-/* The picks of one axis; n_in is not 0. */
+/* Computes the taps of one axis; n_in is not 0. */
 void pl_resize_taps(int64_t n_in, int64_t n_out, pl_resize_tap *taps);
 
 int64_t pl_resize_nearest(int64_t n_in, int64_t n_out, int64_t at);
 
-/* A row of `n_in` pixels, u8 or f32, in another width. */
+/* Resizes a row of `n_in` pixels, u8 or f32. */
 void pl_resize_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n_channels,
                    const pl_resize_tap *taps, int64_t n_out, float *out);
 
-/* For every 16 elements of a result: which bytes of the row, of those in a window, they are made
- * of. `table` is the caller's, and stays as it is while the picks are in use. */
+/* For every 16 elements of a result: the bytes of a window of the row that they are made of. The
+ * caller owns `table`, and leaves it unchanged while the picks are in use. */
 typedef struct pl_resize_picks {
     void (*row)(const struct pl_resize_picks *picks, const uint8_t *row, float *out);
     void *table;
@@ -48,16 +48,16 @@ typedef struct pl_resize_picks {
 
 #define PL_RESIZE_PICK_BYTES 256 /* of the table, which begins at a multiple of 64 */
 
-/* 0: of such rows there are none, as a table that is larger than the nearest caches gains nothing.
- */
+/* Returns 0 if such rows do not use picks, because a table larger than the nearest caches gains
+ * nothing. */
 uint64_t pl_resize_picks_bytes(int64_t n_out, int64_t n_channels);
 
-/* False: this machine has none for such rows, or a window does not hold the bytes, as in results
- * that are less than a fourth as wide: pl_resize_row() does those. */
+/* Returns false if this machine has no picks for such rows, or a window does not hold the bytes, as
+ * in results less than a fourth as wide: use pl_resize_row() then. */
 bool pl_resize_picks_set(pl_resize_picks *picks, const pl_resize_tap *taps, int64_t n_in,
                          int64_t n_channels, int64_t n_out, void *table);
 
-/* pl_resize_row() of u8, to the bit. */
+/* pl_resize_row() for u8; gives the same bits. */
 static inline void pl_resize_picked_row(const pl_resize_picks *picks, const uint8_t *row,
                                         float *out)
 {
@@ -69,11 +69,11 @@ typedef struct pl_resize_span {
     int64_t n;
 } pl_resize_span;
 
-/* The most places that a span of this axis has. */
+/* Returns the most places that a span of this axis has. */
 int64_t pl_resize_span_places(int64_t n_in, int64_t n_out);
 
-/* The spans of one axis; n_in is not 0. Span i's weights begin at weights[i * places]; behind its last
- * they are 0. */
+/* Computes the spans of one axis; n_in is not 0. Span i's weights begin at weights[i * places];
+ * after its last they are 0. */
 void pl_resize_spans(int64_t n_in, int64_t n_out, pl_resize_span *spans, float *weights);
 
 /* pl_resize_row() with spans, whose weights are `places` apart. */
@@ -81,8 +81,8 @@ void pl_resize_span_row(pl_dtype dtype, const void *row, int64_t n_in, int64_t n
                         const pl_resize_span *spans, const float *weights, int64_t places,
                         int64_t n_out, float *out);
 
-/* out += rows[k] * weights[k], one after the other; or, if they are the first, out is not added to.
- * At least one row. */
+/* out += rows[k] * weights[k], one after the other; if they are the first, sets out instead. At
+ * least one row. */
 void pl_resize_sum(const float *const *rows, const float *weights, int n_rows, bool first,
                    float *out, int64_t n);
 

@@ -13,7 +13,7 @@ typedef float four __attribute__((vector_size(16)));
 typedef float eight __attribute__((vector_size(32)));
 
 #ifdef __SSE2__
-/* By hand: compilers make vectors of four bytes one number at a time. */
+/* Written by hand: compilers vectorize four bytes one number at a time. */
 static inline four load_u8(const uint8_t *at)
 {
     int32_t bytes;
@@ -39,9 +39,9 @@ static inline four load_f32(const float *at)
     return values;
 }
 
-/* One pixel of up to four channels at a time: four are read and written, and what is too many is
- * overwritten by the next. In the last pixel of the input that would read behind it, so there, and
- * where a pixel has more channels, elements go one by one. */
+/* Computes one pixel of up to four channels at a time: four are read and written, and the next
+ * pixel overwrites the surplus. For the input's last pixel that would read past the end, so there,
+ * and for more channels, elements go one by one. */
 #define DEFINE_ROW(suffix, T)                                                                      \
     static inline void pixel_##suffix(const T *row, int64_t n_channels, const pl_resize_tap *tap,  \
                                       float *out)                                                  \
@@ -82,8 +82,9 @@ DEFINE_ROW(f32, float)
 
 #ifdef __AVX2__
 
-/* Two pixels at a time: eight bytes hold a pixel and its neighbour. With a lerp of 0 the neighbour
- * does not matter; where both taps are the same pixel and it is not 0, at the edges, it does. */
+/* Computes two pixels at a time: eight bytes hold a pixel and its neighbour. With a lerp of 0 the
+ * neighbour does not matter; at the edges both taps are the same pixel and lerp is not 0, so it
+ * does. */
 static inline bool are_neighbours(const pl_resize_tap *tap)
 {
     return tap->upper == tap->lower + 1 || tap->lerp == 0;
@@ -146,7 +147,7 @@ static void blend(const float *top, const float *bottom, float lerp, float *out,
         out[i] = top[i] + (bottom[i] - top[i]) * lerp;
 }
 
-/* Spans: as pixels above, four channels at a time where nothing is read behind the row. */
+/* Spans: like pixels above, four channels at a time where that does not read past the row. */
 #define DEFINE_SPAN_ROW(suffix, T)                                                                 \
     static inline void span_##suffix(const T *at, int64_t n_channels, const float *weights,        \
                                      int64_t n, float *out)                                        \
@@ -194,9 +195,9 @@ DEFINE_SPAN_ROW(f32, float)
 
 #ifdef __AVX2__
 
-/* Two results at a time, places in groups: 16 bytes hold five pixels of three channels, or four of
- * four, and order[i] makes numbers of the i-th. Places behind a span's last have weights of 0,
- * which change no sum: so all spans are as long, and no branch is guessed wrong. */
+/* Computes two results at a time, places in groups: 16 bytes hold five pixels of three channels, or
+ * four of four, and order[i] converts the i-th to numbers. Places after a span's last have weights
+ * of 0, which change no sum: so all spans are equally long, and no branch is mispredicted. */
 typedef struct group {
     int64_t n_channels, n;
     __m256i order[5];
@@ -240,7 +241,7 @@ static inline void paired_spans(const group *g, const uint8_t *row, int64_t n_in
                                 int64_t n_out, float *out)
 {
     int64_t n_channels = g->n_channels, x = 0, end = n_out;
-    int64_t read_bytes = (places - 1) / g->n * g->n * n_channels + 16; /* from a span's begin on */
+    int64_t read_bytes = (places - 1) / g->n * g->n * n_channels + 16; /* from a span's begin */
     while (end > 0 && spans[end - 1].begin * n_channels + read_bytes > n_in * n_channels)
         end--;
     for (; x + 2 <= end; x += 2)
@@ -250,7 +251,7 @@ static inline void paired_spans(const group *g, const uint8_t *row, int64_t n_in
                 out + x * n_channels);
 }
 
-/* The i-th pixel of 16 bytes, its channels as numbers; 0 for a fourth that is missing. */
+/* The i-th pixel of 16 bytes, its channels as numbers; 0 for a missing fourth. */
 static inline __m256i order_of(int64_t i, int64_t n_channels)
 {
     int at = (int)(i * n_channels);
@@ -287,7 +288,7 @@ static inline eight load_eight(const float *at)
     return values;
 }
 
-/* A piece at a time that stays in registers while the rows go by. */
+/* Sums a piece at a time that stays in registers while the rows go by. */
 static void sum(const float *const *rows, const float *weights, int n_rows, bool first, float *out,
                 int64_t n)
 {

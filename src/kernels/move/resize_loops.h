@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between resize.c and the builds of resize_loops.c: see isa_table.h. */
+/* Shared by resize.c and the builds of resize_loops.c: see isa_table.h. */
 #ifndef PL_KERNELS_MOVE_RESIZE_LOOPS_H
 #define PL_KERNELS_MOVE_RESIZE_LOOPS_H
 

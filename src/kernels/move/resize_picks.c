@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The picks of resize.h. Compiled once per instruction set: see strip.h. Nothing is read behind a
- * row: where a window would end there, it begins earlier. */
+/* The picks of resize.h. Compiled once per instruction set: see strip.h. Nothing is read past a
+ * row's end: a window that would end there begins earlier. */
 #include "kernels/move/resize_loops.h"
 
 #ifdef __AVX2__
@@ -11,8 +11,8 @@
 
 #include "kernels/strip.h"
 
-/* Elements of 8 results, each lane of 16 bytes from a window of its own. A byte's place stands in
- * the lowest byte of its element; the others say that they are zero. */
+/* Elements of 8 results, each lane of 16 bytes from its own window. The lowest byte of an element
+ * has the place of its byte; the others mark zeros. */
 typedef struct pick_8 {
     _Alignas(32) uint8_t lower[32];
     uint8_t upper[32];
@@ -31,7 +31,7 @@ typedef struct pick_16 {
 static_assert(sizeof(pick_8) * 2 == PL_RESIZE_PICK_BYTES, "room is for both");
 static_assert(sizeof(pick_16) == PL_RESIZE_PICK_BYTES, "room is for both");
 
-/* The row's elements of the results from `first` on; those behind the last are the last again. */
+/* The row's elements for the results from `first` on; past the last, the last is repeated. */
 typedef struct wanted {
     int n;
     int64_t lower[16], upper[16]; /* bytes of the row */
@@ -56,7 +56,7 @@ static void want(const pl_resize_tap *taps, int64_t n_channels, int64_t n_out, i
     }
 }
 
-/* Where a window of the row begins that has all of them; -1: there is none. */
+/* Returns where a window of the row begins that has all of them; -1: there is none. */
 static int64_t window_of(const wanted *w, int64_t row_bytes, int64_t window_bytes)
 {
     int64_t begin = row_bytes - window_bytes, last = 0;

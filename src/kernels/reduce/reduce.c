@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partials of reductions: what they are made of, how two become one, and what comes out. The loops
- * over elements are in files of their own: see reduce_loops.h. */
+/* Partials of reductions: initializes, merges and finishes them. The loops over elements are in
+ * files of their own: see reduce_loops.h. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static void fill_f64(void *plane, int64_t n, double value)
         ((double *)plane)[i] = value;
 }
 
-/* The least that a maximum can be, or the most that a minimum can. */
+/* Fills in the least possible maximum, or the largest possible minimum. */
 static void fill_extreme(pl_dtype dtype, void *plane, int64_t n, bool most)
 {
     switch (dtype) {
@@ -195,9 +195,9 @@ void pl_reduce_rows(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials pa
     loops_of(reduce.op)->rows[reduce.op][reduce.dtype](tile, planes);
 }
 
-/* What looks at its rows twice has no time to ask for those that come while it is at it. Where they
- * are short, and so no streams that the processor sees, each line of a band of them is read once in
- * order, before. */
+/* Loops that read their rows twice cannot prefetch the next rows meanwhile. Short rows are not
+ * streams that the processor detects, so each line of a band of them is read once, in order,
+ * beforehand. */
 enum { SHORT_ROW_BYTES = 8192, FETCHED_BYTES = 16384, LINE_BYTES = 64, TWICE_ROWS = 32 };
 
 static bool looks_twice(pl_reduce_op op)
@@ -211,7 +211,7 @@ static void fetch(const char *data, int64_t bytes)
     unsigned sum = 0;
     for (int64_t i = 0; i < bytes; i += LINE_BYTES)
         sum += (unsigned char)data[i];
-    __asm__ volatile("" ::"r"(sum)); /* it is the reading that is wanted */
+    __asm__ volatile("" ::"r"(sum)); /* keeps the compiler from dropping the reads */
 }
 
 static void fetch_rows(const pl_reduce_tile *tile, int64_t row_bytes)
@@ -224,8 +224,8 @@ static void fetch_rows(const pl_reduce_tile *tile, int64_t row_bytes)
         fetch((const char *)tile->data + r * tile->row_bytes, row_bytes);
 }
 
-/* Rows that are fetched at once, as many as stay in the first-level cache. Loops that take 32 of
- * them meet the same ones as they would in the whole tile, and so give the same bits. */
+/* Returns how many rows are fetched at once: as many as stay in the first-level cache. Loops that
+ * take 32 rows get the same ones as in the whole tile, and so give the same bits. */
 static int64_t rows_at_once(int64_t row_bytes)
 {
     int64_t n = FETCHED_BYTES / (row_bytes + 1) / TWICE_ROWS * TWICE_ROWS;
@@ -262,8 +262,8 @@ void pl_reduce_columns(pl_reduce reduce, const pl_reduce_tile *tile, pl_partials
     }
 }
 
-/* A partial of argmax is an element with an index, and one of max an element: both are merged as a
- * tile of one row would be, except that each column has an index of its own. */
+/* A partial of argmax is an element with an index, and one of max an element: both are merged like
+ * a tile of one row, except that each column has its own index. */
 static void merge_indices(pl_reduce reduce, void *const into[], void *const from[], int64_t n)
 {
     const int64_t *from_index = from[1];
@@ -353,7 +353,7 @@ static double finished(pl_reduce_op op, double *const planes[], int64_t i, doubl
         return pl_sum_total(planes[0][i], planes[1][i]);
     case PL_REDUCE_MEAN:
         return pl_sum_total(planes[0][i], planes[1][i]) / planes[2][i];
-    case PL_REDUCE_LOGSUMEXP: /* an infinite or NaN maximum is the answer; its sum is not needed */
+    case PL_REDUCE_LOGSUMEXP: /* an infinite or NaN maximum is the result; its sum is not needed */
         return isfinite(planes[0][i]) ? planes[0][i] + log(planes[1][i]) : planes[0][i];
     case PL_REDUCE_VARIANCE: {
         double freedom = planes[0][i] - ddof;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of extremes and where they are: see reduce_vectors.h. */
+/* Loops of extremes and their places: see reduce_vectors.h. */
 #include <assert.h>
 
 #include "kernels/reduce/reduce_vectors.h"

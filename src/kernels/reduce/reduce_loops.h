@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between reduce.c and the builds of reduce_sums.c, reduce_extremes.c, reduce_flags.c and
+/* Shared by reduce.c and the builds of reduce_sums.c, reduce_extremes.c, reduce_flags.c and
  * reduce_moments.c: see isa_table.h. Planes of a partial, each packed by its own type, 8 bytes per
  * output set aside:
  *
@@ -21,7 +21,7 @@
 
 #define PL_REDUCE_N_DTYPES (PL_F64 + 1)
 
-/* planes[i] begins with the first output. Loops over columns leave the counts of means alone. */
+/* planes[i] begins with the first output. Loops over columns do not update the counts of means. */
 typedef void pl_reduce_loop(const pl_reduce_tile *tile, void *const planes[PL_REDUCE_PLANES]);
 
 /* The loops of the reductions that a file has; NULL for others. */
@@ -34,8 +34,8 @@ extern const pl_reduce_loops pl_reduce_sums_plain, pl_reduce_sums_avx2, pl_reduc
     pl_reduce_extremes_avx2, pl_reduce_flags_plain, pl_reduce_flags_avx2, pl_reduce_moments_plain,
     pl_reduce_moments_avx2;
 
-/* sum + error + value, with what the sum cannot hold put into the error (Knuth's two-sum). Once the
- * sum is infinite or NaN the error is NaN: pl_sum_total() then leaves it out. */
+/* sum + error + value, where the error receives what the sum cannot hold (Knuth's two-sum). Once
+ * the sum is infinite or NaN the error is NaN: pl_sum_total() then leaves it out. */
 static inline void pl_sum_add(double *sum, double *error, double value)
 {
     double total = *sum + value, part = total - *sum;
@@ -49,14 +49,15 @@ static inline double pl_sum_total(double sum, double error)
     return total == total ? total : sum;
 }
 
-/* Chan, Golub and LeVeque: count, mean and squares of both together. */
+/* Chan, Golub and LeVeque: merges count, mean and squares. */
 static inline void pl_moments_add(double *count, double *mean, double *squares, double more,
                                   double more_mean, double more_squares)
 {
     double total = *count + more, distance = more_mean - *mean;
     if (total == 0)
         return;
-    /* Where one side is empty its mean is 0, and must not be met by an infinity of the other. */
+    /* An empty side has a mean of 0, which must not be combined with an infinity on the other
+     * side. */
     if (*count == 0) {
         *mean = more_mean;
         *squares = more_squares;
@@ -67,8 +68,8 @@ static inline void pl_moments_add(double *count, double *mean, double *squares, 
     *count = total;
 }
 
-/* The larger maximum of both, and the sum of exp(x - that). A maximum that is infinite or NaN is
- * all that the result depends on: its sum stays 0. */
+/* The larger maximum of both, and the sum of exp(x - that). If the maximum is infinite or NaN, the
+ * result depends on it alone: its sum stays 0. */
 static inline void pl_logsumexp_add(double *max, double *sum, double more_max, double more_sum)
 {
     double both = *max > more_max || *max != *max ? *max : more_max;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common to the files with the loops of reductions: reduce_sums.c,
- * reduce_extremes.c, reduce_flags.c and reduce_moments.c, each compiled once per instruction set
- * (see strip.h). Their loops are in .inc files of the same names, which reduce_types.inc includes
- * for each type. */
+/* Shared by the files with the loops of reductions: reduce_sums.c, reduce_extremes.c,
+ * reduce_flags.c and reduce_moments.c, each compiled once per instruction set (see strip.h). Their
+ * loops are in .inc files of the same names, which reduce_types.inc includes for each type. */
 #ifndef PL_KERNELS_REDUCE_REDUCE_VECTORS_H
 #define PL_KERNELS_REDUCE_REDUCE_VECTORS_H
 
@@ -15,46 +14,46 @@
 #include "kernels/reduce/reduce_loops.h"
 #include "kernels/strip.h"
 
-/* Elements of a row that are summed before rounding errors are kept, or compared before it is asked
- * where the largest is: in the first-level cache, and few enough for the bound in reduce.h. */
+/* Elements of a row that are summed before rounding errors are kept, or compared before looking for
+ * the largest: they fit the first-level cache, and are few enough for the bound in reduce.h. */
 #define BLOCK 512
 
 /* Columns whose partials stay in the second-level cache while rows go by. */
 #define WIDE_CHUNK 4096
 
-/* Columns of floats are added four rows at a time, so many rows before rounding errors are kept, in
- * sums that stay in the first-level cache. */
+/* Columns of floats are added four rows at a time; this many rows before rounding errors are kept,
+ * in sums that stay in the first-level cache. */
 #define SUM_ROWS  32
 #define SUM_CHUNK 2048
 
-/* Four rows at once are four streams, which the processor does not fetch ahead by itself, unless
- * they are long. So each line of them is asked for so many bytes before it is needed, into the
- * second-level cache: up to three times as fast. Nearer, into the first level, or many lines at
- * once were slower; a line that is forgotten, as at the end of a row, costs all that was gained.
- * Rows that are shorter than FOUND_BYTES are one stream together. */
+/* Four rows at once are four streams, which the processor does not prefetch by itself unless they
+ * are long. So each line of them is prefetched this many bytes ahead, into the second-level cache:
+ * up to three times as fast. Prefetching nearer, into the first level, or many lines at once was
+ * slower; a missed line, as at the end of a row, costs all that was gained. Rows shorter than
+ * FOUND_BYTES together form one stream. */
 #define AHEAD_BYTES 32768
 #define FOUND_BYTES 256
 #define LINE_BYTES  64
 
-/* Along rows there is one stream, but the processor fetches it ahead only up to the end of a page.
- * So each line is asked for as much before it is needed as a page is long: a quarter less time with
- * two threads. Half of that lost most of it, four times as much nothing. Not for the strips of a
- * chain, which are short, and there already. ASKED_BYTES: at once, where a loop is the compiler's.
- */
+/* Along rows there is one stream, but the processor prefetches only up to the end of a page. So
+ * each line is prefetched a page ahead: a quarter less time with two threads. Half the distance
+ * lost most of it, four times the distance gained nothing. Not for the strips of a chain, which are
+ * short, and cached already. ASKED_BYTES: prefetched at once, in loops that the compiler
+ * vectorizes. */
 #define ROW_AHEAD_BYTES      4096
 #define ROW_AHEAD_FROM_BYTES 32768
 #define ASKED_BYTES          2048
 
-/* Narrow integers are added in others that are twice as wide: as many rows as these can hold, and
- * columns that stay in the first-level cache. */
+/* Narrow integers are added in integers twice as wide: as many rows as these can hold, and columns
+ * that stay in the first-level cache. */
 #define SMALL_ROWS  256
 #define SMALL_CHUNK 4096
 
-/* Columns that are worked on in arrays on the stack, and rows that are looked at twice. */
+/* Columns that are kept in arrays on the stack, and rows that are read twice. */
 #define CHUNK      256
 #define BLOCK_ROWS 32
 
-/* Elements of a row that are compared before it is asked where the best is. */
+/* Elements of a row that are compared before looking for the best one. */
 #define SEARCH_BLOCK 1024
 
 /* 32 lanes, in as many vectors as the processor needs for them. */
@@ -75,7 +74,7 @@ typedef uint64_t u64v __attribute__((vector_size(VECTOR_BYTES)));
 static inline __attribute__((always_inline)) f64v load_f32(const float *x)
 {
 #if defined(__AVX__)
-    return _mm256_cvtps_pd(_mm_loadu_ps(x)); /* gcc 12 makes more of __builtin_convertvector() */
+    return _mm256_cvtps_pd(_mm_loadu_ps(x)); /* gcc 12 makes more of the builtin */
 #elif defined(__SSE2__)
     return _mm_cvtps_pd(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)x));
 #else
@@ -90,8 +89,7 @@ static inline __attribute__((always_inline)) f64v load_f64(const double *x)
     return vector;
 }
 
-/* next > best ? next : best, and the same for <, lane by lane: so a NaN in `next` is passed over.
- */
+/* next > best ? next : best, and the same for <, lane by lane: so a NaN in `next` is ignored. */
 #define DEFINE_EXTREME(name, vector, mask, beats)                                                  \
     static inline __attribute__((always_inline)) vector name(vector next, vector best)             \
     {                                                                                              \
@@ -124,13 +122,14 @@ DEFINE_EXTREME(vector_max_f64, f64v, i64v, >)
 DEFINE_EXTREME(vector_min_f64, f64v, i64v, <)
 #endif
 
-/* From four rows to those that are asked for with them, `bytes` of each being used; 0: none are. */
+/* The distance from four rows to those prefetched with them, `bytes` of each being used; 0:
+ * none. */
 static inline int64_t distance_ahead(const pl_reduce_tile *tile, int64_t bytes)
 {
     return bytes < FOUND_BYTES ? 0 : (AHEAD_BYTES / bytes / 4 + 1) * 4 * tile->row_bytes;
 }
 
-/* From an element of long rows, one behind the other, to what is asked for with it. */
+/* The distance from an element of long, contiguous rows to the element prefetched with it. */
 static inline int64_t distance_along(const pl_reduce_tile *tile, int64_t item_bytes)
 {
     int64_t bytes = tile->n_columns * item_bytes;
@@ -139,7 +138,7 @@ static inline int64_t distance_along(const pl_reduce_tile *tile, int64_t item_by
                : 0;
 }
 
-/* A line of each of four rows, from where there may be nothing. */
+/* Prefetches a line of each of four rows, which may lie past the end. */
 static inline __attribute__((always_inline)) void ask_for_four(const void *data, int64_t row_bytes,
                                                                int64_t distance)
 {
@@ -148,7 +147,7 @@ static inline __attribute__((always_inline)) void ask_for_four(const void *data,
                            0, 2);
 }
 
-/* The rest behind whole lines: as rows need not begin with a line, up to two. */
+/* Prefetches the rest after whole lines: as rows need not begin with a line, up to two. */
 static inline __attribute__((always_inline)) void ask_for_ends(const void *data, int64_t bytes,
                                                                int64_t row_bytes, int64_t distance)
 {
@@ -158,7 +157,7 @@ static inline __attribute__((always_inline)) void ask_for_ends(const void *data,
     ask_for_four((const char *)data + bytes - 1, row_bytes, distance);
 }
 
-/* Lines of a row that lie so far ahead, from where there may be nothing; 0: none are asked for. */
+/* Prefetches lines of a row at this distance, which may lie past the end; 0: none. */
 static inline __attribute__((always_inline)) void ask_for_lines(const void *data, int64_t bytes,
                                                                 int64_t distance)
 {
@@ -166,15 +165,15 @@ static inline __attribute__((always_inline)) void ask_for_lines(const void *data
         __builtin_prefetch((const void *)((uintptr_t)data + (uintptr_t)(distance + k)), 0, 2);
 }
 
-/* Before a loop that is to become one of vectors: gcc would else unroll a short one first, and then
- * see none. */
+/* Put before a loop to be vectorized: gcc would otherwise unroll a short one first, and then not
+ * vectorize it. */
 #ifdef __clang__
 #define NOT_UNROLLED
 #else
 #define NOT_UNROLLED _Pragma("GCC unroll 1")
 #endif
 
-/* Does what follows for each column i < n of the rows a, b, c and d. */
+/* Runs its last argument for each column i < n of the rows a, b, c and d. */
 #define FOR_COLUMNS_OF_FOUR(n, row_bytes, distance, ...)                                           \
     do {                                                                                           \
         const int64_t n_ = n, n_line_ = (int64_t)(LINE_BYTES / sizeof *a);                         \
@@ -188,7 +187,7 @@ static inline __attribute__((always_inline)) void ask_for_lines(const void *data
             __VA_ARGS__;                                                                           \
     } while (0)
 
-/* Always the same tree of 32 leaves, whatever the vectors. The vectors are used up. */
+/* Always the same tree of 32 leaves, whatever the vector size. Overwrites the vectors. */
 static inline double sum_of_vectors(f64v vector[])
 {
     double leaf[4];

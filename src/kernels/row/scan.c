@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums: which loop does them. */
+/* Running sums: chooses the loop. */
 #include "kernels/isa_table.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/row/scan_loops.h"

@@ -6,8 +6,8 @@
 #define IN_ROW(T, tile, r)    ((const T *)((const char *)(tile)->in + (r) * (tile)->in_row_bytes))
 #define OUT_ROW(OUT, tile, r) ((OUT *)((char *)(tile)->out + (r) * (tile)->out_row_bytes))
 
-/* One row from its first element, or from its last: `step` is 1 or -1, and in[0] is where it
- * begins. In groups of four the carry waits for one addition only, not for four. */
+/* Scans one row from its first element, or from its last: `step` is 1 or -1, and in[0] is where it
+ * begins. With groups of four, the carry waits for one addition, not four. */
 #define DEFINE_ROW(name, T, SUM, OUT)                                                              \
     static inline SUM name(const T *in, OUT *out, int64_t n, int64_t step, bool exclusive,         \
                            SUM carry)                                                              \

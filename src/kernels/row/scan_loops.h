@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between scan.c and the builds of scan_loops.c: see isa_table.h. */
+/* Shared by scan.c and the builds of scan_loops.c: see isa_table.h. */
 #ifndef PL_KERNELS_ROW_SCAN_LOOPS_H
 #define PL_KERNELS_ROW_SCAN_LOOPS_H
 

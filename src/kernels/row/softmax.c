@@ -6,7 +6,7 @@
 #include "kernels/isa_table.h"
 #include "kernels/row/softmax_loops.h"
 
-/* Elements for which the maximum and the divisor are laid out side by side: on the stack. */
+/* Elements for which maximum and divisor are stored side by side, on the stack. */
 #define CHUNK SOFTMAX_COLUMNS
 
 static int64_t chunk_at(int64_t from, int64_t n)
@@ -40,8 +40,8 @@ static void compute(pl_dtype dtype, bool log, const pl_softmax_tile *tile, int64
     loops->by_f32(log, tile, from, n, narrow, by);
 }
 
-/* The number subtracted from an element, and the divisor of the rest (or its logarithm, subtracted),
- * out of a partial of logsumexp. A maximum that is not finite makes all of it NaN. */
+/* Extracts from a logsumexp partial the number subtracted from an element, and the divisor of the
+ * rest (or its logarithm, subtracted). If the maximum is not finite, all of it is NaN. */
 static void understand(pl_partials partials, int64_t i, bool log_of, double *ret_centre,
                        double *ret_by)
 {
@@ -82,7 +82,8 @@ void pl_softmax_columns_by(pl_dtype dtype, bool log, const pl_softmax_tile *tile
     }
 }
 
-/* The row's partial of `op`: for logsumexp its maximum and sum, for max the maximum. */
+/* Reduces the row with `op` to a partial: for logsumexp its maximum and sum, for max the
+ * maximum. */
 static pl_partials reduce_row(pl_reduce reduce, const void *row, int64_t n, double planes[2])
 {
     pl_partials partials = {planes, 1};
@@ -130,7 +131,8 @@ void pl_softmax_rows(pl_dtype dtype, bool log, const pl_softmax_tile *tile)
     }
 }
 
-/* Subtracted from each column's elements: their maximum, or NaN if that is not finite. */
+/* Finds the number subtracted from each column's elements: their maximum, or NaN if that is not
+ * finite. */
 static void find_centres(pl_dtype dtype, const pl_softmax_tile *tile, int64_t from, int64_t n,
                          double centres[CHUNK])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of softmax. Compiled once per instruction set: see strip.h. The compiler makes vectors
- * of them, as nothing but the sum depends on an order. */
+/* The loops of softmax. Compiled once per instruction set: see strip.h. The compiler can vectorize
+ * them, because only the sum depends on an order. */
 #include "kernels/row/softmax_loops.h"
 #include "kernels/elementwise/scalar_math.h"
 #include "kernels/strip.h"

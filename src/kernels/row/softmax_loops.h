@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between softmax.c and the builds of softmax_loops.c: see isa_table.h. */
+/* Shared by softmax.c and the builds of softmax_loops.c: see isa_table.h. */
 #ifndef PL_KERNELS_ROW_SOFTMAX_LOOPS_H
 #define PL_KERNELS_ROW_SOFTMAX_LOOPS_H
 
 #include "kernels/row/softmax.h"
 
-/* Columns that are worked on together: what belongs to them is on the stack. */
+/* Columns that are computed together: their data is on the stack. */
 enum { SOFTMAX_COLUMNS = 256 };
 
 typedef struct pl_softmax_loops {
-    /* out[i] = exp(in[i] - centre), and their sum. No in[i] is over the centre. */
+    /* out[i] = exp(in[i] - centre), and their sum. No in[i] is above the centre. */
     double (*exp_f32)(const float *in, float *out, int64_t n, float centre);
     double (*exp_f64)(const double *in, double *out, int64_t n, double centre);
     /* x[i] *= factor */
@@ -21,8 +21,8 @@ typedef struct pl_softmax_loops {
                    const void *centre, const double *by);
     void (*by_f64)(bool log, const pl_softmax_tile *tile, int64_t from, int64_t n,
                    const void *centre, const double *by);
-    /* Columns [from, from + n) of the tile, of at most SOFTMAX_COLUMNS: out = exp(in - centre), and
-     * their sums, which begin as the caller says. */
+    /* Columns [from, from + n) of the tile, at most SOFTMAX_COLUMNS: out = exp(in - centre), added
+     * to their sums, which the caller initializes. */
     void (*exp_columns_f32)(const pl_softmax_tile *tile, int64_t from, int64_t n,
                             const void *centre, double *sums);
     void (*exp_columns_f64)(const pl_softmax_tile *tile, int64_t from, int64_t n,

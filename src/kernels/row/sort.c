@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorting: numbers to keys and back, and what is sorted with them. The sorting itself is in
- * sort_records.inc. */
+/* Sorting: converts numbers to keys and back, and handles values, places and zeros. The sorting
+ * itself is in sort_records.inc. */
 #include <assert.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static inline int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Where merging and counting take equally long was measured for each. */
+/* The point where merging and counting take equally long was measured for each type. */
 #define RECORD     uint8_t
 #define SUFFIX     u8
 #define KEY(r)     (r)
@@ -61,7 +61,7 @@ static inline int64_t smaller(int64_t a, int64_t b)
 #define SIGN_32 (UINT32_C(1) << 31)
 #define SIGN_64 (UINT64_C(1) << 63)
 
-/* Negative numbers are in the reverse order of their bits; all NaN are the last. */
+/* Negative numbers sort in the reverse order of their bits; all NaNs come last. */
 static inline uint32_t key_of_float(float value)
 {
     uint32_t bits;
@@ -116,7 +116,7 @@ static inline double double_of_key(uint64_t key)
     X(PL_F32, float, uint32_t, u32, key_of_float, float_of_key)                                    \
     X(PL_F64, double, uint64_t, u64, key_of_double, double_of_key)
 
-/* dtype, type of an element, type of its bits, which of them is the sign */
+/* dtype, type of an element, type of its bits, its sign bit */
 #define FOR_FLOATS(X)                                                                              \
     X(PL_F32, float, uint32_t, SIGN_32)                                                            \
     X(PL_F64, double, uint64_t, SIGN_64)
@@ -132,7 +132,7 @@ static bool is_packed(pl_dtype dtype, int64_t n)
     return item_bytes_of(dtype) <= 4 && n <= UINT32_MAX;
 }
 
-/* In front of the arrays in the scratch. */
+/* The counts come before the arrays in the scratch. */
 static void *behind_counts(void *scratch)
 {
     return (char *)scratch + COUNTS_BYTES;
@@ -156,11 +156,11 @@ uint64_t pl_sort_scratch_bytes(pl_dtype dtype, int64_t n)
     return COUNTS_BYTES + keys_bytes(dtype, n) + signs_bytes(dtype, n);
 }
 
-/* -0 and 0 are equal, and have different keys. Rows with both are rare: for them the signs are kept
- * in the order of the zeros, which lie together when all is sorted, and get them back. */
+/* -0 and 0 are equal, but have different keys. Rows with both are rare: for them, the signs of
+ * zeros are kept in order, and put back after sorting, when the zeros are adjacent. */
 
-/* How many zeros there are, of which the first bit of `signs` is the first's sign; 0 as well if all
- * have the same. */
+/* Returns how many zeros there are, with the sign of the first in the first bit of `signs`; also 0
+ * if all have the same sign. */
 static int64_t keep_signs(pl_dtype dtype, const void *in, int64_t n, uint64_t *signs)
 {
     int64_t n_zeros = 0;
@@ -226,7 +226,7 @@ static void give_signs(pl_dtype dtype, const uint64_t *signs, int64_t n_zeros, v
 FOR_ALL(DEFINE_SORT)
 #undef DEFINE_SORT
 
-/* False if it was stopped. */
+/* Returns false if it was stopped. */
 static bool sort_values(const pl_sort *sort, const void *in, int64_t n, void *out, void *scratch)
 {
     switch (sort->dtype) {
@@ -247,12 +247,12 @@ void pl_sort_row(pl_sort sort, const void *in, int64_t n, void *out, void *scrat
     int64_t n_zeros = keep_signs(sort.dtype, in, n, signs);
     if (!sort_values(&sort, in, n, out, scratch) || n_zeros == 0)
         return;
-    const double zero = 0; /* all of its bits are 0: those of a float as well */
+    const double zero = 0; /* all of its bits are 0, for a float as well */
     int64_t first = pl_sort_count(sort, out, n, &zero, false);
     give_signs(sort.dtype, signs, n_zeros, (char *)out + first * item_bytes_of(sort.dtype));
 }
 
-/* Places, and what is equal: + 0 makes 0 of -0, and changes nothing else. */
+/* Packs places; + 0 turns -0 into 0 so that they are equal, and changes nothing else. */
 
 static void pack(pl_sort sort, const void *in, int64_t n, uint64_t *words)
 {
@@ -300,8 +300,8 @@ int64_t pl_sort_count(pl_sort sort, const void *sorted, int64_t n, const void *b
     return low;
 }
 
-/* Adds the records of [from, n) whose key is `most` or less to the *count there are, as many as
- * there is room for. Returns where it stopped. */
+/* Adds records of [from, n) whose key is at most `most` to the *count there are, while there is
+ * room. Returns where it stopped. */
 static int64_t collect(pl_sort sort, const void *in, int64_t from, int64_t n, uint64_t most,
                        entry *records, int64_t room, int64_t *count)
 {
@@ -351,8 +351,8 @@ void pl_argsort_row(pl_sort sort, const void *in, int64_t n, int64_t *out, void 
         out[i] = (int64_t)sorted[i].index;
 }
 
-/* The best so far and as many again, of which those that are no better than the k-th are dropped
- * whenever there is no more room. */
+/* Room for the best so far and as many again; when it is full, those not better than the k-th are
+ * dropped. */
 static int64_t top_k_room(int64_t n, int64_t k)
 {
     return smaller(n, k + (k > 1024 ? k : 1024));
