@@ -70,7 +70,7 @@ def _shown(tensor: Any, n_most: Optional[int]) -> str:
 def _check(
     check: Callable[..., Optional[str]], tensors: List[Any], name: Optional[str]
 ) -> Any:
-    """`check` of eager tensors gives what is wrong, or None. Now, or whenever it is run."""
+    """`check` of eager tensors returns the failure, or None. Runs now, or in each run."""
 
     def call(*values: Any) -> List[Any]:
         wrong = check(*values)
@@ -424,7 +424,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and tensor.dtype.is_numeric
 
 
-# ---- numbers that are none ----
+# ---- numbers that are not finite ----
 
 
 def check_numerics(tensor: Any, message: str, name: Optional[str] = None) -> Any:

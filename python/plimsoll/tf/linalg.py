@@ -376,7 +376,7 @@ def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = 
 
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
           name: str | None = None) -> Tensor:
-    """The best solution of what has none, by least squares.
+    """The best solution of an overdetermined system, by least squares.
 
     >>> tf.linalg.lstsq([[2.0]], [[4.0]]).numpy().round(3).tolist()
     [[2.0]]

@@ -26,7 +26,7 @@ __all__ = ["case", "cond", "switch_case", "while_loop"]
 
 
 def _is_known(value: Any) -> bool:
-    """Can a value be asked for here and now?"""
+    """Can a value be computed here and now?"""
     if hasattr(value, "__plimsoll_tensor__"):
         value = value.__plimsoll_tensor__()
     if not isinstance(value, Tensor):

@@ -11,7 +11,7 @@
     (4, 6)
 
 A function that asks for a value while it is traced (`if x > 0:`) cannot be: it then runs in Python,
-eagerly, each time that it is called, and that is said once on stderr.
+eagerly, each time that it is called, and a message on stderr says so once.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOT_TRACEABLE = (OperatorNotAllowedInGraphError, NotImplementedError)
 
 
 class ConcreteFunction:
-    """One trace of a function: what its arguments have to be is known.
+    """One trace of a function: the specs of its arguments are known.
 
     >>> import plimsoll.tf as tf
     >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.TensorSpec([], tf.float32))
@@ -130,7 +130,7 @@ class ConcreteFunction:
         return _trace.read_cell_to_write(cell) if is_written else _trace.read_cell(cell)
 
     def _in_graph(self, made: List[Any], n: int, tensors: Sequence[Any]) -> List[Any]:
-        """In a graph, or a trace: what the function gives, once it has written what it writes. In a
+        """In a graph, or a trace: the function's results, after its assignments. In a
         graph the call is one op: arguments that it makes nothing of are run as well."""
         waited = _trace.write_cells(self._written, made[n:])
         if _context.trace_here() is None:
@@ -139,7 +139,7 @@ class ConcreteFunction:
 
     @functools.cached_property
     def _unused(self) -> List[int]:
-        """Which arguments nothing hangs on."""
+        """The arguments that nothing depends on."""
         used = {id(node) for node in _trace.ancestors(self._core.outputs, self.graph)}
         return [i for i, node in enumerate(self.inputs) if id(node) not in used]
 
@@ -241,7 +241,7 @@ class _Signature:
         ]
 
     def takes(self, other: "_Signature") -> bool:
-        """Could what is traced for this be called with what the other describes?"""
+        """Could a trace for this spec be called with the other one?"""
         return self.is_like(other) and all(
             theirs.spec.shape.is_subtype_of(leaf.spec.shape)
             for leaf, theirs in zip(self.leaves(), other.leaves())
@@ -257,7 +257,7 @@ def _key_of_tensors(args: Any) -> Any:
 
 
 def _as_tensor(value: Any) -> Any:
-    """Tensors, and arrays as tensors; None for what is a Python value, variables included."""
+    """Tensors, and arrays as tensors; None for a Python value, variables included."""
     if isinstance(value, Tensor):
         return value
     numpy = sys.modules.get("numpy")
@@ -509,7 +509,7 @@ class Function:
         )
 
     def __deepcopy__(self, memo: Any) -> "Function":
-        """One that was not traced yet: the copy of what it closes over is another object."""
+        """A function that was not traced yet: the copy of its closure is another object."""
         from copy import deepcopy
 
         function = deepcopy(self._python_function, memo)

@@ -138,7 +138,7 @@ class Operation:
 
     @property
     def type(self) -> str:
-        """TensorFlow's word for what it does."""
+        """TensorFlow's name of its op."""
         if not self._nodes:
             return "NoOp"
         if self._name in self._graph._handles:
@@ -220,7 +220,7 @@ class Graph:
         self._reads: Dict[str, Tuple[Any, Any]] = {}
         self._handles: Dict[str, Any] = {}  # node that is a variable's value -> variable
         self._effects: Dict[str, Any] = {}  # call of a Python function -> one of its outputs
-        self._defaults: Dict[str, Any] = {}  # placeholder -> what it is if it is not fed
+        self._defaults: Dict[str, Any] = {}  # placeholder -> its value if it is not fed
         self._variable_store: Dict[str, Any] = {}
         self._variable_scope: Any = None
         self._lock = threading.RLock()
@@ -229,7 +229,7 @@ class Graph:
     # ---- for the extension ----
 
     def _unique_name(self, name: str, is_op: bool = False) -> str:
-        """The whole name of a new node, from what it is called, or from its op."""
+        """The whole name of a new node, from its own name or its op's."""
         if is_op:
             name = _DEFAULT_NAMES.get(name) or _type_of(name)
         if self._finalized:
@@ -387,7 +387,7 @@ class Graph:
             self.add_to_collection(name, value)
 
     def get_collection(self, name: str, scope: Optional[str] = None) -> List[Any]:
-        """A copy of what was added under `name`; of that, what has a name that matches `scope`."""
+        """A copy of what was added under `name`; only items with a name that matches `scope`."""
         every = list(self._collections.get(name, ()))
         if scope is None:
             return every
@@ -541,7 +541,7 @@ def _scoped(name: Optional[str]) -> Iterator[str]:
 
 
 class name_scope:
-    """Names of what is made inside begin with `name/`; in a graph a name is taken once.
+    """Names of nodes made inside begin with `name/`; in a graph a name is taken once.
 
     >>> import plimsoll.tf as tf
     >>> with tf.name_scope("layer") as scope:
@@ -598,12 +598,12 @@ def device(device_name: Any) -> ContextManager[None]:
     return _context.placed(_devices.physical_name(name))
 
 
-# ---- what waits for what ----
+# ---- control dependencies ----
 
 
 @contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
-    """In a graph, what is made inside is run after `control_inputs`; None: after nothing.
+    """In a graph, nodes made inside run after `control_inputs`; None: after nothing.
 
     Elsewhere it says nothing: what is eager is done, and what has effects in a function is done in
     the order in which it is written.

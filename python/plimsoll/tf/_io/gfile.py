@@ -96,7 +96,7 @@ class GFile:
         return stat(self.name).length
 
     def flush(self) -> None:
-        """Gives what was written to the system."""
+        """Passes buffered data to the system."""
         if self._opened is not None:
             self._opened.flush()
 

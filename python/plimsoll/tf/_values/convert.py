@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between what users write and what the extension takes: dtypes, axes, shapes, and values that are
+"""Converts users' values for the extension: dtypes, axes, shapes, and values that are
 known before anything runs.
 
-A value is *static* if it can be told now: a Python number, an eager tensor (which is computed for
+A value is *static* if it is known now: a Python number, an eager tensor (which is computed for
 it), a constant of a graph, or small arithmetic on those. A dimension that only a run tells is a
 `Dim`: this axis of that tensor. Vectors of both are remembered for tensors that shape() and slices
 of it give, so that reshape(x, [shape(x)[0], -1]) is one op of the library.
@@ -47,7 +47,7 @@ def invalid(message: str) -> NoReturn:
 
 
 def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """`value` as a tensor; a tensor stays what it is."""
+    """`value` as a tensor; a tensor stays unchanged."""
     if type(value) is Tensor and dtype is None:
         return value
     return _core.convert(value, dtype)
@@ -195,7 +195,7 @@ def _is_folded(x: Tensor, depth: int) -> bool:
     return bool(inputs) and all(_is_folded(item, depth + 1) for item in inputs)
 
 
-# ---- shapes, and what is remembered of them ----
+# ---- shapes, and facts about them ----
 
 
 def remember(x: Tensor, known: Any) -> Tensor:

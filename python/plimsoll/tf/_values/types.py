@@ -352,7 +352,7 @@ class TensorSpec(TypeSpec):
         return _core.Tensor
 
     def is_compatible_with(self, spec_or_tensor: Any) -> _python_bool:
-        """Could a tensor like that stand where this is asked for?"""
+        """Could a tensor of that spec be used where this one is required?"""
         dtype = getattr(spec_or_tensor, "dtype", None)
         if dtype is None:
             return False

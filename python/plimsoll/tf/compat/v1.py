@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.compat.v1: TensorFlow 1's names. What is not here is as in tf itself.
+"""tf.compat.v1: TensorFlow 1's names. All other names are as in tf itself.
 
     >>> import plimsoll.tf as tf
     >>> with tf.Graph().as_default():
@@ -144,7 +144,7 @@ disable_control_flow_v2 = enable_control_flow_v2 = _nothing
 
 
 def executing_eagerly_outside_functions() -> bool:
-    """Would an op be eager outside of what is being traced?
+    """Would an op be eager outside of the current trace?
 
     >>> executing_eagerly_outside_functions()
     True
@@ -171,7 +171,7 @@ def resource_variables_enabled() -> bool:
     return True
 
 
-# ---- what is fed ----
+# ---- placeholders ----
 
 
 def placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> Any:
@@ -730,7 +730,7 @@ _OF_IO = frozenset(
 
 
 class _Logging:
-    """tf.compat.v1.logging: levels are set and read; what is logged goes to Python's logger."""
+    """tf.compat.v1.logging: levels are set and read; messages go to Python's logger."""
 
     DEBUG, INFO, WARN, ERROR, FATAL = 10, 20, 30, 40, 50
 
@@ -847,7 +847,7 @@ python_io = _PythonIO()
 
 
 def div(x: Any, y: Any, name: Optional[str] = None) -> Any:
-    """As Python 2 divides: of integers, without a fraction.
+    """Divides as Python 2: integers give an integer.
 
     >>> div(7, 2).numpy(), div(7.0, 2.0).numpy()
     (3, 3.5)

@@ -43,8 +43,8 @@ class Base:
         self._spec: Any = None
         self._set_options: Any = None  # tf.data.Options that with_options() gave it
         self._pass: Any = None  # a weak reference to the last iterator
-        self._past: Any = None  # what the last iterator told when it ended
-        self._logs = False  # bad elements are told on stderr when a pass ends
+        self._past: Any = None  # the report of the last iterator at its end
+        self._logs = False  # bad elements are reported on stderr when a pass ends
 
     def _stage(
         self,

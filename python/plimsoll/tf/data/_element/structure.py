@@ -200,7 +200,7 @@ def has_composites(tree: Tree) -> bool:
 
 
 def nest_components(tree: Tree) -> Tree:
-    """Each component of the tree as a dataset of it: what a window makes."""
+    """Each component of the tree as a dataset of it: as in a window."""
     if tree is None or tree[0] == "dataset":
         return ("dataset", Nested(tree))
     parts = [nest_components(part) for part in parts_of(tree)]
@@ -208,5 +208,5 @@ def nest_components(tree: Tree) -> Tree:
 
 
 def map_leaves(function: Callable, tree: Tree, value: Any) -> Any:
-    """The value with each leaf replaced by what the function makes of it."""
+    """The value with each leaf replaced by the function's result for it."""
     return pack(tree, [function(leaf) for leaf in flatten_as(tree, value)])

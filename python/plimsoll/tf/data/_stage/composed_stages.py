@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that are made of others, or of Python: groups, choices, samples, what is unique."""
+"""Methods made of others, or in Python: groups, choices, samples, unique elements."""
 from __future__ import annotations
 
 import bisect
@@ -230,7 +230,7 @@ class Derived:
         return found[0]
 
 
-# ---- what they have in common ----
+# ---- shared helpers ----
 
 
 def _is_scalar(called: _user_function.Called, dtype: Any) -> bool:
@@ -240,7 +240,7 @@ def _is_scalar(called: _user_function.Called, dtype: Any) -> bool:
 
 
 def _beside(dataset: Any, called: _user_function.Called, first: bool = False) -> _core.Dataset:
-    """Each element with what the function makes of it, behind its components or before them."""
+    """Each element with the function's result, after its components or before them."""
     n_own = len(dataset._core.specs)
     if called.python is not None:
         function = called.python

@@ -30,7 +30,7 @@ Step = Union[tuple, Failed]
 
 
 class _Here(threading.local):
-    """Where passes that are begun now tell what they leave out: the stage that steps."""
+    """Where passes that begin now report skipped elements: the stage that steps."""
 
     skipped: Optional[Skipped] = None
 

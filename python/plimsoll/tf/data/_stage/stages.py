@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages without a function: order, number, batches, what is kept."""
+"""Stages without a function: order, number, batches, caches."""
 from __future__ import annotations
 
 import operator
@@ -265,7 +265,7 @@ class Stages:
         return self._stage(core, "Concatenate", name=name, sources=(self, other))
 
     def prefetch(self, buffer_size: Any, name: Optional[str] = None) -> Dataset:
-        """Makes up to `buffer_size` elements before they are asked for; tf.data.AUTOTUNE: as many as
+        """Makes up to `buffer_size` elements before they are needed; tf.data.AUTOTUNE: as many as
         help and fit.
 
         >>> list(tf.data.Dataset.range(3).prefetch(2).as_numpy_iterator())

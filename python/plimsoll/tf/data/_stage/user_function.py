@@ -33,8 +33,8 @@ class Called(NamedTuple):
     """A function, ready for a stage."""
 
     function: Any  # a _core.Function or _core.Callback
-    tree: _structure.Tree  # of what it gives
-    given: list  # specs of what it gives
+    tree: _structure.Tree  # of its result
+    given: list  # specs of its result
     reads: tuple = ()  # variables, whose values it takes behind the components
     python: Optional[Callable] = None  # of a Callback: what it calls, with components
 
@@ -59,7 +59,7 @@ def _values_of(variables: tuple) -> _core.Dataset:
     return _core.ds_generator(begin, specs, -1)
 
 
-# ---- how users' functions are called, and what they give ----
+# ---- calls of users' functions, and their results ----
 
 
 def spread(function: Callable, element: Any) -> Any:
@@ -119,7 +119,7 @@ def call(
 
 
 class _Arguments:
-    """A function, and what it is called with: specs, and how components make its arguments."""
+    """A function, and its arguments: specs, and how components make its arguments."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ def _zero(spec: tuple, side: int) -> Any:
         return _core.constant(value, dtype, dims)
 
 
-# ---- what is said ----
+# ---- messages ----
 
 _told: set = set()
 
