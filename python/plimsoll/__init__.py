@@ -5,7 +5,7 @@ Nothing is imported here: kernels and servers load the part that they need. The 
 in this package are loaded when they are first used:
 
     budget()               the line, the claimed bytes, and their peak
-    explain(tensor)        what computing a tensor, or iterating a dataset, will take
+    explain(tensor)        the cost of computing a tensor, or of iterating a dataset
     live(scope="")         live values, by scope and call site
     errors(dataset)        the elements that the last pass skipped; also the module of exceptions
     save(tensor, path)     to an .npy file, piece by piece: larger than the budget, too

@@ -80,7 +80,7 @@ def budget() -> Budget:
     return Budget(_core.budget())
 
 
-# ---- what something will take ----
+# ---- cost ----
 
 
 class Explanation(_Answer):
@@ -259,7 +259,7 @@ def live(scope: str = "") -> Live:
     return Live([entry for entry in entries if entry["kind"] != "session"] + mine)
 
 
-# ---- what went wrong ----
+# ---- errors ----
 
 
 class Errors(_Answer):

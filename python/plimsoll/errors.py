@@ -68,7 +68,7 @@ _FIELDS = ("path", "offset", "element", "stage", "_code")
 class OpError(Exception):
     """An op, a run or a dataset failed. `message` says why, `error_code` is the kind of failure.
 
-    Errors that the library raises also say what they are about, each None where it is not known:
+    Errors of the library have attributes for their subject, each None if unknown:
 
     - `stage`: the dataset that made the bad element, by its name or kind ("map");
     - `element`: the index of the element there;

@@ -220,7 +220,7 @@ _NAMES["tf.compat.v1.train"] = _NAMES["tf.train"] | _names("""
     replica_device_setter sdca_optimizer shuffle_batch slice_input_producer start_queue_runners
     string_input_producer summary_iterator update_checkpoint_state warm_start
 """)
-# Under compat.v1, beside what tf itself has.
+# Under compat.v1, beside the names of tf itself.
 _NAMES["tf.compat.v1"] = _NAMES["tf"] | _names("""
     AttrValue ConditionalAccumulator ConditionalAccumulatorBase Event FIFOQueue GraphDef
     GraphKeys HistogramProto LogMessage MetaGraphDef NameAttrList NodeDef OptimizerOptions

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.debugging: assertions. Eagerly they raise InvalidArgumentError at once; in a function that is
-traced, and in a graph, when it is run. What shapes and dtypes show is checked at once.
+traced, and in a graph, when it is run. Shapes and dtypes are checked at once.
 
     >>> import plimsoll.tf as tf
     >>> tf.debugging.assert_equal(tf.constant([1, 2]), [1, 2])
@@ -239,7 +239,7 @@ def assert_near(
     return _check(check, [held, x, y], name)
 
 
-# ---- what dtypes and shapes tell ----
+# ---- checks of dtypes and shapes ----
 
 
 def assert_integer(x: Any, message: Optional[str] = None, name: Optional[str] = None) -> None:

@@ -58,7 +58,7 @@ class _State:
 
     def unseeded(self) -> tuple[int, int]:
         """One key for the process, another for its children, and a stream for each draw: so that
-        what is drawn again and again is one program."""
+        repeated draws share one program."""
         with self.lock:
             if self.key is None:
                 self.key = int.from_bytes(os.urandom(8), "little") & _MASK
@@ -274,7 +274,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: int | No
 
 
 def _stateless(seed: Any) -> Any:
-    """A function that draws what this seed, a pair of whole numbers, gives."""
+    """Makes a function that draws from this seed, a pair of whole numbers."""
     known = static(seed)
     if known is not None:
         if not isinstance(known, list) or len(known) != 2:
@@ -397,7 +397,7 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
 
 
 class Algorithm(enum.IntEnum):
-    """Names that generators take; the numbers are Philox's whichever is said.
+    """Names that generators take; the numbers are Philox's for each.
 
     >>> tf.random.Algorithm.PHILOX.value
     1
@@ -409,7 +409,7 @@ class Algorithm(enum.IntEnum):
 
 
 class Generator:
-    """Random numbers with a state of its own: each call goes on in it.
+    """Random numbers with a state of its own: each call advances it.
 
     >>> a, b = (tf.random.Generator.from_seed(7).normal([2]) for _ in range(2))
     >>> bool(tf.reduce_all(a == b))

@@ -52,7 +52,7 @@ class _Inputs:
         return written, self.captures + [_trace.read_cell(cell) for cell in self.read]
 
     def function(self, traced: Any, name: str, writes: bool = True) -> Any:
-        """A trace over its own inputs, then what is written, then the rest; the outputs likewise."""
+        """A trace over its own inputs, then the written cells, then the rest; the outputs too."""
         entries = {id(entry.cell): entry for entry in traced.entries}
         captured = dict(zip(map(id, traced.captures), traced.captured))
         with _context.entered(traced.graph):

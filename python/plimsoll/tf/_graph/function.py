@@ -51,7 +51,7 @@ class ConcreteFunction:
         self._cells = [entry.cell for entry in traced.entries]
         self._written = [entry.cell for entry in traced.written]
         by_effects = [i for i, cell in enumerate(self._written) if cell is _trace.effects]
-        self._effects = by_effects[0] if by_effects else None  # their place among what is written
+        self._effects = by_effects[0] if by_effects else None  # their places among the written cells
 
     @property
     def graph(self) -> Any:
@@ -117,7 +117,7 @@ class ConcreteFunction:
 
     def _store(self, read: List[Any], written: List[Any]) -> bool:
         """False if another thread assigned to one of the variables meanwhile: then it is to be
-        called anew, as if it had been called later. What had effects is not called again."""
+        called again, as if it had been called later. A function with effects is not."""
         if self._effects is not None:
             for cell, value in zip(self._written, written):
                 cell.write_outside(value)
@@ -521,7 +521,7 @@ class Function:
 
 
 def _given_for(specs: Any, values: Any) -> List[Tuple[TensorSpec, Any]]:
-    """Each spec with what stands in its place: a list there is one tensor."""
+    """Each spec with the value in its place: a list there is one tensor."""
     if isinstance(specs, TensorSpec):
         return [(specs, values)]
     if not nest.is_nested(values) or len(specs) != len(values):
@@ -577,7 +577,7 @@ def function(
 ) -> Any:
     """Traces `func` once per signature: dtypes and shapes of tensors, values of the rest.
 
-    Also as a decorator, with or without arguments. What it does to Python (prints, lists) happens
+    Also as a decorator, with or without arguments. Its effects in Python (prints, lists) happen
     while it is traced only; tf.print, variables and tf.py_function happen at each call.
 
     >>> import plimsoll.tf as tf

@@ -208,7 +208,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._nodes: Dict[str, Any] = {}  # lists of an op's outputs, or Operations without any
-        self._places: Dict[str, int] = {}  # of nodes, as far as somebody has asked
+        self._places: Dict[str, int] = {}  # of nodes, as far as they were requested
         self._taken: Dict[str, int] = {}  # names in lower case -> the number to try next
         self._scope = ""
         self._finalized = False
@@ -245,7 +245,7 @@ class Graph:
             self._waits_for[name] = self._waiting[-1]
 
     def in_order(self, names: Iterable[str]) -> List[str]:
-        """These nodes as they were made: those that one hangs on or waits for are before it."""
+        """These nodes in the order they were made: inputs and control inputs come first."""
         with self._lock:
             for name in itertools.islice(self._nodes, len(self._places), None):
                 self._places[name] = len(self._places)
@@ -387,7 +387,7 @@ class Graph:
             self.add_to_collection(name, value)
 
     def get_collection(self, name: str, scope: Optional[str] = None) -> List[Any]:
-        """A copy of what was added under `name`; only items with a name that matches `scope`."""
+        """A copy of the values added under `name`; only items with a name that matches `scope`."""
         every = list(self._collections.get(name, ()))
         if scope is None:
             return every
@@ -471,7 +471,7 @@ def executing_eagerly() -> bool:
 
 # ---- the default graph ----
 
-_default = Graph()  # of those who have entered none
+_default = Graph()  # for code that has not entered a graph
 
 
 def get_default_graph() -> Graph:

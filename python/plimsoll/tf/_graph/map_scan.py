@@ -196,7 +196,7 @@ def foldl(
     swap_memory: bool = False,
     name: Optional[str] = None,
 ) -> Any:
-    """`fn` of what came before and the next element, from the first to the last.
+    """`fn` of the results so far and the next element, from the first to the last.
 
     >>> import plimsoll.tf as tf
     >>> int(tf.foldl(lambda a, x: a + x, tf.constant([1, 2, 3])))

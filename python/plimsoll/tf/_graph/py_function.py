@@ -81,7 +81,7 @@ def _call(func: Callable[..., Any], inp: Any, Tout: Any, name: str, numpy: bool)
 
 
 def _inputs(inp: Any) -> List[Any]:
-    """A list in the list is one tensor; what is made of several tensors is so many."""
+    """A list in the list is one tensor; an object made of several tensors is that many."""
     values: List[Any] = []
     for value in inp if isinstance(inp, (list, tuple)) else [inp]:
         is_list = type(value) in (list, tuple)

@@ -14,7 +14,7 @@ A run is one plan. Invariants:
     a read sees the value from before the run; one that waits for assignments to the variable, or is
     made from one, sees the value that the last of these assigned
     an update starts from the value of the assignment before it in this run
-    what is assigned is there once the run has gone well: all of it, or, if the run fails, nothing
+    assignments take effect when the run has succeeded: all of them, or none if the run fails
 
     >>> import plimsoll.tf as tf
     >>> with tf.Graph().as_default():
@@ -352,7 +352,7 @@ class BaseSession:
     def has_variable(self, variable: Any) -> bool:
         return id(variable) in self._values
 
-    # ---- what TensorFlow has beside ----
+    # ---- other names of TensorFlow ----
 
     def make_callable(
         self, fetches: Any, feed_list: Any = None, accept_options: bool = False

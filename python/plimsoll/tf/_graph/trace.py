@@ -49,7 +49,7 @@ class Trace(Graph):
         self.name = name
         self.outer_graph = _context.here.graph
         self.created: List[Any] = []  # variables
-        self.effects: List[List[Any]] = []  # what each of them gave
+        self.effects: List[List[Any]] = []  # the result of each of them
         self._entries: Dict[int, _Entry] = {}
 
     def close(self) -> None:
@@ -233,7 +233,7 @@ class Traced:
         return _core.Function(self.inputs, outputs, name)
 
     def outputs_after_effects(self) -> List[Any]:
-        """The outputs, which hang on every effect: for those who take no notice of cells."""
+        """The outputs, which depend on every effect: for callers that ignore cells."""
         if not self._has_loose_effects():
             return self.outputs
         done = next(entry.now for entry in self.entries if entry.cell is effects)

@@ -84,7 +84,7 @@ class GFile:
         self._file.seek(position if offset is None else offset, whence)
 
     def tell(self) -> int:
-        """Where it goes on."""
+        """The current position."""
         return self._file.tell()
 
     def seekable(self) -> bool:

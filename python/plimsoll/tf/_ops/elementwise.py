@@ -423,7 +423,7 @@ def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
 
 
 def _lgamma(x: float) -> float:
-    """Python's refuses its poles, and what is past its range."""
+    """Python's refuses its poles, and arguments outside of its range."""
     if _numbers.isinf(x) or (x <= 0 and x == _numbers.floor(x)):
         return _numbers.inf
     try:

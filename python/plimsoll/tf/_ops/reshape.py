@@ -217,7 +217,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:  # noqa
 
 
 def _reshape_to_dims(x: Tensor, shape: Any, wanted: list, name: str | None) -> Tensor:
-    """Axes of x itself are kept; one dimension that is not known can be what is left."""
+    """Axes of x itself are kept; one unknown dimension can be the rest."""
     keep = [dim.axis if isinstance(dim, Dim) and dim.tensor is x else -1 for dim in wanted]
     said = [-1 if isinstance(dim, Dim) else dim for dim in wanted]
     kept = [axis for axis in keep if axis >= 0]

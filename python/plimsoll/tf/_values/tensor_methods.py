@@ -171,7 +171,7 @@ def _end(stop: int) -> int | None:
 
 
 def _row(x: Tensor, number: int, known: tuple) -> Tensor:
-    """x[number], of a shape that is known: what loops ask for."""
+    """x[number], of a known shape, as loops need it."""
     if not -known[0] <= number < known[0]:
         invalid(f"slice index {number} of dimension 0 out of bounds.")
     number %= known[0]

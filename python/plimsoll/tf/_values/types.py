@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of tensors: dtypes, shapes, and both as a spec.
 
-NumPy is not imported here: a dtype finds its twin there when it is asked for it.
+NumPy is not imported here: a dtype finds NumPy's on request.
 
     >>> import plimsoll.tf as tf
     >>> tf.float32.size, tf.float32 == "float32", tf.TensorShape([None, 3]).rank
@@ -402,7 +402,7 @@ class TensorSpec(TypeSpec):
 
 
 def type_spec_from_value(value: Any) -> TypeSpec:
-    """The spec of a tensor, an array, a variable, or of what has one of its own.
+    """The spec of a tensor, an array, a variable, or of an object that has one.
 
     >>> import plimsoll.tf as tf
     >>> tf.type_spec_from_value(tf.constant([1, 2]))

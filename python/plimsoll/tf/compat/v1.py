@@ -250,7 +250,7 @@ def get_collection_ref(key: str) -> List[Any]:
 
 
 class name_scope:
-    """As tf.name_scope; `default_name` is for a `name` of None.
+    """Like tf.name_scope; `default_name` is for a `name` of None.
 
     >>> with name_scope(None, default_name="layer") as scope:
     ...     scope
@@ -282,7 +282,7 @@ def get_seed(op_seed: Optional[int]) -> Any:
 
 
 def set_random_seed(seed: Optional[int]) -> None:
-    """As tf.random.set_seed, for the graph that is entered as well.
+    """Like tf.random.set_seed, for the graph that is entered as well.
 
     >>> set_random_seed(7)
     """
@@ -750,7 +750,7 @@ logging = _Logging()
 
 
 class _Train:
-    """tf.compat.v1.train: tf.train's, and what there was beside it is named as missing."""
+    """tf.compat.v1.train: tf.train's names; its other names raise as missing."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -763,7 +763,7 @@ train = _Train()
 
 
 class _NN:
-    """tf.compat.v1.nn: tf.nn's, and what had other arguments there."""
+    """tf.compat.v1.nn: tf.nn's names, and functions that had other arguments."""
 
     @staticmethod
     def dropout(
@@ -831,7 +831,7 @@ gfile = _Gfile()
 
 
 class _PythonIO:
-    """tf.compat.v1.python_io: what of tf.io writes and packs records."""
+    """tf.compat.v1.python_io: the names of tf.io that write and compress records."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "tf_record_iterator":

@@ -3,11 +3,11 @@
 
     core        the _core.Dataset, which has components only
     tree        how its components make an element: see _element/structure.py
-    kind        what made it: "Map", "Batch" ...; its class in TensorFlow, without "Dataset"
-    parameters  what that was given, for explain()
+    kind        the call that made it: "Map", "Batch" ...; its class in TensorFlow, without "Dataset"
+    parameters  its arguments, for explain()
     sources     the datasets that it was made of
 
-Datasets are never changed; what a pass found out (bad elements, times) is reported for the last one that
+Datasets are never changed; the report of a pass (bad elements, times) is reported for the last one that
 ended, or is under way.
 """
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures of components: what an element looks like, and its components in order.
+"""Structures of components: the layout of an element, and its components in order.
 
     component  a tensor, or (of windows) a dataset
     tree       how components make an element, as _core.Structure takes it:
                  None                        one component
                  ("tuple", [tree ...])       ("dict", [key ...], [tree ...])
-                 ("named", class, [tree ...])  a named tuple, or what is made of parts (sparse)
+                 ("named", class, [tree ...])  a named tuple, or an object made of parts (sparse)
                  ("dataset", Nested)         one component that is a dataset
     leaves     the components, in the order of the tree
 
@@ -155,7 +155,7 @@ def _inner(tree: tuple, value: Any) -> Sequence:
 
 
 def broadcast_as(tree: Tree, value: Any) -> list:
-    """As flatten_as(), but one value stands for all leaves below it."""
+    """Like flatten_as(), but one value stands for all leaves below it."""
     leaves: list = []
     _broadcast_as(tree, value, leaves)
     return leaves

@@ -166,7 +166,7 @@ class Derived:
     def choose_from_datasets(
         datasets: Sequence, choice_dataset: Any, stop_on_empty_dataset: bool = True
     ) -> Dataset:
-        """Elements of several datasets; of which, another dataset says.
+        """Elements of several datasets; another dataset chooses.
 
         >>> letters = [tf.data.Dataset.from_tensors(letter).repeat() for letter in "ab"]
         >>> choices = tf.data.Dataset.from_tensor_slices(np.int64([0, 1, 1]))
@@ -291,7 +291,7 @@ def _grouped(
 
 
 def _made_of_windows(reduced: Callable, dataset: Any, keys: Sequence[int]) -> tuple:
-    """Tree and specs of what windows become: seen on windows of one element."""
+    """Tree and specs of the results for windows: found with windows of one element."""
     tree: Any = None
     given: Any = None
     for key, element in itertools.product(keys, _user_function.examples(dataset)):

@@ -50,7 +50,7 @@ def steps(core: _core.Dataset) -> Iterator[Step]:
         except (errors.CancelledError, errors.DeadlineExceededError):
             raise
         except errors.OpError as error:
-            step = Failed(error.with_traceback(None))  # what it says is in its cause
+            step = Failed(error.with_traceback(None))  # the message is in its cause
         n_bad, _ = iterator.bad_count()
         if n_bad > n_told and skipped is not None:
             skipped.add(n_bad - n_told, iterator.bads()[n_told:])
