@@ -176,4 +176,4 @@ def _package(path):
         done = subprocess.run(("dpkg-query", "--search", place), stdout=subprocess.PIPE)
         if done.returncode == 0:
             return done.stdout.decode().split(":")[0]
-    raise Missing(f"no Debian package has '{path}': its licence cannot be told")
+    raise Missing(f"no Debian package has '{path}': its licence is unknown")

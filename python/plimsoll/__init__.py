@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plimsoll in Python: what a notebook kernel needs, whichever Python it is, and the runtime.
+"""Plimsoll in Python: the parts for a notebook kernel, for any Python, and the runtime.
 
-Nothing is imported here: kernels and servers load the part that they want. What the runtime offers
-under its own name is loaded when it is first asked for:
+Nothing is imported here: kernels and servers load the part that they need. The runtime's functions
+in this package are loaded when they are first used:
 
-    budget()               the line, what is claimed, and the most that ever was
-    explain(tensor)        what computing a tensor, or iterating a dataset, will take
-    live(scope="")         what is held, by scope and call site
+    budget()               the line, the claimed bytes, and their peak
+    explain(tensor)        the cost of computing a tensor, or of iterating a dataset
+    live(scope="")         live values, by scope and call site
     errors(dataset)        the elements that the last pass skipped; also the module of exceptions
     save(tensor, path)     to an .npy file, piece by piece: larger than the budget, too
     open(path)             an .npy file as a tensor that is read as it is needed
-    progress(on)           bars for what takes over two seconds: in terminals and notebooks
+    progress(on)           bars for runs that take over two seconds: in terminals and notebooks
 
 TensorFlow's names are in plimsoll.tf.
 """

@@ -13,7 +13,7 @@ TEXT_BYTES = 2048
 
 
 class Absent(Exception):
-    """There is no guard to call; the text says why, and what to do."""
+    """There is no guard to call; the message says why, and how to fix that."""
 
 
 class Refused(Exception):

@@ -37,7 +37,7 @@ class _Answer:
 
 
 class Budget(_Answer):
-    """Bytes: `line` is what may be claimed, `claimed` what is, `peak` the most that ever was."""
+    """Bytes: `line` is the limit of claims, `claimed` their sum now, `peak` the most so far."""
 
     def __init__(self, found: Dict[str, Any]) -> None:
         self._found = found
@@ -70,7 +70,7 @@ class Budget(_Answer):
 
 
 def budget() -> Budget:
-    """The line, what is claimed of it, and the most that ever was.
+    """The line, the bytes claimed of it, and their peak.
 
     >>> import plimsoll
     >>> now = plimsoll.budget()
@@ -80,7 +80,7 @@ def budget() -> Budget:
     return Budget(_core.budget())
 
 
-# ---- what something will take ----
+# ---- cost ----
 
 
 class Explanation(_Answer):
@@ -187,7 +187,7 @@ def _node(given: Any) -> Any:
     return given
 
 
-# ---- what is held ----
+# ---- live values ----
 
 
 class Live(_Answer):
@@ -259,7 +259,7 @@ def live(scope: str = "") -> Live:
     return Live([entry for entry in entries if entry["kind"] != "session"] + mine)
 
 
-# ---- what went wrong ----
+# ---- errors ----
 
 
 class Errors(_Answer):

@@ -68,7 +68,7 @@ _FIELDS = ("path", "offset", "element", "stage", "_code")
 class OpError(Exception):
     """An op, a run or a dataset failed. `message` says why, `error_code` is the kind of failure.
 
-    Errors that the library raises also say what they are about, each None where it is not known:
+    Errors of the library have attributes for their subject, each None if unknown:
 
     - `stage`: the dataset that made the bad element, by its name or kind ("map");
     - `element`: the index of the element there;
@@ -143,7 +143,7 @@ class CancelledError(OpError):
 
 
 class UnknownError(OpError, RuntimeError):
-    """Of no other kind: most exceptions of functions that run inside of a dataset."""
+    """Any other error: most exceptions of functions that run inside of a dataset."""
 
     _kind = UNKNOWN
 
@@ -227,13 +227,13 @@ class DataLossError(OpError, OSError):
 
 
 class UnauthenticatedError(OpError, PermissionError):
-    """Nobody has said who asks."""
+    """The caller is not authenticated."""
 
     _kind = UNAUTHENTICATED
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """A value was asked for (`if x > 0:`, `float(x)`) that there is not yet: it is being traced."""
+    """The program reads a value (`if x > 0:`, `float(x)`) that does not exist yet, during tracing."""
 
 
 class InaccessibleTensorError(ValueError):

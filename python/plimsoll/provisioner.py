@@ -37,7 +37,7 @@ class PlimsollProvisioner(LocalProvisioner):
     )
 
     async def pre_launch(self, **kwargs: Any) -> Dict[str, Any]:
-        """Jupyter calls this before each start and restart; what comes back is the launch."""
+        """Jupyter calls this before each start and restart; it returns the launch."""
         kwargs = await super().pre_launch(**kwargs)
         kwargs["cmd"] = self._guarded(kwargs["cmd"])
         return kwargs
@@ -56,7 +56,7 @@ class PlimsollProvisioner(LocalProvisioner):
             )
             return command
         budget = ["--budget", self.budget] if self.budget else []
-        # The connection file is what a kernel and the one restarted in its place have in common.
+        # A kernel and the one restarted in its place share the connection file.
         connection_file = os.path.realpath(self.parent.connection_file)
         return [program, "run", "--kernel", connection_file, *budget, "--", *command]
 

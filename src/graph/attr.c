@@ -108,7 +108,7 @@ static bool type_fits(pl_attr_type wanted, pl_attr_type given)
 static const char *value_problem(const pl_attr *attr)
 {
     if (attr->type == PL_ATTR_DTYPE && pl_dtype_info_of(attr->value.dtype)->kind == PL_KIND_NONE)
-        return "that is no dtype";
+        return "that is not a dtype";
     if (attr->type == PL_ATTR_STRING && !attr->value.text)
         return "the string is NULL";
     if (attr->type != PL_ATTR_SHAPE && attr->type != PL_ATTR_INTS)

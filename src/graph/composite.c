@@ -184,7 +184,7 @@ static int check_split(const char *name, const pl_node *x, int axis, const int64
     if (!sizes && dim % n_parts != 0)
         return pl_error_set(reterr, -EINVAL,
                             "split '%.120s': %s ('%.120s'): axis %d is %" PRId64
-                            ", which is no multiple of %d",
+                            ", which is not a multiple of %d",
                             name, PL_SHAPE_TEXT(&x->shape), x->name, axis, dim, n_parts);
     for (int i = 0; sizes && i < n_parts; i++)
         if (sizes[i] < 0 || __builtin_add_overflow(sum, sizes[i], &sum) || sum > dim)

@@ -101,7 +101,7 @@ static int read_labels(const einsum *e, const char **at, const char *ends, int n
             continue;
         }
         if (!isalpha((unsigned char)label))
-            return fail(e, "'%c' is no label: they are letters", label);
+            return fail(e, "'%c' is not a label: labels are letters", label);
         if (has(&read, label))
             return fail(e, "label '%c' is there twice in one place, which matmul cannot do", label);
         if (read.n == PL_RANK_MAX)

@@ -141,7 +141,7 @@ int pl_graph_push_device(pl_graph *graph, const char *device, pl_error *reterr)
     char *text = NULL;
     if (device && !pl_device_name_parse(device, &name))
         return pl_error_set(reterr, -EINVAL,
-                            "'%.120s' is no device: names are like \"/GPU:0\" or \"/CPU:0\"",
+                            "'%.120s' is not a device: names are like \"/GPU:0\" or \"/CPU:0\"",
                             device);
     pl_placement *inner = malloc(sizeof *inner);
     if (inner && device)

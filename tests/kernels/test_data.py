@@ -327,7 +327,7 @@ def test_raw_bytes_are_elements(graph, tmp_path, dtype):
 
 def test_raw_bytes_that_are_no_whole_elements_are_refused(graph):
     name = graph.add("decode_raw", [graph.give(strings("abc", "def"))], dtype="d:int16")
-    assert "3 bytes are no whole number of int16, which have 2" in graph.refused(name)
+    assert "3 bytes are not a whole number of int16, which have 2" in graph.refused(name)
     name = graph.add("decode_raw", [graph.give(strings("ab", "cdef"))], dtype="d:int16")
     assert "string 1 has 4 bytes, and the first 2: all must have as many" in graph.refused(name)
 

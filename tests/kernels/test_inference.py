@@ -264,7 +264,7 @@ def run_node(line, values):
     ("ij,jk->ik", ["[2,3]", "[4,5]"], "label 'j' is 3 and 4 ('x0' and 'x1')"),
     ("ij->ik", ["[2,3]", "[4,5]"], "it does not have 2 inputs"),
     ("i,j,k", ["[2]", "[3]"], "it does not have 2 inputs"),
-    ("i1->i", ["[2,2]"], "'1' is no label"),
+    ("i1->i", ["[2,2]"], "'1' is not a label"),
     ("ij-ji", ["[2,2]"], "before the result there is '->'"),
     ("ijk->i", ["[2,2]"], "3 labels for [2,2] ('x0')"),
     ("ab,cd->abcd", ["[?,2]", "[?,3]"], "more than one dimension of those that are merged is not"),
@@ -302,5 +302,5 @@ def test_stack_split_squeeze_and_expand_dims_are_numpys(program):
     assert told[1:3] == ["q float64 [2,6]", "q_1 float64 [2,6]"]
     assert "axis 0 is 2, not 1" in told[3]
     assert told[4] == "p float64 [2,1,2,1] p_1 float64 [2,1,2,1] p_2 float64 [2,1,2,1]"
-    assert "axis 2 is 6, which is no multiple of 4" in told[5]
+    assert "axis 2 is 6, which is not a multiple of 4" in told[5]
     assert all("refused EINVAL" in line for line in told[6:])

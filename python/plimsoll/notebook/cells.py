@@ -3,7 +3,7 @@
 
 The two hooks run around every cell, so everything that they use is bound beforehand, and nothing in
 them starts a program. Code that is not in the history (silent cells, those that magics run inside a
-cell) is not a cell to the user: what it does counts for the cell around it.
+cell) is not a cell to the user: its work counts for the cell around it.
 """
 from .environment import in_kernel
 

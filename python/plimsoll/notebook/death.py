@@ -43,7 +43,7 @@ class Previous:
         self._process = self._answer = None
 
     def show_once(self, shell, cell_id):
-        """Before the first cell. False: there is no answer yet, try again before the next one."""
+        """Call it before the first cell. False: no answer yet, try again before the next cell."""
         if self._run is None:
             self._run = before.run_before(self._program.record, cell_id)
             self.ask()

@@ -61,7 +61,7 @@ def _restore_python_path():
 
 
 def _restore_arguments():
-    """Code that reads sys.argv, and processes that are spawned with it, find what Jupyter wrote."""
+    """Code that reads sys.argv, and processes that are spawned with it, find Jupyter's own command."""
     if _ARGUMENT in sys.argv:
         sys.argv.remove(_ARGUMENT)
 

@@ -12,8 +12,8 @@ SITES_TIMEOUT_S = 5
 class Leaks:
     def __init__(self, guard, program_):
         self._guard, self._program = guard, program_
-        self._held_before = {}  # by cell: what it held when it began to grow
-        self._held_warned = {}  # by cell: what it held at the last warning
+        self._held_before = {}  # by cell: the bytes it held when it began to grow
+        self._held_warned = {}  # by cell: the bytes it held at the last warning
 
     def look(self, cell_id, run):
         """Called after each run of a cell. Warns once, and again when it holds twice as much."""

@@ -49,7 +49,7 @@ class Guarded(Magic):
         """How much memory is in use, by which cells, and what ended the kernel before this one.
 
         %plimsoll                  the cells: what each holds, its peak, its growth per run
-        %plimsoll budget           the line, what is in use, what the system gives
+        %plimsoll budget           the line, the bytes in use, the system's limit
         %plimsoll budget 2G        moves the line
         %plimsoll top              processes, cells and places that hold memory now
         %plimsoll explain [RUN]    all that is known of the kernel that died, or of this one

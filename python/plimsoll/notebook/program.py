@@ -31,7 +31,7 @@ class Program:
             raise ProgramError(f"cannot run '{path}': {error.strerror}") from error
 
     def text(self, *arguments, timeout_s=TIMEOUT_S):
-        """What it prints."""
+        """Returns its output."""
         process = self.start(*arguments, stdout=subprocess.PIPE)
         try:
             answer, complaint = process.communicate(timeout=timeout_s)

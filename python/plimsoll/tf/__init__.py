@@ -12,7 +12,7 @@ that is not implemented in Plimsoll raises NotImplementedError when it is used.
 
 Where things are:
 
-    _values/   what users hold: dtypes, shapes, tensors, variables; conversion of other values
+    _values/   users' objects: dtypes, shapes, tensors, variables; conversion of other values
     _graph/    graphs, traced functions, control flow, sessions, devices
     _ops/      tf's own ops: elementwise, reduce, reshape, gather_scatter ...
     _io/       formats that tf.io and tf.train read and write
@@ -28,7 +28,7 @@ from typing import Any as _Any, List as _List
 from .. import _core, _numpy, errors
 from . import _not_implemented
 
-# What one lists in its __all__ is a name of tf's. (`_graph` is the folder.)
+# The names in their __all__ become names of tf. (`_graph` is the folder.)
 from ._values import (
     convert as _convert,
     initializers as _initializers,

@@ -220,7 +220,7 @@ _NAMES["tf.compat.v1.train"] = _NAMES["tf.train"] | _names("""
     replica_device_setter sdca_optimizer shuffle_batch slice_input_producer start_queue_runners
     string_input_producer summary_iterator update_checkpoint_state warm_start
 """)
-# Under compat.v1, beside what tf itself has.
+# Under compat.v1, beside the names of tf itself.
 _NAMES["tf.compat.v1"] = _NAMES["tf"] | _names("""
     AttrValue ConditionalAccumulator ConditionalAccumulatorBase Event FIFOQueue GraphDef
     GraphKeys HistogramProto LogMessage MetaGraphDef NameAttrList NodeDef OptimizerOptions
@@ -283,7 +283,7 @@ def _hint(module: str, name: str) -> str:
 
 
 def error(module: str, name: str) -> Exception:
-    """What to raise for `module.name`: NotImplementedError if TensorFlow has it, else AttributeError."""
+    """The exception for `module.name`: NotImplementedError if TensorFlow has it, else AttributeError."""
     if name in _NAMES.get(module, ()):
         return NotImplementedError(
             f"{module}.{name}: not implemented in Plimsoll; "
@@ -312,7 +312,7 @@ def _from_ops(module: str, name: str) -> Any:
 
 
 def getter(module: str) -> Callable[[str], Any]:
-    """A module's __getattr__: what a new op of the library makes available, or the error.
+    """A module's __getattr__: a name that a new op of the library provides, or the error.
 
     >>> import plimsoll.tf as tf
     >>> tf.keras

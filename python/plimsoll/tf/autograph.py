@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.autograph: what is accepted of it. Python's own `if` and `while` over tensors are not turned
+"""tf.autograph: the accepted part of it. Python's own `if` and `while` over tensors are not turned
 into graphs here: a function that uses them runs in Python (see tf.function)."""
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["experimental", "set_verbosity"]
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """Accepted; there is nothing to be told.
+    """Accepted, without effect.
 
     >>> set_verbosity(0)
     """

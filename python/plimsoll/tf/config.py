@@ -127,7 +127,7 @@ def _number(device: Any) -> int:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """May what cannot be computed where it was placed be computed on the CPU? Else it is refused.
+    """May the CPU compute ops that their device cannot? Else they are refused.
 
     >>> set_soft_device_placement(True)
     """
@@ -186,7 +186,7 @@ def _tell_core(**settings: Any) -> None:
 
 
 def get_memory_info(device: str) -> Dict[str, int]:
-    """Bytes that are in use on a device now, and the most that ever were; of the CPU, what is
+    """Bytes in use on a device now, and their peak; of the CPU, what is
     claimed of the budget.
 
     >>> sorted(get_memory_info("CPU:0"))

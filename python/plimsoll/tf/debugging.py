@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.debugging: assertions. Eagerly they raise InvalidArgumentError at once; in a function that is
-traced, and in a graph, when it is run. What shapes and dtypes show is checked at once.
+traced, and in a graph, when it is run. Shapes and dtypes are checked at once.
 
     >>> import plimsoll.tf as tf
     >>> tf.debugging.assert_equal(tf.constant([1, 2]), [1, 2])
@@ -70,7 +70,7 @@ def _shown(tensor: Any, n_most: Optional[int]) -> str:
 def _check(
     check: Callable[..., Optional[str]], tensors: List[Any], name: Optional[str]
 ) -> Any:
-    """`check` of eager tensors gives what is wrong, or None. Now, or whenever it is run."""
+    """`check` of eager tensors returns the failure, or None. Runs now, or in each run."""
 
     def call(*values: Any) -> List[Any]:
         wrong = check(*values)
@@ -239,7 +239,7 @@ def assert_near(
     return _check(check, [held, x, y], name)
 
 
-# ---- what dtypes and shapes tell ----
+# ---- checks of dtypes and shapes ----
 
 
 def assert_integer(x: Any, message: Optional[str] = None, name: Optional[str] = None) -> None:
@@ -424,7 +424,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and tensor.dtype.is_numeric
 
 
-# ---- numbers that are none ----
+# ---- numbers that are not finite ----
 
 
 def check_numerics(tensor: Any, message: str, name: Optional[str] = None) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.dtypes: dtypes by name, and what changes them."""
+"""tf.dtypes: dtypes by name, and conversions between them."""
 from __future__ import annotations
 
 from typing import Any

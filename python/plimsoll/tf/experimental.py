@@ -23,7 +23,7 @@ def _to_dlpack(tf_tensor: Any) -> Any:
 
 
 def _from_dlpack(dlcapsule: Any) -> Any:
-    """A tensor over the memory of a capsule, or of what has __dlpack__(), which stays as it is.
+    """A tensor over the memory of a capsule, or of an object with __dlpack__(), which must not change.
 
     >>> capsule = tf.experimental.dlpack.to_dlpack(tf.constant([1, 2]))
     >>> tf.experimental.dlpack.from_dlpack(capsule).numpy().tolist()

@@ -123,7 +123,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 def _changed(image: Any, change: Callable[[Tensor], Tensor], name: str | None) -> Tensor:
-    """As floating-point numbers, then as what it was."""
+    """As floating-point numbers, then in its own dtype."""
     x = tensor(image)
     if x.dtype in (_types.float16, _types.float32):
         return _unary("identity", change(x), name)

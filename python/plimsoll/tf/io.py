@@ -121,11 +121,11 @@ class TFRecordWriter:
         self._writer.write(record.encode() if isinstance(record, str) else bytes(record))
 
     def flush(self) -> None:
-        """Hands what was written to the system: others can read it."""
+        """Passes buffered data to the system, so that others can read it."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Writes the remaining data."""
         self._writer.close()
 
     def __enter__(self) -> TFRecordWriter:

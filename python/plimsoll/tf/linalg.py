@@ -365,7 +365,7 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 
 def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False,
                      name: str | None = None) -> Tensor:
-    """The same for a matrix of which only one triangle counts.
+    """The same for a matrix with one relevant triangle.
 
     >>> tf.linalg.triangular_solve([[2.0, 9.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy().tolist()
     [[2.0], [1.0]]
@@ -376,7 +376,7 @@ def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = 
 
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
           name: str | None = None) -> Tensor:
-    """The best solution of what has none, by least squares.
+    """The best solution of an overdetermined system, by least squares.
 
     >>> tf.linalg.lstsq([[2.0]], [[4.0]]).numpy().round(3).tolist()
     [[2.0]]

@@ -110,7 +110,7 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
         flat = numbers.astype(np.int64).ravel()
         if flat.size and flat.min() < 0:
             invalid("bincount: numbers are not negative")
-        # As long as the largest number says, also where that one is not counted.
+        # As long as the largest number requires, even if that one is not counted.
         n = max(least, int(flat.max(initial=-1)) + 1)
         n = n if most is None else min(n, most)
         inside = flat < n

@@ -246,7 +246,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None,
 
 def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any,
                                        name: str | None = None) -> Tensor:
-    """The same, with what is positive counted `pos_weight` times.
+    """The same, with positive labels counted `pos_weight` times.
 
     >>> tf.nn.weighted_cross_entropy_with_logits([1.0], [1000.0], 2.0).numpy().tolist()
     [0.0]

@@ -58,7 +58,7 @@ class _State:
 
     def unseeded(self) -> tuple[int, int]:
         """One key for the process, another for its children, and a stream for each draw: so that
-        what is drawn again and again is one program."""
+        repeated draws share one program."""
         with self.lock:
             if self.key is None:
                 self.key = int.from_bytes(os.urandom(8), "little") & _MASK
@@ -91,7 +91,7 @@ def mixed(a: int, b: int) -> int:
 
 
 def set_seed(seed: int) -> None:
-    """The global seed: what is drawn from now on can be repeated.
+    """The global seed: later draws can be repeated.
 
     >>> tf.random.set_seed(1)
     >>> a = tf.random.uniform([2])
@@ -197,7 +197,7 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = _types.f
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = _types.float32,
                      seed: int | None = None, name: str | None = None) -> Tensor:
-    """The same, without what is more than two deviations from the mean.
+    """The same, without values more than two deviations from the mean.
 
     >>> bool(tf.reduce_all(abs(tf.random.truncated_normal([100])) <= 2.0))
     True
@@ -274,7 +274,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: int | No
 
 
 def _stateless(seed: Any) -> Any:
-    """A function that draws what this seed, a pair of whole numbers, gives."""
+    """Makes a function that draws from this seed, a pair of whole numbers."""
     known = static(seed)
     if known is not None:
         if not isinstance(known, list) or len(known) != 2:
@@ -288,7 +288,7 @@ def _stateless(seed: Any) -> Any:
                 return _drawn(op, shape, dict(attrs, seed=key, stream=stream), name)
             if fixed is None:
                 return _draw_in_run(op, shape, attrs, tensor(seed), name)
-            # Outside of the graph: what is run in it draws otherwise each time.
+            # Outside of the graph: in it, each run would draw again.
             with _context.entered(None):
                 value = _drawn(op, fixed, dict(attrs, seed=key, stream=stream), None)
                 _core.evaluate([value])
@@ -397,7 +397,7 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
 
 
 class Algorithm(enum.IntEnum):
-    """Names that generators take; the numbers are Philox's whichever is said.
+    """Names that generators take; the numbers are Philox's for each.
 
     >>> tf.random.Algorithm.PHILOX.value
     1
@@ -409,7 +409,7 @@ class Algorithm(enum.IntEnum):
 
 
 class Generator:
-    """Random numbers with a state of its own: each call goes on in it.
+    """Random numbers with a state of its own: each call advances it.
 
     >>> a, b = (tf.random.Generator.from_seed(7).normal([2]) for _ in range(2))
     >>> bool(tf.reduce_all(a == b))
@@ -508,7 +508,7 @@ class Generator:
 
     def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0,
                          dtype: Any = _types.float32, name: str | None = None) -> Tensor:
-        """The same, without what is more than two deviations from the mean."""
+        """The same, without values more than two deviations from the mean."""
         return _normal("random_truncated", self._draw, shape, mean, stddev, dtype, name)
 
     def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = _types.float32,
@@ -545,7 +545,7 @@ _global: Generator | None = None
 
 
 def get_global_generator() -> Generator:
-    """The one that all share; made when it is first asked for.
+    """The one that all share; made when it is first needed.
 
     >>> tf.random.get_global_generator() is tf.random.get_global_generator()
     True

@@ -244,7 +244,7 @@ def _pattern(pattern: Any, what: str) -> re.Pattern[bytes]:
 
 
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
-    """Is the whole text what the pattern describes?
+    """Does the pattern match the whole text?
 
     >>> tf.strings.regex_full_match(['TF lib', 'lib TF'], '.*lib$').numpy().tolist()
     [True, False]
@@ -349,7 +349,7 @@ def _summary(array: Any, most: int) -> str:
 
 
 def _number(array: Any) -> str:
-    """As C++ streams write it: 1 for 1.0 and for True."""
+    """The text as C++ streams write it: 1 for 1.0 and for True."""
     if array.dtype == bool:
         return str(int(array))
     return f"{array.item():g}" if array.dtype.kind == "f" else str(array.item())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.test: what programs ask about devices. TensorFlow's classes for tests are not here.
+"""tf.test: questions about devices. TensorFlow's classes for tests are not here.
 
     >>> import plimsoll.tf as tf
     >>> tf.test.is_built_with_cuda()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.train: Example and what it is made of, as TFRecord files hold it.
+"""tf.train: Example and its parts, as in TFRecord files.
 
     >>> import plimsoll.tf as tf
     >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
@@ -41,7 +41,7 @@ class _Message:
         return len(serialized)
 
     def ParseFromString(self, serialized: bytes) -> int:
-        """Becomes what the bytes say. _protobuf.DecodeError, a ValueError, if they say nothing."""
+        """Parses the bytes. _protobuf.DecodeError, a ValueError, if they are malformed."""
         self.Clear()
         return self.MergeFromString(serialized)
 
@@ -204,7 +204,7 @@ class Int64List(_ValueList):
     @staticmethod
     def _check(value: Any) -> int:
         if getattr(getattr(value, "dtype", None), "name", None) == "bool":
-            value = bool(value)  # of a tensor or an array, which are no indices
+            value = bool(value)  # of a tensor or an array, which cannot be an index
         try:
             number = value.__index__()
         except (AttributeError, TypeError):
@@ -223,7 +223,7 @@ class Int64List(_ValueList):
 
 
 class Feature(_Message):
-    """One of bytes_list, float_list and int64_list: what is set last.
+    """One of bytes_list, float_list and int64_list: the last one set.
 
     >>> Feature(float_list=FloatList(value=[1.5])).WhichOneof("kind")
     'float_list'
@@ -279,7 +279,7 @@ class Feature(_Message):
 
 
 class _Map(dict):
-    """A map whose missing values are made when they are asked for."""
+    """A map whose missing values are made when they are first read."""
 
     def __init__(self, kind: Any, values: Any = None) -> None:
         super().__init__(values or {})

@@ -180,7 +180,7 @@ static int add_floats(pl_feature *feature, const pl_wire_field *field, pl_error 
     uint64_t n_bytes = (uint64_t)(field->message.end - field->message.at);
     if (n_bytes % sizeof(float) != 0)
         return pl_wire_refuse(&field->message, field->begin,
-                              "packed floats are no multiple of 4 bytes", reterr);
+                              "packed floats are not a multiple of 4 bytes", reterr);
     feature->n_values += n_bytes / sizeof(float);
     feature->n_bytes += n_bytes;
     return 1;

@@ -288,7 +288,7 @@ static int count_raw(const pl_eager_call *call, const pl_strings *strings, int64
     }
     if (first % item_bytes != 0)
         return pl_eager_fail(call, -EINVAL, reterr,
-                             "%zu bytes are no whole number of %s, which have %zu", first,
+                             "%zu bytes are not a whole number of %s, which have %zu", first,
                              pl_dtype_info_of(call->node->dtype)->name, item_bytes);
     *ret_n = (int64_t)(first / item_bytes);
     return 0;

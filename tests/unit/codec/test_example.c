@@ -357,7 +357,7 @@ static void malformed_messages_are_refused_with_their_byte(void **state)
     assert_refused(RAW("\x49\1\2\3\4\5\6\7"), "a number is cut off");
     assert_refused(RAW("\x4b\x54"), "another group ends, at byte 1");
     assert_refused(example(entry("x", within(2, field(1, "12345", 5)))),
-                   "packed floats are no multiple of 4 bytes, at byte 11");
+                   "packed floats are not a multiple of 4 bytes, at byte 11");
     assert_refused(example(entry("x", within(3, field(1, "\x05\xff", 2)))),
                    "an int64 does not end, at byte 14");
     assert_refused(

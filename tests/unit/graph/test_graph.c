@@ -166,7 +166,7 @@ static void attributes_that_are_wrong_are_named(void **state)
             ATTRS(pl_attr_bool("keepdims", true), pl_attr_bool("keepdims", true)));
     refused("cast 'cast': attribute 'dtype' is missing: a dtype, to this one", "cast", NULL, &x, 1,
             NO_ATTRS);
-    refused("cast 'c': attribute 'dtype': that is no dtype", "cast", "c", &x, 1,
+    refused("cast 'c': attribute 'dtype': that is not a dtype", "cast", "c", &x, 1,
             ATTRS(pl_attr_dtype("dtype", (pl_dtype)99)));
     refused("placeholder 'p': attribute 'shape': a dimension is less than -1", "placeholder", "p",
             NO_NODES,

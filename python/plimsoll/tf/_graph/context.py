@@ -44,7 +44,7 @@ def entered(graph: Any) -> Iterator[Any]:
 
 
 def set_graph(graph: Any) -> None:
-    """For good: what disable_eager_execution() does."""
+    """Switches eager execution off for good: disable_eager_execution()."""
     here.graph = graph
     _tell_core()
 

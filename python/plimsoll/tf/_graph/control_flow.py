@@ -26,7 +26,7 @@ __all__ = ["case", "cond", "switch_case", "while_loop"]
 
 
 def _is_known(value: Any) -> bool:
-    """Can a value be asked for here and now?"""
+    """Can a value be computed here and now?"""
     if hasattr(value, "__plimsoll_tensor__"):
         value = value.__plimsoll_tensor__()
     if not isinstance(value, Tensor):
@@ -52,7 +52,7 @@ class _Inputs:
         return written, self.captures + [_trace.read_cell(cell) for cell in self.read]
 
     def function(self, traced: Any, name: str, writes: bool = True) -> Any:
-        """A trace over its own inputs, then what is written, then the rest; the outputs likewise."""
+        """A trace over its own inputs, then the written cells, then the rest; the outputs too."""
         entries = {id(entry.cell): entry for entry in traced.entries}
         captured = dict(zip(map(id, traced.captures), traced.captured))
         with _context.entered(traced.graph):

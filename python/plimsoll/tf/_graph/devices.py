@@ -15,7 +15,7 @@ _hidden: Dict[str, List[int]] = {"CPU": [], "GPU": []}
 
 
 def every() -> List[Dict[str, Any]]:
-    """As the library has them: the CPU first."""
+    """In the library's order: the CPU first."""
     return _core.devices()
 
 

@@ -11,7 +11,7 @@
     (4, 6)
 
 A function that asks for a value while it is traced (`if x > 0:`) cannot be: it then runs in Python,
-eagerly, each time that it is called, and that is said once on stderr.
+eagerly, each time that it is called, and a message on stderr says so once.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOT_TRACEABLE = (OperatorNotAllowedInGraphError, NotImplementedError)
 
 
 class ConcreteFunction:
-    """One trace of a function: what its arguments have to be is known.
+    """One trace of a function: the specs of its arguments are known.
 
     >>> import plimsoll.tf as tf
     >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.TensorSpec([], tf.float32))
@@ -51,7 +51,7 @@ class ConcreteFunction:
         self._cells = [entry.cell for entry in traced.entries]
         self._written = [entry.cell for entry in traced.written]
         by_effects = [i for i, cell in enumerate(self._written) if cell is _trace.effects]
-        self._effects = by_effects[0] if by_effects else None  # their place among what is written
+        self._effects = by_effects[0] if by_effects else None  # their places among the written cells
 
     @property
     def graph(self) -> Any:
@@ -117,7 +117,7 @@ class ConcreteFunction:
 
     def _store(self, read: List[Any], written: List[Any]) -> bool:
         """False if another thread assigned to one of the variables meanwhile: then it is to be
-        called anew, as if it had been called later. What had effects is not called again."""
+        called again, as if it had been called later. A function with effects is not."""
         if self._effects is not None:
             for cell, value in zip(self._written, written):
                 cell.write_outside(value)
@@ -130,7 +130,7 @@ class ConcreteFunction:
         return _trace.read_cell_to_write(cell) if is_written else _trace.read_cell(cell)
 
     def _in_graph(self, made: List[Any], n: int, tensors: Sequence[Any]) -> List[Any]:
-        """In a graph, or a trace: what the function gives, once it has written what it writes. In a
+        """In a graph, or a trace: the function's results, after its assignments. In a
         graph the call is one op: arguments that it makes nothing of are run as well."""
         waited = _trace.write_cells(self._written, made[n:])
         if _context.trace_here() is None:
@@ -139,7 +139,7 @@ class ConcreteFunction:
 
     @functools.cached_property
     def _unused(self) -> List[int]:
-        """Which arguments nothing hangs on."""
+        """The arguments that nothing depends on."""
         used = {id(node) for node in _trace.ancestors(self._core.outputs, self.graph)}
         return [i for i, node in enumerate(self.inputs) if id(node) not in used]
 
@@ -241,7 +241,7 @@ class _Signature:
         ]
 
     def takes(self, other: "_Signature") -> bool:
-        """Could what is traced for this be called with what the other describes?"""
+        """Could a trace for this spec be called with the other one?"""
         return self.is_like(other) and all(
             theirs.spec.shape.is_subtype_of(leaf.spec.shape)
             for leaf, theirs in zip(self.leaves(), other.leaves())
@@ -257,7 +257,7 @@ def _key_of_tensors(args: Any) -> Any:
 
 
 def _as_tensor(value: Any) -> Any:
-    """Tensors, and arrays as tensors; None for what is a Python value, variables included."""
+    """Tensors, and arrays as tensors; None for a Python value, variables included."""
     if isinstance(value, Tensor):
         return value
     numpy = sys.modules.get("numpy")
@@ -509,7 +509,7 @@ class Function:
         )
 
     def __deepcopy__(self, memo: Any) -> "Function":
-        """One that was not traced yet: the copy of what it closes over is another object."""
+        """A function that was not traced yet: the copy of its closure is another object."""
         from copy import deepcopy
 
         function = deepcopy(self._python_function, memo)
@@ -521,7 +521,7 @@ class Function:
 
 
 def _given_for(specs: Any, values: Any) -> List[Tuple[TensorSpec, Any]]:
-    """Each spec with what stands in its place: a list there is one tensor."""
+    """Each spec with the value in its place: a list there is one tensor."""
     if isinstance(specs, TensorSpec):
         return [(specs, values)]
     if not nest.is_nested(values) or len(specs) != len(values):
@@ -577,7 +577,7 @@ def function(
 ) -> Any:
     """Traces `func` once per signature: dtypes and shapes of tensors, values of the rest.
 
-    Also as a decorator, with or without arguments. What it does to Python (prints, lists) happens
+    Also as a decorator, with or without arguments. Its effects in Python (prints, lists) happen
     while it is traced only; tf.print, variables and tf.py_function happen at each call.
 
     >>> import plimsoll.tf as tf

@@ -138,7 +138,7 @@ class Operation:
 
     @property
     def type(self) -> str:
-        """TensorFlow's word for what it does."""
+        """TensorFlow's name of its op."""
         if not self._nodes:
             return "NoOp"
         if self._name in self._graph._handles:
@@ -208,7 +208,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._nodes: Dict[str, Any] = {}  # lists of an op's outputs, or Operations without any
-        self._places: Dict[str, int] = {}  # of nodes, as far as somebody has asked
+        self._places: Dict[str, int] = {}  # of nodes, as far as they were requested
         self._taken: Dict[str, int] = {}  # names in lower case -> the number to try next
         self._scope = ""
         self._finalized = False
@@ -220,7 +220,7 @@ class Graph:
         self._reads: Dict[str, Tuple[Any, Any]] = {}
         self._handles: Dict[str, Any] = {}  # node that is a variable's value -> variable
         self._effects: Dict[str, Any] = {}  # call of a Python function -> one of its outputs
-        self._defaults: Dict[str, Any] = {}  # placeholder -> what it is if it is not fed
+        self._defaults: Dict[str, Any] = {}  # placeholder -> its value if it is not fed
         self._variable_store: Dict[str, Any] = {}
         self._variable_scope: Any = None
         self._lock = threading.RLock()
@@ -229,7 +229,7 @@ class Graph:
     # ---- for the extension ----
 
     def _unique_name(self, name: str, is_op: bool = False) -> str:
-        """The whole name of a new node, from what it is called, or from its op."""
+        """The whole name of a new node, from its own name or its op's."""
         if is_op:
             name = _DEFAULT_NAMES.get(name) or _type_of(name)
         if self._finalized:
@@ -245,7 +245,7 @@ class Graph:
             self._waits_for[name] = self._waiting[-1]
 
     def in_order(self, names: Iterable[str]) -> List[str]:
-        """These nodes as they were made: those that one hangs on or waits for are before it."""
+        """These nodes in the order they were made: inputs and control inputs come first."""
         with self._lock:
             for name in itertools.islice(self._nodes, len(self._places), None):
                 self._places[name] = len(self._places)
@@ -387,7 +387,7 @@ class Graph:
             self.add_to_collection(name, value)
 
     def get_collection(self, name: str, scope: Optional[str] = None) -> List[Any]:
-        """A copy of what was added under `name`; of that, what has a name that matches `scope`."""
+        """A copy of the values added under `name`; only items with a name that matches `scope`."""
         every = list(self._collections.get(name, ()))
         if scope is None:
             return every
@@ -471,7 +471,7 @@ def executing_eagerly() -> bool:
 
 # ---- the default graph ----
 
-_default = Graph()  # of those who have entered none
+_default = Graph()  # for code that has not entered a graph
 
 
 def get_default_graph() -> Graph:
@@ -541,7 +541,7 @@ def _scoped(name: Optional[str]) -> Iterator[str]:
 
 
 class name_scope:
-    """Names of what is made inside begin with `name/`; in a graph a name is taken once.
+    """Names of nodes made inside begin with `name/`; in a graph a name is taken once.
 
     >>> import plimsoll.tf as tf
     >>> with tf.name_scope("layer") as scope:
@@ -598,12 +598,12 @@ def device(device_name: Any) -> ContextManager[None]:
     return _context.placed(_devices.physical_name(name))
 
 
-# ---- what waits for what ----
+# ---- control dependencies ----
 
 
 @contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
-    """In a graph, what is made inside is run after `control_inputs`; None: after nothing.
+    """In a graph, nodes made inside run after `control_inputs`; None: after nothing.
 
     Elsewhere it says nothing: what is eager is done, and what has effects in a function is done in
     the order in which it is written.

@@ -149,7 +149,7 @@ def _empty_of(out: Any) -> Any:
 def vectorized_map(
     fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
-    """As map_fn: it gives the same, not faster.
+    """Like map_fn(): the same results, and no faster.
 
     >>> import plimsoll.tf as tf
     >>> tf.vectorized_map(lambda x: x + 1, tf.constant([1, 2])).numpy().tolist()
@@ -196,7 +196,7 @@ def foldl(
     swap_memory: bool = False,
     name: Optional[str] = None,
 ) -> Any:
-    """`fn` of what came before and the next element, from the first to the last.
+    """`fn` of the results so far and the next element, from the first to the last.
 
     >>> import plimsoll.tf as tf
     >>> int(tf.foldl(lambda a, x: a + x, tf.constant([1, 2, 3])))

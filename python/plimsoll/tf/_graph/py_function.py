@@ -25,7 +25,7 @@ __all__ = ["numpy_function", "py_function", "timestamp"]
 def py_function(
     func: Callable[..., Any], inp: Any, Tout: Any, name: Optional[str] = None
 ) -> Any:
-    """`func` of eager tensors. `Tout` is the dtype (or spec) of what it gives, or a list of them.
+    """`func` of eager tensors. `Tout` is the dtype (or spec) of its result, or a list of them.
 
     In a function that is traced, or a dataset's, it runs whenever that does; what it raises
     arrives with its own traceback.
@@ -81,7 +81,7 @@ def _call(func: Callable[..., Any], inp: Any, Tout: Any, name: str, numpy: bool)
 
 
 def _inputs(inp: Any) -> List[Any]:
-    """A list in the list is one tensor; what is made of several tensors is so many."""
+    """A list in the list is one tensor; an object made of several tensors is that many."""
     values: List[Any] = []
     for value in inp if isinstance(inp, (list, tuple)) else [inp]:
         is_list = type(value) in (list, tuple)

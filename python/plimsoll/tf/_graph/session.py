@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions, as TensorFlow 1 has them: a graph's nodes, run with some of them fed.
-    fetch   what is wanted: a tensor, an operation, a variable, a name; in lists, tuples and dicts
+    fetch   a wanted result: a tensor, an operation, a variable, a name; in lists, tuples and dicts
     feed    a value for a tensor: a placeholder, or any other
-    plan    what a set of fetches and feeds comes to: which variables it reads, which assignments
+    plan    for a set of fetches and feeds: which variables the run reads, which assignments
             and calls with effects it makes. Kept while the graph does not grow
-    update  an assignment that is made from what the variable was: assign_add(), scatter_*()
+    update  an assignment that depends on the variable's old value: assign_add(), scatter_*()
 
 A run is one plan. Invariants:
-    what has effects (Python functions, iterators, prints, checks) happens once in a run, if it is
-    fetched, used, or waited for (tf.control_dependencies); so is what is random drawn once
+    effects (Python functions, iterators, prints, checks) happen once in a run, if they are
+    fetched, used, or waited for (tf.control_dependencies); random ops draw once, too
     effects and assignments happen in the order in which they were made in the graph, which is one
     of those that data and control dependencies allow
     a read sees the value from before the run; one that waits for assignments to the variable, or is
-    made from one, sees what the last of these assigned
-    an update is made from what the assignment before it in this run gave, whichever that is
-    what is assigned is there once the run has gone well: all of it, or, if the run fails, nothing
+    made from one, sees the value that the last of these assigned
+    an update starts from the value of the assignment before it in this run
+    assignments take effect when the run has succeeded: all of them, or none if the run fails
 
     >>> import plimsoll.tf as tf
     >>> with tf.Graph().as_default():
@@ -56,7 +56,7 @@ class ConfigProto:
 
 
 class _Fields:
-    """A message whose fields are whatever is asked for."""
+    """A message that has every field."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -94,7 +94,7 @@ class SparseTensorValue(tuple):
 
 
 class _Plan:
-    """See the top. Nodes are told apart by identity."""
+    """See the top. Nodes are compared by identity."""
 
     def __init__(self, graph: Graph, elements: Sequence[Any], fed: Dict[int, Any]) -> None:
         self._fed = frozenset(fed)
@@ -352,7 +352,7 @@ class BaseSession:
     def has_variable(self, variable: Any) -> bool:
         return id(variable) in self._values
 
-    # ---- what TensorFlow has beside ----
+    # ---- other names of TensorFlow ----
 
     def make_callable(
         self, fetches: Any, feed_list: Any = None, accept_options: bool = False

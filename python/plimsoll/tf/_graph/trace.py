@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracing: a Python function is called once, with placeholders, and what it makes is kept.
-    trace    the graph that is made meanwhile
+"""Tracing: a Python function is called once, with placeholders, and its nodes are kept.
+    trace    the graph that this makes
     capture  a node of the graph outside that the function uses: given to it as one more input
-    cell     what outlives a call: a variable, or the effects (prints, assertions, calls of Python
-             functions) so far. A trace reads a cell by one more input, and what it writes is one
-             more output; whoever calls it stores that. So what is traced has no effects of its own,
+    cell     state that outlives a call: a variable, or the effects (prints, assertions, calls of Python
+             functions) so far. A trace reads a cell by one more input, and writes it by one
+             more output, which the caller stores. So a trace has no effects of its own,
              and those that it stands for happen in the order in which they are written
-    traced   inputs, outputs, captures and cells: what a _core.Function is made of
+    traced   inputs, outputs, captures and cells: the parts of a _core.Function
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Entry:
 
 
 class Trace(Graph):
-    """The graph that a function is traced into. It keeps no nodes: what is needed holds itself."""
+    """The graph that a function is traced into. It keeps no nodes: needed nodes hold each other."""
 
     _is_trace = True
 
@@ -49,7 +49,7 @@ class Trace(Graph):
         self.name = name
         self.outer_graph = _context.here.graph
         self.created: List[Any] = []  # variables
-        self.effects: List[List[Any]] = []  # what each of them gave
+        self.effects: List[List[Any]] = []  # the result of each of them
         self._entries: Dict[int, _Entry] = {}
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ def read_cell(cell: Any) -> Any:
 
 
 def read_cell_to_write(cell: Any) -> Any:
-    """Its value for what will write it: in a graph only a run tells what was assigned before."""
+    """Its value for a coming assignment: in a graph only the run knows the assignments before."""
     trace = _context.trace_here()
     return cell.read_to_write() if trace is None else trace.read(cell)
 
@@ -96,7 +96,7 @@ def write_cell(cell: Any, node: Any) -> Any:
 
 
 def write_cells(cells: Sequence[Any], nodes: Sequence[Any]) -> List[Any]:
-    """In a graph, what has to be waited for so that they are written."""
+    """In a graph, the nodes to wait for so that they are written."""
     written = [write_cell(cell, node) for cell, node in zip(cells, nodes)]
     return [node for node in written if node is not None]
 
@@ -113,9 +113,9 @@ _swapping = threading.RLock()  # reentrant: a signal handler may assign as well
 
 
 def swap(cells: Sequence[Any], were: Sequence[Any], values: Sequence[Any]) -> bool:
-    """Gives cells their values, outside of traces, unless one of them is not any more what it was.
+    """Gives cells their values, outside of traces, unless one of them has changed.
 
-    So that an update is never lost: the slower thread makes it anew. Nothing of a user's runs
+    So an update is never lost: the slower thread makes it again. Nothing of a user's runs
     meanwhile, and no lock is held while values are computed.
     """
     settled = [cell.settled(value) for cell, value in zip(cells, values)]
@@ -129,7 +129,7 @@ def swap(cells: Sequence[Any], were: Sequence[Any], values: Sequence[Any]) -> bo
 
 @contextmanager
 def trial() -> Iterator[None]:
-    """A function is called to see what it gives, and will be called again when it counts: what this
+    """A function is called to find its results, and will be called again when it counts: what this
     thread assigns to variables meanwhile is undone, but for what another assigned since."""
     around, _context.here.trial = _context.here.trial, {}
     try:
@@ -208,14 +208,14 @@ class Traced:
         return nest.pack_sequence_as(self._structure, leaves, expand_composites=True)
 
     def function(self, name: str) -> Any:
-        """All of it as a _core.Function: inputs, captures and cells; outputs and what is written."""
+        """All of it as a _core.Function: inputs, captures and cells; outputs and assignments."""
         given = self.inputs + self.captured + [entry.given for entry in self.entries]
         return _core.Function(given, self.outputs + [e.now for e in self.written], name)
 
     def bound(self, name: str = "function") -> Any:
         """As a _core.Function of its inputs alone, as a dataset's stage wants it.
 
-        Variables are read now. OperatorNotAllowedInGraphError if it assigns to one, or hangs on a
+        Variables are read now. OperatorNotAllowedInGraphError if it assigns to one, or depends on a
         function that is still being traced: then it is to be run in Python.
         """
         if self.captures or any(entry.cell is not effects for entry in self.written):
@@ -233,7 +233,7 @@ class Traced:
         return _core.Function(self.inputs, outputs, name)
 
     def outputs_after_effects(self) -> List[Any]:
-        """The outputs, which hang on every effect: for those who take no notice of cells."""
+        """The outputs, which depend on every effect: for callers that ignore cells."""
         if not self._has_loose_effects():
             return self.outputs
         done = next(entry.now for entry in self.entries if entry.cell is effects)
@@ -241,7 +241,7 @@ class Traced:
             return after(done, self.outputs)
 
     def _has_loose_effects(self) -> bool:
-        """Is there an effect that no output hangs on?"""
+        """Is there an effect that no output depends on?"""
         if not self._effects:
             return False
         met = {id(node) for node in ancestors(self.outputs, self.graph)}
@@ -278,7 +278,7 @@ def _as_output(leaf: Any) -> Any:
 
 
 def ancestors(nodes: Sequence[Any], graph: Trace) -> List[Any]:
-    """These and all that they are made of, down to what is not of this graph."""
+    """These and all that they are made of, down to nodes outside of this graph."""
     seen, found, stack = set(), [], list(nodes)
     while stack:
         node = stack.pop()

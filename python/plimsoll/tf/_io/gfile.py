@@ -84,7 +84,7 @@ class GFile:
         self._file.seek(position if offset is None else offset, whence)
 
     def tell(self) -> int:
-        """Where it goes on."""
+        """The current position."""
         return self._file.tell()
 
     def seekable(self) -> bool:
@@ -96,7 +96,7 @@ class GFile:
         return stat(self.name).length
 
     def flush(self) -> None:
-        """Gives what was written to the system."""
+        """Passes buffered data to the system."""
         if self._opened is not None:
             self._opened.flush()
 

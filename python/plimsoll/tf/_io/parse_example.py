@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.io.parse_example() and what features are described by."""
+"""tf.io.parse_example() and the descriptions of features."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple

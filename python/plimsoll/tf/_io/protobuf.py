@@ -10,7 +10,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class DecodeError(ValueError):
-    """Bytes that are no message."""
+    """The bytes are not a message."""
 
 
 def varint(number: int) -> bytes:

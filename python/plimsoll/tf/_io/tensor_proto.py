@@ -11,7 +11,7 @@ _NUMBERS = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int
             "uint64": 23}
 _NAMES = {number: name for name, number in _NUMBERS.items()}
 _DTYPE, _SHAPE, _CONTENT, _TEXTS = 1, 2, 4, 8
-# Fields that hold numbers one by one: what other writers use for short tensors.
+# Fields that hold numbers one by one: other writers use them for short tensors.
 _LISTS = {5: "float32", 6: "float64", 7: "int32", 10: "int64", 11: "bool", 16: "uint32",
           17: "uint64", 13: "float16"}
 _FIXED = {"float32": ("<f4", 5, 4), "float64": ("<f8", 1, 8)}

@@ -228,7 +228,7 @@ xdivy = _zero_where_x_is("xdivy", lambda x, y: _binary("div", x, y),
 
 
 def round(x: Any, name: str | None = None) -> Tensor:
-    """To the nearest; halves to the even one. Whole numbers stay what they are.
+    """To the nearest; halves to the even one. Integers stay unchanged.
 
     >>> tf.round([0.5, 1.5, -0.6]).numpy().tolist()
     [0.0, 2.0, -1.0]
@@ -395,7 +395,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 
 def clip_by_global_norm(t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None,
                         name: str | None = None) -> tuple[list[Tensor | None], Tensor]:
-    """Scaled down together so that their norm is at most `clip_norm`; and what it was.
+    """Scaled down together so that their norm is at most `clip_norm`; and the norm before.
 
     >>> parts, norm = tf.clip_by_global_norm([[3.0], [4.0]], 10.0)
     >>> norm.numpy().tolist(), parts[0].numpy().tolist()
@@ -423,7 +423,7 @@ def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
 
 
 def _lgamma(x: float) -> float:
-    """Python's refuses its poles, and what is past its range."""
+    """Python's refuses its poles, and arguments outside of its range."""
     if _numbers.isinf(x) or (x <= 0 and x == _numbers.floor(x)):
         return _numbers.inf
     try:

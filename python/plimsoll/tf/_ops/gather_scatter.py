@@ -120,7 +120,7 @@ def _flat_places(places: Tensor, lengths: Sequence[int]) -> Tensor:
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """x where the condition is true, else y; without them the indices of what is true.
+    """x where the condition is true, else y; without them the indices of true elements.
 
     >>> tf.where([True, False], [1, 2], 0).numpy().tolist()
     [1, 0]

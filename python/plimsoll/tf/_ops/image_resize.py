@@ -72,7 +72,7 @@ _KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
 
 
 def _weights(n_from: int, n_to: int, method: str, antialias: bool) -> Any:
-    """[n_to, n_from]: what each pixel is made of."""
+    """[n_to, n_from]: the weights of the pixels that each pixel is made of."""
     import numpy as np
 
     matrix = np.zeros((n_to, n_from), np.float64)

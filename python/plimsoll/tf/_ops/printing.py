@@ -18,7 +18,7 @@ from plimsoll.tf._graph.graph import Tensor, is_tensor
 
 __all__ = ["get_logger", "print"]
 
-_HERE = object()  # where a tensor goes, among what is printed
+_HERE = object()  # the place of a tensor in the output
 
 
 def print(*inputs: Any, **kwargs: Any) -> Any:

@@ -170,7 +170,7 @@ argmin = _placed("argmin", "Where the first smallest is, along an axis (the firs
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False,
            name: str | None = None) -> Tensor:
-    """The sum of what is before, and of the element.
+    """The sum of the elements up to this one.
 
     >>> tf.cumsum([2, 4, 6, 8]).numpy().tolist()
     [2, 6, 12, 20]

@@ -39,7 +39,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """The elements as another dtype; what is past its ends becomes the end.
+    """The elements as another dtype; values outside of its range become its ends.
 
     >>> tf.saturate_cast([-1.0, 300.0], tf.uint8).numpy().tolist()
     [0, 255]
@@ -84,7 +84,7 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
-    """The input: there are no gradients here to be stopped.
+    """The input: there are no gradients to stop.
 
     >>> tf.stop_gradient(3).numpy()
     3
@@ -96,7 +96,7 @@ guarantee_const = identity
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
-    """The input, whose shape is said; InvalidArgumentError when it turns out to be another.
+    """The input, with this shape; InvalidArgumentError if its shape is another.
 
     >>> tf.ensure_shape([[1, 2]], [None, 2]).shape
     TensorShape([1, 2])
@@ -112,7 +112,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value as a NumPy array, if it can be told without a run; else None.
+    """The value as a NumPy array, if it is known without a run; else None.
 
     >>> tf.get_static_value(tf.constant([1, 2])).tolist()
     [1, 2]
@@ -198,7 +198,7 @@ def _int32(n: int) -> Any:
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:  # noqa: A002
-    """The same elements in the same order; one dimension may be -1: what the others leave.
+    """The same elements in the same order; one dimension may be -1: the rest.
 
     >>> tf.reshape([1, 2, 3, 4, 5, 6], [2, -1]).numpy().tolist()
     [[1, 2, 3], [4, 5, 6]]
@@ -217,7 +217,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:  # noqa
 
 
 def _reshape_to_dims(x: Tensor, shape: Any, wanted: list, name: str | None) -> Tensor:
-    """Axes of x itself are kept; one dimension that is not known can be what is left."""
+    """Axes of x itself are kept; one unknown dimension can be the rest."""
     keep = [dim.axis if isinstance(dim, Dim) and dim.tensor is x else -1 for dim in wanted]
     said = [-1 if isinstance(dim, Dim) else dim for dim in wanted]
     kept = [axis for axis in keep if axis >= 0]
@@ -291,7 +291,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
 
 def transpose(a: Any, perm: Any = None, conjugate: bool = False,
               name: str | None = "transpose") -> Tensor:
-    """Axes in another order; reversed if none is said.
+    """Axes in another order; reversed by default.
 
     >>> tf.transpose([[1, 2, 3], [4, 5, 6]]).numpy().tolist()
     [[1, 4], [2, 5], [3, 6]]

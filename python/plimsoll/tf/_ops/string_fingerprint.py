@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FarmHash's Fingerprint64, by which TensorFlow puts texts into buckets.
 
-The same number on every machine and in every version: what was trained with it stays valid.
+The same number on every machine and in every version: a model that was trained with it stays valid.
 """
 from __future__ import annotations
 

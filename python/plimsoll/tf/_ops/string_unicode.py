@@ -25,7 +25,7 @@ def _codec(encoding: str) -> str:
 
 
 def _handler(errors: str, replacement_char: int) -> str:
-    """The name of what Python calls for bytes that are no text."""
+    """The name of the handler that Python calls for bytes that are not a text."""
     if errors not in ("replace", "strict", "ignore"):
         raise ValueError(f"errors is '{errors}': 'strict', 'replace' or 'ignore'")
     if errors != "replace":

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users hold: dtypes, shapes, tensors, variables, and what converts other values to them."""
+"""The user's objects: dtypes, shapes, tensors, variables, and conversions to them."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between what users write and what the extension takes: dtypes, axes, shapes, and values that are
+"""Converts users' values for the extension: dtypes, axes, shapes, and values that are
 known before anything runs.
 
-A value is *static* if it can be told now: a Python number, an eager tensor (which is computed for
+A value is *static* if it is known now: a Python number, an eager tensor (which is computed for
 it), a constant of a graph, or small arithmetic on those. A dimension that only a run tells is a
 `Dim`: this axis of that tensor. Vectors of both are remembered for tensors that shape() and slices
 of it give, so that reshape(x, [shape(x)[0], -1]) is one op of the library.
 
-What the library has no op for is a NumPy function: see numpy_call().
+Without an op of the library, a function of NumPy runs: see numpy_call().
 """
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def invalid(message: str) -> NoReturn:
 
 
 def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """`value` as a tensor; a tensor stays what it is."""
+    """`value` as a tensor; a tensor stays unchanged."""
     if type(value) is Tensor and dtype is None:
         return value
     return _core.convert(value, dtype)
@@ -195,7 +195,7 @@ def _is_folded(x: Tensor, depth: int) -> bool:
     return bool(inputs) and all(_is_folded(item, depth + 1) for item in inputs)
 
 
-# ---- shapes, and what is remembered of them ----
+# ---- shapes, and facts about them ----
 
 
 def remember(x: Tensor, known: Any) -> Tensor:
@@ -245,7 +245,7 @@ def _dimension(item: Any) -> int | Dim | None:
 
 
 def with_the_rest(value: Any) -> list[int | Dim] | None:
-    """A shape to reshape to, of which one dimension only a run tells: what the others leave."""
+    """A shape to reshape to, with one dimension that only the run knows: the rest."""
     if not isinstance(value, (list, tuple)):
         return None
     items = [_dimension(item) for item in value]
@@ -265,7 +265,7 @@ def known_shape(value: Any) -> list[int] | None:
 
 
 def shape_tensor(value: Any) -> Tensor:
-    """A shape with tensors in it, as one vector of int64: what a run is given."""
+    """A shape with tensors in it, as one vector of int64, for a run."""
     if isinstance(value, Tensor):
         return value
     parts = [tensor(item) for item in value]
@@ -331,7 +331,7 @@ def only_axes(x: Tensor, axes: Sequence[int]) -> Tensor:
     return _core.op("sum", [zeros], {"axes": others})
 
 
-# ---- what NumPy does ----
+# ---- calls of NumPy ----
 
 
 def numpy_call(fn: Callable[..., Any], inputs: Sequence[Any], dtype: Any,
@@ -413,7 +413,7 @@ def eager_call(fn: Callable[..., Tensor], inputs: Sequence[Any], dtype: Any,
 
 
 def now(x: Tensor) -> Tensor:
-    """Computed at once if it is eager: what reads and decodes fails where it is called."""
+    """Computed at once if it is eager: ops that read or decode fail where they are called."""
     if is_eager(x):
         _core.evaluate([x])
     return x

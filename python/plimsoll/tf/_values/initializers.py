@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initializers: what makes a variable's first value, from a shape.
+"""Initializers make a variable's first value, from a shape.
 
     >>> import plimsoll.tf as tf
     >>> tf.zeros_initializer()([2], dtype=tf.int32).numpy().tolist()
@@ -68,7 +68,7 @@ class Ones(Zeros):
 
 
 class Constant(_Initializer):
-    """One value everywhere, or values in the shape that is asked for.
+    """One value everywhere, or values in the requested shape.
 
     >>> Constant(3)([2]).numpy().tolist()
     [3.0, 3.0]
@@ -103,7 +103,7 @@ class RandomNormal(_Initializer):
 
 
 class TruncatedNormal(RandomNormal):
-    """The same, without what is more than two deviations from the mean."""
+    """The same, without values more than two deviations from the mean."""
 
     def _make(self, shape: List[Any], dtype: Any) -> Any:
         from plimsoll.tf import random

@@ -80,7 +80,7 @@ class TensorShape:
         else:
             self._dims = _dimensions(dims)
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def rank(self) -> Optional[int]:
@@ -174,7 +174,7 @@ class TensorShape:
             raise ValueError(f"Shape {self} must have rank at most {rank}")
         return self
 
-    # ---- what is wrong otherwise: ValueError ----
+    # ---- assertions: ValueError ----
 
     def assert_is_compatible_with(self, other: Any) -> None:
         if not self.is_compatible_with(other):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SparseTensor: what VarLenFeature gives. Three tensors, and what makes a dense one of them."""
+"""SparseTensor: the result of VarLenFeature. Three tensors, and the conversion to a dense one."""
 from __future__ import annotations
 
 from typing import Any, List, Tuple
@@ -141,7 +141,7 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """As far as it is known without computing anything."""
+        """As far as it is known without a computation."""
         known = self._dense_shape
         if known.graph is None and not known.is_symbolic and not known.is_pending:
             return TensorShape([int(dim) for dim in known.numpy()])

@@ -159,7 +159,7 @@ def _getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def _of_shape(x: Tensor, index: Any, cut: _Cut, said: list) -> Tensor:
-    """A part of what shape() gave: what is known of it stays known."""
+    """A part of the result of shape(): known dimensions stay known."""
     if isinstance(index, slice):
         return remember(cut.apply(x), said[cut.start[0]:_end(cut.stop[0]):cut.step[0]])
     part = said[cut.start[0]]
@@ -171,7 +171,7 @@ def _end(stop: int) -> int | None:
 
 
 def _row(x: Tensor, number: int, known: tuple) -> Tensor:
-    """x[number], of a shape that is known: what loops ask for."""
+    """x[number], of a known shape, as loops need it."""
     if not -known[0] <= number < known[0]:
         invalid(f"slice index {number} of dimension 0 out of bounds.")
     number %= known[0]

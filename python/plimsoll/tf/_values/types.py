@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of tensors: dtypes, shapes, and both as a spec.
 
-NumPy is not imported here: a dtype finds its twin there when it is asked for it.
+NumPy is not imported here: a dtype finds NumPy's on request.
 
     >>> import plimsoll.tf as tf
     >>> tf.float32.size, tf.float32 == "float32", tf.TensorShape([None, 3]).rank
@@ -352,7 +352,7 @@ class TensorSpec(TypeSpec):
         return _core.Tensor
 
     def is_compatible_with(self, spec_or_tensor: Any) -> _python_bool:
-        """Could a tensor like that stand where this is asked for?"""
+        """Could a tensor of that spec be used where this one is required?"""
         dtype = getattr(spec_or_tensor, "dtype", None)
         if dtype is None:
             return False
@@ -402,7 +402,7 @@ class TensorSpec(TypeSpec):
 
 
 def type_spec_from_value(value: Any) -> TypeSpec:
-    """The spec of a tensor, an array, a variable, or of what has one of its own.
+    """The spec of a tensor, an array, a variable, or of an object that has one.
 
     >>> import plimsoll.tf as tf
     >>> tf.type_spec_from_value(tf.constant([1, 2]))

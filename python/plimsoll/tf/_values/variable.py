@@ -135,7 +135,7 @@ class Variable:
             )
 
     def _computed(self, value: Any) -> Any:
-        """Computed, under this name: what a loop assigns must not pile up."""
+        """Computed, under this name: assignments in a loop must not pile up."""
         with _context.scoped(""):
             value = _core.op("identity", [value], None, self._name)
         _core.evaluate([value])
@@ -183,7 +183,7 @@ class Variable:
             _trace.note_in_trial(self, value)
         self._value = value
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def name(self) -> str:
@@ -326,7 +326,7 @@ class Variable:
         return self.update(lambda now: _core.binary(op, now, by), name)
 
     def update(self, change: Callable[[Any], Any], name: str) -> Any:
-        """It is `change` of what it is. What other threads assign meanwhile is not lost."""
+        """Applies `change` to its value. Assignments of other threads meanwhile are not lost."""
         if self._graph is not None or _context.here.graph is not None:
             return self._store(self._checked(change(_trace.read_cell_to_write(self))), name)
         while True:

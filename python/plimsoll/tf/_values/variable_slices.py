@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of a variable, read and assigned to by their indices.
 
-What is assigned is made by tf.tensor_scatter_nd_*: NumPy's, over the whole value, and not planned.
+The new value is made by tf.tensor_scatter_nd_*: in NumPy, over the whole value, and not planned.
 """
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def batch_scatter_update(
 
 
 def part(self: Any, index: Any) -> Any:
-    """Part of its value, as of a tensor's; what it is can be assigned to.
+    """Part of its value, as of a tensor's; it can be assigned to.
 
     >>> v = tf.Variable([1, 2, 3])
     >>> v[1:].assign([5, 6]).numpy().tolist()
@@ -130,7 +130,7 @@ def part(self: Any, index: Any) -> Any:
     """
     now = self.__plimsoll_tensor__()
     made = now[index]
-    if made is now:  # what is hung on it must not be hung on the variable's own value
+    if made is now:  # attributes set on it must not reach the variable's own value
         made = _core.op("identity", [now])
     made.assign = functools.partial(_assign_part, self, index)
     return made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.compat.v1: TensorFlow 1's names. What is not here is as in tf itself.
+"""tf.compat.v1: TensorFlow 1's names. All other names are as in tf itself.
 
     >>> import plimsoll.tf as tf
     >>> with tf.Graph().as_default():
@@ -144,7 +144,7 @@ disable_control_flow_v2 = enable_control_flow_v2 = _nothing
 
 
 def executing_eagerly_outside_functions() -> bool:
-    """Would an op be eager outside of what is being traced?
+    """Would an op be eager outside of the current trace?
 
     >>> executing_eagerly_outside_functions()
     True
@@ -171,7 +171,7 @@ def resource_variables_enabled() -> bool:
     return True
 
 
-# ---- what is fed ----
+# ---- placeholders ----
 
 
 def placeholder(dtype: Any, shape: Any = None, name: Optional[str] = None) -> Any:
@@ -250,7 +250,7 @@ def get_collection_ref(key: str) -> List[Any]:
 
 
 class name_scope:
-    """As tf.name_scope; `default_name` is for a `name` of None.
+    """Like tf.name_scope; `default_name` is for a `name` of None.
 
     >>> with name_scope(None, default_name="layer") as scope:
     ...     scope
@@ -282,7 +282,7 @@ def get_seed(op_seed: Optional[int]) -> Any:
 
 
 def set_random_seed(seed: Optional[int]) -> None:
-    """As tf.random.set_seed, for the graph that is entered as well.
+    """Like tf.random.set_seed, for the graph that is entered as well.
 
     >>> set_random_seed(7)
     """
@@ -730,7 +730,7 @@ _OF_IO = frozenset(
 
 
 class _Logging:
-    """tf.compat.v1.logging: levels are set and read; what is logged goes to Python's logger."""
+    """tf.compat.v1.logging: levels are set and read; messages go to Python's logger."""
 
     DEBUG, INFO, WARN, ERROR, FATAL = 10, 20, 30, 40, 50
 
@@ -750,7 +750,7 @@ logging = _Logging()
 
 
 class _Train:
-    """tf.compat.v1.train: tf.train's, and what there was beside it is named as missing."""
+    """tf.compat.v1.train: tf.train's names; its other names raise as missing."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -763,7 +763,7 @@ train = _Train()
 
 
 class _NN:
-    """tf.compat.v1.nn: tf.nn's, and what had other arguments there."""
+    """tf.compat.v1.nn: tf.nn's names, and functions that had other arguments."""
 
     @staticmethod
     def dropout(
@@ -831,7 +831,7 @@ gfile = _Gfile()
 
 
 class _PythonIO:
-    """tf.compat.v1.python_io: what of tf.io writes and packs records."""
+    """tf.compat.v1.python_io: the names of tf.io that write and compress records."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "tf_record_iterator":
@@ -847,7 +847,7 @@ python_io = _PythonIO()
 
 
 def div(x: Any, y: Any, name: Optional[str] = None) -> Any:
-    """As Python 2 divides: of integers, without a fraction.
+    """Divides as Python 2: integers give an integer.
 
     >>> div(7, 2).numpy(), div(7.0, 2.0).numpy()
     (3, 3.5)

@@ -3,11 +3,11 @@
 
     core        the _core.Dataset, which has components only
     tree        how its components make an element: see _element/structure.py
-    kind        what made it: "Map", "Batch" ...; its class in TensorFlow, without "Dataset"
-    parameters  what that was given, for explain()
+    kind        the call that made it: "Map", "Batch" ...; its class in TensorFlow, without "Dataset"
+    parameters  its arguments, for explain()
     sources     the datasets that it was made of
 
-Datasets are never changed; what a pass found out (bad elements, times) is reported for the last one that
+Datasets are never changed; the report of a pass (bad elements, times) is reported for the last one that
 ended, or is under way.
 """
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Base:
         self._spec: Any = None
         self._set_options: Any = None  # tf.data.Options that with_options() gave it
         self._pass: Any = None  # a weak reference to the last iterator
-        self._past: Any = None  # what the last iterator told when it ended
-        self._logs = False  # bad elements are told on stderr when a pass ends
+        self._past: Any = None  # the report of the last iterator at its end
+        self._logs = False  # bad elements are reported on stderr when a pass ends
 
     def _stage(
         self,

@@ -39,7 +39,7 @@ def _tell_absent(name: str) -> None:
 
 
 class Dataset(Sources, Stages, Functional, Derived, Own, Base, metaclass=_Named):
-    """Elements in order, made as they are asked for, within the budget.
+    """Elements in order, made on demand, within the budget.
 
     >>> ds = tf.data.Dataset.from_tensor_slices([8, 3, 0, 8, 2, 1])
     >>> ds = ds.filter(lambda x: x > 0).map(lambda x: x * 10).batch(2)

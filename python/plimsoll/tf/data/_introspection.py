@@ -109,7 +109,7 @@ class Own:
         return self._past if iterator is None else iterator._told()
 
     def _explain(self, json: bool = False) -> Any:
-        """For plimsoll.explain(): what a pass will hold, and what the last one did. A text, or a
+        """For plimsoll.explain(): the memory of a pass, and the times of the last one. A text, or a
         dict."""
         plan = _memory_plan.of(self)
         told = self._told()

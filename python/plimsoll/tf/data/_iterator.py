@@ -2,7 +2,7 @@
 """Passes over datasets, as Python sees them.
 
 An iterator is _core's own, so that a loop over it costs no call in Python; here it learns
-TensorFlow's other names, and to leave behind what it knows when it ends.
+TensorFlow's other names, and to leave a report when it ends.
 """
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _log(told: dict) -> None:
 
 
 class IteratorSpec:
-    """The spec of an iterator: what its elements look like.
+    """The spec of an iterator: the specs of its elements.
 
     >>> tf.data.IteratorSpec(tf.TensorSpec([], tf.int64)).element_spec
     TensorSpec(shape=(), dtype=tf.int64, name=None)

@@ -2,7 +2,7 @@
 """The memory that a pass will hold, before it begins: `plimsoll check --plan` for a pipeline.
 
     row     a stage: the bytes of one of its elements, and what it holds beside the one it hands on
-    batch   the outermost batch; its elements are what the program gets
+    batch   the outermost batch; the program gets its elements
     window  what prefetch() has ready ahead: of AUTOTUNE two, which is what it begins with
 
 Sizes come from specs; where these leave something open, from the stage before, if it hands on what
@@ -190,7 +190,7 @@ def _left() -> int:
 def _largest(
     rows: list, chain: list, size: Optional[int], needed: Optional[int], budget: int
 ) -> Optional[int]:
-    """The largest batch that would fit: what grows with it is what comes from the batch on."""
+    """The largest batch that would fit: memory grows with it from the batch stage on."""
     if size is None or needed is None:
         return None
     first = max(place for place, this in enumerate(chain) if this._kind in _BATCHES)

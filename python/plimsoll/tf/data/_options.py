@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data.Options: what a program may say of a pipeline as a whole.
+"""tf.data.Options: settings for a whole pipeline.
 
 All of TensorFlow's properties can be set, with its types. Most are hints to an optimizer that this
 runtime does not have, and change nothing.
@@ -92,7 +92,7 @@ class _Properties:
 
 
 class AutotuneOptions(_Properties):
-    """options.autotune. `ram_budget` bounds what is made ahead.
+    """options.autotune. `ram_budget` limits prefetching.
 
     >>> options = tf.data.Options()
     >>> options.autotune.ram_budget = 64 << 20

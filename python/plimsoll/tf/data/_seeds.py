@@ -16,7 +16,7 @@ AUTO = -1  # the library draws one, and checkpoints and files know the dataset w
 
 
 def stage_seed_of(seed: Any) -> int:
-    """As seed_of(), for the library's own stages: AUTO with neither seed.
+    """Like seed_of(), for the library's own stages: AUTO with neither seed.
 
     >>> stage_seed_of(4) == seed_of(4)
     True

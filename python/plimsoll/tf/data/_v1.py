@@ -102,7 +102,7 @@ class Iterator:
 
     @property
     def initializer(self) -> Any:
-        """An op that begins the pass anew."""
+        """An op that restarts the pass."""
         if self._initializer is None:
             raise ValueError("Iterator does not have an initializer.")
         return self._initializer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data.experimental: what Dataset's methods were before, as functions for apply(), and readers.
+"""tf.data.experimental: predecessors of Dataset's methods, as functions for apply(), and readers.
 
 Names that are not implemented in Plimsoll raise NotImplementedError.
 """
@@ -119,7 +119,7 @@ def Counter(start: int = 0, step: int = 1, dtype: Any = int64) -> Dataset:
 
 
 def cardinality(dataset: Dataset) -> _core.Tensor:
-    """As Dataset.cardinality().
+    """Like Dataset.cardinality().
 
     >>> tf.data.experimental.cardinality(tf.data.Dataset.range(3)).numpy()
     3
@@ -157,7 +157,7 @@ def from_list(elements: Sequence, name: str | None = None) -> Dataset:
 
 
 def get_single_element(dataset: Dataset) -> Any:
-    """As Dataset.get_single_element().
+    """Like Dataset.get_single_element().
 
     >>> tf.data.experimental.get_single_element(tf.data.Dataset.from_tensors(7)).numpy()
     7
@@ -175,7 +175,7 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 
 
 def save(dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None) -> None:
-    """As Dataset.save()."""
+    """Like Dataset.save()."""
     dataset.save(path, compression, shard_func)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an element looks like: its structure, the specs of its components, the file that keeps both."""
+"""The layout of an element: its structure, the specs of its components, the file for both."""

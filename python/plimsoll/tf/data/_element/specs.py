@@ -15,7 +15,7 @@ from plimsoll.tf.data._element import structure as _structure
 
 
 class DatasetSpec(TypeSpec):
-    """The spec of a dataset: what its elements look like.
+    """The spec of a dataset: the specs of its elements.
 
     >>> tf.data.DatasetSpec(tf.TensorSpec([], tf.int64))
     DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))

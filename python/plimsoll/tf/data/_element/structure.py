@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures of components: what an element looks like, and its components in order.
+"""Structures of components: the layout of an element, and its components in order.
 
     component  a tensor, or (of windows) a dataset
     tree       how components make an element, as _core.Structure takes it:
                  None                        one component
                  ("tuple", [tree ...])       ("dict", [key ...], [tree ...])
-                 ("named", class, [tree ...])  a named tuple, or what is made of parts (sparse)
+                 ("named", class, [tree ...])  a named tuple, or an object made of parts (sparse)
                  ("dataset", Nested)         one component that is a dataset
     leaves     the components, in the order of the tree
 
@@ -155,7 +155,7 @@ def _inner(tree: tuple, value: Any) -> Sequence:
 
 
 def broadcast_as(tree: Tree, value: Any) -> list:
-    """As flatten_as(), but one value stands for all leaves below it."""
+    """Like flatten_as(), but one value stands for all leaves below it."""
     leaves: list = []
     _broadcast_as(tree, value, leaves)
     return leaves
@@ -200,7 +200,7 @@ def has_composites(tree: Tree) -> bool:
 
 
 def nest_components(tree: Tree) -> Tree:
-    """Each component of the tree as a dataset of it: what a window makes."""
+    """Each component of the tree as a dataset of it: as in a window."""
     if tree is None or tree[0] == "dataset":
         return ("dataset", Nested(tree))
     parts = [nest_components(part) for part in parts_of(tree)]
@@ -208,5 +208,5 @@ def nest_components(tree: Tree) -> Tree:
 
 
 def map_leaves(function: Callable, tree: Tree, value: Any) -> Any:
-    """The value with each leaf replaced by what the function makes of it."""
+    """The value with each leaf replaced by the function's result for it."""
     return pack(tree, [function(leaf) for leaf in flatten_as(tree, value)])

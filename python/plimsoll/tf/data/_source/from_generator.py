@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataset.from_generator(): what Python yields, checked against what was promised.
+"""Dataset.from_generator(): values that Python yields, checked against their spec.
 
 Messages are TensorFlow's. The exception of a generator is an error of its element; what is yielded
 behind it is asked for if the pass goes on, which a Python generator does not.

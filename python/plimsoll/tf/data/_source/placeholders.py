@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources over tensors that have no value yet: placeholders of a graph, and what hangs on them.
+"""Sources over tensors that have no value yet: placeholders of a graph, and nodes that depend on them.
 
     holder  such tensors, and the values that an iterator's initializer was last run with
 
@@ -61,7 +61,7 @@ def _sliced(shape: Optional[tuple]) -> Optional[tuple]:
 
 
 def holders_of(dataset: Any) -> list[Holder]:
-    """All that the dataset hangs on, each once."""
+    """All nodes that the dataset depends on, each once."""
     found: dict = {}
     waiting = [dataset]
     while waiting:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets of what is in files: records, lines, CSV."""
+"""Datasets of the contents of files: records, lines, CSV."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from plimsoll.tf.data._source.sources import _texts
 from plimsoll.tf.data._stage.stages import AUTOTUNE, number
 
 def _compression(value: Any, unsaid: str = "AUTO") -> str:
-    """As _core names it; `unsaid`: where the user says nothing."""
+    """As _core names it; `unsaid`: the default."""
     if hasattr(value, "numpy"):
         value = value.numpy()
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
@@ -102,7 +102,7 @@ class TextLineDataset(Dataset):
 
 
 class FixedLengthRecordDataset(Dataset):
-    """Records of one size, behind a header and before a footer that are passed over.
+    """Records of one size, between a header and a footer, which are skipped.
 
     >>> import pathlib
     >>> _ = pathlib.Path("fixed.bin").write_bytes(b"headaabbcc")

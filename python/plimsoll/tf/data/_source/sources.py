@@ -31,7 +31,7 @@ INFINITE, UNKNOWN = -1, -2
 
 
 def tensors_of(value: Any) -> tuple[_structure.Tree, list]:
-    """A structure of what tensors can be made of, as tensors."""
+    """A structure of values, converted to tensors."""
     tree, leaves = _structure.flatten(value)
     if not leaves:
         raise ValueError("Invalid `tensors`: there is no component in it.")

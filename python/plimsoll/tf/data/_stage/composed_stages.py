@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that are made of others, or of Python: groups, choices, samples, what is unique."""
+"""Methods made of others, or in Python: groups, choices, samples, unique elements."""
 from __future__ import annotations
 
 import bisect
@@ -166,7 +166,7 @@ class Derived:
     def choose_from_datasets(
         datasets: Sequence, choice_dataset: Any, stop_on_empty_dataset: bool = True
     ) -> Dataset:
-        """Elements of several datasets; of which, another dataset says.
+        """Elements of several datasets; another dataset chooses.
 
         >>> letters = [tf.data.Dataset.from_tensors(letter).repeat() for letter in "ab"]
         >>> choices = tf.data.Dataset.from_tensor_slices(np.int64([0, 1, 1]))
@@ -230,7 +230,7 @@ class Derived:
         return found[0]
 
 
-# ---- what they have in common ----
+# ---- shared helpers ----
 
 
 def _is_scalar(called: _user_function.Called, dtype: Any) -> bool:
@@ -240,7 +240,7 @@ def _is_scalar(called: _user_function.Called, dtype: Any) -> bool:
 
 
 def _beside(dataset: Any, called: _user_function.Called, first: bool = False) -> _core.Dataset:
-    """Each element with what the function makes of it, behind its components or before them."""
+    """Each element with the function's result, after its components or before them."""
     n_own = len(dataset._core.specs)
     if called.python is not None:
         function = called.python
@@ -291,7 +291,7 @@ def _grouped(
 
 
 def _made_of_windows(reduced: Callable, dataset: Any, keys: Sequence[int]) -> tuple:
-    """Tree and specs of what windows become: seen on windows of one element."""
+    """Tree and specs of the results for windows: found with windows of one element."""
     tree: Any = None
     given: Any = None
     for key, element in itertools.product(keys, _user_function.examples(dataset)):

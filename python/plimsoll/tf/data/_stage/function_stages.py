@@ -77,7 +77,7 @@ class Functional:
         deterministic: Optional[bool] = None,
         name: Optional[str] = None,
     ) -> Dataset:
-        """As flat_map(), of `cycle_length` datasets in turn, `block_length` elements of each.
+        """Like flat_map(), of `cycle_length` datasets in turn, `block_length` elements of each.
 
         >>> ds = tf.data.Dataset.range(1, 4)
         >>> ds = ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(3),

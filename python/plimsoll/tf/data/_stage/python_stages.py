@@ -30,7 +30,7 @@ Step = Union[tuple, Failed]
 
 
 class _Here(threading.local):
-    """Where passes that are begun now tell what they leave out: the stage that steps."""
+    """Where passes that begin now report skipped elements: the stage that steps."""
 
     skipped: Optional[Skipped] = None
 
@@ -50,7 +50,7 @@ def steps(core: _core.Dataset) -> Iterator[Step]:
         except (errors.CancelledError, errors.DeadlineExceededError):
             raise
         except errors.OpError as error:
-            step = Failed(error.with_traceback(None))  # what it says is in its cause
+            step = Failed(error.with_traceback(None))  # the message is in its cause
         n_bad, _ = iterator.bad_count()
         if n_bad > n_told and skipped is not None:
             skipped.add(n_bad - n_told, iterator.bads()[n_told:])

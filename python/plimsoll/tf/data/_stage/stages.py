@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages without a function: order, number, batches, what is kept."""
+"""Stages without a function: order, number, batches, caches."""
 from __future__ import annotations
 
 import operator
@@ -84,7 +84,7 @@ class Stages:
         drop_remainder: Any = False,
         name: Optional[str] = None,
     ) -> Dataset:
-        """As batch(), of elements whose shapes differ: each is filled up to the largest.
+        """Like batch(), of elements whose shapes differ: each is filled up to the largest.
 
         >>> ds = tf.data.Dataset.range(1, 4).map(lambda n: tf.fill([n], n))
         >>> for batch in ds.padded_batch(3).as_numpy_iterator():
@@ -265,7 +265,7 @@ class Stages:
         return self._stage(core, "Concatenate", name=name, sources=(self, other))
 
     def prefetch(self, buffer_size: Any, name: Optional[str] = None) -> Dataset:
-        """Makes up to `buffer_size` elements before they are asked for; tf.data.AUTOTUNE: as many as
+        """Makes up to `buffer_size` elements before they are needed; tf.data.AUTOTUNE: as many as
         help and fit.
 
         >>> list(tf.data.Dataset.range(3).prefetch(2).as_numpy_iterator())
@@ -296,7 +296,7 @@ class Stages:
         shard_func: Optional[Callable] = None,
         name: Optional[str] = None,
     ) -> Dataset:
-        """As cache(), in a folder that load() reads as well.
+        """Like cache(), in a folder that load() reads as well.
 
         >>> ds = tf.data.Dataset.range(3).snapshot("snapshot")
         >>> list(ds.as_numpy_iterator())

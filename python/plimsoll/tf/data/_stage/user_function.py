@@ -33,10 +33,10 @@ class Called(NamedTuple):
     """A function, ready for a stage."""
 
     function: Any  # a _core.Function or _core.Callback
-    tree: _structure.Tree  # of what it gives
-    given: list  # specs of what it gives
+    tree: _structure.Tree  # of its result
+    given: list  # specs of its result
     reads: tuple = ()  # variables, whose values it takes behind the components
-    python: Optional[Callable] = None  # of a Callback: what it calls, with components
+    python: Optional[Callable] = None  # of a Callback: the function that it calls, with components
 
     @property
     def is_traced(self) -> bool:
@@ -59,11 +59,11 @@ def _values_of(variables: tuple) -> _core.Dataset:
     return _core.ds_generator(begin, specs, -1)
 
 
-# ---- how users' functions are called, and what they give ----
+# ---- calls of users' functions, and their results ----
 
 
 def spread(function: Callable, element: Any) -> Any:
-    """As map() calls it: a tuple's parts are arguments, all else is one."""
+    """Calls it as map() does: a tuple's parts are arguments, all else is one."""
     return function(*element) if type(element) is tuple else function(element)
 
 
@@ -119,7 +119,7 @@ def call(
 
 
 class _Arguments:
-    """A function, and what it is called with: specs, and how components make its arguments."""
+    """A function, and its arguments: specs, and how components make its arguments."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ _N_TRIED = 8  # bad elements before the first good one
 def _attempts(arguments: _Arguments, attempt: Callable, first: bool = False) -> list:
     """Calls attempt() with examples: elements of zeros, two if they differ in what is not
     known; or, if it fails with these or they cannot be made, or it is to see a true one (`first`),
-    of one of the dataset's. What it assigns to variables is undone."""
+    of one of the dataset's. Its assignments to variables are undone."""
     with trial():
         return _tried(arguments, attempt, first)
 
@@ -255,7 +255,7 @@ def _tried(arguments: _Arguments, attempt: Callable, first: bool) -> list:
     if not first and have_ranks:
         try:
             return [attempt(*example) for example in _zeros(arguments.specs)]
-        except Exception:  # what it makes of zeros need not be sensible
+        except Exception:  # its results for zeros need not be sensible
             pass
     found = _first(arguments)
     if found is not None:
@@ -310,7 +310,7 @@ def _zero(spec: tuple, side: int) -> Any:
         return _core.constant(value, dtype, dims)
 
 
-# ---- what is said ----
+# ---- messages ----
 
 _told: set = set()
 
