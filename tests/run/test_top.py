@@ -193,7 +193,7 @@ def test_without_a_run_named_it_is_the_one_we_are_in_else_the_newest_that_runs(s
 
 
 @pytest.mark.parametrize("arguments, says", [
-    (["--no"], "unknown option '--no'"), (["a", "b"], "give one run, not 2"),
+    (["--no"], "unknown option '--no'"), (["a", "b"], "expected at most one run, got 2"),
     (["nosuch"], "no run is named 'nosuch'")])
 def test_what_is_asked_wrongly_is_one_line_and_status_125(session, arguments, says):
     done = session.plimsoll("top", *arguments)
