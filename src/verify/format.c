@@ -11,11 +11,9 @@
 #include "codec/text/utf8.h"
 
 static const char *const names[PL_VERIFY_N_FORMATS] = {
-    [PL_VERIFY_UNKNOWN] = "unknown",   [PL_VERIFY_NPY] = "npy",   [PL_VERIFY_NPZ] = "npz",
-    [PL_VERIFY_TFRECORD] = "tfrecord", [PL_VERIFY_JPEG] = "jpeg", [PL_VERIFY_PNG] = "png",
-    [PL_VERIFY_TEXT] = "text",         [PL_VERIFY_CSV] = "csv",   [PL_VERIFY_TAR] = "tar",
-    [PL_VERIFY_JSON] = "json",         [PL_VERIFY_GZIP] = "gzip", [PL_VERIFY_BMP] = "bmp",
-    [PL_VERIFY_PICTURE] = "picture",
+#define PL_VERIFY_NAME(format, name, check) [PL_VERIFY_##format] = name,
+    PL_VERIFY_FORMATS(PL_VERIFY_NAME)
+#undef PL_VERIFY_NAME
 };
 
 static const struct promise {

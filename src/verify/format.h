@@ -10,23 +10,29 @@
 
 #include "base/base.h"
 
-typedef enum pl_verify_format {
-    PL_VERIFY_UNKNOWN, /* no known format: the content is not checked */
-    PL_VERIFY_NPY,
-    PL_VERIFY_NPZ,
-    PL_VERIFY_TFRECORD,
-    PL_VERIFY_JPEG,
-    PL_VERIFY_PNG,
-    PL_VERIFY_BMP,
-    PL_VERIFY_TEXT,
-    PL_VERIFY_CSV,
-    PL_VERIFY_TAR,
-    PL_VERIFY_JSON,
-    PL_VERIFY_GZIP,    /* packed, and the content is not checked */
-    PL_VERIFY_PICTURE, /* of a format that is not decoded: GIF, WebP, TIFF... */
-} pl_verify_format;
+/* Every format. X(format, name, check): the check is declared in file.h; NULL: the content is not
+ * checked. `--format` accepts those between UNKNOWN and GZIP. */
+#define PL_VERIFY_FORMATS(X)                                                                       \
+    X(UNKNOWN, "unknown", NULL) /* no known format: not checked */                                 \
+    X(NPY, "npy", pl_verify_npy)                                                                   \
+    X(NPZ, "npz", pl_verify_npz)                                                                   \
+    X(TFRECORD, "tfrecord", pl_verify_records)                                                     \
+    X(JPEG, "jpeg", pl_verify_image)                                                               \
+    X(PNG, "png", pl_verify_image)                                                                 \
+    X(BMP, "bmp", pl_verify_image)                                                                 \
+    X(TEXT, "text", pl_verify_text)                                                                \
+    X(CSV, "csv", pl_verify_csv)                                                                   \
+    X(TAR, "tar", pl_verify_tar)                                                                   \
+    X(JSON, "json", pl_verify_json)                                                                \
+    X(GZIP, "gzip", NULL)                  /* packed, and the content is not checked */            \
+    X(PICTURE, "picture", pl_verify_image) /* of a format that is not decoded: GIF, WebP, TIFF */
 
-enum { PL_VERIFY_N_FORMATS = PL_VERIFY_PICTURE + 1 };
+typedef enum pl_verify_format {
+#define PL_VERIFY_ENUM(format, name, check) PL_VERIFY_##format,
+    PL_VERIFY_FORMATS(PL_VERIFY_ENUM)
+#undef PL_VERIFY_ENUM
+        PL_VERIFY_N_FORMATS, /* how many there are */
+} pl_verify_format;
 
 /* Is it decoded as an image? For other pictures the check reports that they are not. */
 static inline bool pl_verify_is_image(pl_verify_format format)

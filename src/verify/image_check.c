@@ -25,7 +25,7 @@ static int decode(pl_verify_file *file, const void *bytes, size_t n, const pl_im
  * that no dataset reads it. */
 static bool is_decoded(pl_verify_format format)
 {
-    return format == PL_VERIFY_JPEG || format == PL_VERIFY_PNG || format == PL_VERIFY_BMP;
+    return pl_verify_is_image(format) && format != PL_VERIFY_PICTURE;
 }
 
 int pl_verify_image_bytes(pl_verify_file *file, const void *bytes, size_t n, uint64_t offset,

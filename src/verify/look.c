@@ -13,12 +13,9 @@
 #include "verify/verify.h"
 
 static pl_verify_check *const checks[PL_VERIFY_N_FORMATS] = {
-    [PL_VERIFY_NPY] = pl_verify_npy,          [PL_VERIFY_NPZ] = pl_verify_npz,
-    [PL_VERIFY_TFRECORD] = pl_verify_records, [PL_VERIFY_JPEG] = pl_verify_image,
-    [PL_VERIFY_PNG] = pl_verify_image,        [PL_VERIFY_TEXT] = pl_verify_text,
-    [PL_VERIFY_CSV] = pl_verify_csv,          [PL_VERIFY_TAR] = pl_verify_tar,
-    [PL_VERIFY_JSON] = pl_verify_json,        [PL_VERIFY_BMP] = pl_verify_image,
-    [PL_VERIFY_PICTURE] = pl_verify_image,
+#define PL_VERIFY_CHECK(format, name, check) [PL_VERIFY_##format] = check,
+    PL_VERIFY_FORMATS(PL_VERIFY_CHECK)
+#undef PL_VERIFY_CHECK
 };
 
 static int read_head(pl_verify_file *file)

@@ -91,13 +91,11 @@ static int check_part(tar_check *check, const pl_sample *sample, const pl_sample
     snprintf(name, sizeof name, ".%s", part->extension);
     snprintf(where, sizeof where, "'%s%s': ", pl_excerpt_of(sample->key, strlen(sample->key)).text,
              pl_excerpt_of(name, strlen(name)).text);
-    switch (recognise(check, part, name, where)) {
-    case PL_VERIFY_JPEG:
-    case PL_VERIFY_PNG:
-    case PL_VERIFY_BMP:
-    case PL_VERIFY_PICTURE:
+    pl_verify_format format = recognise(check, part, name, where);
+    if (pl_verify_is_image(format))
         return pl_verify_image_bytes(check->file, part->data, part->data_bytes, part->offset, where,
                                      reterr);
+    switch (format) {
     case PL_VERIFY_JSON:
         pl_verify_json_bytes(check->file, name, part->data, part->data_bytes, part->offset, where);
         break;

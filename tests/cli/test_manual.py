@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-COMMANDS = ("run", "explain", "top", "runs", "budget", "doctor", "check", "jupyter")
+MAN = pathlib.Path(__file__).parents[2] / "man"
+COMMANDS = tuple(sorted(page.stem.removeprefix("plimsoll-") for page in MAN.glob("plimsoll-*.1")))
 PAGES = ("plimsoll",) + tuple(f"plimsoll-{command}" for command in COMMANDS)
 
 
@@ -26,6 +27,11 @@ def test_page_is_named_for_what_it_describes(root, call, page):
 def test_every_page_is_installed(root):
     listed = set(re.findall(r"'([\w-]+)\.1'", (root / "man/meson.build").read_text()))
     assert listed == set(PAGES) == {path.stem for path in (root / "man").glob("*.1")}
+
+
+def test_every_command_has_a_page(meson_build, call):
+    shown = call(meson_build / "src/cli/plimsoll", "help").stdout
+    assert set(re.findall(r"^  (\w+) ", shown, re.MULTILINE)) == {*COMMANDS, "help"}
 
 
 def options_in_page(root, command):
