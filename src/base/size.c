@@ -99,7 +99,7 @@ int pl_size_parse(const char *text, uint64_t whole_bytes, uint64_t *ret_bytes, p
         bytes = (wide)number.digits * unit / number.scale;
     }
     if (bytes == 0)
-        return pl_error_set(reterr, PL_EFORMAT, "'%.60s' amounts to 0 bytes", text);
+        return pl_error_set(reterr, PL_EFORMAT, "'%.60s' is 0 bytes", text);
     if (bytes > max_bytes)
         return pl_error_set(reterr, PL_EFORMAT, "'%.60s' is more than 8E, the largest size", text);
     *ret_bytes = (uint64_t)bytes;

@@ -146,8 +146,8 @@ def test_pax_gives_names_and_sizes(reader):
 @pytest.mark.parametrize("records, what", [
     ([b"5 path=abc\n"], "malformed"), ([b"99 path=abc\n"], "malformed"), ([b"path=abc\n"], "malformed"),
     ([b"12 path=abcd"], "malformed"), ([b"9 pathabc\n"], "malformed"), ([b"-1 path=abc\n"], "malformed"),
-    ([record(b"size", b"-1")], "no number"), ([record(b"size", b"")], "no number"),
-    ([record(b"size", b"9" * 20)], "no number"), ([record(b"path", b"")], "a name of 0 bytes"),
+    ([record(b"size", b"-1")], "not a number"), ([record(b"size", b"")], "not a number"),
+    ([record(b"size", b"9" * 20)], "not a number"), ([record(b"path", b"")], "a name of 0 bytes"),
     ([record(b"path", b"a\0b")], "NUL"), ([record(b"size", b"1" * 18)], "by its header"),
 ])  # fmt: skip
 def test_attributes_that_are_malformed_are_told(reader, records, what):
@@ -166,9 +166,9 @@ def test_an_attribute_does_not_reach_behind_the_others(reader):
 @pytest.mark.parametrize("name, block, what", [
     ("sum", lambda: header(b"a")[:148] + b"0000000\0" + header(b"a")[156:], "wrong checksum: 0 is written"),
     ("text", lambda: b"no tar at all, but text " * 30, "no checksum"),
-    ("size", lambda: header(b"a", b"0000000009x"), "no number"),
-    ("below", lambda: header(b"a", at_124=b"\xff" * 12), "no number"),
-    ("large", lambda: header(b"a", at_124=b"\x80" + b"\xff" * 11), "no number"),
+    ("size", lambda: header(b"a", b"0000000009x"), "not a number"),
+    ("below", lambda: header(b"a", at_124=b"\xff" * 12), "not a number"),
+    ("large", lambda: header(b"a", at_124=b"\x80" + b"\xff" * 11), "not a number"),
     ("lies", lambda: header(b"some/name", b"77777777777"), "'some/name' has 8589934591 bytes"),
     ("name", lambda: header(b"x", b"%011o" % 5000, b"L") + padded(b"n" * 5000), "a name of 5000 bytes"),
     ("meta", lambda: header(b"x", b"%011o" % 70000, b"x") + padded(b"n" * 70000), "at most 65536"),

@@ -63,7 +63,7 @@ static void a_node_has_the_device_that_was_pushed_last(void **state)
     assert_true(pl_graph_places(graph));
     assert_int_equal(pl_graph_push_device(graph, "/TPU:0", &error), -EINVAL);
     assert_string_equal(error.message,
-                        "'/TPU:0' is no device: names are like \"/GPU:0\" or \"/CPU:0\"");
+                        "'/TPU:0' is not a device: names are like \"/GPU:0\" or \"/CPU:0\"");
 }
 
 /* ---- the budget ---- */
