@@ -118,7 +118,7 @@ static bool is_thin(const pl_step *step)
 
 /* Takes the first level, up to `last`, whose scratch fits `room`. Returns 1 if there is one, 0 if
  * not, or an error that has another cause. */
-static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint64_t room)
+static int find_level(pl_fitter *f, pl_step *step, int last, pl_step_workers workers, uint64_t room)
 {
     uint64_t cache = f->request->cache_bytes ? f->request->cache_bytes : CACHE_BYTES;
     uint64_t wanted = reads_disk(f->plan, step) ? DISK_WORKER_BYTES : cache;
@@ -126,7 +126,7 @@ static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint6
         wanted = UINT64_MAX; /* the larger, the better */
     uint64_t bytes;
     if (pl_step_is_product(f->plan, step)) {
-        int r = pl_step_plan_product(f->plan, step, f->request, crew.n_workers, room,
+        int r = pl_step_plan_product(f->plan, step, f->request, workers.n_workers, room,
                                      last <= LEVELS_THAT_PAY, &bytes, f->reterr);
         if (r < 0)
             return r == PL_EBUDGET ? 0 : r;
@@ -134,7 +134,7 @@ static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint6
         return 1;
     }
     for (int level = 0; level <= last; level++) {
-        int r = pl_step_tiles(f->plan, step, f->request, level, crew, &bytes, f->reterr);
+        int r = pl_step_tiles(f->plan, step, f->request, level, workers, &bytes, f->reterr);
         if (r <= 0)
             return r;
         bool pays = step->worker_bytes <= wanted || level >= LEVELS_THAT_PAY || is_thin(step);
@@ -149,7 +149,7 @@ static int find_level(pl_fitter *f, pl_step *step, int last, pl_crew crew, uint6
 int pl_fit_smallest_scratch(pl_fitter *f, pl_step *step, uint64_t *ret_bytes)
 {
     uint64_t least = UINT64_MAX, bytes;
-    const pl_crew alone = {1, false};
+    const pl_step_workers alone = {1, false};
     int r = 1;
     for (int level = 0; r > 0; level++) {
         r = pl_step_tiles(f->plan, step, f->request, level, alone, &bytes, f->reterr);
@@ -173,13 +173,14 @@ int pl_fit_cut_rows(pl_fitter *f, pl_step *step)
 }
 
 /* find_level() for the first of two crews that fits. */
-static int find_crew(pl_fitter *f, int s, int last, pl_crew crew, int last_other, pl_crew other)
+static int find_workers(pl_fitter *f, int s, int last, pl_step_workers workers, int last_other,
+                        pl_step_workers other)
 {
     pl_step *step = &f->plan->steps[s];
     uint64_t budget = f->request->budget_bytes;
     if (f->in_memory[s] > budget)
         return 0;
-    int r = find_level(f, step, last, crew, budget - f->in_memory[s]);
+    int r = find_level(f, step, last, workers, budget - f->in_memory[s]);
     return r != 0 ? r : find_level(f, step, last_other, other, budget - f->in_memory[s]);
 }
 
@@ -188,13 +189,13 @@ static int find_crew(pl_fitter *f, int s, int last, pl_crew crew, int last_other
 static int fit_step(pl_fitter *f, int s)
 {
     pl_step *step = &f->plan->steps[s];
-    const pl_crew crew = {f->request->n_threads > 0 ? f->request->n_threads : 1, false};
-    const pl_crew ahead = {crew.n_workers, true}, alone = {1, false};
-    int r = find_crew(f, s, LEVELS_AHEAD, ahead, LEVELS_THAT_PAY, crew);
+    const pl_step_workers workers = {f->request->n_threads > 0 ? f->request->n_threads : 1, false};
+    const pl_step_workers ahead = {workers.n_workers, true}, alone = {1, false};
+    int r = find_workers(f, s, LEVELS_AHEAD, ahead, LEVELS_THAT_PAY, workers);
     if (r == 0) {
         if (pl_plan_bring_back(f->plan, s, &f->restart) || spill_one(f, s))
             return 0;
-        r = find_crew(f, s, INT32_MAX, crew, INT32_MAX, alone);
+        r = find_workers(f, s, INT32_MAX, workers, INT32_MAX, alone);
         if (r == 0) {
             r = pl_fit_cut_rows(f, step);
             f->restart = s;

@@ -211,16 +211,17 @@ char *pl_plan_explain(const pl_plan *plan, bool as_json);
 PL_MUST_CHECK int pl_plan_choose(pl_plan *plan, const pl_plan_request *request, pl_error *reterr);
 
 /* Workers on a step: how many at a time, and how many ahead of them. */
-typedef struct pl_crew {
+typedef struct pl_step_workers {
     int n_workers;
     bool ahead;
-} pl_crew;
+} pl_step_workers;
 
 /* tiles.c: cuts a step into tiles at a level: 0 is best, and each further level about halves them.
  * *ret_bytes is what scratch and library claim. Returns 1; 0 if there is no smaller level; -ENOMEM,
  * or an error of the step's device. */
 PL_MUST_CHECK int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request,
-                                int level, pl_crew crew, uint64_t *ret_bytes, pl_error *reterr);
+                                int level, pl_step_workers workers, uint64_t *ret_bytes,
+                                pl_error *reterr);
 
 /* More would only queue at the disk. */
 enum { PL_STEP_AHEAD_MAX = 8 };

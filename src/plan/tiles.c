@@ -298,13 +298,13 @@ static uint64_t claimed_bytes(pl_step *step, const pl_plan_request *request, con
 }
 
 int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, int level,
-                  pl_crew crew, uint64_t *ret_bytes, pl_error *reterr)
+                  pl_step_workers workers, uint64_t *ret_bytes, pl_error *reterr)
 {
     if (step->kind == PL_STEP_DEVICE)
         return pl_device_step_tiles(plan, step, request, level, ret_bytes, reterr);
     if (level > (is_product(step) ? PRODUCT_LEVELS : LEVELS))
         return 0;
-    cut c = cut_at_level(plan, step, level, crew.n_workers);
+    cut c = cut_at_level(plan, step, level, workers.n_workers);
     set_tiles(&c);
     uint64_t program_bytes;
     int r = pl_program_layout(&step->program, plan->shapes, step->extent, result_of(plan, step),
@@ -312,7 +312,7 @@ int pl_step_tiles(pl_plan *plan, pl_step *step, const pl_plan_request *request, 
     if (r < 0)
         return pl_error_set(reterr, r, "out of memory while planning");
     step->worker_bytes = pl_add_sat_u64(program_bytes, step->tile_bytes);
-    set_workers(&c, crew.ahead);
+    set_workers(&c, workers.ahead);
     *ret_bytes = claimed_bytes(step, request, c.shape);
     return 1;
 }

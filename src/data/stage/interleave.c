@@ -372,7 +372,7 @@ static int next(pl_stage *stage, pl_element *ret_element, pl_error *reterr)
 
 /* ---- state ---- */
 
-static int save_lanes(interleave_stage *own, pl_saver *saver, pl_error *reterr)
+static int save_subdatasets(interleave_stage *own, pl_saver *saver, pl_error *reterr)
 {
     int r = 0;
     for (int64_t i = 0; r == 0 && i < dataset_of(own)->cycle; i++) {
@@ -402,10 +402,10 @@ static int save(pl_stage *stage, pl_saver *saver, pl_error *reterr)
         r = pl_save_int(saver, numbers[i], reterr);
     if (r == 0)
         r = pl_save_waiting(saver, &own->starved, reterr);
-    return r < 0 ? r : save_lanes(own, saver, reterr);
+    return r < 0 ? r : save_subdatasets(own, saver, reterr);
 }
 
-static int load_lanes(interleave_stage *own, pl_loader *loader, pl_error *reterr)
+static int load_subdatasets(interleave_stage *own, pl_loader *loader, pl_error *reterr)
 {
     pl_bound_function *function = dataset_of(own)->function;
     int64_t there = 0, n_coming = 0;
@@ -451,7 +451,7 @@ static int restore(pl_stage *stage, pl_loader *loader, pl_error *reterr)
     own->input_ended = input_ended;
     own->exhausted = exhausted;
     own->n_opened = (uint64_t)n_opened;
-    return load_lanes(own, loader, reterr);
+    return load_subdatasets(own, loader, reterr);
 }
 
 /* ---- the classes ---- */
